@@ -1,0 +1,33 @@
+/**
+ * The seam every cache tier below the process is written against. A store moves bytes: what it is given is already
+ * encrypted, and its keys are already keyed hashes (see `sealing.ts`), so no implementation can leak anything.
+ *
+ * Every method may reject when the store cannot be reached; `FallbackStore` turns that into a degraded, local answer.
+ */
+export interface Store {
+  readonly kind: 'memory' | 'lmdb' | 'redis';
+
+  /** The bytes under `key`, or undefined when absent or expired. A value of a foreign shape is absent, not an error. */
+  get(key: string): Promise<Buffer | undefined>;
+
+  /** Writes `value`; it is gone after `ttlMs` milliseconds. */
+  set(key: string, value: Buffer, ttlMs: number): Promise<void>;
+
+  /** Writes `value` only when `key` is absent or expired; tells whether it did. Atomic over the whole fleet: a lease is taken so. */
+  setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean>;
+
+  /** Deletes `key` only when it holds exactly `expected`; tells whether it did, and wakes {@link waitForDelete}. Atomic. */
+  compareAndDelete(key: string, expected: Buffer): Promise<boolean>;
+
+  /** Adds `by` to the counter under `key`, created with `ttlMs` to live when absent. Returns the new count and the counter's remaining life. Atomic. */
+  increment(key: string, by: number, ttlMs: number): Promise<{ readonly count: number; readonly resetsInMs: number }>;
+
+  /**
+   * Resolves when `key` was compared-and-deleted by any process, at the latest after `timeoutMs`, or when `signal` aborts
+   * (it never rejects). May also resolve early for no reason: the caller looks again and decides.
+   */
+  waitForDelete(key: string, timeoutMs: number, signal?: AbortSignal): Promise<void>;
+
+  /** Ends connections, timers and files. Idempotent. */
+  close(): Promise<void>;
+}

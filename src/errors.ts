@@ -1,0 +1,75 @@
+import { GraphQLError } from 'graphql';
+
+/** Every code a caller can meet, with whether the same request may succeed when simply sent again. */
+export const errorCodes = {
+  GRAPHQL_PARSE_FAILED: { retryable: false },
+  GRAPHQL_VALIDATION_FAILED: { retryable: false },
+  BAD_USER_INPUT: { retryable: false },
+  UNAUTHENTICATED: { retryable: false },
+  FORBIDDEN: { retryable: false },
+  NOT_FOUND: { retryable: false },
+  IDEMPOTENCY_CONFLICT: { retryable: false },
+  OUTCOME_UNKNOWN: { retryable: false },
+  TOKEN_BUDGET_EXHAUSTED: { retryable: true },
+  UPSTREAM_RATE_LIMITED: { retryable: true },
+  TAXPAYER_NOT_AUTHORIZED: { retryable: false },
+  UPSTREAM_CREDENTIALS_REJECTED: { retryable: false },
+  UPSTREAM_REJECTED: { retryable: false },
+  UPSTREAM_TIMEOUT: { retryable: true },
+  UPSTREAM_UNAVAILABLE: { retryable: true },
+  UPSTREAM_INVALID_RESPONSE: { retryable: false },
+  AUTH_UNAVAILABLE: { retryable: true },
+  RATE_LIMITED: { retryable: true },
+  INTERNAL_SERVER_ERROR: { retryable: false },
+} as const satisfies Record<string, { readonly retryable: boolean }>;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+/** One thing wrong with the input: where (`input.settings.flowType`) and what was expected, never the value sent. */
+export interface Violation {
+  readonly path: string;
+  readonly message: string;
+}
+
+export interface GatewayErrorOptions {
+  /** When to try again, in whole seconds from now. */
+  readonly retryAfterSeconds?: number;
+  readonly violations?: readonly Violation[];
+  /** Kept for our own log; never leaves the process. */
+  readonly cause?: unknown;
+  /** The HTTP status of the whole answer; only for refusals before execution. */
+  readonly httpStatus?: number;
+}
+
+/**
+ * The only kind of error that leaves the gateway as it is. Its message is written here for callers: it never holds an
+ * upstream URL, header or body, nor a value the caller sent.
+ */
+export class GatewayError extends GraphQLError {
+  readonly code: ErrorCode;
+  readonly retryAfterSeconds: number | undefined;
+  readonly violations: readonly Violation[] | undefined;
+
+  constructor(code: ErrorCode, message: string, options: GatewayErrorOptions = {}) {
+    super(message, {
+      extensions: {
+        code,
+        ...(options.httpStatus !== undefined && { http: { status: options.httpStatus } }),
+      },
+    });
+    this.name = 'GatewayError';
+    this.code = code;
+    this.retryAfterSeconds = options.retryAfterSeconds;
+    this.violations = options.violations;
+    this.cause = options.cause;
+  }
+
+  get retryable(): boolean {
+    return errorCodes[this.code].retryable;
+  }
+}
+
+/** For the `default` of a closed `switch`: fails to compile when a case is missing. */
+export function unreachable(value: never): never {
+  throw new Error(`Unreachable case of type ${typeof value}`);
+}

@@ -1,0 +1,336 @@
+import { z } from 'zod';
+
+/** One environment variable: what it accepts, what it means, and how the documentation shows it. */
+export interface Setting<T = unknown> {
+  /** Turns the text of the variable into its value; the message of a failed check is shown to the operator. */
+  readonly schema: z.ZodType<T>;
+  /** What holds when the variable is unset, in words where it depends on other settings. */
+  readonly fallback: string;
+  readonly meaning: string;
+  readonly example: string;
+  /** The value is confidential: it may also come from a file named by `<NAME>_FILE`, and it is never echoed. */
+  readonly secret?: true;
+}
+
+const integer = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d+$/, `must be a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .refine((n) => n >= min && n <= max, `must be a whole number from ${min} to ${max}`);
+
+const url = (protocols: readonly string[]) =>
+  z.string().refine(
+    (text) => {
+      if (!URL.canParse(text)) return false;
+      const parsed = new URL(text);
+      return (
+        protocols.includes(parsed.protocol) && parsed.username === '' && parsed.search === '' && parsed.hash === ''
+      );
+    },
+    `must be an absolute ${protocols.join(' or ')} URL without user name, query or fragment`,
+  );
+
+const list = (item: z.ZodType<string, string>) =>
+  z
+    .string()
+    .transform((text) =>
+      text
+        .split(',')
+        .map((part) => part.trim())
+        .filter(Boolean),
+    )
+    .pipe(z.array(item).min(1, 'must name at least one'));
+
+const origin = z
+  .string()
+  .refine(
+    (text) => URL.canParse(text) && new URL(text).origin === text,
+    'must be origins such as https://app.example, separated by commas',
+  );
+
+const flag = z.enum(['true', 'false'], { error: 'must be true or false' }).transform((text) => text === 'true');
+
+const base64Key = z
+  .string()
+  .refine(
+    (text) => /^[A-Za-z0-9+/_-]+={0,2}$/.test(text) && Buffer.from(text, 'base64').length === 32,
+    'must be 32 bytes in base64',
+  );
+
+const anyText = z.string();
+
+function setting<T>(
+  schema: z.ZodType<T>,
+  fallback: string,
+  example: string,
+  meaning: string,
+  secret?: true,
+): Setting<T> {
+  return { schema, fallback, meaning, example, ...(secret && { secret }) };
+}
+
+/**
+ * Every setting of the gateway, in the order of the documentation. `config.ts` parses the environment by this table and
+ * `docs/configuration.md` is printed from it, so neither can know a setting the other does not.
+ */
+export const settings = {
+  PORT: setting(integer(0, 65535), '4000', '8080', 'Port of every path; 0 picks a free one.'),
+  HOST: setting(
+    anyText,
+    '127.0.0.1 with the embedded sandbox, 0.0.0.0 with UPSTREAM_BASE_URL',
+    '0.0.0.0',
+    'Address to listen on. The developer mode of the sandbox accepts loopback addresses only.',
+  ),
+  WORKERS: setting(integer(1, 64), '1', '2', 'Processes that share the port. A dead one is replaced.'),
+  DRAIN_TIMEOUT_MS: setting(
+    integer(0, 600_000),
+    '10000',
+    '25000',
+    'How long requests in flight may take to end after SIGTERM, in milliseconds.',
+  ),
+  TLS_CERT_FILE: setting(
+    anyText,
+    'none: plain HTTP',
+    '/run/tls/tls.crt',
+    'PEM certificate chain; read again when it changes.',
+  ),
+  TLS_KEY_FILE: setting(
+    anyText,
+    'none: plain HTTP',
+    '/run/tls/tls.key',
+    'PEM private key; read again when it changes.',
+  ),
+  LOG_LEVEL: setting(
+    z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
+      error: 'must be one of fatal, error, warn, info, debug, trace, silent',
+    }),
+    'info',
+    'warn',
+    'Least severe level that is logged.',
+  ),
+
+  UPSTREAM_BASE_URL: setting(
+    url(['http:', 'https:']),
+    'none: the embedded sandbox is served',
+    'https://api.service.example/v1',
+    'Base address of the taxpayer-authorization service.',
+  ),
+  UPSTREAM_CLIENT_ID: setting(
+    anyText.refine((text) => !text.includes(':'), 'must not contain a colon'),
+    'required with UPSTREAM_BASE_URL',
+    'acme',
+    'Client id issued by the service.',
+  ),
+  UPSTREAM_CLIENT_SECRET: setting(
+    anyText,
+    'required with UPSTREAM_BASE_URL',
+    'change-me',
+    'Client secret issued by the service. From a file it is read again when the file changes.',
+    true,
+  ),
+  UPSTREAM_API_VERSION: setting(
+    anyText.regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters'),
+    '2024-01-01',
+    '2024-01-01',
+    'Sent as Service-API-Version on the two reading endpoints.',
+  ),
+  UPSTREAM_TIMEOUT_MS: setting(integer(1, 600_000), '5000', '2000', 'Time for one try of a call, in milliseconds.'),
+  UPSTREAM_DEADLINE_MS: setting(
+    integer(1, 600_000),
+    '10000',
+    '5000',
+    'Time for a call with all its tries and waits, in milliseconds.',
+  ),
+  BREAKER_RESET_MS: setting(
+    integer(1, 3_600_000),
+    '10000',
+    '30000',
+    'How long an endpoint that kept failing is left alone before one call tries it again, in milliseconds.',
+  ),
+  PROVIDERS_FILE: setting(
+    anyText,
+    'the built-in catalogue',
+    './providers.json',
+    'JSON list of { name, value, description } that replaces the provider catalogue.',
+  ),
+
+  CACHE_URL: setting(
+    anyText.regex(
+      /^(memory:|lmdb:.+|rediss?(\+sentinel|\+cluster)?:\/\/.+)$/,
+      'must be memory:, lmdb:<directory>, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
+    ),
+    'lmdb:.taxpayer-gateway/cache',
+    'redis://cache:6379',
+    'Where tokens, job statuses and leases are shared.',
+    true,
+  ),
+  CACHE_ENCRYPTION_KEY: setting(
+    base64Key,
+    'derived from the client secret',
+    'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
+    'Key of stored entries: 32 bytes in base64.',
+    true,
+  ),
+  CACHE_ENCRYPTION_KEY_PREVIOUS: setting(
+    base64Key,
+    'none',
+    'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
+    'The key before a rotation: entries it sealed can still be read.',
+    true,
+  ),
+  CACHE_MAX_ENTRIES: setting(
+    integer(1, 10_000_000),
+    '100000',
+    '20000',
+    'Entries held in the memory of one process; the least recently used go first.',
+  ),
+  TOKEN_FRESH_SECONDS: setting(
+    integer(1, 2_592_000),
+    '900',
+    '300',
+    'Age up to which a token record is shown without asking the service again, in seconds.',
+  ),
+  TOKEN_BUDGET_PER_HOUR: setting(
+    integer(0, 100_000_000),
+    '600',
+    '100',
+    'Calls to the token endpoint per hour for the whole fleet; 0 means no limit.',
+  ),
+  JOB_POLL_MIN_MS: setting(
+    integer(10, 3_600_000),
+    '1000',
+    '2000',
+    'First interval between polls of a watched job, in milliseconds.',
+  ),
+  JOB_POLL_MAX_MS: setting(
+    integer(10, 3_600_000),
+    '30000',
+    '60000',
+    'Longest interval between polls of a watched job, in milliseconds.',
+  ),
+  JOB_WATCH_MAX_SECONDS: setting(
+    integer(1, 604_800),
+    '3600',
+    '900',
+    'How long one subscription may last before it ends cleanly, in seconds.',
+  ),
+
+  AUTH_MODE: setting(
+    z.enum(['jwt', 'developer', 'disabled'], { error: 'must be jwt, developer or disabled' }),
+    'developer with the embedded sandbox and no AUTH_JWKS_URL, otherwise jwt',
+    'jwt',
+    'Who may call: bearers of a valid token; a local developer with every scope (sandbox only); anybody.',
+  ),
+  AUTH_JWKS_URL: setting(
+    list(url(['http:', 'https:'])),
+    'required with AUTH_MODE=jwt',
+    'https://id.example/.well-known/jwks.json',
+    'Key set of the identity provider. Several, separated by commas, pair with AUTH_ISSUER one by one.',
+  ),
+  AUTH_ISSUER: setting(
+    list(anyText),
+    'required with AUTH_MODE=jwt',
+    'https://id.example/',
+    'The iss claim a token must carry.',
+  ),
+  AUTH_AUDIENCE: setting(
+    list(anyText),
+    'required with AUTH_MODE=jwt',
+    'taxpayer-gateway',
+    'The aud claim a token must carry; one of several.',
+  ),
+  AUTH_TAXPAYERS_CLAIM: setting(
+    anyText,
+    'taxpayer_ids',
+    'https://example.com/taxpayers',
+    'Claim that lists the taxpayers a caller may see.',
+  ),
+  FEDERATION_SHARED_SECRET: setting(
+    anyText.min(16, 'must have at least 16 characters'),
+    'none: _service and _entities answer any authenticated caller',
+    'a-long-random-text',
+    'When set, _service, _entities and callback subscriptions answer only to a router that presents it in x-gateway-router-secret.',
+    true,
+  ),
+  FEDERATION_SHARED_SECRET_PREVIOUS: setting(
+    anyText.min(16, 'must have at least 16 characters'),
+    'none',
+    'a-long-random-text',
+    'The shared secret before a rotation, still accepted.',
+    true,
+  ),
+  CALLBACK_ORIGINS: setting(
+    list(origin),
+    'none: callback subscriptions are refused',
+    'https://router.example',
+    'Origins that callback subscriptions may post to.',
+  ),
+  CORS_ORIGINS: setting(
+    list(origin),
+    "none; in development Apollo Sandbox's origin",
+    'https://app.example',
+    'Browser origins that may call, separated by commas.',
+  ),
+  INTROSPECTION: setting(
+    flag,
+    'false when NODE_ENV is production, otherwise true',
+    'true',
+    'Whether the schema may be introspected, with suggestions in errors.',
+  ),
+  TRUSTED_DOCUMENTS_FILE: setting(
+    anyText,
+    'none: any document may run',
+    './persisted-query-manifest.json',
+    "Manifest in Apollo's persisted-query format; only its documents may run.",
+  ),
+  RATE_LIMIT_PER_MINUTE: setting(
+    integer(0, 100_000_000),
+    '1200',
+    '600',
+    'Requests per caller and minute; 0 means no limit.',
+  ),
+  MAX_BODY_BYTES: setting(integer(1, 104_857_600), '262144', '65536', 'Largest request body, in bytes.'),
+  MAX_DEPTH: setting(integer(1, 1000), '12', '8', 'Deepest selection of a document.'),
+  MAX_ALIASES: setting(integer(0, 10_000), '60', '30', 'Most aliases in a document.'),
+  MAX_TOKENS: setting(integer(1, 100_000), '2000', '1000', 'Most lexical tokens in a document.'),
+  MAX_DIRECTIVES: setting(integer(0, 10_000), '50', '20', 'Most directives in a document.'),
+  MAX_ROOT_FIELDS: setting(
+    integer(1, 10_000),
+    '60',
+    '20',
+    'Most root fields an operation may select, fragments included.',
+  ),
+  MAX_REPRESENTATIONS: setting(integer(1, 100_000), '200', '100', 'Most representations in one _entities call.'),
+  MAX_METADATA_DEPTH: setting(integer(1, 1000), '20', '10', 'Deepest nesting of metadata, sent or received.'),
+  MAX_ID_LENGTH: setting(
+    integer(1, 4096),
+    '256',
+    '64',
+    'Longest taxpayer id, job id or idempotency key, in characters.',
+  ),
+  MAX_RESPONSE_BYTES: setting(
+    integer(1, 104_857_600),
+    '1048576',
+    '262144',
+    'Largest answer of the service, in bytes after decompression.',
+  ),
+  MAX_CONNECTIONS: setting(integer(1, 1_000_000), '10000', '2000', 'Most WebSocket connections of one process.'),
+  MAX_SUBSCRIPTIONS: setting(
+    integer(1, 100_000),
+    '100',
+    '20',
+    'Most operations running at once on one WebSocket or single-connection SSE stream.',
+  ),
+
+  METRICS_PORT: setting(integer(1, 65535), 'none: /metrics is on PORT', '9464', 'Serve /metrics on this port alone.'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: setting(
+    url(['http:', 'https:']),
+    'none: no tracing',
+    'http://collector:4318',
+    'OpenTelemetry collector that receives traces over OTLP/HTTP.',
+  ),
+  NODE_ENV: setting(anyText, 'development', 'production', 'production turns introspection and suggestions off.'),
+} as const satisfies Record<string, Setting>;
+
+export type SettingName = keyof typeof settings;
