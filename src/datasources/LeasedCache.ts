@@ -1,0 +1,233 @@
+import { randomUUID } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { type ErrorCode, errorCodes, GatewayError } from '../errors.js';
+import type { SealedStore } from './SealedStore.js';
+
+/** One answer of the service as it is kept. */
+export interface Entry<Value> {
+  /** Random: tells two fetches apart even when they brought the same value. */
+  readonly version: string;
+  readonly value: Value;
+  /** Epoch milliseconds. */
+  readonly fetchedAt: number;
+}
+
+/** How values pass through the shared store, where only JSON does. */
+export interface Codec<Value> {
+  encode(value: Value): unknown;
+  /** @throws when `stored` is not an encoded value; the entry then counts as absent */
+  decode(stored: unknown): Value;
+}
+
+export interface ReadRequest<Value, Prepared = undefined> {
+  /**
+   * Whether an entry will do. `askedAt` (epoch milliseconds) is when this reader began to wait: an entry fetched since
+   * then is as fresh as one it would fetch itself.
+   */
+  readonly acceptable: (entry: Entry<Value>, askedAt: number) => boolean;
+  /** What the fetch needs and may wait long for; done before the lease is taken. */
+  readonly prepare?: () => Promise<Prepared> | Prepared;
+  /** Asks the service. `signal` aborts when the work has to end. */
+  readonly fetch: (prepared: Prepared, signal: AbortSignal) => Promise<Value>;
+}
+
+export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
+
+export interface LeasedCacheOptions<Value> {
+  /** First part of every name, and the label of metrics. */
+  readonly kind: string;
+  readonly store: SealedStore;
+  readonly codec: Codec<Value>;
+  readonly maxEntries: number;
+  /** How long a value is kept in the shared store, in milliseconds. */
+  readonly ttlMs: (value: Value) => number;
+  /** Longest the work under the lease may take, in milliseconds. The lease itself outlives it. */
+  readonly workMs: number;
+  readonly now?: () => number;
+  readonly onRead?: (kind: string, tier: CacheTier) => void;
+  readonly onLeaseWait?: (kind: string, seconds: number) => void;
+}
+
+/** What a lease lives longer than the work it covers: slow timers, a paused event loop. */
+export const leaseMarginMs = 2000;
+
+/** How long the failure of a lease holder can be read by those who were waiting for it. */
+const outcomeTtlMs = 10_000;
+
+/** Longest time between two looks at the store while somebody else holds the lease. */
+const lookAgainMs = 1000;
+
+/**
+ * A read-through cache in two tiers, memory and shared store, in which a fetch happens once: per process because everyone
+ * joins the flight under way, per fleet because a flight fetches only while it holds the lease. Losers wait for the value.
+ * A failure is never kept; it is shared only with those who were waiting for it, in this process and in others.
+ */
+export class LeasedCache<Value> {
+  readonly #options: LeasedCacheOptions<Value>;
+  readonly #now: () => number;
+  readonly #memory: LRUCache<string, Entry<Value>>;
+  readonly #flights = new Map<string, Promise<Entry<Value>>>();
+
+  constructor(options: LeasedCacheOptions<Value>) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+    this.#memory = new LRUCache({ max: options.maxEntries });
+  }
+
+  /** The entry in this process's memory, whatever its age. */
+  peek(id: string): Entry<Value> | undefined {
+    return this.#memory.get(id);
+  }
+
+  /**
+   * An acceptable entry: at once when memory has it, otherwise from the store, another's fetch, or our own. Waits at most
+   * twice the work time plus the lease margin, and that only when a lease holder died.
+   *
+   * @throws whatever the fetch threw, here or in the process that held the lease
+   */
+  read<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Entry<Value> | Promise<Entry<Value>> {
+    const held = this.#memory.get(id);
+    if (held !== undefined && request.acceptable(held, Infinity)) {
+      this.#options.onRead?.(this.#options.kind, 'memory');
+      return held;
+    }
+    return this.#join(id, request);
+  }
+
+  async #join<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
+    const askedAt = this.#now();
+    for (;;) {
+      const underway = this.#flights.get(id);
+      if (underway === undefined) return this.#takeOff(id, request);
+      // Those on board came with demands of their own: an entry that did for them may not do here.
+      const entry = await underway;
+      if (request.acceptable(entry, askedAt)) return entry;
+    }
+  }
+
+  #takeOff<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
+    const flight = this.#load(id, request).finally(() => this.#flights.delete(id));
+    this.#flights.set(id, flight);
+    return flight;
+  }
+
+  async #load<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
+    const askedAt = this.#now();
+    const willDo = (entry: Entry<Value> | undefined) => entry !== undefined && request.acceptable(entry, askedAt);
+
+    const stored = await this.#readStore(id);
+    if (stored !== undefined && willDo(stored)) return this.#remember(id, stored, 'store');
+    const prepared = (await request.prepare?.()) as Prepared;
+
+    const lease = [this.#options.kind, 'lease', id];
+    const leaseMs = this.#options.workMs + leaseMarginMs;
+    const patienceEndsAt = this.#now() + leaseMs + this.#options.workMs;
+    while (this.#now() < patienceEndsAt) {
+      const owner = randomUUID();
+      if (await this.#options.store.lease(lease, owner, leaseMs)) {
+        try {
+          // Between our look and our lease another holder may have come and gone.
+          const again = await this.#readStore(id);
+          if (again !== undefined && willDo(again)) return this.#remember(id, again, 'store');
+          return await this.#fetch(id, owner, request, prepared);
+        } finally {
+          await this.#options.store.release(lease, owner);
+        }
+      }
+      const brought = await this.#waitForHolder(id, lease, willDo, patienceEndsAt);
+      if (brought !== undefined) return this.#remember(id, brought, 'waited');
+    }
+    throw new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time');
+  }
+
+  async #fetch<Prepared>(
+    id: string,
+    owner: string,
+    request: ReadRequest<Value, Prepared>,
+    prepared: Prepared,
+  ): Promise<Entry<Value>> {
+    const work = new AbortController();
+    const timer = setTimeout(() => work.abort(), this.#options.workMs);
+    try {
+      const value = await request.fetch(prepared, work.signal);
+      const entry: Entry<Value> = { version: randomUUID(), value, fetchedAt: this.#now() };
+      this.#remember(id, entry, 'fetched');
+      // Before the lease is released: who takes it next must find the value.
+      await this.#writeStore(id, entry);
+      return entry;
+    } catch (error) {
+      if (error instanceof GatewayError) {
+        const { code, message, retryAfterSeconds } = error;
+        await this.#options.store.set(this.#outcomeName(owner), { code, message, retryAfterSeconds }, outcomeTtlMs);
+      }
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Waits until the present holder is done. @throws the holder's failure */
+  async #waitForHolder(
+    id: string,
+    lease: readonly string[],
+    willDo: (entry: Entry<Value> | undefined) => boolean,
+    until: number,
+  ): Promise<Entry<Value> | undefined> {
+    const holder = await this.#options.store.leaseOwner(lease);
+    const waitedFrom = this.#now();
+    while (this.#now() < until) {
+      if ((await this.#options.store.leaseOwner(lease)) !== holder) break;
+      if (holder === undefined) break;
+      await this.#options.store.waitForRelease(lease, Math.min(lookAgainMs, until - this.#now()));
+    }
+    this.#options.onLeaseWait?.(this.#options.kind, (this.#now() - waitedFrom) / 1000);
+    const stored = await this.#readStore(id);
+    if (willDo(stored)) return stored;
+    const outcome = holder === undefined ? undefined : await this.#options.store.get(this.#outcomeName(holder));
+    if (outcome !== undefined) throw sharedFailure(outcome);
+    return undefined;
+  }
+
+  #remember(id: string, entry: Entry<Value>, tier: CacheTier): Entry<Value> {
+    this.#keep(id, entry);
+    this.#options.onRead?.(this.#options.kind, tier);
+    return entry;
+  }
+
+  #keep(id: string, entry: Entry<Value>): void {
+    const held = this.#memory.get(id);
+    if (held === undefined || held.fetchedAt <= entry.fetchedAt) this.#memory.set(id, entry);
+  }
+
+  async #readStore(id: string): Promise<Entry<Value> | undefined> {
+    const stored = await this.#options.store.get([this.#options.kind, id]);
+    if (stored === undefined) return undefined;
+    try {
+      const { version, fetchedAt, value } = stored as Entry<unknown>;
+      const entry = {
+        version: String(version),
+        fetchedAt: Number(fetchedAt),
+        value: this.#options.codec.decode(value),
+      };
+      this.#keep(id, entry); // even one that will not do now can be shown when the service fails
+      return entry;
+    } catch {
+      return undefined; // written by another version of the gateway
+    }
+  }
+
+  #writeStore(id: string, entry: Entry<Value>): Promise<void> {
+    const encoded = { ...entry, value: this.#options.codec.encode(entry.value) };
+    return this.#options.store.set([this.#options.kind, id], encoded, this.#options.ttlMs(entry.value));
+  }
+
+  #outcomeName(owner: string): readonly string[] {
+    return [this.#options.kind, 'outcome', owner];
+  }
+}
+
+function sharedFailure(outcome: unknown): GatewayError {
+  const { code, message, retryAfterSeconds } = outcome as { code: string; message: string; retryAfterSeconds?: number };
+  const known: ErrorCode = code in errorCodes ? (code as ErrorCode) : 'UPSTREAM_UNAVAILABLE';
+  return new GatewayError(known, message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
+}

@@ -1,0 +1,123 @@
+import type { JobId, TaxpayerId } from './identifiers.js';
+import { type Codec, type Entry, LeasedCache, type LeasedCacheOptions } from './LeasedCache.js';
+import type { SealedStore } from './SealedStore.js';
+import { AccessTokenRefused, type TaxpayerService } from './TaxpayerService.js';
+import type { Credential, TokenBroker } from './TokenBroker.js';
+import type { JobStatus } from './wire.js';
+
+/** A job's status as the service gave it. */
+export interface JobView {
+  readonly job: JobStatus;
+  /** When the gateway read it from the service, in epoch milliseconds. */
+  readonly observedAt: number;
+  /** When the present status was first observed, in epoch milliseconds. */
+  readonly unchangedSince: number;
+}
+
+export interface RefreshJobsOptions {
+  readonly service: TaxpayerService;
+  readonly broker: TokenBroker;
+  readonly store: SealedStore;
+  readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait'>;
+  readonly now?: () => number;
+}
+
+interface Observation {
+  readonly job: JobStatus;
+  readonly unchangedSince: number;
+}
+
+/** A status that can still change is shared by everyone who asks within this time, in milliseconds. */
+export const sharedMs = 1000;
+/** How long a terminal status is kept, in milliseconds; it never changes again, so this only bounds the store. */
+export const terminalTtlMs = 30 * 24 * 3_600_000;
+/** How long a status that can still change is kept, so that its history is known to the next poll, in milliseconds. */
+export const processingTtlMs = 3_600_000;
+
+/** Whether the service will never report another status for the job (interface, 3.2; an unknown one may be followed by others). */
+export function isTerminal(job: JobStatus): boolean {
+  return job.status === 'completed' || job.status === 'failed';
+}
+
+/** Statuses of refresh jobs, read with the taxpayer's token and shared like the tokens themselves. */
+export class RefreshJobs {
+  readonly #options: RefreshJobsOptions;
+  readonly #now: () => number;
+  readonly #cache: LeasedCache<Observation>;
+
+  constructor(options: RefreshJobsOptions) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+    this.#cache = new LeasedCache({
+      ...options.cache,
+      kind: 'job',
+      store: options.store,
+      codec: observationCodec,
+      ttlMs: ({ job }) => (isTerminal(job) ? terminalTtlMs : processingTtlMs),
+      now: this.#now,
+    });
+  }
+
+  /**
+   * The status of a job, at most `maxAgeMs` old unless terminal. Finds the taxpayer's token by itself; one that the
+   * service refuses is replaced once.
+   *
+   * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
+   */
+  status(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs): JobView | Promise<JobView> {
+    const id = JSON.stringify([taxpayerId, jobId]);
+    const read = this.#cache.read(id, {
+      acceptable: ({ value, fetchedAt }, askedAt) =>
+        isTerminal(value.job) || fetchedAt >= askedAt || this.#now() - fetchedAt < maxAgeMs,
+      prepare: () => this.#options.broker.credential(taxpayerId),
+      fetch: (credential, signal) => this.#observe(id, taxpayerId, jobId, credential, signal),
+    });
+    return read instanceof Promise ? read.then(viewOf) : viewOf(read);
+  }
+
+  async #observe(
+    id: string,
+    taxpayerId: TaxpayerId,
+    jobId: JobId,
+    credential: Credential,
+    signal: AbortSignal,
+  ): Promise<Observation> {
+    const job = await this.#readWithToken(taxpayerId, jobId, credential, signal);
+    const before = this.#cache.peek(id)?.value;
+    return { job, unchangedSince: before?.job.status === job.status ? before.unchangedSince : this.#now() };
+  }
+
+  /** One 401 costs one fetch of a token for the fleet; a second one in a row is final (interface, part 5). */
+  async #readWithToken(
+    taxpayerId: TaxpayerId,
+    jobId: JobId,
+    first: Credential,
+    signal: AbortSignal,
+  ): Promise<JobStatus> {
+    const { service, broker } = this.#options;
+    try {
+      return await service.refreshJob(taxpayerId, jobId, first.accessToken, signal);
+    } catch (error) {
+      if (!(error instanceof AccessTokenRefused)) throw error;
+    }
+    const second = await broker.replace(taxpayerId, first);
+    try {
+      return await service.refreshJob(taxpayerId, jobId, second.accessToken, signal);
+    } catch (error) {
+      throw error instanceof AccessTokenRefused ? await broker.giveUp(taxpayerId, second) : error;
+    }
+  }
+}
+
+function viewOf({ value, fetchedAt }: Entry<Observation>): JobView {
+  return { job: value.job, observedAt: fetchedAt, unchangedSince: value.unchangedSince };
+}
+
+const observationCodec: Codec<Observation> = {
+  encode: (observation) => observation,
+  decode: (stored) => {
+    const observation = stored as Observation;
+    if (typeof observation.job.status !== 'string') throw new TypeError('Expected a stored job status');
+    return observation;
+  },
+};

@@ -1,0 +1,275 @@
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import {
+  BrokenCircuitError,
+  type CircuitBreakerPolicy,
+  ConsecutiveBreaker,
+  circuitBreaker,
+  DelegateBackoff,
+  handleWhen,
+  type IRetryBackoffContext,
+  retry,
+} from 'cockatiel';
+import nodeFetch, { FetchError, type Response } from 'node-fetch';
+import { GatewayError } from '../errors.js';
+import { retryAfterSeconds } from './retryAfter.js';
+
+/** The endpoints of the service (interface, part 4); also the label of metrics, gates and breakers. */
+export const endpoints = ['createClientLink', 'taxpayerToken', 'refreshJob'] as const;
+export type Endpoint = (typeof endpoints)[number];
+
+export interface ServiceRequest {
+  readonly endpoint: Endpoint;
+  readonly method: 'GET' | 'POST';
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Aborting it ends the call with all its tries. */
+  readonly signal?: AbortSignal;
+  /** Runs before each try, a repetition included; what it throws ends the call without that try. */
+  readonly beforeTry?: () => Promise<void>;
+}
+
+/** An answer in any status, with its body read within the limits. */
+export interface ServiceAnswer {
+  readonly status: number;
+  /** Whole seconds until the service wants to hear from us again, when it said so in a believable way. */
+  readonly retryAfterSeconds: number | undefined;
+  /** The parsed JSON of a 2xx answer; other bodies are thrown away unread, so nothing of them can be passed on. */
+  readonly json: unknown;
+}
+
+export type TryOutcome = 'ok' | 'client-error' | 'server-error' | 'timeout' | 'network' | 'invalid' | 'aborted';
+
+export interface ResilientFetchOptions {
+  readonly timeoutMs: number;
+  readonly deadlineMs: number;
+  readonly breakerResetMs: number;
+  readonly maxResponseBytes: number;
+  readonly fetch?: typeof nodeFetch;
+  readonly random?: () => number;
+  /** After each try, with its duration in seconds. */
+  readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number) => void;
+  readonly onBreaker?: (endpoint: Endpoint, state: 'open' | 'half-open' | 'closed') => void;
+}
+
+const maxRepetitions = 2;
+const failuresThatOpenTheBreaker = 5;
+
+/** Why a call did not bring a usable answer; {@link ResilientFetch} turns it into a {@link GatewayError}. */
+class TryFailure extends Error {
+  constructor(
+    readonly kind: 'timeout' | 'network' | 'server-error' | 'invalid' | 'aborted',
+    readonly retryAfterSeconds: number | undefined,
+    options?: { readonly cause: unknown },
+  ) {
+    super(kind, options);
+  }
+}
+
+/**
+ * Calls the service so that it answers, or fails, within a known time: a limit for each try and one for the whole call,
+ * bounded bodies, no redirects, a circuit breaker per endpoint. It is the only place that repeats a call, and it repeats
+ * GETs alone (at most twice, with full jitter, honouring `Retry-After`): a POST leaves at most once.
+ */
+export class ResilientFetch {
+  readonly #options: ResilientFetchOptions;
+  readonly #fetch: typeof nodeFetch;
+  readonly #agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
+  readonly #breakers: Readonly<Record<Endpoint, CircuitBreakerPolicy>>;
+  readonly #retry;
+
+  constructor(options: ResilientFetchOptions) {
+    this.#options = options;
+    this.#fetch = options.fetch ?? nodeFetch;
+    this.#breakers = {
+      createClientLink: this.#breakerFor('createClientLink'),
+      taxpayerToken: this.#breakerFor('taxpayerToken'),
+      refreshJob: this.#breakerFor('refreshJob'),
+    };
+    this.#retry = retry(
+      handleWhen((error) => isWorthRepeating(error, options.deadlineMs)),
+      {
+        maxAttempts: maxRepetitions,
+        backoff: new DelegateBackoff((context: IRetryBackoffContext<unknown>) => this.#pauseBefore(context)),
+      },
+    );
+  }
+
+  /**
+   * @throws GatewayError UPSTREAM_TIMEOUT, UPSTREAM_UNAVAILABLE or UPSTREAM_INVALID_RESPONSE; whatever `beforeTry` throws
+   */
+  async call(request: ServiceRequest): Promise<ServiceAnswer> {
+    const deadline = new AbortController();
+    const abort = () => deadline.abort();
+    const timer = setTimeout(abort, this.#options.deadlineMs);
+    request.signal?.addEventListener('abort', abort, { once: true });
+    if (request.signal?.aborted) abort();
+    try {
+      const attempt = () => this.#try(request, deadline.signal);
+      return await this.#breakers[request.endpoint].execute(() =>
+        request.method === 'GET' ? this.#retry.execute(attempt, deadline.signal) : attempt(),
+      );
+    } catch (error) {
+      throw this.#translate(error, request.method, deadline.signal);
+    } finally {
+      clearTimeout(timer);
+      request.signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  /** Closes the kept connections. */
+  stop(): void {
+    this.#agents.http.destroy();
+    this.#agents.https.destroy();
+  }
+
+  async #try(request: ServiceRequest, deadline: AbortSignal): Promise<ServiceAnswer> {
+    await request.beforeTry?.();
+    const startedAt = performance.now();
+    const limit = new AbortController();
+    const abort = () => limit.abort();
+    const timer = setTimeout(abort, this.#options.timeoutMs);
+    deadline.addEventListener('abort', abort, { once: true });
+    if (deadline.aborted) abort();
+    let outcome: TryOutcome = 'ok';
+    try {
+      const response = await this.#fetch(request.url, {
+        method: request.method,
+        headers: request.headers,
+        ...(request.body !== undefined && { body: request.body }),
+        redirect: 'manual',
+        size: this.#options.maxResponseBytes,
+        agent: (url) => (url.protocol === 'https:' ? this.#agents.https : this.#agents.http),
+        signal: limit.signal as never,
+      });
+      const answer = await readAnswer(response);
+      if (answer.status >= 400) outcome = 'client-error';
+      return answer;
+    } catch (error) {
+      const failure = failureOf(error, limit.signal.aborted);
+      outcome = failure.kind;
+      throw failure;
+    } finally {
+      clearTimeout(timer);
+      deadline.removeEventListener('abort', abort);
+      this.#options.onTry?.(request.endpoint, outcome, (performance.now() - startedAt) / 1000);
+    }
+  }
+
+  #breakerFor(endpoint: Endpoint) {
+    const policy = circuitBreaker(
+      handleWhen((error) => error instanceof TryFailure && error.kind !== 'invalid' && error.kind !== 'aborted'),
+      { halfOpenAfter: this.#options.breakerResetMs, breaker: new ConsecutiveBreaker(failuresThatOpenTheBreaker) },
+    );
+    policy.onBreak(() => this.#options.onBreaker?.(endpoint, 'open'));
+    policy.onHalfOpen(() => this.#options.onBreaker?.(endpoint, 'half-open'));
+    policy.onReset(() => this.#options.onBreaker?.(endpoint, 'closed'));
+    return policy;
+  }
+
+  #pauseBefore(context: IRetryBackoffContext<unknown>): number {
+    const asked = 'error' in context.result ? (context.result.error as TryFailure).retryAfterSeconds : undefined;
+    const jittered = (this.#options.random ?? Math.random)() * 100 * 2 ** context.attempt;
+    return Math.max(jittered, (asked ?? 0) * 1000);
+  }
+
+  #translate(error: unknown, method: 'GET' | 'POST', deadline: AbortSignal): unknown {
+    if (error instanceof BrokenCircuitError) {
+      return new GatewayError('UPSTREAM_UNAVAILABLE', 'The service has kept failing and is left alone for a moment', {
+        retryAfterSeconds: Math.ceil(this.#options.breakerResetMs / 1000),
+        cause: error,
+      });
+    }
+    if (!(error instanceof TryFailure)) {
+      // cockatiel's own error for an abort during a pause between two tries
+      return deadline.aborted ? timeoutError(error) : error;
+    }
+    if (method === 'POST' && mayHaveTakenEffect(error)) {
+      return new GatewayError(
+        'OUTCOME_UNKNOWN',
+        'The request was sent but its answer was lost: it may have taken effect',
+        {
+          cause: error,
+        },
+      );
+    }
+    const advice = error.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: error.retryAfterSeconds };
+    switch (error.kind) {
+      case 'timeout':
+      case 'aborted':
+        return timeoutError(error);
+      case 'network':
+        return new GatewayError('UPSTREAM_UNAVAILABLE', 'The service cannot be reached', { cause: error.cause });
+      case 'server-error':
+        return new GatewayError('UPSTREAM_UNAVAILABLE', 'The service failed to answer', {
+          ...advice,
+          cause: error.cause,
+        });
+      case 'invalid':
+        return new GatewayError('UPSTREAM_INVALID_RESPONSE', 'The service gave an answer that breaks its contract', {
+          cause: error.cause,
+        });
+    }
+  }
+}
+
+async function readAnswer(response: Response): Promise<ServiceAnswer> {
+  const askedSeconds = retryAfterSeconds(response.headers.get('retry-after'), Date.now());
+  if (response.status >= 200 && response.status < 300) {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(await response.arrayBuffer());
+    return { status: response.status, retryAfterSeconds: askedSeconds, json: JSON.parse(text) };
+  }
+  // Not read: nothing of it may be passed on. Small ones are drained so that the connection can be used again.
+  if (Number(response.headers.get('content-length') ?? Infinity) <= 65_536) response.body?.resume();
+  else (response.body as unknown as { destroy(): void } | null)?.destroy();
+  response.body?.on('error', () => {});
+  if (response.status >= 500) {
+    throw new TryFailure('server-error', askedSeconds, { cause: { status: response.status } });
+  }
+  return { status: response.status, retryAfterSeconds: askedSeconds, json: undefined };
+}
+
+/** Connection-level failures arrive as `system` errors; a body that cannot be decoded, parsed or bounded is an invalid answer. */
+function failureOf(error: unknown, aborted: boolean): TryFailure {
+  if (error instanceof TryFailure) return error;
+  if (aborted) return new TryFailure('timeout', undefined, { cause: error });
+  if (error instanceof FetchError) {
+    const code = error.code ?? '';
+    const broken = error.type === 'max-size' || code.startsWith('Z_') || code.startsWith('ERR__ERROR_FORMAT');
+    return new TryFailure(broken || code.startsWith('HPE_') ? 'invalid' : 'network', undefined, { cause: error });
+  }
+  if (error instanceof SyntaxError || error instanceof TypeError)
+    return new TryFailure('invalid', undefined, { cause: error });
+  return new TryFailure('network', undefined, { cause: error });
+}
+
+/** A service that asks for a longer pause than half the deadline is not waited for: the caller is told when to return. */
+function isWorthRepeating(error: Error, deadlineMs: number): boolean {
+  if (!(error instanceof TryFailure) || (error.retryAfterSeconds ?? 0) * 1000 > deadlineMs / 2) return false;
+  return error.kind === 'timeout' || error.kind === 'network' || error.kind === 'server-error';
+}
+
+const neverConnected: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'CERT_HAS_EXPIRED',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
+/** Whether the service may have acted on a request we got no answer to. A 502 or 504 is a proxy's word, not the service's. */
+function mayHaveTakenEffect({ kind, cause }: TryFailure): boolean {
+  if (kind === 'timeout' || kind === 'aborted') return true;
+  if (kind === 'server-error') return [502, 504].includes((cause as { status: number }).status);
+  return kind === 'network' && !neverConnected.has((cause as { code?: string }).code ?? '');
+}
+
+function timeoutError(cause: unknown): GatewayError {
+  return new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time', { cause });
+}

@@ -1,0 +1,142 @@
+import { GatewayError } from '../errors.js';
+import { Secret } from '../secret.js';
+import type { CallGate } from './CallGate.js';
+import type { JobId, TaxpayerId } from './identifiers.js';
+import type { Endpoint, ResilientFetch, ServiceAnswer, ServiceRequest } from './ResilientFetch.js';
+import { serviceUrl } from './serviceUrl.js';
+import {
+  type ClientLink,
+  type ClientLinkRequest,
+  decodeClientLink,
+  decodeJobStatus,
+  decodeTokenRecord,
+  type JobStatus,
+  type TokenRecord,
+} from './wire.js';
+
+export interface ServiceCredentials {
+  readonly clientId: string;
+  readonly clientSecret: Secret;
+}
+
+export interface TaxpayerServiceOptions {
+  readonly baseUrl: string;
+  /** Sent as `Service-API-Version` on the two reading endpoints (interface, part 9). */
+  readonly apiVersion: string;
+  /** Asked for at each call, because the secret may be rotated while we run. */
+  readonly credentials: () => ServiceCredentials;
+  readonly http: ResilientFetch;
+  readonly gate: CallGate;
+  /** Deepest nesting of JSON that is accepted in an answer. */
+  readonly maxDepth: number;
+}
+
+/** Thrown by {@link TaxpayerService.refreshJob} for a 401, so that the token can be replaced; never leaves the datasources. */
+export class AccessTokenRefused extends Error {}
+
+/** The REST service, one method per endpoint (interface, part 4): exact requests out, validated answers in. */
+export class TaxpayerService {
+  readonly #options: TaxpayerServiceOptions;
+
+  constructor(options: TaxpayerServiceOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Creates a client link (interface, 4.1). Sends exactly the members that `request` has. Leaves at most once.
+   *
+   * @throws GatewayError OUTCOME_UNKNOWN when the request may have arrived but its answer was lost
+   */
+  async createClientLink(request: ClientLinkRequest): Promise<ClientLink> {
+    const answer = await this.#callWithCredentials('createClientLink', {
+      method: 'POST',
+      url: serviceUrl(this.#options.baseUrl, 'client-links'),
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(request),
+    });
+    return decodeClientLink(answer, this.#options.maxDepth);
+  }
+
+  /**
+   * Reads the token record of a taxpayer (interface, 4.2): the call to make as rarely as possible.
+   *
+   * @param beforeTry runs before each try, also a repeated one
+   */
+  async tokenRecord(id: TaxpayerId, signal: AbortSignal, beforeTry: () => Promise<void>): Promise<TokenRecord> {
+    const answer = await this.#callWithCredentials('taxpayerToken', {
+      method: 'GET',
+      url: serviceUrl(this.#options.baseUrl, 'auth', 'tax-payer', id, 'token'),
+      headers: { 'Service-API-Version': this.#options.apiVersion },
+      signal,
+      beforeTry,
+    });
+    return decodeTokenRecord(answer, id, this.#options.maxDepth);
+  }
+
+  /**
+   * Reads the status of a refresh job with the taxpayer's token (interface, 4.3).
+   *
+   * @throws AccessTokenRefused when the service answers 401
+   */
+  async refreshJob(taxpayerId: TaxpayerId, jobId: JobId, accessToken: Secret, signal: AbortSignal): Promise<JobStatus> {
+    const answer = await this.#call('refreshJob', {
+      method: 'GET',
+      url: serviceUrl(this.#options.baseUrl, 'tax-payer', taxpayerId, 'refresh', jobId),
+      headers: { Authorization: `Bearer ${accessToken.reveal()}`, 'Service-API-Version': this.#options.apiVersion },
+      signal,
+    });
+    if (answer.status === 401) throw new AccessTokenRefused();
+    if (answer.status === 403) {
+      throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', 'The service refuses access to this taxpayer');
+    }
+    refuseUnless(answer, 200);
+    return decodeJobStatus(answer, taxpayerId, jobId, this.#options.maxDepth);
+  }
+
+  async #callWithCredentials(endpoint: Endpoint, request: Omit<ServiceRequest, 'endpoint'>): Promise<ServiceAnswer> {
+    const { clientId, clientSecret } = this.#options.credentials();
+    const basic = Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
+    const answer = await this.#call(endpoint, {
+      ...request,
+      headers: { ...request.headers, Authorization: `Bearer ${basic}` },
+    });
+    if (answer.status === 401 || answer.status === 403) {
+      throw await this.#options.gate.closeForCredentials(endpoint, this.#credential(), answer.status);
+    }
+    refuseUnless(answer, endpoint === 'createClientLink' ? 201 : 200);
+    return answer;
+  }
+
+  async #call(endpoint: Endpoint, request: Omit<ServiceRequest, 'endpoint'>): Promise<ServiceAnswer> {
+    const credential = this.#credential();
+    const answer = await this.#options.http.call({
+      ...request,
+      endpoint,
+      headers: { Accept: 'application/json', 'User-Agent': 'taxpayer-gateway', ...request.headers },
+      beforeTry: async () => {
+        await this.#options.gate.pass(endpoint, credential);
+        await request.beforeTry?.();
+      },
+    });
+    if (answer.status === 429) {
+      throw await this.#options.gate.closeForRateLimit(endpoint, credential, answer.retryAfterSeconds);
+    }
+    return answer;
+  }
+
+  #credential(): string {
+    return this.#options.credentials().clientSecret.fingerprint();
+  }
+}
+
+/** What a final refusal means to the caller; statuses that need more than a message are handled where they are known. */
+function refuseUnless(answer: ServiceAnswer, expected: 200 | 201): void {
+  if (answer.status === expected) return;
+  if (answer.status === 404 && expected === 200) {
+    throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer or job');
+  }
+  if (answer.status >= 400 && answer.status < 500) {
+    throw new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request');
+  }
+  throw new GatewayError('UPSTREAM_INVALID_RESPONSE', 'The service gave an answer that breaks its contract');
+}

@@ -1,0 +1,225 @@
+import { type ErrorCode, GatewayError } from '../errors.js';
+import { Secret } from '../secret.js';
+import type { TaxpayerId } from './identifiers.js';
+import { type Codec, type Entry, LeasedCache, type LeasedCacheOptions } from './LeasedCache.js';
+import type { SealedStore } from './SealedStore.js';
+import type { TaxpayerService } from './TaxpayerService.js';
+import type { TokenRecord } from './wire.js';
+
+/** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
+export type TokenAnswer =
+  | { readonly kind: 'record'; readonly record: TokenRecord }
+  | { readonly kind: 'no-such-taxpayer' };
+
+/** A record as it is shown: with its age, and whether it is past its freshness. */
+export interface TokenView {
+  readonly record: TokenRecord;
+  /** Epoch milliseconds. */
+  readonly fetchedAt: number;
+  /** Shown past its freshness because the service could not answer. */
+  readonly stale: boolean;
+}
+
+/** A token to be used. Two credentials of one taxpayer are the same exactly when their versions are. */
+export interface Credential {
+  readonly accessToken: Secret;
+  readonly version: string;
+}
+
+export interface TokenBrokerOptions {
+  readonly service: TaxpayerService;
+  readonly store: SealedStore;
+  /** Age up to which a record is shown without asking again, in milliseconds. */
+  readonly freshMs: number;
+  /** Calls to the token endpoint per hour and fleet; 0 means no limit. */
+  readonly budgetPerHour: number;
+  readonly cache: Pick<LeasedCacheOptions<TokenAnswer>, 'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait'>;
+  readonly now?: () => number;
+  readonly onEvent?: (event: TokenEvent) => void;
+  /** After each call, with what is left of this hour's budget. */
+  readonly onBudget?: (remaining: number) => void;
+}
+
+export type TokenEvent =
+  | 'stale-served'
+  | 'absent-remembered'
+  | 'budget-exhausted'
+  | 'credential-replaced'
+  | 'refetch-cool-down';
+
+/** Callers may ask for fresher records than `freshMs`, but not below this age, in milliseconds. */
+export const freshnessFloorMs = 60_000;
+/** Freshness of a record whose status can no longer change, in milliseconds. */
+export const terminalFreshMs = 24 * 3_600_000;
+/** How long a 404 is remembered, in milliseconds. */
+export const absenceMs = 15_000;
+/** After a brand-new token was refused: how long no other is fetched for that taxpayer, in milliseconds. */
+export const refetchCoolDownMs = 60_000;
+/** How long a record is kept in the shared store: its token may be good for as long, in milliseconds. */
+export const recordTtlMs = 30 * 24 * 3_600_000;
+
+const terminalStatuses: ReadonlySet<string> = new Set(['REJECTED', 'COMPLETED']);
+const hourMs = 3_600_000;
+
+/** Failures that mean "no answer now": a record that is held is shown instead. The others are answers. */
+const cannotAnswer: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'TOKEN_BUDGET_EXHAUSTED',
+  'UPSTREAM_RATE_LIMITED',
+  'UPSTREAM_CREDENTIALS_REJECTED',
+  'UPSTREAM_REJECTED',
+  'UPSTREAM_TIMEOUT',
+  'UPSTREAM_UNAVAILABLE',
+  'UPSTREAM_INVALID_RESPONSE',
+]);
+
+/**
+ * Brokers taxpayer tokens so that the token endpoint is called once per taxpayer and token lifetime (interface, 4.2:
+ * "for sparing use"). One cache serves two questions: to *use* a token its age does not matter, it is good until the
+ * service answers 401; to *show* a record it does.
+ */
+export class TokenBroker {
+  readonly #options: TokenBrokerOptions;
+  readonly #now: () => number;
+  readonly #cache: LeasedCache<TokenAnswer>;
+
+  constructor(options: TokenBrokerOptions) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+    this.#cache = new LeasedCache({
+      ...options.cache,
+      kind: 'token',
+      store: options.store,
+      codec: tokenAnswerCodec,
+      ttlMs: (answer) => (answer.kind === 'record' ? recordTtlMs : absenceMs),
+      now: this.#now,
+    });
+  }
+
+  /**
+   * The record to show, at most `maxAgeMs` old (never asked for below {@link freshnessFloorMs}). Answers at once when
+   * memory holds it. When the service cannot answer, an older record is shown as stale.
+   *
+   * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code when there is nothing to show
+   */
+  record(id: TaxpayerId, maxAgeMs = Infinity): TokenView | Promise<TokenView> {
+    const limitMs = Math.max(maxAgeMs, freshnessFloorMs);
+    const read = this.#read(id, ({ value, fetchedAt }, askedAt) => {
+      return fetchedAt >= askedAt || this.#now() - fetchedAt < Math.min(this.#freshMs(value), limitMs);
+    });
+    if (!(read instanceof Promise)) return viewOf(read, false);
+    return read.then(
+      (entry) => viewOf(entry, false),
+      (error) => viewOf(this.#staleInsteadOf(error, id), true),
+    );
+  }
+
+  /**
+   * A token to use, however old. After the service refused one, pass its `version` as `refused`: anything else will do,
+   * and only when there is nothing else is a new one fetched. A refusal therefore deletes nothing, so a late one can
+   * never evict a newer token, and the old record can still be shown if the token endpoint is down.
+   *
+   * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
+   */
+  credential(id: TaxpayerId, refused?: string): Credential | Promise<Credential> {
+    const read = this.#read(
+      id,
+      ({ version, value, fetchedAt }) =>
+        version !== refused && (value.kind === 'record' || this.#now() - fetchedAt < absenceMs),
+    );
+    return read instanceof Promise ? read.then(credentialOf) : credentialOf(read);
+  }
+
+  /**
+   * A credential in place of one that the service refused. Fetches at most once for the fleet; throws while the taxpayer
+   * is in the cool-down that {@link giveUp} began.
+   *
+   * @throws GatewayError TAXPAYER_NOT_AUTHORIZED during the cool-down; otherwise as {@link credential}
+   */
+  async replace(id: TaxpayerId, refused: Credential): Promise<Credential> {
+    if ((await this.#options.store.get(refusalName(id))) === refused.version) {
+      this.#options.onEvent?.('refetch-cool-down');
+      throw notAuthorized();
+    }
+    this.#options.onEvent?.('credential-replaced');
+    return this.credential(id, refused.version);
+  }
+
+  /** The service refused the replacement as well: notes it for the fleet and returns the error for the caller. */
+  async giveUp(id: TaxpayerId, refused: Credential): Promise<GatewayError> {
+    await this.#options.store.set(refusalName(id), refused.version, refetchCoolDownMs);
+    return notAuthorized();
+  }
+
+  #read(id: TaxpayerId, acceptable: (entry: Entry<TokenAnswer>, askedAt: number) => boolean) {
+    return this.#cache.read(id, { acceptable, fetch: (_, signal) => this.#fetch(id, signal) });
+  }
+
+  async #fetch(id: TaxpayerId, signal: AbortSignal): Promise<TokenAnswer> {
+    try {
+      const record = await this.#options.service.tokenRecord(id, signal, () => this.#spend());
+      return { kind: 'record', record };
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
+      this.#options.onEvent?.('absent-remembered');
+      return { kind: 'no-such-taxpayer' };
+    }
+  }
+
+  /** Takes one call from the fleet's budget: before each try, because the service counts those. */
+  async #spend(): Promise<void> {
+    if (this.#options.budgetPerHour === 0) return;
+    const { count, resetsInMs } = await this.#options.store.increment(['token-budget'], 1, hourMs);
+    this.#options.onBudget?.(Math.max(0, this.#options.budgetPerHour - count));
+    if (count <= this.#options.budgetPerHour) return;
+    this.#options.onEvent?.('budget-exhausted');
+    throw new GatewayError('TOKEN_BUDGET_EXHAUSTED', "The fleet's hourly budget of token calls is spent", {
+      retryAfterSeconds: Math.max(1, Math.ceil(resetsInMs / 1000)),
+    });
+  }
+
+  #freshMs(answer: TokenAnswer): number {
+    if (answer.kind === 'no-such-taxpayer') return absenceMs;
+    return terminalStatuses.has(answer.record.status) ? terminalFreshMs : this.#options.freshMs;
+  }
+
+  #staleInsteadOf(error: unknown, id: TaxpayerId): Entry<TokenAnswer> {
+    const held = this.#cache.peek(id);
+    if (held?.value.kind !== 'record' || !(error instanceof GatewayError) || !cannotAnswer.has(error.code)) throw error;
+    this.#options.onEvent?.('stale-served');
+    return held;
+  }
+}
+
+function viewOf({ value, fetchedAt }: Entry<TokenAnswer>, stale: boolean): TokenView {
+  return { record: recordOf(value), fetchedAt, stale };
+}
+
+function credentialOf({ value, version }: Entry<TokenAnswer>): Credential {
+  return { accessToken: recordOf(value).accessToken, version };
+}
+
+function recordOf(answer: TokenAnswer): TokenRecord {
+  if (answer.kind === 'record') return answer.record;
+  throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer');
+}
+
+function notAuthorized(): GatewayError {
+  return new GatewayError('TAXPAYER_NOT_AUTHORIZED', "The service refuses this taxpayer's token, a new one included");
+}
+
+function refusalName(id: TaxpayerId): readonly string[] {
+  return ['token', 'refused', id];
+}
+
+const tokenAnswerCodec: Codec<TokenAnswer> = {
+  encode: (answer) =>
+    answer.kind === 'record'
+      ? { ...answer, record: { ...answer.record, accessToken: answer.record.accessToken.reveal() } }
+      : answer,
+  decode: (stored) => {
+    const answer = stored as TokenAnswer & { record: { accessToken: string } };
+    if (answer.kind === 'no-such-taxpayer') return { kind: 'no-such-taxpayer' };
+    if (typeof answer.record.accessToken !== 'string') throw new TypeError('Expected a stored token record');
+    return { kind: 'record', record: { ...answer.record, accessToken: new Secret(answer.record.accessToken) } };
+  },
+};

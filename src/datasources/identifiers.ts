@@ -1,0 +1,41 @@
+import { GatewayError } from '../errors.js';
+
+declare const brand: unique symbol;
+
+/** The service's id of a taxpayer, checked by {@link identifierReader}. */
+export type TaxpayerId = string & { readonly [brand]: 'TaxpayerId' };
+
+/** The service's id of a refresh job, checked by {@link identifierReader}. */
+export type JobId = string & { readonly [brand]: 'JobId' };
+
+/**
+ * Characters an id may not hold: those with a meaning in a URL path, which a proxy on the way might decode and obey, and
+ * control characters. The interface states no format beyond "string", so nothing else is refused.
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+const forbidden = /[\u0000-\u001f\u007f-\u009f/\\%?#]/;
+
+/** Reads ids from callers; `maxLength` is in characters. */
+export function identifierReader(maxLength: number) {
+  /** @throws GatewayError BAD_USER_INPUT naming `path` when `text` cannot be one segment of a URL path */
+  function read(text: string, path: string): string {
+    const problem = problemOf(text, maxLength);
+    if (problem === undefined) return text;
+    throw new GatewayError('BAD_USER_INPUT', `${path} ${problem}`, { violations: [{ path, message: problem }] });
+  }
+  return {
+    taxpayerId: (text: string, path = 'taxpayerId') => read(text, path) as TaxpayerId,
+    jobId: (text: string, path = 'jobId') => read(text, path) as JobId,
+  };
+}
+
+export type IdentifierReader = ReturnType<typeof identifierReader>;
+
+function problemOf(text: string, maxLength: number): string | undefined {
+  if (text === '') return 'must not be empty';
+  if (text.length > maxLength) return `must have at most ${maxLength} characters`;
+  if (text === '.' || text === '..') return 'must not be a dot segment';
+  if (forbidden.test(text)) return 'must not contain control characters or any of / \\ % ? #';
+  if (!text.isWellFormed()) return 'must be well-formed Unicode';
+  return undefined;
+}

@@ -1,0 +1,16 @@
+/**
+ * The one place that builds a URL of the service (interface, part 4). Each segment becomes exactly one path segment:
+ * `encodeURIComponent` leaves `.` and `..` alone and `URL` then collapses them, so those are refused here as well as
+ * where ids enter.
+ *
+ * @throws TypeError for a segment that cannot be one path segment
+ */
+export function serviceUrl(baseUrl: string, ...segments: readonly string[]): string {
+  const path = segments.map((segment) => {
+    if (segment === '' || segment === '.' || segment === '..' || !segment.isWellFormed()) {
+      throw new TypeError('Expected a path segment, found an empty, dot or malformed one');
+    }
+    return encodeURIComponent(segment);
+  });
+  return `${baseUrl.replace(/\/+$/, '')}/${path.join('/')}`;
+}
