@@ -17,5 +17,6 @@ export default {
     ],
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/examples/'],
+  reporters: ['default', '<rootDir>/test/support/closingLineReporter.js'],
   testTimeout: 30_000,
 };

@@ -79,6 +79,14 @@ export class LeasedCache<Value> {
     return this.#memory.get(id);
   }
 
+  /** The entry in this process's memory when it is acceptable; asks nobody. */
+  held(id: string, acceptable: (entry: Entry<Value>) => boolean): Entry<Value> | undefined {
+    const entry = this.#memory.get(id);
+    if (entry === undefined || !acceptable(entry)) return undefined;
+    this.#options.onRead?.(this.#options.kind, 'memory');
+    return entry;
+  }
+
   /**
    * An acceptable entry: at once when memory has it, otherwise from the store, another's fetch, or our own. Waits at most
    * twice the work time plus the lease margin, and that only when a lease holder died.
@@ -86,12 +94,7 @@ export class LeasedCache<Value> {
    * @throws whatever the fetch threw, here or in the process that held the lease
    */
   read<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Entry<Value> | Promise<Entry<Value>> {
-    const held = this.#memory.get(id);
-    if (held !== undefined && request.acceptable(held, Infinity)) {
-      this.#options.onRead?.(this.#options.kind, 'memory');
-      return held;
-    }
-    return this.#join(id, request);
+    return this.held(id, (entry) => request.acceptable(entry, Infinity)) ?? this.#join(id, request);
   }
 
   async #join<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {

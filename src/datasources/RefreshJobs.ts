@@ -58,21 +58,30 @@ export class RefreshJobs {
     });
   }
 
+  /** The status when memory holds one that {@link status} would answer with; asks nobody. */
+  held(taxpayerId: TaxpayerId, jobId: JobId): JobView | undefined {
+    const entry = this.#cache.held(idOf(taxpayerId, jobId), (held) => this.#isCurrent(held, sharedMs));
+    return entry && viewOf(entry);
+  }
+
   /**
    * The status of a job, at most `maxAgeMs` old unless terminal. Finds the taxpayer's token by itself; one that the
    * service refuses is replaced once.
    *
    * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
    */
-  status(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs): JobView | Promise<JobView> {
-    const id = JSON.stringify([taxpayerId, jobId]);
-    const read = this.#cache.read(id, {
-      acceptable: ({ value, fetchedAt }, askedAt) =>
-        isTerminal(value.job) || fetchedAt >= askedAt || this.#now() - fetchedAt < maxAgeMs,
+  async status(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs): Promise<JobView> {
+    const id = idOf(taxpayerId, jobId);
+    const entry = await this.#cache.read(id, {
+      acceptable: (held, askedAt) => held.fetchedAt >= askedAt || this.#isCurrent(held, maxAgeMs),
       prepare: () => this.#options.broker.credential(taxpayerId),
       fetch: (credential, signal) => this.#observe(id, taxpayerId, jobId, credential, signal),
     });
-    return read instanceof Promise ? read.then(viewOf) : viewOf(read);
+    return viewOf(entry);
+  }
+
+  #isCurrent({ value, fetchedAt }: Entry<Observation>, maxAgeMs: number): boolean {
+    return isTerminal(value.job) || this.#now() - fetchedAt < maxAgeMs;
   }
 
   async #observe(
@@ -107,6 +116,10 @@ export class RefreshJobs {
       throw error instanceof AccessTokenRefused ? await broker.giveUp(taxpayerId, second) : error;
     }
   }
+}
+
+function idOf(taxpayerId: TaxpayerId, jobId: JobId): string {
+  return JSON.stringify([taxpayerId, jobId]);
 }
 
 function viewOf({ value, fetchedAt }: Entry<Observation>): JobView {

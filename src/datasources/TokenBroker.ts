@@ -95,22 +95,25 @@ export class TokenBroker {
     });
   }
 
+  /** The record to show when memory holds one that {@link record} would answer with; asks nobody. */
+  held(id: TaxpayerId, maxAgeMs = Infinity): TokenView | undefined {
+    const entry = this.#cache.held(id, (held) => this.#isFresh(held, maxAgeMs));
+    return entry && viewOf(entry, false);
+  }
+
   /**
-   * The record to show, at most `maxAgeMs` old (never asked for below {@link freshnessFloorMs}). Answers at once when
-   * memory holds it. When the service cannot answer, an older record is shown as stale.
+   * The record to show, at most `maxAgeMs` old (never asked for below {@link freshnessFloorMs}). When the service cannot
+   * answer, an older record is shown as stale.
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code when there is nothing to show
    */
-  record(id: TaxpayerId, maxAgeMs = Infinity): TokenView | Promise<TokenView> {
-    const limitMs = Math.max(maxAgeMs, freshnessFloorMs);
-    const read = this.#read(id, ({ value, fetchedAt }, askedAt) => {
-      return fetchedAt >= askedAt || this.#now() - fetchedAt < Math.min(this.#freshMs(value), limitMs);
-    });
-    if (!(read instanceof Promise)) return viewOf(read, false);
-    return read.then(
-      (entry) => viewOf(entry, false),
-      (error) => viewOf(this.#staleInsteadOf(error, id), true),
-    );
+  async record(id: TaxpayerId, maxAgeMs = Infinity): Promise<TokenView> {
+    try {
+      const entry = await this.#read(id, (held, askedAt) => held.fetchedAt >= askedAt || this.#isFresh(held, maxAgeMs));
+      return viewOf(entry, false);
+    } catch (error) {
+      return viewOf(this.#staleInsteadOf(error, id), true);
+    }
   }
 
   /**
@@ -177,9 +180,11 @@ export class TokenBroker {
     });
   }
 
-  #freshMs(answer: TokenAnswer): number {
-    if (answer.kind === 'no-such-taxpayer') return absenceMs;
-    return terminalStatuses.has(answer.record.status) ? terminalFreshMs : this.#options.freshMs;
+  #isFresh({ value, fetchedAt }: Entry<TokenAnswer>, maxAgeMs: number): boolean {
+    const ageMs = this.#now() - fetchedAt;
+    if (value.kind === 'no-such-taxpayer') return ageMs < absenceMs;
+    const freshMs = terminalStatuses.has(value.record.status) ? terminalFreshMs : this.#options.freshMs;
+    return ageMs < Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs));
   }
 
   #staleInsteadOf(error: unknown, id: TaxpayerId): Entry<TokenAnswer> {

@@ -1,4 +1,4 @@
-import { GatewayError } from '../errors.js';
+import { badInput } from '../errors.js';
 
 declare const brand: unique symbol;
 
@@ -21,11 +21,17 @@ export function identifierReader(maxLength: number) {
   function read(text: string, path: string): string {
     const problem = problemOf(text, maxLength);
     if (problem === undefined) return text;
-    throw new GatewayError('BAD_USER_INPUT', `${path} ${problem}`, { violations: [{ path, message: problem }] });
+    throw badInput(path, problem);
   }
   return {
     taxpayerId: (text: string, path = 'taxpayerId') => read(text, path) as TaxpayerId,
     jobId: (text: string, path = 'jobId') => read(text, path) as JobId,
+    /** A key is never sent on, so only its size matters. */
+    idempotencyKey: (text: string | undefined, path = 'input.idempotencyKey') => {
+      if (text === '') throw badInput(path, 'must not be empty');
+      if (text !== undefined && text.length > maxLength)
+        throw badInput(path, `must have at most ${maxLength} characters`);
+    },
   };
 }
 

@@ -1,0 +1,135 @@
+// Builds src/ into dist/. Run as a command it always builds; `ensureBuilt` builds only when dist/ is missing or stale.
+//
+// Several processes may start at once in one checkout (npm start beside npm test), so a build happens under a lock, in a
+// directory of its own, and reaches dist/ by a rename: nobody ever imports half of one.
+
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { cp, mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const src = join(root, 'src');
+const dist = join(root, 'dist');
+const entry = join(dist, 'main.js');
+const scratch = join(root, '.build');
+const lock = join(scratch, 'lock');
+/** What a source deleted while we look counts as: changed just now. */
+const gone = { mtimeMs: Number.POSITIVE_INFINITY };
+
+/** The compiler refused the sources; `output` is what it printed. */
+export class BuildError extends Error {
+  constructor(output) {
+    super('the build failed');
+    this.output = output;
+  }
+}
+
+/** Builds when dist/ is missing or older than a source; waits when another process is building. Throws `BuildError`. */
+export async function ensureBuilt() {
+  if (!existsSync(lock) && (await isFresh())) return;
+  await underLock(async () => {
+    if (!(await isFresh())) await buildNow();
+  });
+}
+
+/** Builds whether or not it is needed. Throws `BuildError`. */
+export function build() {
+  return underLock(buildNow);
+}
+
+/** Runs `task` for a command: a `BuildError` becomes the compiler's own output and exit code 1. */
+export async function orExplain(task) {
+  try {
+    await task();
+  } catch (error) {
+    if (!(error instanceof BuildError)) throw error;
+    process.stderr.write(`${error.output.trimEnd()}\nThe build failed.\n`);
+    process.exit(1);
+  }
+}
+
+async function isFresh() {
+  const built = await stat(entry).catch(() => undefined);
+  if (!built) return false;
+  // A directory's own time counts too: it is what changes when a source is deleted or renamed.
+  const inputs = [src, join(root, 'tsconfig.json')];
+  for (const item of await readdir(src, { recursive: true })) inputs.push(join(src, item));
+  const times = await Promise.all(inputs.map(async (path) => (await stat(path).catch(() => gone)).mtimeMs));
+  return built.mtimeMs >= Math.max(...times);
+}
+
+async function buildNow() {
+  const startedAt = new Date();
+  const out = join(scratch, `out-${process.pid}`);
+  const old = join(scratch, `old-${process.pid}`);
+  process.stderr.write('Building…');
+  try {
+    await rm(out, { recursive: true, force: true });
+    await compile(out);
+    await cp(src, out, { recursive: true, filter: (path) => !path.endsWith('.ts') });
+    // Dated by the start of the build, so that a source saved meanwhile makes this build stale.
+    const entryBuilt = join(out, 'main.js');
+    if (existsSync(entryBuilt)) await utimes(entryBuilt, startedAt, startedAt);
+    if (existsSync(dist)) await rename(dist, old);
+    await rename(out, dist);
+    process.stderr.write(` done in ${((Date.now() - startedAt.getTime()) / 1000).toFixed(1)} s\n`);
+  } catch (error) {
+    process.stderr.write('\n');
+    throw error;
+  } finally {
+    await rm(out, { recursive: true, force: true });
+    await rm(old, { recursive: true, force: true });
+  }
+}
+
+/** Incremental compilation is off: it would leave out files it believes are in dist/ already. */
+async function compile(outDir) {
+  const tsc = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')));
+  const options = ['--outDir', outDir, '--noEmitOnError', '--incremental', 'false', '--tsBuildInfoFile', 'null'];
+  const child = spawn(process.execPath, [tsc, '-p', join(root, 'tsconfig.json'), ...options], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
+  const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve));
+  if (code !== 0) throw new BuildError(output);
+}
+
+async function underLock(task) {
+  await mkdir(scratch, { recursive: true });
+  while (!(await takeLock())) await wait(50);
+  try {
+    await task();
+  } finally {
+    await rm(lock, { force: true });
+  }
+}
+
+/** The lock is a file holding its owner's process id, so that one left by a killed process can be told and removed. */
+async function takeLock() {
+  try {
+    await writeFile(lock, String(process.pid), { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if (error.code !== 'EEXIST') throw error;
+  }
+  const owner = Number(await readFile(lock, 'utf8').catch(() => ''));
+  if (owner && !isAlive(owner)) await rm(lock, { force: true });
+  return false;
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    // Container restarts reuse low ids: our own id in a file that we did not write is a dead process's.
+    return pid !== process.pid;
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await orExplain(build);

@@ -1,0 +1,46 @@
+// Everything that can be wrong without running a test (npm run check). All steps run, whatever the earlier ones say, so
+// that one run shows all there is to mend.
+
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const tsc = bin('typescript', 'bin/tsc');
+const biome = bin('@biomejs/biome', 'bin/biome');
+const codegen = bin('@graphql-codegen/cli', 'esm/bin.js');
+
+const steps = [
+  { name: 'types', command: [tsc, '-p', 'tsconfig.test.json'] },
+  { name: 'lint and format', command: [biome, 'check', '--error-on-warnings', '.'] },
+  { name: 'SDL in sync', command: ['scripts/schema.js', '--check'] },
+  { name: 'no breaking schema change', command: ['scripts/schema.js', '--breaking'] },
+  { name: 'generated code in sync', command: [codegen, '--config', 'codegen.yml', '--check'] },
+  { name: 'configuration docs in sync', command: ['scripts/docs.js', '--check'] },
+];
+
+const failed = [];
+for (const { name, command } of steps) {
+  const startedAt = performance.now();
+  const { code, output } = await run(command);
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+  console.log(`${code === 0 ? 'ok    ' : 'FAILED'}  ${name} (${seconds} s)`);
+  if (code === 0) continue;
+  failed.push(name);
+  console.log(output.trimEnd().replaceAll(/^/gm, '        '));
+}
+console.log(failed.length === 0 ? 'All checks passed.' : `Failed: ${failed.join(', ')}.`);
+process.exitCode = failed.length === 0 ? 0 : 1;
+
+/** The script behind a package's command, started by this very Node.js: no shell and no npx in between. */
+function bin(name, path) {
+  return fileURLToPath(new URL(path, import.meta.resolve(`${name}/package.json`)));
+}
+
+function run(command) {
+  const child = spawn(process.execPath, command, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
+  return new Promise((resolve, reject) => {
+    child.once('error', reject).once('close', (code) => resolve({ code, output }));
+  });
+}

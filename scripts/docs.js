@@ -1,0 +1,60 @@
+// Prints docs/configuration.md and .env.example from the table of settings (npm run docs). With --check it only compares.
+
+import { ensureBuilt, orExplain } from './build.js';
+import { keepInSync, orSentence } from './committedFile.js';
+
+const check = process.argv.includes('--check');
+const command = 'npm run docs';
+
+await orExplain(ensureBuilt);
+await orSentence(async () => {
+  const { settings } = await import('../dist/settings.js');
+  const all = Object.entries(settings);
+  await keepInSync('docs/configuration.md', configurationPage(all), { check, command });
+  await keepInSync('.env.example', envExample(all), { check, command });
+});
+
+function configurationPage(all) {
+  const rows = all.map(
+    ([name, { fallback, meaning, example, secret }]) =>
+      `| ${code(name)}${secret ? `<br>${code(`${name}_FILE`)}` : ''} | ${cell(fallback)} | ${escapeCell(meaning)} | ${code(example)} |`,
+  );
+  return `<!-- Printed from src/settings.ts by \`${command}\`. Change it there. -->
+
+# Configuration
+
+The gateway is configured by environment variables, read once at the start. Every mistake is reported in one go, one line
+each, and ends the process with exit code 1. An empty variable counts as unset.
+
+A confidential setting may come from a file instead: \`<NAME>_FILE\` holds the path, and one line break at its end is
+ignored. Set the one or the other, not both.
+
+| Variable | Default | Meaning | Example |
+| --- | --- | --- | --- |
+${rows.join('\n')}
+`;
+}
+
+function envExample(all) {
+  const entries = all.map(
+    ([name, { fallback, meaning, example, secret }]) =>
+      `# ${meaning}\n# Default: ${fallback}.${secret ? ` Or ${name}_FILE with the path of a file.` : ''}\n# ${name}=${example}\n`,
+  );
+  return `# Printed from src/settings.ts by \`${command}\`; change it there. All settings, each with an example and off.
+# Copy to .env, uncomment what you need, and start with: node --env-file=.env scripts/start.js
+
+${entries.join('\n')}`;
+}
+
+/** A literal default is set as code; one described in words stays words. */
+function cell(fallback) {
+  return /\s/.test(fallback) || fallback === 'none' ? escapeCell(fallback) : code(fallback);
+}
+
+function code(text) {
+  return `\`${escapeCell(text)}\``;
+}
+
+function escapeCell(text) {
+  return text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
+}

@@ -1,0 +1,60 @@
+// Keeps the two committed schemas. `schema.graphql` is what the code of this commit serves, as a subgraph; it is reviewed
+// with every change. `released.graphql` is what clients of the last release were promised.
+//
+//   node scripts/schema.js              writes schema.graphql from the build
+//   node scripts/schema.js --check      fails when schema.graphql is not what the build prints
+//   node scripts/schema.js --breaking   fails when a client of the last release could break
+//   node scripts/schema.js --release    makes schema.graphql the released one
+//
+// A file is compared, and not a git tag, because a shallow clone has neither tags nor history.
+
+import { copyFile, readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { CriticalityLevel, DiffRule, diff } from '@graphql-inspector/core';
+import { buildASTSchema, parse } from 'graphql';
+import { ensureBuilt, orExplain } from './build.js';
+import { keepInSync, orSentence } from './committedFile.js';
+
+const current = 'src/schema/schema.graphql';
+const released = 'src/schema/released.graphql';
+
+const option = process.argv[2];
+if (option === '--breaking') await orSentence(failOnBreakingChanges);
+else if (option === '--release') await copyFile(inRoot(current), inRoot(released));
+else {
+  await orExplain(ensureBuilt);
+  await orSentence(() => syncWithBuild(option === '--check'));
+}
+
+async function syncWithBuild(check) {
+  const { printSubgraphSchema } = await import('../dist/schema/printSchema.js');
+  await keepInSync(current, `${printSubgraphSchema().trimEnd()}\n`, { check, command: 'npm run codegen' });
+}
+
+/** What the last release had deprecated may go; everything else that clients can use must stay. */
+async function failOnBreakingChanges() {
+  const changes = await diff(await readSchema(released), await readSchema(current), [
+    DiffRule.suppressRemovalOfDeprecatedField,
+  ]);
+  const breaking = changes.filter((change) => change.criticality.level === CriticalityLevel.Breaking);
+  if (breaking.length === 0) return;
+  const lines = breaking.map((change) => `- ${change.message} (${change.path ?? 'schema'})`);
+  throw new Error(
+    `Clients of the last release would break:\n${lines.join('\n')}\nKeep what they use and deprecate it first.`,
+  );
+}
+
+async function readSchema(path) {
+  const sdl = await readFile(inRoot(path), 'utf8').catch((error) => {
+    if (error.code !== 'ENOENT') throw error;
+    throw new Error(
+      `${path} is missing: run \`npm run codegen\`, then \`npm run schema:release\` at the first release.`,
+    );
+  });
+  // Federation's own directives come by @link and are not defined in the SDL.
+  return buildASTSchema(parse(sdl), { assumeValidSDL: true });
+}
+
+function inRoot(path) {
+  return fileURLToPath(new URL(`../${path}`, import.meta.url));
+}

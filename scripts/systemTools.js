@@ -1,0 +1,77 @@
+// Finds the programs that tests need beside npm packages, and installs them where that is safe: Debian, as root.
+
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/** Each tool: the names it goes by, the variable that overrides the search, and its Debian package. */
+const tools = {
+  redis: {
+    title: 'redis-server',
+    names: ['redis-server', 'valkey-server'],
+    variable: 'REDIS_SERVER_PATH',
+    package: 'redis-server',
+  },
+  chromium: {
+    title: 'Chromium',
+    names: ['chromium', 'chromium-browser', 'google-chrome'],
+    variable: 'CHROMIUM_PATH',
+    package: 'chromium',
+  },
+};
+
+/** Paths of all tools by variable name, installing what is missing. Throws one sentence that says what to install. */
+export function provideTools() {
+  if (missingTools().length > 0 && canInstall()) install(missingTools().map((tool) => tool.package));
+  const missing = missingTools();
+  if (missing.length > 0) {
+    const titles = missing.map((tool) => tool.title).join(' and ');
+    const variables = missing.map((tool) => tool.variable).join(' and ');
+    throw new Error(`The tests need ${titles}: install on the PATH, or name the program in ${variables}.`);
+  }
+  return Object.fromEntries(Object.values(tools).map((tool) => [tool.variable, find(tool)]));
+}
+
+function missingTools() {
+  return Object.values(tools).filter((tool) => find(tool) === undefined);
+}
+
+function find({ names, variable }) {
+  const override = process.env[variable];
+  if (override) return isExecutable(override) ? override : undefined;
+  return onPath(names);
+}
+
+function onPath(names) {
+  const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
+  return names.flatMap((name) => folders.map((folder) => join(folder, name))).find(isExecutable);
+}
+
+function isExecutable(path) {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+function canInstall() {
+  return process.getuid?.() === 0 && existsSync('/etc/debian_version') && onPath(['apt-get']) !== undefined;
+}
+
+function install(packages) {
+  process.stderr.write(`Installing ${packages.join(' and ')} with apt-get…\n`);
+  aptGet('update');
+  aptGet('install', '--yes', '--no-install-recommends', ...packages);
+}
+
+/** A failure is shown and not thrown: what counts is whether the tool is there afterwards. */
+function aptGet(...args) {
+  const done = spawnSync('apt-get', ['-o', 'DPkg::Lock::Timeout=120', ...args], {
+    encoding: 'utf8',
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  if (done.status !== 0) process.stderr.write(`apt-get ${args[0]} failed:\n${done.stderr ?? done.error}\n`);
+}

@@ -1,0 +1,48 @@
+// Runs every test (npm test). Arguments go to Jest: `npm test -- test/config.test.ts -t "names the variable"`.
+// Tests run against the real gateway, a real Redis and a real browser; whatever is missing is installed or named, so
+// that nothing is skipped silently. The last line is always `N passed, N failed`.
+
+import { fork } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { ensureBuilt, orExplain } from './build.js';
+import { provideTools } from './systemTools.js';
+
+const jest = fileURLToPath(new URL('bin/jest.js', import.meta.resolve('jest/package.json')));
+
+const toolPaths = toolsOrExit();
+await orExplain(ensureBuilt);
+const { code, counts } = await runJest(withWorkers(process.argv.slice(2)), toolPaths);
+if (counts.skipped > 0) console.log(`${counts.skipped} skipped`);
+console.log(`${counts.passed} passed, ${counts.failed} failed`);
+process.exitCode = code === 0 && counts.passed > 0 && counts.failed === 0 ? 0 : 1;
+
+function toolsOrExit() {
+  try {
+    return provideTools();
+  } catch (error) {
+    console.error(error.message);
+    process.exit(1);
+  }
+}
+
+/** Tests start servers and browsers of their own, so more workers than a few only slow each other down. */
+function withWorkers(args) {
+  if (args.some((arg) => /^(-i|-w|--runInBand|--maxWorkers)/.test(arg))) return args;
+  return [`--maxWorkers=${Math.min(4, availableParallelism())}`, ...args];
+}
+
+/** The counts come from test/support/closingLineReporter.js; none come when Jest found no test to run. */
+function runJest(args, env) {
+  const nodeOptions = [process.env.NODE_OPTIONS, '--experimental-vm-modules', '--disable-warning=ExperimentalWarning'];
+  const child = fork(jest, args, {
+    cwd: fileURLToPath(new URL('..', import.meta.url)),
+    env: { ...process.env, ...env, NODE_OPTIONS: nodeOptions.filter(Boolean).join(' ') },
+  });
+  let counts = { passed: 0, failed: 0, skipped: 0 };
+  child.on('message', (message) => {
+    if (message?.testCounts) counts = message.testCounts;
+  });
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, counts })));
+}

@@ -1,0 +1,124 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { CacheTier } from './datasources/LeasedCache.js';
+import type { Endpoint, TryOutcome } from './datasources/ResilientFetch.js';
+import type { TokenEvent } from './datasources/TokenBroker.js';
+import type { ErrorCode } from './errors.js';
+
+const latencyBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/**
+ * What the gateway counts. Every label is of a closed set: no id, URL or name that a caller chose can become one, so the
+ * number of series is bounded and nothing confidential can be in them.
+ */
+export class Metrics {
+  readonly registry = new Registry();
+
+  readonly requests = this.#counter('gateway_requests_total', 'GraphQL requests answered.', [
+    'transport',
+    'outcome',
+  ] as const);
+  readonly requestSeconds = this.#histogram('gateway_request_seconds', 'Time to answer a GraphQL request.', [
+    'transport',
+  ] as const);
+  readonly errors = this.#counter('gateway_errors_total', 'Errors in answers, by code.', ['code'] as const);
+  readonly upstreamCalls = this.#counter('gateway_upstream_calls_total', 'Tries of calls to the service.', [
+    'endpoint',
+    'outcome',
+  ] as const);
+  readonly upstreamSeconds = this.#histogram(
+    'gateway_upstream_seconds',
+    'Duration of one try of a call to the service.',
+    ['endpoint'] as const,
+  );
+  readonly breakerOpen = this.#gauge(
+    'gateway_breaker_open',
+    'Whether the breaker of an endpoint is open (1) or half open (0.5).',
+    ['endpoint'] as const,
+  );
+  readonly gateClosed = this.#counter(
+    'gateway_calls_silenced_total',
+    'Times an endpoint was closed for the fleet, by reason.',
+    ['endpoint', 'reason'] as const,
+  );
+  readonly cacheReads = this.#counter(
+    'gateway_cache_reads_total',
+    'Reads by kind of entry and the tier that answered.',
+    ['kind', 'tier'] as const,
+  );
+  readonly leaseWaitSeconds = this.#histogram('gateway_lease_wait_seconds', "Time spent waiting for another's fetch.", [
+    'kind',
+  ] as const);
+  readonly tokenEvents = this.#counter('gateway_token_events_total', 'What the token broker did besides answering.', [
+    'event',
+  ] as const);
+  readonly tokenBudgetLeft = this.#gauge(
+    'gateway_token_budget_left',
+    "Calls left of this hour's token budget, as last seen.",
+    [] as const,
+  );
+  readonly links = this.#counter('gateway_client_links_total', 'Creations of client links, by outcome.', [
+    'outcome',
+  ] as const);
+  readonly unknownValues = this.#counter(
+    'gateway_unknown_values_total',
+    'New values of the service that the schema has no name for.',
+    ['kind'] as const,
+  );
+  readonly storeDegraded = this.#gauge(
+    'gateway_store_degraded',
+    'Whether the shared store is bypassed (1) or used (0).',
+    [] as const,
+  );
+  readonly watchers = this.#gauge('gateway_job_watchers', 'Readers that watch a refresh job now.', [] as const);
+  readonly connections = this.#gauge('gateway_open_streams', 'Open sockets and event streams, by transport.', [
+    'transport',
+  ] as const);
+  readonly keySetAgeSeconds = this.#gauge(
+    'gateway_key_set_age_seconds',
+    'Age of the oldest key set in use.',
+    [] as const,
+  );
+
+  constructor() {
+    collectDefaultMetrics({ register: this.registry });
+  }
+
+  onTry = (endpoint: Endpoint, outcome: TryOutcome, seconds: number): void => {
+    this.upstreamCalls.inc({ endpoint, outcome });
+    this.upstreamSeconds.observe({ endpoint }, seconds);
+  };
+
+  onBreaker = (endpoint: Endpoint, state: 'open' | 'half-open' | 'closed'): void => {
+    this.breakerOpen.set({ endpoint }, { open: 1, 'half-open': 0.5, closed: 0 }[state]);
+  };
+
+  onRead = (kind: string, tier: CacheTier): void => {
+    this.cacheReads.inc({ kind, tier });
+  };
+
+  onTokenEvent = (event: TokenEvent): void => {
+    this.tokenEvents.inc({ event });
+  };
+
+  onError = (code: ErrorCode): void => {
+    this.errors.inc({ code });
+  };
+
+  #counter<L extends string>(name: string, help: string, labelNames: readonly L[]): Counter<L> {
+    return new Counter({ name, help, labelNames: [...labelNames], registers: [this.registry] });
+  }
+
+  #gauge<L extends string>(name: string, help: string, labelNames: readonly L[]): Gauge<L> {
+    return new Gauge({ name, help, labelNames: [...labelNames], registers: [this.registry] });
+  }
+
+  #histogram<L extends string>(name: string, help: string, labelNames: readonly L[]): Histogram<L> {
+    return new Histogram({
+      name,
+      help,
+      labelNames: [...labelNames],
+      buckets: latencyBuckets,
+      registers: [this.registry],
+    });
+  }
+}

@@ -1,0 +1,159 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type fetch from 'node-fetch';
+import { anyone, type Caller, localDeveloper } from './caller.js';
+import { type DeveloperKeys, developerAudience, developerIssuer, developerTaxpayersClaim } from './developerKeys.js';
+import { fixedKey, KeySet, type RefreshOutcome } from './keySet.js';
+import type { Secret } from './secret.js';
+import { maxTokenLength, type TokenPolicy, unauthenticated, type VerifiedToken, verifyToken } from './verifyToken.js';
+
+// The words of this file's signatures, for those who only ask who is calling.
+export type { Caller, Scope } from './caller.js';
+
+export interface TrustedIssuer {
+  /** The exact `iss` claim. Each issuer may be named once. */
+  readonly issuer: string;
+  readonly jwksUrl: string;
+}
+
+/** Who may call; see AUTH_MODE. */
+export type AuthenticatorOptions = AuthenticatorMode & {
+  readonly now?: () => number;
+  readonly fetch?: typeof fetch;
+  /** Called after every read of a key set, for metrics and logs. */
+  readonly onKeySetRefresh?: (issuer: string, outcome: RefreshOutcome) => void;
+};
+
+export type AuthenticatorMode =
+  | {
+      readonly mode: 'jwt';
+      readonly issuers: readonly TrustedIssuer[];
+      readonly audience: readonly string[];
+      readonly taxpayersClaim: string;
+    }
+  | { readonly mode: 'developer'; readonly developerKeys: DeveloperKeys }
+  | { readonly mode: 'disabled' };
+
+const maxRemembered = 10_000;
+const rememberMs = 300_000;
+/** RFC 6750 section 2.1, the scheme in any case as RFC 9110 section 11.1 has it. */
+const credentials = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
+
+/** Tells who is calling from the Authorization header of a request or the parameters of a socket. */
+export class Authenticator {
+  /** The key sets read by this process, by issuer: for their age and for readiness. */
+  readonly keySets: ReadonlyMap<string, KeySet>;
+  readonly #policy: TokenPolicy | undefined;
+  /** The caller without a token, where the mode has one. */
+  readonly #unnamed: Caller | undefined;
+  /** By digest, so that no token is kept. Only verified tokens are: a made-up one must not push them out. */
+  readonly #remembered = new LRUCache<string, VerifiedToken & { until: number }>({ max: maxRemembered });
+  readonly #verifying = new Map<string, Promise<Caller>>();
+
+  constructor(options: AuthenticatorOptions) {
+    this.keySets = new Map(options.mode === 'jwt' ? options.issuers.map((trusted) => keySetOf(trusted, options)) : []);
+    this.#policy = policyOf(options, this.keySets);
+    this.#unnamed = { jwt: undefined, developer: localDeveloper, disabled: anyone }[options.mode];
+  }
+
+  /** Reads the key sets and keeps them fresh in the background. */
+  start(): void {
+    for (const keySet of this.keySets.values()) keySet.start();
+  }
+
+  stop(): void {
+    for (const keySet of this.keySets.values()) keySet.stop();
+  }
+
+  /**
+   * Answers at once for a token that was verified in the last five minutes, and with a promise otherwise: a request that
+   * needs no waiting should not wait. Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE while the keys to
+   * decide were never read.
+   */
+  authenticate(authorization: string | undefined): Caller | Promise<Caller> {
+    if (!this.#policy) return anyone;
+    if (authorization === undefined && this.#unnamed) return this.#unnamed;
+    const token = bearerToken(authorization);
+    const digest = createHash('sha256').update(token).digest('base64');
+    return this.#recall(digest, this.#policy.now()) ?? this.#verify(token, digest, this.#policy);
+  }
+
+  #recall(digest: string, now: number): Caller | undefined {
+    const known = this.#remembered.get(digest);
+    if (!known) return undefined;
+    if (known.source.version === known.version && now >= known.validFrom && now < known.until) return known.caller;
+    this.#remembered.delete(digest);
+    return undefined;
+  }
+
+  /** Requests that bring the same unknown token at the same time share one verification. */
+  #verify(token: string, digest: string, policy: TokenPolicy): Promise<Caller> {
+    const shared = this.#verifying.get(digest);
+    if (shared) return shared;
+    const verifying = verifyToken(token, policy)
+      .then((verified) => {
+        const until = Math.min(verified.caller.expiresAt, policy.now() + rememberMs);
+        this.#remembered.set(digest, { ...verified, until });
+        return verified.caller;
+      })
+      .finally(() => this.#verifying.delete(digest));
+    this.#verifying.set(digest, verifying);
+    return verifying;
+  }
+}
+
+/**
+ * Whether a request presents the secret shared with the router, the current one or the one before a rotation. Takes the
+ * same time whatever is wrong with it. False when no secret is set.
+ */
+export function routerSecretMatches(
+  header: string | undefined,
+  current: Secret | undefined,
+  previous: Secret | undefined,
+): boolean {
+  const presented = digestOf(header ?? '');
+  const matches = [current, previous].map(
+    (secret) => timingSafeEqual(presented, digestOf(secret?.reveal() ?? '')) && secret !== undefined,
+  );
+  return header !== undefined && matches.includes(true);
+}
+
+function keySetOf({ issuer, jwksUrl }: TrustedIssuer, options: AuthenticatorOptions): [string, KeySet] {
+  const { now, fetch, onKeySetRefresh } = options;
+  const keySet = new KeySet({
+    url: jwksUrl,
+    ...(now && { now }),
+    ...(fetch && { fetch }),
+    ...(onKeySetRefresh && { onRefresh: (outcome) => onKeySetRefresh(issuer, outcome) }),
+  });
+  return [issuer, keySet];
+}
+
+function policyOf(options: AuthenticatorOptions, keySets: ReadonlyMap<string, KeySet>): TokenPolicy | undefined {
+  const now = options.now ?? Date.now;
+  switch (options.mode) {
+    case 'jwt':
+      return { issuers: keySets, audience: options.audience, taxpayersClaim: options.taxpayersClaim, now };
+    case 'developer':
+      return {
+        issuers: new Map([[developerIssuer, fixedKey(options.developerKeys.publicKey)]]),
+        audience: [developerAudience],
+        taxpayersClaim: developerTaxpayersClaim,
+        now,
+      };
+    case 'disabled':
+      return undefined;
+  }
+}
+
+function bearerToken(authorization: string | undefined): string {
+  if (authorization === undefined) throw unauthenticated('An Authorization header with a Bearer token is required.');
+  if (authorization.length > maxTokenLength + 'Bearer '.length) throw unauthenticated('The access token is too long.');
+  const token = credentials.exec(authorization)?.[1];
+  if (!token) throw unauthenticated('The Authorization header must be the word Bearer and one token.');
+  return token;
+}
+
+function digestOf(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

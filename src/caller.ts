@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto';
+
+/** Every scope the gateway knows; a token may carry others, which give nothing. */
+export const allScopes = [
+  'client-links:create',
+  'taxpayers:read',
+  'taxpayer-tokens:read',
+  'refresh-jobs:read',
+  'taxpayers:any',
+] as const;
+
+export type Scope = (typeof allScopes)[number];
+
+/** Who is calling and what they may do. Made only from a verified token, or by a mode that says so aloud. */
+export interface Caller {
+  /**
+   * `bearer`: a verified token. `developer`: the local developer of the sandbox. `anyone`: authentication is off.
+   * `router`: a federation router that presented its secret and no token of a user.
+   */
+  readonly kind: 'bearer' | 'developer' | 'anyone' | 'router';
+  /** Tells callers apart (issuer and subject together) without naming them: for rate limits and idempotency. */
+  readonly key: string;
+  /** The `sub` claim. Unique within one issuer only, so compare callers by {@link Caller.key}; never log it. */
+  readonly subject: string;
+  readonly scopes: ReadonlySet<Scope>;
+  /** The taxpayers this caller may see; `any` needs the scope `taxpayers:any`. */
+  readonly taxpayers: ReadonlySet<string> | 'any';
+  /** When the token ends, in milliseconds since the epoch; `Infinity` for callers without a token. */
+  readonly expiresAt: number;
+}
+
+const everyScope: ReadonlySet<Scope> = new Set(allScopes);
+
+/** The caller of `AUTH_MODE=disabled`. */
+export const anyone: Caller = unlimited('anyone');
+
+/** The caller of the developer mode who sends no token. */
+export const localDeveloper: Caller = unlimited('developer');
+
+/** A federation router without a user's token: it may read the subgraph's schema and no taxpayer. */
+export const router: Caller = {
+  kind: 'router',
+  key: callerKey('', 'router'),
+  subject: 'router',
+  scopes: new Set(),
+  taxpayers: new Set(),
+  expiresAt: Number.POSITIVE_INFINITY,
+};
+
+/** The same subject of two issuers is two callers. JSON keeps the pair apart whatever characters the two hold. */
+export function callerKey(issuer: string, subject: string): string {
+  return createHash('sha256')
+    .update(JSON.stringify([issuer, subject]))
+    .digest('base64url');
+}
+
+function unlimited(kind: 'anyone' | 'developer'): Caller {
+  return {
+    kind,
+    key: callerKey('', kind),
+    subject: kind,
+    scopes: everyScope,
+    taxpayers: 'any',
+    expiresAt: Number.POSITIVE_INFINITY,
+  };
+}

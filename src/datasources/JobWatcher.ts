@@ -1,0 +1,197 @@
+import { type ErrorCode, GatewayError } from '../errors.js';
+import type { JobId, TaxpayerId } from './identifiers.js';
+import { isTerminal, type JobView, type RefreshJobs, sharedMs } from './RefreshJobs.js';
+import { Watch } from './Watch.js';
+
+export interface JobWatcherOptions {
+  readonly jobs: RefreshJobs;
+  /** Interval after a change, in milliseconds; it grows while nothing changes. */
+  readonly pollMinMs: number;
+  readonly pollMaxMs: number;
+  /** After this time a watch ends, as if the job had nothing more to say, in milliseconds. */
+  readonly watchMaxMs: number;
+  readonly now?: () => number;
+  readonly onWatchers?: (count: number) => void;
+}
+
+/** After these the service will not answer differently: the watch ends with the error. Others pass, and are waited out. */
+const final: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'NOT_FOUND',
+  'TAXPAYER_NOT_AUTHORIZED',
+  'UPSTREAM_REJECTED',
+  'BAD_USER_INPUT',
+]);
+
+/** The part of the time a status has lasted that passes until the next poll: each pause is half as long again as the last. */
+const growth = 0.5;
+
+/**
+ * Watches jobs for any number of readers with one poll loop per job, which lives as long as somebody reads. The pause
+ * between two polls is computed from what the shared cache knows, so all processes of a fleet wake at the same moment and
+ * the lease lets one of them ask.
+ */
+export class JobWatcher {
+  readonly #options: JobWatcherOptions;
+  readonly #now: () => number;
+  readonly #loops = new Map<string, PollLoop>();
+  #watchers = 0;
+
+  constructor(options: JobWatcherOptions) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+  }
+
+  /**
+   * The job's present status, then each change; ends after a terminal one, after `watchMaxMs`, or when the watcher stops.
+   * A slow reader gets the newest status, not every one. Fails only with an error that will not pass.
+   */
+  watch(taxpayerId: TaxpayerId, jobId: JobId): Watch<JobView> {
+    const id = JSON.stringify([taxpayerId, jobId]);
+    const loop = this.#loops.get(id) ?? this.#begin(id, taxpayerId, jobId);
+    const watch = new Watch<JobView>(this.#options.watchMaxMs, () => {
+      this.#count(-1);
+      loop.leave(watch);
+    });
+    this.#count(1);
+    loop.join(watch);
+    return watch;
+  }
+
+  /** `present` or a later status: the first terminal one, or the last known when `waitMs` are over or `signal` aborts. */
+  async settle(
+    taxpayerId: TaxpayerId,
+    jobId: JobId,
+    present: JobView,
+    limits: { readonly waitMs: number; readonly signal: AbortSignal },
+  ): Promise<JobView> {
+    const watch = this.watch(taxpayerId, jobId);
+    const end = () => void watch.return();
+    const timer = setTimeout(end, limits.waitMs);
+    limits.signal.addEventListener('abort', end, { once: true });
+    if (limits.signal.aborted) end();
+    try {
+      let latest = present;
+      for await (const view of watch) latest = view;
+      return latest;
+    } finally {
+      clearTimeout(timer);
+      limits.signal.removeEventListener('abort', end);
+    }
+  }
+
+  /** Ends every watch cleanly. */
+  stop(): void {
+    for (const loop of this.#loops.values()) loop.end();
+  }
+
+  #begin(id: string, taxpayerId: TaxpayerId, jobId: JobId): PollLoop {
+    const loop = new PollLoop({
+      read: (maxAgeMs) => this.#options.jobs.status(taxpayerId, jobId, maxAgeMs),
+      pauseAfter: (view) => this.#pauseAfter(view),
+      pauseAfterFailures: (failures) => this.#clamp(this.#options.pollMinMs * 2 ** failures),
+      now: this.#now,
+      onEnd: () => {
+        if (this.#loops.get(id) === loop) this.#loops.delete(id);
+      },
+    });
+    this.#loops.set(id, loop);
+    return loop;
+  }
+
+  /** The same in every process that holds the same observation: the jitter comes from it as well. */
+  #pauseAfter({ observedAt, unchangedSince }: JobView): number {
+    const jitter = 0.9 + 0.2 * ((observedAt * 0.618_033_988_75) % 1);
+    return this.#clamp((observedAt - unchangedSince) * growth) * jitter;
+  }
+
+  #clamp(ms: number): number {
+    return Math.min(this.#options.pollMaxMs, Math.max(this.#options.pollMinMs, ms));
+  }
+
+  #count(change: 1 | -1): void {
+    this.#watchers += change;
+    this.#options.onWatchers?.(this.#watchers);
+  }
+}
+
+interface PollLoopOptions {
+  readonly read: (maxAgeMs: number) => Promise<JobView>;
+  readonly pauseAfter: (view: JobView) => number;
+  readonly pauseAfterFailures: (failures: number) => number;
+  readonly now: () => number;
+  readonly onEnd: () => void;
+}
+
+/** One job's polls. Runs while it has readers; leaves no timer behind. */
+class PollLoop {
+  readonly #options: PollLoopOptions;
+  readonly #readers = new Set<Watch<JobView>>();
+  #latest: JobView | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #failures = 0;
+  #ended = false;
+
+  constructor(options: PollLoopOptions) {
+    this.#options = options;
+  }
+
+  join(reader: Watch<JobView>): void {
+    this.#readers.add(reader);
+    if (this.#latest !== undefined) reader.push(this.#latest);
+    else if (this.#readers.size === 1) void this.#poll(sharedMs);
+  }
+
+  leave(reader: Watch<JobView>): void {
+    this.#readers.delete(reader);
+    if (this.#readers.size === 0) this.end();
+  }
+
+  end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    clearTimeout(this.#timer);
+    this.#options.onEnd();
+    for (const reader of this.#readers) void reader.return();
+  }
+
+  async #poll(maxAgeMs: number): Promise<void> {
+    try {
+      const view = await this.#options.read(maxAgeMs);
+      if (this.#ended) return;
+      this.#failures = 0;
+      this.#publish(view);
+      if (isTerminal(view.job)) {
+        this.end();
+        return;
+      }
+      const pauseMs = this.#options.pauseAfter(view);
+      const dueInMs = view.observedAt + pauseMs - this.#options.now();
+      // Half the pause: whoever of the fleet polled at this beat will do, the observation before it will not.
+      this.#schedule(Math.max(dueInMs, 0), pauseMs / 2);
+    } catch (error) {
+      if (this.#ended) return;
+      this.#wait(error);
+    }
+  }
+
+  #publish(view: JobView): void {
+    const changed = this.#latest?.job.status !== view.job.status;
+    this.#latest = view;
+    if (changed) for (const reader of this.#readers) reader.push(view);
+  }
+
+  #wait(error: unknown): void {
+    if (error instanceof GatewayError && final.has(error.code)) {
+      for (const reader of this.#readers) reader.fail(error);
+      this.end();
+      return;
+    }
+    const askedMs = error instanceof GatewayError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
+    this.#failures += 1;
+    this.#schedule(Math.max(this.#options.pauseAfterFailures(this.#failures), askedMs), sharedMs);
+  }
+
+  #schedule(pauseMs: number, maxAgeMs: number): void {
+    this.#timer = setTimeout(() => void this.#poll(maxAgeMs), pauseMs);
+  }
+}

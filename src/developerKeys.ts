@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto';
+import { link, mkdir, readFile, unlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
+import { z } from 'zod';
+import type { Scope } from './caller.js';
+
+export { allScopes } from './caller.js';
+
+export const developerIssuer = 'urn:taxpayer-gateway:developer';
+export const developerAudience = 'taxpayer-gateway';
+export const developerTaxpayersClaim = 'taxpayer_ids';
+/** Where the gateway in developer mode and `npm run dev:token` both look, relative to the working directory. */
+export const developerDirectory = '.taxpayer-gateway';
+
+const fileName = 'developer-key.json';
+const algorithm = 'ES256';
+
+const keySchema = z.object({
+  kty: z.literal('EC'),
+  crv: z.literal('P-256'),
+  x: z.string(),
+  y: z.string(),
+  d: z.string(),
+});
+
+export interface DeveloperToken {
+  readonly subject: string;
+  readonly scopes: readonly Scope[];
+  readonly taxpayers: readonly string[];
+  readonly ttlSeconds: number;
+}
+
+/** The key pair of one developer's machine. Tokens it signs are good in developer mode only. */
+export class DeveloperKeys {
+  readonly publicKey: JWK;
+  readonly #privateKey: JWK;
+
+  constructor(pair: z.infer<typeof keySchema>) {
+    const { d: _, ...publicKey } = pair;
+    this.publicKey = publicKey;
+    this.#privateKey = pair;
+  }
+
+  async sign({ subject, scopes, taxpayers, ttlSeconds }: DeveloperToken): Promise<string> {
+    const issuedAt = Math.floor(Date.now() / 1000);
+    return new SignJWT({ scope: scopes.join(' '), [developerTaxpayersClaim]: [...taxpayers] })
+      .setProtectedHeader({ alg: algorithm })
+      .setIssuer(developerIssuer)
+      .setAudience(developerAudience)
+      .setSubject(subject)
+      .setIssuedAt(issuedAt)
+      .setExpirationTime(issuedAt + ttlSeconds)
+      .sign(await importJWK(this.#privateKey, algorithm));
+  }
+}
+
+/**
+ * Reads the key pair kept in a directory, making it on the first call. Processes that call at once get the same pair.
+ * Throws an Error in plain words when the file holds something else.
+ */
+export async function loadDeveloperKeys(directory: string): Promise<DeveloperKeys> {
+  const file = path.join(directory, fileName);
+  const text = (await readIfPresent(file)) ?? (await create(directory, file));
+  const pair = keySchema.safeParse(parse(text));
+  if (!pair.success) throw new Error(`${file} does not hold a developer key. Delete it and a new one is made.`);
+  return new DeveloperKeys(pair.data);
+}
+
+/** Written aside and linked into place: a link is made whole or not at all, and never over the file of another process. */
+async function create(directory: string, file: string): Promise<string> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const { privateKey } = await generateKeyPair(algorithm, { extractable: true });
+  const draft = path.join(directory, `.${fileName}.${randomUUID()}`);
+  await writeFile(draft, `${JSON.stringify(await exportJWK(privateKey))}\n`, { mode: 0o600, flag: 'wx' });
+  try {
+    await link(draft, file);
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error;
+  } finally {
+    await unlink(draft);
+  }
+  return readFile(file, 'utf8');
+}
+
+async function readIfPresent(file: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return typeof error === 'object' && error !== null && 'code' in error && error.code === code;
+}

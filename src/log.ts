@@ -1,0 +1,56 @@
+import { type Logger, pino } from 'pino';
+
+export type { Logger };
+
+/** Where log lines go; by default standard output. */
+export interface LogDestination {
+  write(line: string): void;
+}
+
+/** Fields that must never be written down, whatever object they arrive in. */
+const neverLogged = [
+  'authorization',
+  'accessToken',
+  'access_token',
+  'clientSecret',
+  'secret',
+  'password',
+  'ssn',
+  'taxId',
+  'metadata',
+  'variables',
+  'cookie',
+  'headers',
+  'body',
+  'url',
+].flatMap((name) => [name, `*.${name}`, `*.*.${name}`]);
+
+/**
+ * The root logger: JSON lines with a level, a time and named fields. Everything written passes its redaction. Errors are
+ * reduced to their type, code and stack frames: a message may quote what a caller or the service sent.
+ */
+export function createLogger(level: string, destination?: LogDestination): Logger {
+  const options = {
+    level,
+    base: { pid: process.pid },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label: string) => ({ level: label }) },
+    redact: { paths: neverLogged, censor: '[redacted]' },
+    serializers: { err: errorWithoutMessage, error: errorWithoutMessage },
+  };
+  return destination ? pino(options, destination) : pino(options);
+}
+
+function errorWithoutMessage(error: unknown): unknown {
+  if (!(error instanceof Error)) return { type: typeof error };
+  const code = (error as { code?: unknown }).code;
+  return {
+    type: error.name,
+    ...(typeof code === 'string' && { code }),
+    frames: error.stack
+      ?.split('\n')
+      .filter((line) => line.startsWith('    at '))
+      .map((line) => line.trim()),
+    ...(error.cause !== undefined && { cause: errorWithoutMessage(error.cause) }),
+  };
+}

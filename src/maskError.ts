@@ -1,0 +1,77 @@
+import { unwrapResolverError } from '@apollo/server/errors';
+import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import { type ErrorCode, errorCodes, GatewayError, type Violation } from './errors.js';
+
+export interface MaskOptions {
+  readonly requestId: string;
+  /** Whether messages may name fields and types the caller did not (suggestions). */
+  readonly suggestions: boolean;
+  /** Called for an error that is a bug of ours, before it is masked. */
+  readonly onBug: (error: unknown) => void;
+}
+
+/**
+ * The one exit of errors, on every transport: only coded errors leave as they are, anything else becomes
+ * INTERNAL_SERVER_ERROR. What graphql-js says of a document is kept, without the values it quotes.
+ */
+export function maskError(error: unknown, options: MaskOptions): GraphQLFormattedError {
+  const { locations, path } = error instanceof GraphQLError ? error.toJSON() : {};
+  const { message, code, retryAfterSeconds, violations } = publicFace(error, options);
+  return {
+    message,
+    ...(locations !== undefined && { locations }),
+    ...(path !== undefined && { path }),
+    extensions: {
+      code,
+      retryable: errorCodes[code].retryable,
+      ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+      requestId: options.requestId,
+      ...(violations !== undefined && { violations }),
+    },
+  };
+}
+
+interface PublicFace {
+  readonly message: string;
+  readonly code: ErrorCode;
+  readonly retryAfterSeconds?: number | undefined;
+  readonly violations?: readonly Violation[] | undefined;
+}
+
+function publicFace(error: unknown, { suggestions, onBug }: MaskOptions): PublicFace {
+  const original = unwrapResolverError(error);
+  if (original instanceof GatewayError) return original;
+  const code = original instanceof GraphQLError ? original.extensions['code'] : undefined;
+  if (original instanceof GraphQLError && code === undefined && isAboutTheDocument(original)) {
+    return { code: 'GRAPHQL_VALIDATION_FAILED', message: withoutValues(original, suggestions) };
+  }
+  if (original instanceof GraphQLError) {
+    switch (code) {
+      case 'GRAPHQL_PARSE_FAILED':
+      case 'GRAPHQL_VALIDATION_FAILED':
+      case 'BAD_USER_INPUT':
+        return { code, message: withoutValues(original, suggestions) };
+      // Apollo's refusals of a request: their texts are its own
+      case 'BAD_REQUEST':
+      case 'OPERATION_RESOLUTION_FAILURE':
+      case 'PERSISTED_QUERY_NOT_FOUND':
+      case 'PERSISTED_QUERY_NOT_SUPPORTED':
+        return { code: 'BAD_USER_INPUT', message: original.message };
+    }
+  }
+  onBug(original);
+  return { code: 'INTERNAL_SERVER_ERROR', message: 'Something went wrong in the gateway; its log has the request id' };
+}
+
+/** graphql-js reports a document's mistakes without a code and without an original error. */
+function isAboutTheDocument(error: GraphQLError): boolean {
+  return error.originalError == null && error.path === undefined && (error.nodes?.length ?? 0) > 0;
+}
+
+/** Literals that graphql-js quotes: strings and block strings whole, other values after "found" or "invalid value". */
+function withoutValues({ message }: GraphQLError, suggestions: boolean): string {
+  const quoted = message
+    .replace(/"""[\s\S]*"""/g, '"""…"""')
+    .replace(/(found|invalid value|String|value:) (?!Name|\$|<EOF>)(?:"[\s\S]*"|[[{][\s\S]*[\]}]|[^\s"]+)/g, '$1 …');
+  return suggestions ? quoted : quoted.replace(/ Did you mean [\s\S]*$/, '');
+}

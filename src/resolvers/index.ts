@@ -1,0 +1,15 @@
+// First: the decorators of every type and resolver need it when they are evaluated.
+import 'reflect-metadata';
+import type { NonEmptyArray } from 'type-graphql';
+import { ClientLinkResolver } from './ClientLinkResolver.js';
+import { RefreshJobResolver } from './RefreshJobResolver.js';
+import { TaxpayerResolver } from './TaxpayerResolver.js';
+import { TaxpayerTokenResolver } from './TaxpayerTokenResolver.js';
+
+/** Every resolver class, in the order of the printed schema. */
+export const resolvers: NonEmptyArray<new () => object> = [
+  TaxpayerResolver,
+  TaxpayerTokenResolver,
+  RefreshJobResolver,
+  ClientLinkResolver,
+];

@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs';
+import { registerEnumType } from 'type-graphql';
+import { z } from 'zod';
+
+/** One value of the `Provider` enum: the service's `value` (interface, 2.4) under the `name` the schema shows. */
+export interface ProviderEntry {
+  readonly name: string;
+  readonly value: string;
+  readonly description: string;
+}
+
+const unrecognized: ProviderEntry = {
+  name: 'UNRECOGNIZED',
+  value: '',
+  description: 'A provider this gateway does not know yet; `providerId` has the value of the service.',
+};
+
+const preparers: readonly ProviderEntry[] = Array.from({ length: 8 }, (_, index) => ({
+  name: `PREPARER_SOFTWARE_${index + 1}`,
+  value: `preparer_software_${index + 1}`,
+  description: `Third-party tax preparation product number ${index + 1}.`,
+}));
+
+/** The 13 values of the interface. The exact strings of the ten vendor values are not public: `PROVIDERS_FILE` supplies them. */
+export const defaultProviders: readonly ProviderEntry[] = [
+  { name: 'IRS', value: 'irs', description: 'The tax authority, directly.' },
+  { name: 'IRS_TAX_PRO', value: 'irs_tax_pro', description: 'The tax authority, by way of a tax professional.' },
+  { name: 'SERVICE_SANDBOX', value: 'service-sandbox', description: 'The sandbox provider; no real data.' },
+  { name: 'HR', value: 'hr', description: 'A payroll or human-resources provider.' },
+  ...preparers,
+  { name: 'PROVIDER_9', value: 'provider_9', description: 'A further tax-preparation provider.' },
+];
+
+const providersFile = z
+  .array(
+    z.strictObject({
+      name: z
+        .string()
+        .regex(/^[A-Z][A-Z0-9_]*$/, 'must be an enum name such as IRS_TAX_PRO')
+        .refine((name) => name !== unrecognized.name, 'must not be UNRECOGNIZED, which is always there'),
+      value: z.string().min(1),
+      description: z.string().min(1),
+    }),
+  )
+  .min(1)
+  .refine((entries) => new Set(entries.map((e) => e.name)).size === entries.length, 'must not repeat a name')
+  .refine((entries) => new Set(entries.map((e) => e.value)).size === entries.length, 'must not repeat a value');
+
+/**
+ * Reads the catalogue that replaces the built-in one.
+ *
+ * @throws Error with one line saying what is wrong with the file
+ */
+export function readProviders(file: string): readonly ProviderEntry[] {
+  let json: unknown;
+  try {
+    json = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    const reason =
+      error instanceof SyntaxError ? 'is not JSON' : `cannot be read (${(error as NodeJS.ErrnoException).code})`;
+    throw new Error(`PROVIDERS_FILE ${reason}`);
+  }
+  const parsed = providersFile.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new Error(`PROVIDERS_FILE [${issue?.path.join('.') ?? ''}] ${issue?.message ?? 'is malformed'}`);
+}
+
+/**
+ * The enum as TypeGraphQL sees it. Its members come from the catalogue, so {@link defineProviders} has to fill it before
+ * the schema is built; TypeGraphQL keeps types per process, hence one catalogue per process.
+ */
+export const Provider: Record<string, string> = {};
+const descriptions: Record<string, { description: string }> = {};
+
+registerEnumType(Provider, {
+  name: 'Provider',
+  description: 'Where the tax data of a taxpayer comes from.',
+  valuesConfig: descriptions,
+});
+
+/** Sets the members of the `Provider` enum. */
+export function defineProviders(entries: readonly ProviderEntry[]): void {
+  for (const name of Object.keys(Provider)) {
+    delete Provider[name];
+    delete descriptions[name];
+  }
+  for (const { name, description } of [...entries, unrecognized]) {
+    Provider[name] = name;
+    descriptions[name] = { description };
+  }
+}

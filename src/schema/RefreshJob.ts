@@ -1,0 +1,55 @@
+import { GraphQLDateTime } from 'graphql-scalars';
+import { Directive, Field, ID, ObjectType, registerEnumType } from 'type-graphql';
+import type { JobId, TaxpayerId } from '../datasources/identifiers.js';
+import type { JobView } from '../datasources/RefreshJobs.js';
+import type { Vocabulary } from './Vocabulary.js';
+
+/** Interface, 3.2, and what stands for a value that is not listed there. */
+export const RefreshJobStatus = {
+  PROCESSING: 'PROCESSING',
+  COMPLETED: 'COMPLETED',
+  FAILED: 'FAILED',
+  UNRECOGNIZED: 'UNRECOGNIZED',
+} as const;
+export type RefreshJobStatus = keyof typeof RefreshJobStatus;
+
+registerEnumType(RefreshJobStatus, {
+  name: 'RefreshJobStatus',
+  description: "How far a refresh of a taxpayer's data has come.",
+  valuesConfig: {
+    PROCESSING: { description: 'The data is being refreshed.' },
+    COMPLETED: { description: 'The data is refreshed; this does not change any more.' },
+    FAILED: { description: 'The refresh failed; this does not change any more.' },
+    UNRECOGNIZED: { description: 'A status this gateway does not know yet.' },
+  },
+});
+
+@ObjectType({ description: "A job that refreshes a taxpayer's data." })
+@Directive('@key(fields: "taxpayerId jobId")')
+@Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
+export class RefreshJob {
+  @Field(() => ID, { description: "The service's id of the taxpayer." })
+  taxpayerId: TaxpayerId;
+
+  @Field(() => ID, { description: "The service's id of the job." })
+  jobId: JobId;
+
+  @Field(() => String, { description: 'Name of the job.' })
+  name: string;
+
+  @Field(() => RefreshJobStatus, {
+    description: 'How far the job has come. UNRECOGNIZED for a value that is new to the gateway.',
+  })
+  status: RefreshJobStatus;
+
+  @Field(() => GraphQLDateTime, { description: 'When the gateway read this status from the service.' })
+  observedAt: Date;
+
+  constructor({ job, observedAt }: JobView, vocabulary: Vocabulary) {
+    this.taxpayerId = job.taxpayerId as TaxpayerId;
+    this.jobId = job.jobId as JobId;
+    this.name = job.name;
+    this.status = vocabulary.jobStatus(job.status);
+    this.observedAt = new Date(observedAt);
+  }
+}

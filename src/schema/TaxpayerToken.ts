@@ -1,0 +1,95 @@
+import { GraphQLDateTime, GraphQLJSONObject } from 'graphql-scalars';
+import { Directive, Field, ID, ObjectType, registerEnumType } from 'type-graphql';
+import type { TaxpayerId } from '../datasources/identifiers.js';
+import type { TokenView } from '../datasources/TokenBroker.js';
+import type { Secret } from '../secret.js';
+import { Provider } from './Provider.js';
+import type { Vocabulary } from './Vocabulary.js';
+
+/** Interface, 3.1, and what stands for a value that is not listed there. */
+export const TaxpayerStatus = {
+  CREATED: 'CREATED',
+  CONSENT_RECEIVED: 'CONSENT_RECEIVED',
+  TAX_AUTHORIZATION_SUBMITTED: 'TAX_AUTHORIZATION_SUBMITTED',
+  AUTHORIZED: 'AUTHORIZED',
+  REJECTED: 'REJECTED',
+  COMPLETED: 'COMPLETED',
+  UNRECOGNIZED: 'UNRECOGNIZED',
+} as const;
+export type TaxpayerStatus = keyof typeof TaxpayerStatus;
+
+registerEnumType(TaxpayerStatus, {
+  name: 'TaxpayerStatus',
+  description: 'How far the tax authorization of a taxpayer has come.',
+  valuesConfig: {
+    CREATED: { description: 'The taxpayer exists; nothing was asked of them yet.' },
+    CONSENT_RECEIVED: { description: 'The taxpayer agreed to share tax data.' },
+    TAX_AUTHORIZATION_SUBMITTED: { description: 'The signed authorization form was sent to the tax authority.' },
+    AUTHORIZED: { description: 'The tax authority accepted the authorization.' },
+    REJECTED: { description: 'The authorization was refused; this does not change any more.' },
+    COMPLETED: { description: 'The authorization and what it was for are done; this does not change any more.' },
+    UNRECOGNIZED: { description: 'A status this gateway does not know yet.' },
+  },
+});
+
+@ObjectType({
+  description: "A taxpayer's token record: who they are, how far the authorization is, and the token itself.",
+})
+@Directive('@key(fields: "taxpayerId")')
+@Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
+export class TaxpayerToken {
+  @Field(() => ID, { description: "The service's id of the taxpayer." })
+  taxpayerId: TaxpayerId;
+
+  /** Shown by a resolver of its own, with a scope of its own. */
+  readonly secretToken: Secret;
+
+  @Field(() => String, { nullable: true, description: 'Name of the taxpayer, when the service has one.' })
+  name: string | null;
+
+  @Field(() => GraphQLJSONObject, {
+    nullable: true,
+    description: 'The metadata given when the taxpayer was created, unchanged.',
+  })
+  metadata: Readonly<Record<string, unknown>> | null;
+
+  @Field(() => GraphQLDateTime, { nullable: true, description: 'When the service created the taxpayer.' })
+  createdAt: Date | null;
+
+  @Field(() => Provider, {
+    description: 'Where the tax data comes from. UNRECOGNIZED for a value that is new to the gateway.',
+  })
+  provider: string;
+
+  @Field(() => String, {
+    description: "The service's own value of the provider, also when `provider` is UNRECOGNIZED.",
+  })
+  providerId: string;
+
+  @Field(() => TaxpayerStatus, {
+    description: 'How far the authorization has come. UNRECOGNIZED for a value that is new to the gateway.',
+  })
+  status: TaxpayerStatus;
+
+  @Field(() => GraphQLDateTime, { description: 'When the gateway read this record from the service.' })
+  fetchedAt: Date;
+
+  @Field(() => Boolean, {
+    description: 'True when the record is past its freshness and shown because the service could not answer.',
+  })
+  stale: boolean;
+
+  constructor(view: TokenView, vocabulary: Vocabulary) {
+    const { record } = view;
+    this.taxpayerId = record.taxpayerId as TaxpayerId;
+    this.secretToken = record.accessToken;
+    this.name = record.name;
+    this.metadata = record.metadata;
+    this.createdAt = record.createdAt === null ? null : new Date(record.createdAt);
+    this.provider = vocabulary.provider(record.providerId);
+    this.providerId = record.providerId;
+    this.status = vocabulary.taxpayerStatus(record.status);
+    this.fetchedAt = new Date(view.fetchedAt);
+    this.stale = view.stale;
+  }
+}

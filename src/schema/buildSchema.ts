@@ -1,0 +1,113 @@
+import { buildSubgraphSchema } from '@apollo/subgraph';
+import { printSchemaWithDirectives } from '@graphql-tools/utils';
+import { type GraphQLFieldResolver, type GraphQLSchema, parse } from 'graphql';
+import { buildSchemaSync, createResolversMap, type NonEmptyArray } from 'type-graphql';
+import type { Scope } from '../caller.js';
+import type { RequestContext } from '../context.js';
+import { badInput, GatewayError } from '../errors.js';
+import { defineProviders, type ProviderEntry } from './Provider.js';
+
+/** The part of Federation 2 that the subgraph speaks; 2.5 is the first with scopes. */
+const federationLink = `
+  extend schema
+    @link(url: "https://specs.apollo.dev/federation/v2.5", import: ["@key", "@tag", "@authenticated", "@requiresScopes"])
+
+  enum CacheControlScope { PUBLIC PRIVATE }
+  directive @cacheControl(maxAge: Int, scope: CacheControlScope, inheritMaxAge: Boolean) on FIELD_DEFINITION | OBJECT | INTERFACE | UNION
+`;
+
+export interface SchemaOptions {
+  readonly resolvers: NonEmptyArray<new () => object>;
+  readonly providers: readonly ProviderEntry[];
+  /** Most representations in one `_entities` call. */
+  readonly maxRepresentations: number;
+}
+
+/**
+ * Builds the executable subgraph schema. TypeGraphQL's build settings are process-global and stick between calls, so every
+ * one that matters is given here, and here only.
+ */
+export function buildSchema({ resolvers, providers, maxRepresentations }: SchemaOptions): GraphQLSchema {
+  defineProviders(providers);
+  const types = buildSchemaSync({
+    resolvers,
+    authMode: 'error',
+    authChecker: ({ context }: { context: RequestContext }, scopes: Scope[]) => {
+      for (const scope of scopes) context.require(scope);
+      return true;
+    },
+    validate: false, // its errors carry the value sent; inputs are checked where they are used
+    globalMiddlewares: [],
+    scalarsMap: [],
+    nullableByDefault: false,
+    skipCheck: true, // the federation directives are only defined below
+    container: instances(),
+  });
+  const schema = buildSubgraphSchema({
+    typeDefs: [parse(federationLink), parse(printSchemaWithDirectives(types))],
+    resolvers: withReferences(createResolversMap(types) as ResolverMap),
+  });
+  guardFederation(schema, maxRepresentations);
+  return schema;
+}
+
+type ResolverMap = Record<string, Record<string, unknown>>;
+type Reference = Readonly<Record<string, unknown>>;
+
+/** How each entity is found again from its key; through the same doors as the root fields, which `_entities` skips. */
+function withReferences(
+  map: ResolverMap,
+): NonNullable<
+  Parameters<typeof buildSubgraphSchema>[0] extends infer M ? (M extends { resolvers?: infer R } ? R : never) : never
+> {
+  const references: Record<string, (reference: Reference, context: RequestContext) => unknown> = {
+    Taxpayer: ({ id }, context) => context.taxpayerReference(text(id, 'representations.id')),
+    TaxpayerToken: ({ taxpayerId }, context) => {
+      context.require('taxpayers:read');
+      return context.taxpayerToken(text(taxpayerId, 'representations.taxpayerId'), undefined);
+    },
+    RefreshJob: ({ taxpayerId, jobId }, context) => {
+      context.require('refresh-jobs:read');
+      return context.refreshJob(text(taxpayerId, 'representations.taxpayerId'), text(jobId, 'representations.jobId'));
+    },
+  };
+  const withReference = Object.entries(references).map(([type, resolve]) => [
+    type,
+    { ...map[type], __resolveReference: resolve },
+  ]);
+  return { ...map, ...Object.fromEntries(withReference) };
+}
+
+/** Keys of representations arrive as the `_Any` scalar: nothing has checked them yet. */
+function text(value: unknown, path: string): string {
+  if (typeof value === 'string') return value;
+  throw badInput(path, 'must be a string');
+}
+
+/** `_service` and `_entities` are for the router: with a shared secret configured, for nobody else. */
+function guardFederation(schema: GraphQLSchema, maxRepresentations: number): void {
+  const fields = schema.getQueryType()?.getFields() ?? {};
+  for (const name of ['_service', '_entities']) {
+    const field = fields[name];
+    const resolve = field?.resolve as GraphQLFieldResolver<unknown, RequestContext> | undefined;
+    if (field === undefined || resolve === undefined) throw new Error(`The subgraph schema has no ${name}`);
+    field.resolve = (source, args: { representations?: readonly unknown[] }, context: RequestContext, info) => {
+      if (context.fromRouter === false) throw new GatewayError('FORBIDDEN', `${name} answers to the router only`);
+      if ((args.representations?.length ?? 0) > maxRepresentations) {
+        throw badInput('representations', `must have at most ${maxRepresentations} items (MAX_REPRESENTATIONS)`);
+      }
+      return resolve(source, args, context, info);
+    };
+  }
+}
+
+/** One instance of each resolver class for the life of the schema: resolvers hold no state. */
+function instances() {
+  const made = new Map<unknown, unknown>();
+  return {
+    get(someClass: new () => object) {
+      if (!made.has(someClass)) made.set(someClass, new someClass());
+      return made.get(someClass);
+    },
+  };
+}

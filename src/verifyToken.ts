@@ -1,0 +1,164 @@
+import { decodeJwt, decodeProtectedHeader, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose';
+import { allScopes, type Caller, callerKey, type Scope } from './caller.js';
+import { GatewayError } from './errors.js';
+import type { KeySource } from './keySet.js';
+import { signatureAlgorithms } from './readKeySet.js';
+
+export interface TokenPolicy {
+  /** Accepted issuers, each with the keys that may sign for it and for no other. */
+  readonly issuers: ReadonlyMap<string, KeySource>;
+  /** A token must name one of these in `aud`. */
+  readonly audience: readonly string[];
+  /** The claim that lists the taxpayers a caller may see. */
+  readonly taxpayersClaim: string;
+  readonly now: () => number;
+}
+
+export interface VerifiedToken {
+  readonly caller: Caller;
+  /** The first moment at which the token passes, in milliseconds since the epoch: `nbf` less the tolerance. */
+  readonly validFrom: number;
+  readonly source: KeySource;
+  /** The version of the keys that verified it. */
+  readonly version: number;
+}
+
+export const maxTokenLength = 8192;
+const maxSubjectLength = 255;
+const maxTaxpayerIdLength = 4096;
+const toleranceSeconds = 5;
+/** The last second a Date can hold. */
+const maxDateSeconds = 8.64e12;
+
+/**
+ * Verifies a signed JWT (RFC 7519, with the advice of RFC 8725) and tells who its bearer is. The `iss` claim chooses the
+ * keys before the signature is checked; the check then insists on that issuer. Throws UNAUTHENTICATED with a message that
+ * holds nothing of the token, or AUTH_UNAVAILABLE when the issuer's keys were never read.
+ */
+export async function verifyToken(token: string, policy: TokenPolicy): Promise<VerifiedToken> {
+  const { header, issuer } = decode(token);
+  const source = policy.issuers.get(issuer);
+  if (!source) throw unauthenticated('The access token is from an issuer that is not accepted here.');
+  const { payload, version } = await verify(token, header, { issuer, source, policy });
+  const { subject, expiresAt, validFrom } = readClaims(payload, policy.now());
+  const scopes = readScopes(payload);
+  return {
+    caller: {
+      kind: 'bearer',
+      key: callerKey(issuer, subject),
+      subject,
+      scopes,
+      taxpayers: scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, policy.taxpayersClaim),
+      expiresAt,
+    },
+    validFrom,
+    source,
+    version,
+  };
+}
+
+export function unauthenticated(message: string): GatewayError {
+  return new GatewayError('UNAUTHENTICATED', message, { httpStatus: 401 });
+}
+
+/** What can be refused without a key is refused here, so that it costs neither a signature check nor a key set. */
+function decode(token: string): { header: JWTHeaderParameters; issuer: string } {
+  let header: { alg?: unknown };
+  let issuer: unknown;
+  try {
+    header = decodeProtectedHeader(token);
+    issuer = decodeJwt(token).iss;
+  } catch {
+    throw unauthenticated('The access token is malformed.');
+  }
+  if (!isAcceptedHeader(header)) throw unauthenticated('The access token is not signed with an accepted algorithm.');
+  if (typeof issuer !== 'string') throw unauthenticated('The access token names no issuer.');
+  return { header, issuer };
+}
+
+function isAcceptedHeader(header: { alg?: unknown }): header is JWTHeaderParameters {
+  return signatureAlgorithms.some((algorithm) => algorithm === header.alg);
+}
+
+interface Verification {
+  readonly issuer: string;
+  readonly source: KeySource;
+  readonly policy: TokenPolicy;
+}
+
+/** Looks for newer keys once the held ones fail: the provider may have rotated them, with or without a new `kid`. */
+async function verify(token: string, header: JWTHeaderParameters, { issuer, source, policy }: Verification) {
+  for (;;) {
+    const { keys, version } = await source.keysFor(header);
+    for (const key of keys) {
+      try {
+        const { payload } = await jwtVerify(token, key, {
+          algorithms: [...signatureAlgorithms],
+          issuer,
+          audience: [...policy.audience],
+          requiredClaims: ['sub', 'exp'],
+          clockTolerance: toleranceSeconds,
+          currentDate: new Date(policy.now()),
+        });
+        return { payload, version };
+      } catch (error) {
+        if (!isSignatureFailure(error)) throw unauthenticated(refusal(error));
+      }
+    }
+    if (!(await source.lookAgain(version))) {
+      throw unauthenticated('The access token is not signed with a key that its issuer publishes.');
+    }
+  }
+}
+
+function isSignatureFailure(error: unknown): boolean {
+  return error instanceof errors.JOSEError && error.code === 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED';
+}
+
+/** Our own words, by code and claim: jose's errors carry the whole payload, so they are not kept as a cause either. */
+function refusal(error: unknown): string {
+  if (error instanceof errors.JWTExpired) return 'The access token has expired.';
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    if (error.claim === 'aud') return 'The access token is for another audience.';
+    if (error.claim === 'nbf') return 'The access token is not valid yet.';
+    if (error.claim === 'exp') return 'The access token has no valid expiry.';
+    if (error.claim === 'sub') return 'The access token names no valid subject.';
+  }
+  return 'The access token is malformed.';
+}
+
+/** What jose lets through: an empty or huge `sub`, times that are no finite number (`1e999`), an `iat` to come. */
+function readClaims({ sub, exp, nbf, iat }: JWTPayload, now: number) {
+  if (typeof sub !== 'string' || sub === '' || sub.length > maxSubjectLength) {
+    throw unauthenticated('The access token names no valid subject.');
+  }
+  if (!isDate(exp)) throw unauthenticated('The access token has no valid expiry.');
+  if (![nbf, iat].every((time) => time === undefined || isDate(time))) {
+    throw unauthenticated('The access token is malformed.');
+  }
+  const validFrom = (Math.max(nbf ?? 0, iat ?? 0) - toleranceSeconds) * 1000;
+  if (validFrom > now) throw unauthenticated('The access token is not valid yet.');
+  return { subject: sub, expiresAt: exp * 1000, validFrom };
+}
+
+function isDate(seconds: unknown): seconds is number {
+  return typeof seconds === 'number' && seconds >= 0 && seconds <= maxDateSeconds;
+}
+
+/** `scope` as RFC 8693 section 4.2 writes it, or `scp` as some providers do; a text or a list in either. */
+function readScopes(payload: JWTPayload): ReadonlySet<Scope> {
+  const claim = Object.hasOwn(payload, 'scope') ? payload['scope'] : payload['scp'];
+  const granted: unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : [];
+  return new Set(allScopes.filter((scope) => granted.includes(scope)));
+}
+
+/** Anything but an id or a list of ids grants nothing, so that a claim of another shape is never half understood. */
+function readTaxpayers(payload: JWTPayload, name: string): ReadonlySet<string> {
+  const claim = Object.hasOwn(payload, name) ? payload[name] : undefined;
+  const ids: unknown[] = Array.isArray(claim) ? claim : [claim];
+  return ids.every(isTaxpayerId) ? new Set(ids) : new Set();
+}
+
+function isTaxpayerId(id: unknown): id is string {
+  return typeof id === 'string' && id !== '' && id.length <= maxTaxpayerIdLength;
+}

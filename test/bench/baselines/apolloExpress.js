@@ -1,0 +1,75 @@
+// Baseline: Apollo Server on Express with RESTDataSource and DataLoader, put together as their documentation shows.
+
+import { createServer } from 'node:http';
+import { RESTDataSource } from '@apollo/datasource-rest';
+import { ApolloServer } from '@apollo/server';
+import { ApolloServerPluginDrainHttpServer } from '@apollo/server/plugin/drainHttpServer';
+import { expressMiddleware } from '@as-integrations/express5';
+import DataLoader from 'dataloader';
+import express from 'express';
+import { listen, readOptions } from './options.js';
+import { resolvers, toRefreshJob, toTaxpayerToken, typeDefs } from './schema.js';
+import { callerVerifier } from './verifyCaller.js';
+
+const options = readOptions();
+const verifyCaller = callerVerifier(options);
+
+/** Made per request, as the documentation asks; what HTTP caching the service allows is shared through `cache`. */
+class TaxpayerApi extends RESTDataSource {
+  baseURL = `${options.upstream}/`;
+  #credentials = Buffer.from(`${options.clientId}:${options.clientSecret}`).toString('base64');
+  #tokens = new DataLoader((ids) => Promise.all(ids.map((id) => this.#fetchToken(id))));
+
+  token(taxpayerId) {
+    return this.#tokens.load(taxpayerId);
+  }
+
+  async job(taxpayerId, jobId) {
+    const token = await this.token(taxpayerId);
+    if (!token) return null;
+    const path = `tax-payer/${encodeURIComponent(taxpayerId)}/refresh/${encodeURIComponent(jobId)}`;
+    return orNull(this.get(path, { headers: this.#headers(token.accessToken) }).then(toRefreshJob));
+  }
+
+  createLink(body) {
+    return this.post('client-links', { body, headers: { authorization: `Bearer ${this.#credentials}` } });
+  }
+
+  #fetchToken(taxpayerId) {
+    const path = `auth/tax-payer/${encodeURIComponent(taxpayerId)}/token`;
+    return orNull(this.get(path, { headers: this.#headers(this.#credentials) }).then(toTaxpayerToken));
+  }
+
+  #headers(bearer) {
+    return { authorization: `Bearer ${bearer}`, 'service-api-version': '2024-01-01' };
+  }
+}
+
+const app = express();
+const httpServer = createServer(app);
+const server = new ApolloServer({
+  typeDefs,
+  resolvers,
+  plugins: [ApolloServerPluginDrainHttpServer({ httpServer })],
+});
+await server.start();
+app.use(
+  '/graphql',
+  express.json(),
+  expressMiddleware(server, {
+    context: async ({ req }) => ({
+      caller: await verifyCaller(req.headers.authorization),
+      api: new TaxpayerApi({ cache: server.cache }),
+    }),
+  }),
+);
+listen(httpServer, options.port);
+
+async function orNull(answer) {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error.extensions?.response?.status === 404) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,85 @@
+// Baseline: the floor. No GraphQL at all: node:http, the benchmark's queries recognized by their text, the caller of a
+// token remembered, the same cache as the others. Nothing that parses and executes GraphQL can be expected to be faster.
+
+import { createServer } from 'node:http';
+import { createClientLink, fiftyAliases, hotToken, jobStatus } from '../queries.js';
+import { CachedService } from './CachedService.js';
+import { listen, readOptions } from './options.js';
+import { callerVerifier } from './verifyCaller.js';
+
+const options = readOptions();
+const verifyCaller = callerVerifier(options);
+const service = new CachedService(options);
+const callers = new Map();
+
+const answers = new Map([
+  [hotToken, answerHotToken],
+  [jobStatus, answerJobStatus],
+  [fiftyAliases, answerFiftyAliases],
+  [createClientLink, answerCreateClientLink],
+]);
+
+listen(createServer(serve), options.port);
+
+function serve(request, response) {
+  const chunks = [];
+  request.on('data', (chunk) => chunks.push(chunk));
+  request.on('end', async () => {
+    try {
+      const caller = await callerOf(request.headers.authorization);
+      const { query, variables } = JSON.parse(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
+      const answer = answers.get(query);
+      if (!answer) return send(response, 400, { errors: [{ message: 'Not a query of the benchmark' }] });
+      send(response, 200, { data: await answer(variables, caller) });
+    } catch (error) {
+      send(response, error.extensions?.http?.status ?? 200, { errors: [{ message: error.message }] });
+    }
+  });
+}
+
+function callerOf(authorization) {
+  const known = callers.get(authorization);
+  if (known) return known;
+  return verifyCaller(authorization).then((caller) => {
+    callers.set(authorization, caller);
+    return caller;
+  });
+}
+
+async function answerHotToken({ id }, caller) {
+  caller.require('taxpayers:read', id);
+  const token = await service.token(id);
+  if (!token) return { taxpayerToken: null };
+  const { taxpayerId, name, status, provider, createdAt, fetchedAt, stale } = token;
+  return { taxpayerToken: { taxpayerId, name, status, provider, createdAt, fetchedAt, stale } };
+}
+
+async function answerJobStatus({ taxpayerId, jobId }, caller) {
+  caller.require('refresh-jobs:read', taxpayerId);
+  return { refreshJob: await service.job(taxpayerId, jobId) };
+}
+
+async function answerFiftyAliases(variables, caller) {
+  const data = {};
+  for (const [variable, id] of Object.entries(variables)) {
+    caller.require('taxpayers:read', id);
+    data[variable.replace('t', 'a')] = service.token(id);
+  }
+  for (const alias of Object.keys(data)) {
+    const token = await data[alias];
+    data[alias] = token && { taxpayerId: token.taxpayerId, name: token.name, status: token.status };
+  }
+  return data;
+}
+
+/** Good for inputs of `metadata` alone, which is all that the benchmark sends. */
+async function answerCreateClientLink({ input }, caller) {
+  caller.require('client-links:create');
+  return { createClientLink: { clientLink: await service.createLink({ metadata: input.metadata }), replayed: false } };
+}
+
+function send(response, status, body) {
+  const text = JSON.stringify(body);
+  response.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) });
+  response.end(text);
+}

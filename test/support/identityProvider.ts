@@ -1,0 +1,203 @@
+import { constants, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** How the key set endpoint answers. */
+export type ProviderBehaviour = 'ok' | 'drop' | 'error' | 'hang' | 'hang-in-body' | 'redirect' | 'huge' | 'garbage';
+
+export interface IdentityProviderOptions {
+  /** The `iss` of its tokens; its own address when left out. */
+  readonly issuer?: string;
+  /** `aud` of its tokens; `taxpayer-gateway` when left out. */
+  readonly audience?: string;
+  /** One signing key is made per algorithm; RS256 alone when left out. */
+  readonly keys?: readonly string[];
+}
+
+export interface TokenOptions {
+  /** Written into the header and used to sign. The newest key's own when left out. `none` leaves the signature empty. */
+  readonly alg?: string;
+  /** Replaces the key's id in the header; null leaves it out. */
+  readonly kid?: unknown;
+  /** Signs with this instead of a published key; for HS256 a text or bytes. */
+  readonly key?: KeyObject | string | Uint8Array;
+  /** More header members, or others in place of the usual. */
+  readonly header?: Readonly<Record<string, unknown>>;
+  /** Seconds from now; 300 when left out. */
+  readonly expiresIn?: number;
+  /** The payload as text, instead of claims. */
+  readonly payload?: string;
+}
+
+interface SigningKey {
+  readonly kid: string;
+  readonly alg: string;
+  readonly privateKey: KeyObject;
+  readonly publicKey: KeyObject;
+}
+
+export type IdentityProvider = Awaited<ReturnType<typeof startIdentityProvider>>;
+
+/**
+ * An identity provider on loopback that publishes a key set and signs whatever it is told to, hostile tokens included.
+ * In claims, `undefined` removes a usual claim and `Infinity` is written as the JSON number 1e999.
+ */
+export async function startIdentityProvider(options: IdentityProviderOptions = {}) {
+  let keys = (options.keys ?? ['RS256']).map(makeKey);
+  let behaviour: ProviderBehaviour = 'ok';
+  let published: unknown;
+  const counts = { jwks: 0 };
+  const server = createServer((_, response) => {
+    counts.jwks += 1;
+    answer(response, behaviour, () => published ?? { keys: keys.map(publicJwk) });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const issuer = options.issuer ?? address;
+
+  return {
+    issuer,
+    audience: options.audience ?? 'taxpayer-gateway',
+    jwksUrl: `${address}jwks.json`,
+    /** Requests for the key set so far. */
+    counts,
+
+    async token(claims: Readonly<Record<string, unknown>> = {}, how: TokenOptions = {}): Promise<string> {
+      const key = newest(keys, how.alg);
+      const alg = how.alg ?? key.alg;
+      const now = Math.floor(Date.now() / 1000);
+      const payload =
+        how.payload ??
+        json({ iss: issuer, aud: this.audience, sub: 'ada', iat: now, exp: now + (how.expiresIn ?? 300), ...claims });
+      const kid = how.kid === undefined ? key.kid : (how.kid ?? undefined);
+      const signed = [json({ alg, kid, typ: 'JWT', ...how.header }), payload].map(base64url).join('.');
+      return `${signed}.${signatureOf(signed, alg, how.key ?? (alg.startsWith('HS') ? '' : key.privateKey))}`;
+    },
+
+    /** Publishes one more key, which signs from now on. */
+    addKey(alg = 'RS256'): string {
+      keys = [...keys, makeKey(alg)];
+      return newest(keys, alg).kid;
+    },
+
+    /** Replaces every key: what they signed is void once the new set is read. */
+    rotateKey(alg = 'RS256'): string {
+      keys = [makeKey(alg)];
+      return newest(keys, alg).kid;
+    },
+
+    /** PEM of the public key that signs, as anybody may know it. */
+    publicPem(alg?: string): string {
+      return newest(keys, alg).publicKey.export({ type: 'spki', format: 'pem' }).toString();
+    },
+
+    /** Answers with this in place of its keys; undefined for its keys again. */
+    publish(set: unknown): void {
+      published = set;
+    },
+
+    behave(as: ProviderBehaviour): void {
+      behaviour = as;
+    },
+
+    /** Cuts every connection. */
+    outage(on: boolean): void {
+      behaviour = on ? 'drop' : 'ok';
+    },
+
+    /** Takes requests and never answers. */
+    hang(on: boolean): void {
+      behaviour = on ? 'hang' : 'ok';
+    },
+
+    async stop(): Promise<void> {
+      await close(server);
+    },
+  };
+}
+
+/** A key that nobody publishes. */
+export function strangeKey(alg = 'RS256'): KeyObject {
+  return makeKey(alg).privateKey;
+}
+
+export function publicJwk({ kid, alg, publicKey }: SigningKey): Record<string, unknown> {
+  return { ...publicKey.export({ format: 'jwk' }), kid, alg, use: 'sig' };
+}
+
+let made = 0;
+
+export function makeKey(alg: string): SigningKey {
+  made += 1;
+  return { kid: `key-${made}`, alg, ...keyPair(alg) };
+}
+
+function keyPair(alg: string): { privateKey: KeyObject; publicKey: KeyObject } {
+  if (alg === 'EdDSA' || alg === 'Ed25519') return generateKeyPairSync('ed25519');
+  if (alg.startsWith('ES')) return generateKeyPairSync('ec', { namedCurve: `P-${alg.slice(2).replace('512', '521')}` });
+  return generateKeyPairSync('rsa', { modulusLength: 2048 });
+}
+
+/** The newest key of the algorithm; any for an algorithm the provider has no key of, as hostile tokens name them. */
+function newest(keys: readonly SigningKey[], alg: string | undefined): SigningKey {
+  const key = keys.findLast((candidate) => candidate.alg === alg) ?? keys.at(-1);
+  if (!key) throw new Error('This identity provider has no key.');
+  return key;
+}
+
+function signatureOf(signed: string, alg: string, key: KeyObject | string | Uint8Array): string {
+  if (alg === 'none') return '';
+  const data = Buffer.from(signed);
+  const hash = `sha${alg.slice(2)}`;
+  if (alg.startsWith('HS')) return createHmac(hash, key).update(data).digest('base64url');
+  if (alg.startsWith('Ed')) return sign(null, data, key as KeyObject).toString('base64url');
+  const padding = alg.startsWith('PS') ? constants.RSA_PKCS1_PSS_PADDING : constants.RSA_PKCS1_PADDING;
+  const pss = { padding, saltLength: constants.RSA_PSS_SALTLEN_DIGEST };
+  const how = alg.startsWith('ES') ? ({ dsaEncoding: 'ieee-p1363' } as const) : pss;
+  return sign(hash, data, { key: key as KeyObject, ...how }).toString('base64url');
+}
+
+function json(value: unknown): string {
+  const text = JSON.stringify(value, (_, member) => (member === Number.POSITIVE_INFINITY ? '@infinity@' : member));
+  return text.replaceAll('"@infinity@"', '1e999');
+}
+
+function base64url(text: string): string {
+  return Buffer.from(text).toString('base64url');
+}
+
+function answer(response: ServerResponse, behaviour: ProviderBehaviour, keySet: () => unknown): void {
+  switch (behaviour) {
+    case 'drop':
+      response.socket?.destroy();
+      return;
+    case 'hang':
+      return;
+    case 'hang-in-body':
+      response.writeHead(200, { 'content-type': 'application/json' }).write('{"keys":[');
+      return;
+    case 'error':
+      response.writeHead(503).end('x'.repeat(200_000));
+      return;
+    case 'redirect':
+      response.writeHead(302, { location: '/elsewhere.json' }).end();
+      return;
+    case 'huge':
+      response.writeHead(200).end(JSON.stringify({ ...Object(keySet()), padding: 'x'.repeat(2 * 1024 * 1024) }));
+      return;
+    case 'garbage':
+      response.writeHead(200).end('<html>');
+      return;
+    case 'ok':
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(keySet()));
+  }
+}
+
+async function close(server: Server): Promise<void> {
+  const closed = once(server, 'close');
+  server.close();
+  server.closeAllConnections();
+  await closed;
+}
