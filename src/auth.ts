@@ -65,6 +65,12 @@ export class Authenticator {
     for (const keySet of this.keySets.values()) keySet.stop();
   }
 
+  /** Why nobody can be let in: no key to decide by was ever read. */
+  reasonNotReady(): string | undefined {
+    const unread = [...this.keySets.values()].every((keySet) => keySet.keysReadAt === undefined);
+    return this.keySets.size > 0 && unread ? 'no key of the identity provider was read yet' : undefined;
+  }
+
   /**
    * Answers at once for a token that was verified in the last five minutes, and with a promise otherwise: a request that
    * needs no waiting should not wait. Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE while the keys to

@@ -51,16 +51,17 @@ export class RequestContext {
   readonly requestId: string;
   readonly fromRouter: boolean | undefined;
   readonly signal: AbortSignal;
-  readonly #services: Services;
-  #tokens: DataLoader<{ id: TaxpayerId; maxAgeMs: number }, TokenView, string> | undefined;
-  #jobs: DataLoader<{ taxpayerId: TaxpayerId; jobId: JobId }, JobView, string> | undefined;
+  // Not `#services`: Apollo runs operations on a copy of the context, and a copy has no private names.
+  private readonly services: Services;
+  private tokenLoader: DataLoader<{ id: TaxpayerId; maxAgeMs: number }, TokenView, string> | undefined;
+  private jobLoader: DataLoader<{ taxpayerId: TaxpayerId; jobId: JobId }, JobView, string> | undefined;
 
   constructor(facts: RequestFacts, services: Services) {
     this.caller = facts.caller;
     this.requestId = facts.requestId;
     this.fromRouter = facts.fromRouter;
     this.signal = facts.signal;
-    this.#services = services;
+    this.services = services;
   }
 
   /** @throws GatewayError FORBIDDEN when the caller lacks `scope` */
@@ -75,12 +76,12 @@ export class RequestContext {
    * @throws GatewayError BAD_USER_INPUT for an id that cannot be one; FORBIDDEN when the caller may not see the taxpayer
    */
   taxpayer(id: string, path = 'taxpayerId'): TaxpayerAccess {
-    const taxpayerId = this.#services.ids.taxpayerId(id, path);
+    const taxpayerId = this.services.ids.taxpayerId(id, path);
     const { taxpayers } = this.caller;
     if (taxpayers !== 'any' && !taxpayers.has(taxpayerId)) {
       throw new GatewayError('FORBIDDEN', 'This taxpayer is not among those the caller may see');
     }
-    return new TaxpayerAccess(taxpayerId, this, this.#services);
+    return new TaxpayerAccess(taxpayerId, this, this.services);
   }
 
   /** The taxpayer as another subgraph refers to it; each of its fields asks for its own scope. */
@@ -93,7 +94,7 @@ export class RequestContext {
   taxpayerToken(id: string, maxAgeSeconds: number | undefined): TaxpayerToken | Promise<TaxpayerToken> {
     const access = this.taxpayer(id);
     const maxAgeMs = maxAgeSeconds == null ? Infinity : 1000 * within(maxAgeSeconds, 'maxAgeSeconds', 2_592_000);
-    return whenReady(access.token(maxAgeMs), (view) => new TaxpayerToken(view, this.#services.vocabulary));
+    return whenReady(access.token(maxAgeMs), (view) => new TaxpayerToken(view, this.services.vocabulary));
   }
 
   /** @throws GatewayError BAD_USER_INPUT, FORBIDDEN, or as {@link RefreshJobs.status} */
@@ -101,24 +102,24 @@ export class RequestContext {
     const access = this.taxpayer(taxpayerId);
     const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
     const view = waitMs > 0 ? access.settledJob(jobId, waitMs) : access.refreshJob(jobId);
-    return whenReady(view, (ready) => new RefreshJob(ready, this.#services.vocabulary));
+    return whenReady(view, (ready) => new RefreshJob(ready, this.services.vocabulary));
   }
 
   /** @throws GatewayError BAD_USER_INPUT, or as {@link ClientLinks.create} */
   async createClientLink(request: ClientLinkRequest, idempotencyKey: string | undefined) {
-    this.#services.ids.idempotencyKey(idempotencyKey);
-    if (!isNestedWithin(request.metadata, this.#services.maxMetadataDepth)) {
+    this.services.ids.idempotencyKey(idempotencyKey);
+    if (!isNestedWithin(request.metadata, this.services.maxMetadataDepth)) {
       throw badInput(
         'input.metadata',
-        `must be nested at most ${this.#services.maxMetadataDepth} levels (MAX_METADATA_DEPTH)`,
+        `must be nested at most ${this.services.maxMetadataDepth} levels (MAX_METADATA_DEPTH)`,
       );
     }
     const note = (outcome: string) => {
-      this.#services.audit({ action: 'client-link-created', caller: this.caller, requestId: this.requestId, outcome });
+      this.services.audit({ action: 'client-link-created', caller: this.caller, requestId: this.requestId, outcome });
     };
     try {
       const idempotency = idempotencyKey === undefined ? undefined : { caller: this.caller.key, key: idempotencyKey };
-      const created = await this.#services.links.create(request, idempotency);
+      const created = await this.services.links.create(request, idempotency);
       note(created.replayed ? 'replayed' : 'created');
       return created;
     } catch (error) {
@@ -129,20 +130,20 @@ export class RequestContext {
 
   /** Within one request a record is looked up once, whatever the number of aliases; built when first needed. */
   get tokens() {
-    this.#tokens ??= new DataLoader(
-      (keys) => settleAll(keys.map(({ id, maxAgeMs }) => this.#services.broker.record(id, maxAgeMs))),
+    this.tokenLoader ??= new DataLoader(
+      (keys) => settleAll(keys.map(({ id, maxAgeMs }) => this.services.broker.record(id, maxAgeMs))),
       { cacheKeyFn: ({ id, maxAgeMs }) => `${maxAgeMs} ${id}` },
     );
-    return this.#tokens;
+    return this.tokenLoader;
   }
 
   /** As {@link tokens}, for job statuses. */
   get jobs() {
-    this.#jobs ??= new DataLoader(
-      (keys) => settleAll(keys.map(({ taxpayerId, jobId }) => this.#services.jobs.status(taxpayerId, jobId))),
+    this.jobLoader ??= new DataLoader(
+      (keys) => settleAll(keys.map(({ taxpayerId, jobId }) => this.services.jobs.status(taxpayerId, jobId))),
       { cacheKeyFn: ({ taxpayerId, jobId }) => JSON.stringify([taxpayerId, jobId]) },
     );
-    return this.#jobs;
+    return this.jobLoader;
   }
 }
 

@@ -49,6 +49,7 @@ export class GatewayError extends GraphQLError {
   readonly code: ErrorCode;
   readonly retryAfterSeconds: number | undefined;
   readonly violations: readonly Violation[] | undefined;
+  readonly httpStatus: number | undefined;
 
   constructor(code: ErrorCode, message: string, options: GatewayErrorOptions = {}) {
     super(message, {
@@ -61,6 +62,7 @@ export class GatewayError extends GraphQLError {
     this.code = code;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.violations = options.violations;
+    this.httpStatus = options.httpStatus;
     this.cause = options.cause;
   }
 

@@ -22,7 +22,6 @@ const neverLogged = [
   'cookie',
   'headers',
   'body',
-  'url',
 ].flatMap((name) => [name, `*.${name}`, `*.*.${name}`]);
 
 /**

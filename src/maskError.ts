@@ -6,8 +6,6 @@ export interface MaskOptions {
   readonly requestId: string;
   /** Whether messages may name fields and types the caller did not (suggestions). */
   readonly suggestions: boolean;
-  /** Called for an error that is a bug of ours, before it is masked. */
-  readonly onBug: (error: unknown) => void;
 }
 
 /**
@@ -16,7 +14,7 @@ export interface MaskOptions {
  */
 export function maskError(error: unknown, options: MaskOptions): GraphQLFormattedError {
   const { locations, path } = error instanceof GraphQLError ? error.toJSON() : {};
-  const { message, code, retryAfterSeconds, violations } = publicFace(error, options);
+  const { message, code, retryAfterSeconds, violations } = publicFace(error, options.suggestions);
   return {
     message,
     ...(locations !== undefined && { locations }),
@@ -31,6 +29,11 @@ export function maskError(error: unknown, options: MaskOptions): GraphQLFormatte
   };
 }
 
+/** Whether an error is nothing a caller or the service caused: it is masked, and has to be logged. */
+export function isBug(error: unknown): boolean {
+  return publicFace(error, false).code === 'INTERNAL_SERVER_ERROR';
+}
+
 interface PublicFace {
   readonly message: string;
   readonly code: ErrorCode;
@@ -38,7 +41,7 @@ interface PublicFace {
   readonly violations?: readonly Violation[] | undefined;
 }
 
-function publicFace(error: unknown, { suggestions, onBug }: MaskOptions): PublicFace {
+function publicFace(error: unknown, suggestions: boolean): PublicFace {
   const original = unwrapResolverError(error);
   if (original instanceof GatewayError) return original;
   const code = original instanceof GraphQLError ? original.extensions['code'] : undefined;
@@ -59,7 +62,6 @@ function publicFace(error: unknown, { suggestions, onBug }: MaskOptions): Public
         return { code: 'BAD_USER_INPUT', message: original.message };
     }
   }
-  onBug(original);
   return { code: 'INTERNAL_SERVER_ERROR', message: 'Something went wrong in the gateway; its log has the request id' };
 }
 

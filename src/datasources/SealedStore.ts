@@ -12,8 +12,7 @@ interface Envelope {
 
 export interface SealedStoreOptions {
   readonly store: Store;
-  /** Asked for at each use, because a rotated client secret brings a new one. */
-  readonly sealer: () => Sealer;
+  readonly sealer: Sealer;
   /** What changes every answer (base URL, client id, API version): part of every name. */
   readonly scope: readonly string[];
   readonly now?: () => number;
@@ -25,7 +24,7 @@ export interface SealedStoreOptions {
  */
 export class SealedStore {
   readonly #store: Store;
-  readonly #sealer: () => Sealer;
+  readonly #sealer: Sealer;
   readonly #scope: readonly string[];
   readonly #now: () => number;
 
@@ -38,12 +37,11 @@ export class SealedStore {
 
   /** The value under `name`, also when it was sealed before a key rotation; such a one is sealed anew. */
   async get(name: EntryName): Promise<unknown> {
-    const sealer = this.#sealer();
-    const [current, ...previous] = sealer.keys(this.#parts(name)) as [string, ...string[]];
-    const held = this.#open(sealer, current, await this.#store.get(current));
+    const [current, ...previous] = this.#sealer.keys(this.#parts(name)) as [string, ...string[]];
+    const held = this.#open(current, await this.#store.get(current));
     if (held !== undefined) return held.value;
     for (const key of previous) {
-      const older = this.#open(sealer, key, await this.#store.get(key));
+      const older = this.#open(key, await this.#store.get(key));
       if (older === undefined) continue;
       await this.set(name, older.value, older.expiresAt - this.#now());
       return older.value;
@@ -64,10 +62,9 @@ export class SealedStore {
 
   /** Deletes the value under `name` when `matches` says it is the one meant; one written meanwhile survives. */
   async deleteIf(name: EntryName, matches: (value: unknown) => boolean): Promise<boolean> {
-    const sealer = this.#sealer();
     const key = this.#key(name);
     const bytes = await this.#store.get(key);
-    const held = this.#open(sealer, key, bytes);
+    const held = this.#open(key, bytes);
     if (bytes === undefined || held === undefined || !matches(held.value)) return false;
     return this.#store.compareAndDelete(key, bytes);
   }
@@ -104,16 +101,16 @@ export class SealedStore {
   }
 
   #key(name: EntryName): string {
-    return this.#sealer().key(this.#parts(name));
+    return this.#sealer.key(this.#parts(name));
   }
 
   #seal(key: string, value: unknown, ttlMs: number): Buffer {
     const envelope: Envelope = { value, expiresAt: this.#now() + ttlMs };
-    return this.#sealer().seal(key, Buffer.from(JSON.stringify(envelope)));
+    return this.#sealer.seal(key, Buffer.from(JSON.stringify(envelope)));
   }
 
-  #open(sealer: Sealer, key: string, bytes: Buffer | undefined): Envelope | undefined {
-    const plain = bytes && sealer.open(key, bytes);
+  #open(key: string, bytes: Buffer | undefined): Envelope | undefined {
+    const plain = bytes && this.#sealer.open(key, bytes);
     if (plain === undefined) return undefined;
     try {
       const envelope = JSON.parse(plain.toString()) as Envelope;

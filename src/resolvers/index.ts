@@ -1,5 +1,3 @@
-// First: the decorators of every type and resolver need it when they are evaluated.
-import 'reflect-metadata';
 import type { NonEmptyArray } from 'type-graphql';
 import { ClientLinkResolver } from './ClientLinkResolver.js';
 import { RefreshJobResolver } from './RefreshJobResolver.js';

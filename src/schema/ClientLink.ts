@@ -1,3 +1,4 @@
+import 'reflect-metadata';
 import { GraphQLURL } from 'graphql-scalars';
 import { Directive, Field, ID, ObjectType } from 'type-graphql';
 

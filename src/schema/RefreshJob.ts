@@ -1,3 +1,4 @@
+import 'reflect-metadata';
 import { GraphQLDateTime } from 'graphql-scalars';
 import { Directive, Field, ID, ObjectType, registerEnumType } from 'type-graphql';
 import type { JobId, TaxpayerId } from '../datasources/identifiers.js';

@@ -1,3 +1,4 @@
+import 'reflect-metadata';
 import { Directive, Field, ID, ObjectType } from 'type-graphql';
 import type { TaxpayerId } from '../datasources/identifiers.js';
 

@@ -1,3 +1,4 @@
+import 'reflect-metadata';
 import { GraphQLDateTime, GraphQLJSONObject } from 'graphql-scalars';
 import { Directive, Field, ID, ObjectType, registerEnumType } from 'type-graphql';
 import type { TaxpayerId } from '../datasources/identifiers.js';

@@ -1,6 +1,6 @@
 import { buildSubgraphSchema } from '@apollo/subgraph';
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
-import { type GraphQLFieldResolver, type GraphQLSchema, parse } from 'graphql';
+import { type GraphQLFieldResolver, type GraphQLSchema, isObjectType, parse } from 'graphql';
 import { buildSchemaSync, createResolversMap, type NonEmptyArray } from 'type-graphql';
 import type { Scope } from '../caller.js';
 import type { RequestContext } from '../context.js';
@@ -43,12 +43,21 @@ export function buildSchema({ resolvers, providers, maxRepresentations }: Schema
     skipCheck: true, // the federation directives are only defined below
     container: instances(),
   });
+  orderArguments(types);
   const schema = buildSubgraphSchema({
     typeDefs: [parse(federationLink), parse(printSchemaWithDirectives(types))],
     resolvers: withReferences(createResolversMap(types) as ResolverMap),
   });
   guardFederation(schema, maxRepresentations);
   return schema;
+}
+
+/** Parameter decorators run from the last to the first, and TypeGraphQL keeps that order; people expect the one written. */
+function orderArguments(schema: GraphQLSchema): void {
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (!isObjectType(type)) continue;
+    for (const field of Object.values(type.getFields())) (field.args as unknown[]).reverse();
+  }
 }
 
 type ResolverMap = Record<string, Record<string, unknown>>;

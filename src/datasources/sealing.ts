@@ -1,0 +1,149 @@
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto';
+import type { Secret } from '../secret.js';
+
+/** What the keys of stored entries are derived from. */
+export type KeyMaterial =
+  | { readonly from: 'encryption-key'; readonly secret: Secret }
+  | { readonly from: 'client-secret'; readonly secret: Secret };
+
+const VERSION = 1;
+const KEY_ID_BYTES = 4;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES;
+
+/**
+ * Makes what leaves the process for a store unreadable and unforgeable, and its names unguessable.
+ *
+ * An entry is: version byte, key id (4), nonce (12), AES-256-GCM ciphertext, tag (16). The name it is stored under is
+ * authenticated with it, so an entry copied to another name does not open.
+ *
+ * **Rotation.** Names are keyed too, so a new key gives every entry a new name. Entries of the old key are found by
+ * trying {@link keys} in order: the current name, then the names under the previous keys. An entry opens only under the name
+ * it was found at. So after a rotation nothing is fetched again as long as the old key is given as previous; when it is
+ * not, or a client secret the keys are derived from changed without it, old entries are simply not found, which costs one
+ * fetch each. Whatever deletes an entry must delete it under every name.
+ */
+export class Sealer {
+  /** Current first. */
+  #rings: readonly KeyRing[];
+
+  constructor(current: KeyMaterial, previous: readonly KeyMaterial[] = []) {
+    this.#rings = [current, ...previous].map(deriveRing);
+  }
+
+  /** Makes `current` the key of new entries, when it is not already; what was current becomes the first of the previous. */
+  rotate(current: KeyMaterial): void {
+    const ring = deriveRing(current);
+    const others = this.#rings.filter((known) => !known.id.equals(ring.id));
+    this.#rings = [ring, ...others];
+  }
+
+  /** The name of what `parts` identify under the current key: 43 characters of base64url. */
+  key(parts: readonly string[]): string {
+    return nameOf(this.#current, parts);
+  }
+
+  /** The names of what `parts` identify, current key first, then the previous ones: the order to look them up in. */
+  keys(parts: readonly string[]): readonly string[] {
+    return this.#rings.map((ring) => nameOf(ring, parts));
+  }
+
+  /** Encrypts `bytes` to be stored under `key`. */
+  seal(key: string, bytes: Uint8Array): Buffer {
+    const { id, encryption } = this.#current;
+    const header = Buffer.concat([Buffer.of(VERSION), id, randomBytes(NONCE_BYTES)]);
+    const cipher = createCipheriv('aes-256-gcm', encryption, header.subarray(-NONCE_BYTES));
+    cipher.setAAD(associatedData(header, key));
+    return Buffer.concat([header, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
+  }
+
+  /** Decrypts what was found under `key`. Undefined when it is anything but an intact entry of a known key and that name. */
+  open(key: string, sealed: Buffer): Buffer | undefined {
+    if (sealed.length < HEADER_BYTES + TAG_BYTES || sealed[0] !== VERSION) return undefined;
+    const header = sealed.subarray(0, HEADER_BYTES);
+    const id = header.subarray(1, 1 + KEY_ID_BYTES);
+    const ring = this.#rings.find((known) => known.id.equals(id));
+    if (!ring) return undefined;
+    const decipher = createDecipheriv('aes-256-gcm', ring.encryption, header.subarray(-NONCE_BYTES), {
+      authTagLength: TAG_BYTES,
+    });
+    decipher.setAAD(associatedData(header, key));
+    decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
+    try {
+      return Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES, -TAG_BYTES)), decipher.final()]);
+    } catch {
+      return undefined; // the only thing that throws here is a tag that does not match
+    }
+  }
+
+  /**
+   * A keyed hash of `text` for one `purpose`, to tell texts apart in logs and records without holding them. It changes
+   * when the key is rotated: compare a stored one with {@link matchesDigest}.
+   */
+  digest(purpose: string, text: string): string {
+    return digestOf(this.#current, purpose, text);
+  }
+
+  /** Whether `digest` was made from `text` for `purpose`, under the current key or a previous one. */
+  matchesDigest(purpose: string, text: string, digest: string): boolean {
+    const given = Buffer.from(digest);
+    return this.#rings.some((ring) => {
+      const own = Buffer.from(digestOf(ring, purpose, text));
+      return own.length === given.length && timingSafeEqual(own, given);
+    });
+  }
+
+  get #current(): KeyRing {
+    const [current] = this.#rings;
+    if (!current) throw new Error('A Sealer has at least one key.');
+    return current;
+  }
+}
+
+/** The keys derived from one secret, each for one use, so that none can stand in for another. */
+interface KeyRing {
+  /** Tells which ring sealed an entry; derived, so it says nothing about the keys. */
+  readonly id: Buffer;
+  readonly encryption: KeyObject;
+  readonly names: KeyObject;
+  readonly digests: KeyObject;
+}
+
+function deriveRing({ from, secret }: KeyMaterial): KeyRing {
+  const input = Buffer.from(secret.reveal(), from === 'encryption-key' ? 'base64' : 'utf8');
+  if (input.length === 0) throw new TypeError('The key material of a Sealer must not be empty.');
+  const derive = (use: string, bytes: number) =>
+    Buffer.from(hkdfSync('sha256', input, 'taxpayer-gateway/store', `v${VERSION}/${from}/${use}`, bytes));
+  return {
+    id: derive('id', KEY_ID_BYTES),
+    encryption: createSecretKey(derive('encryption', 32)),
+    names: createSecretKey(derive('names', 32)),
+    digests: createSecretKey(derive('digests', 32)),
+  };
+}
+
+/** JSON keeps the boundaries between the parts, and escapes lone surrogates, which UTF-8 would merge into one character. */
+function nameOf(ring: KeyRing, parts: readonly string[]): string {
+  return createHmac('sha256', ring.names).update(JSON.stringify(parts)).digest('base64url');
+}
+
+function digestOf(ring: KeyRing, purpose: string, text: string): string {
+  return createHmac('sha256', ring.digests)
+    .update(JSON.stringify([purpose, text]))
+    .digest('base64url');
+}
+
+/** Everything the ciphertext is bound to: the version, the key and the nonce before it, and the name it is stored under. */
+function associatedData(header: Buffer, key: string): Buffer {
+  return Buffer.concat([header, Buffer.from(key)]);
+}

@@ -1,0 +1,61 @@
+/** How often a store is looked at while waiting for a deletion nobody may tell us about; each pause is jittered. */
+export interface PollPace {
+  readonly firstMs: number;
+  readonly maxMs: number;
+}
+
+export interface PollOptions {
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal | undefined;
+  readonly pace: PollPace;
+  readonly isGone: () => Promise<boolean>;
+  readonly random?: () => number;
+}
+
+/** Those in this process who wait for a key to be deleted. No promise made here ever rejects, and no timer outlives it. */
+export class DeleteWaiters {
+  readonly #waiting = new Map<string, Set<() => void>>();
+
+  /** Resolves when `key` is woken, after `timeoutMs`, or when `signal` aborts. */
+  wait(key: string, timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    if (timeoutMs <= 0 || signal?.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const waiters = this.#waiting.get(key) ?? new Set();
+      const done = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', done);
+        waiters.delete(done);
+        if (waiters.size === 0 && this.#waiting.get(key) === waiters) this.#waiting.delete(key);
+        resolve();
+      };
+      const timer = setTimeout(done, timeoutMs);
+      signal?.addEventListener('abort', done, { once: true });
+      this.#waiting.set(key, waiters.add(done));
+    });
+  }
+
+  /**
+   * As {@link wait}, but also looks for itself, at a slowing pace, so that a lost message delays a waiter and never hangs it.
+   * Ends early when looking fails: whoever waits must then decide anew anyway.
+   */
+  async waitPolling(key: string, options: PollOptions): Promise<void> {
+    const { timeoutMs, signal, pace, isGone, random = Math.random } = options;
+    const giveUpAt = performance.now() + timeoutMs;
+    let pauseMs = pace.firstMs;
+    for (;;) {
+      if (signal?.aborted || (await isGone().catch(() => true))) return;
+      const leftMs = giveUpAt - performance.now();
+      if (leftMs <= 0) return;
+      await this.wait(key, Math.min(leftMs, pauseMs * (0.5 + random() / 2)), signal);
+      pauseMs = Math.min(pauseMs * 2, pace.maxMs);
+    }
+  }
+
+  wake(key: string): void {
+    for (const done of this.#waiting.get(key) ?? []) done();
+  }
+
+  wakeAll(): void {
+    for (const key of [...this.#waiting.keys()]) this.wake(key);
+  }
+}

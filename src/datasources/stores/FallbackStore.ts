@@ -1,0 +1,219 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
+import { type Answer, Circuit } from './Circuit.js';
+import { MemoryStore } from './MemoryStore.js';
+import type { Store } from './Store.js';
+import { StoreError, type StoreTrouble } from './StoreError.js';
+import { WriteJournal } from './WriteJournal.js';
+
+export interface FallbackStoreOptions {
+  /** Longest wait for the primary per operation. Default 250 ms. */
+  readonly limitMs?: number;
+  /** Failures in a row that open a circuit. Default 2. */
+  readonly failuresToOpen?: number;
+  /** Pause between two probes of a primary that failed. Default 1000 ms. */
+  readonly probeEveryMs?: number;
+  /** Most entries held locally during an outage. Default 10,000. */
+  readonly maxEntries?: number;
+  /** The primary stopped answering; once per episode. */
+  readonly onDegraded?: (trouble: StoreTrouble) => void;
+  /** The primary answers again, reads and writes; once per episode. */
+  readonly onRecovered?: (durationMs: number) => void;
+  readonly now?: () => number;
+}
+
+const PROBES = Array.from({ length: 8 }, (_, n) => `probe:${n}`);
+const PROBE_VALUE = Buffer.from('probe');
+
+/**
+ * Keeps the gateway answering when the shared store cannot: whatever the primary does not do in time is done in a store
+ * of this process, so a lease excludes the other requests of this process and a counter counts them. No operation rejects,
+ * except after {@link close}.
+ *
+ * Reads and writes have separate circuits, because a store that is full or a read-only replica can still be read. An open
+ * circuit costs a request nothing; a background probe closes it. When the primary is back it is told what was written
+ * in the meantime ({@link WriteJournal}).
+ */
+export class FallbackStore implements Store {
+  readonly kind: Store['kind'];
+  readonly #primary: Store;
+  readonly #local: MemoryStore;
+  readonly #journal: WriteJournal;
+  readonly #reads: Circuit;
+  readonly #writes: Circuit;
+  /** Last counts seen on the primary, so that a local counter goes on from there instead of from zero. */
+  readonly #counts = new LRUCache<string, { readonly count: number; readonly resetsAt: number }>({ max: 1000 });
+  readonly #options: FallbackStoreOptions;
+  readonly #now: () => number;
+  #degradedSince: number | undefined;
+  #probeTimer: NodeJS.Timeout | undefined;
+  #delivery: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(primary: Store, options: FallbackStoreOptions = {}) {
+    const { limitMs = 250, failuresToOpen = 2, maxEntries = 10_000, now = () => performance.now() } = options;
+    this.kind = primary.kind;
+    this.#primary = primary;
+    this.#options = options;
+    this.#now = now;
+    this.#local = new MemoryStore({ maxEntries, now });
+    this.#journal = new WriteJournal(maxEntries, now);
+    const circuit = {
+      limitMs,
+      failuresToOpen,
+      onOpen: (trouble: StoreTrouble) => this.#onOpen(trouble),
+      onClose: () => this.#onClose(),
+    };
+    this.#reads = new Circuit(circuit);
+    this.#writes = new Circuit(circuit);
+  }
+
+  /** Whether some operations are being done in this process only. */
+  get degraded(): boolean {
+    return this.#degradedSince !== undefined;
+  }
+
+  /** Asks the primary whether it is there, so that a dead one is known at start and not found out by the first request. */
+  async start(): Promise<void> {
+    const tries = this.#options.failuresToOpen ?? 2;
+    for (let n = 0; n < tries && !this.degraded && !(await this.#probe()); n++);
+  }
+
+  async get(key: string): Promise<Buffer | undefined> {
+    this.#assertOpen();
+    return (await this.#heldHere(key)) ?? (await this.#readPrimary(key)) ?? (await this.#local.get(key));
+  }
+
+  async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
+    this.#assertOpen();
+    this.#journal.forget(key); // before, not after: a delivery in progress must not write the older value over this one
+    const answer = await this.#write(() => this.#primary.set(key, value, ttlMs));
+    if (answer.answered) return this.#forgetLocally(key);
+    await this.#local.set(key, value, ttlMs);
+    this.#journal.add(key, { kind: 'set', expiresAt: this.#now() + ttlMs });
+  }
+
+  /**
+   * When the primary gave no answer it may still have stored `value`. So it is read: our own bytes there mean that it did
+   * (a lease has a random owner), other bytes that somebody else was first. When it cannot be read either, the local store
+   * decides. If the lost write then turns out to be applied, the other processes see a lease held by this one, which is
+   * the truth; releasing it deletes it on the primary too, now or when it is back, and at the latest it expires.
+   */
+  async setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
+    this.#assertOpen();
+    if (await this.#heldHere(key)) return false;
+    const answer = await this.#write(() => this.#primary.setIfAbsent(key, value, ttlMs));
+    if (answer.answered) return answer.value;
+    const seen = await this.#readPrimary(key);
+    if (seen) return seen.equals(value);
+    const added = await this.#local.setIfAbsent(key, value, ttlMs);
+    if (added) this.#journal.add(key, { kind: 'added', expiresAt: this.#now() + ttlMs });
+    return added;
+  }
+
+  async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
+    this.#assertOpen();
+    const deletedHere = await this.#local.compareAndDelete(key, expected);
+    if (deletedHere) this.#journal.forget(key);
+    const answer = await this.#write(() => this.#primary.compareAndDelete(key, expected));
+    if (answer.answered) return answer.value || deletedHere;
+    if (!this.#journal.get(key)) this.#journal.add(key, { kind: 'deleted', expected });
+    return deletedHere;
+  }
+
+  /** An increment whose answer was lost may count twice: a budget then ends sooner, never later. */
+  async increment(key: string, by: number, ttlMs: number): Promise<{ count: number; resetsInMs: number }> {
+    this.#assertOpen();
+    const answer = await this.#write(() => this.#primary.increment(key, by, ttlMs));
+    if (answer.answered) {
+      this.#counts.set(key, { count: answer.value.count, resetsAt: this.#now() + answer.value.resetsInMs });
+      return answer.value;
+    }
+    const known = this.#counts.get(key);
+    const leftMs = (known?.resetsAt ?? 0) - this.#now();
+    if (known && leftMs > 0 && !(await this.#local.get(key))) await this.#local.increment(key, known.count, leftMs);
+    const counted = await this.#local.increment(key, by, ttlMs);
+    this.#journal.count(key, by, counted.resetsInMs);
+    return counted;
+  }
+
+  async waitForDelete(key: string, timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    if (this.#closed) return;
+    if (await this.#local.get(key)) return this.#local.waitForDelete(key, timeoutMs, signal);
+    if (this.#reads.isClosed) return this.#primary.waitForDelete(key, timeoutMs, signal).catch(() => undefined);
+    await sleep(Math.min(timeoutMs, 50), undefined, { signal }).catch(() => undefined); // nobody to ask: look again soon
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#probeTimer);
+    await Promise.all([this.#local.close(), this.#primary.close()]);
+  }
+
+  /** What was written here and not yet delivered; it is newer than what the primary holds. */
+  async #heldHere(key: string): Promise<Buffer | undefined> {
+    const kind = this.#journal.get(key)?.kind;
+    return kind === 'set' || kind === 'added' ? this.#local.get(key) : undefined;
+  }
+
+  async #readPrimary(key: string): Promise<Buffer | undefined> {
+    const answer = await this.#reads.ask(() => this.#primary.get(key));
+    if (!answer.answered || !answer.value || this.#journal.isDeleted(key, answer.value)) return undefined;
+    return answer.value;
+  }
+
+  async #write<T>(work: () => Promise<T>): Promise<Answer<T>> {
+    const answer = await this.#writes.ask(work);
+    if (answer.answered && this.#journal.size > 0) this.#deliver();
+    return answer;
+  }
+
+  async #forgetLocally(key: string): Promise<void> {
+    const old = await this.#local.get(key);
+    if (old) await this.#local.compareAndDelete(key, old);
+  }
+
+  /** In the background, one delivery at a time; what fails stays pending for the next. */
+  #deliver(): void {
+    this.#delivery ??= this.#journal
+      .deliver(this.#primary, this.#local)
+      .catch(() => undefined)
+      .finally(() => {
+        this.#delivery = undefined;
+      });
+  }
+
+  #onOpen(trouble: StoreTrouble): void {
+    if (this.degraded || this.#closed) return;
+    this.#degradedSince = this.#now();
+    this.#scheduleProbe();
+    this.#options.onDegraded?.(trouble);
+  }
+
+  #onClose(): void {
+    if (this.#degradedSince === undefined || !this.#reads.isClosed || !this.#writes.isClosed) return;
+    const durationMs = this.#now() - this.#degradedSince;
+    this.#degradedSince = undefined;
+    this.#deliver();
+    this.#options.onRecovered?.(durationMs);
+  }
+
+  #scheduleProbe(): void {
+    this.#probeTimer = setTimeout(async () => {
+      await this.#probe();
+      if (this.degraded && !this.#closed) this.#scheduleProbe();
+    }, this.#options.probeEveryMs ?? 1000).unref();
+  }
+
+  /** Several keys, because a cluster keeps them on several servers; really writing, because a full server still deletes. */
+  async #probe(): Promise<boolean> {
+    const read = () => Promise.all(PROBES.map((key) => this.#primary.get(key)));
+    const write = () => Promise.all(PROBES.map((key) => this.#primary.set(key, PROBE_VALUE, 1000)));
+    const passed = await Promise.all([this.#reads.probe(read), this.#writes.probe(write)]).catch(() => [false]);
+    return passed.every(Boolean);
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new StoreError('closed');
+  }
+}

@@ -1,0 +1,109 @@
+import { LRUCache } from 'lru-cache';
+import { DeleteWaiters } from './DeleteWaiters.js';
+import type { Store } from './Store.js';
+import { StoreError } from './StoreError.js';
+
+export interface MemoryStoreOptions {
+  /** Most entries held; the least recently used go first. Default 100,000. */
+  readonly maxEntries?: number;
+  /** Most bytes of values held. Default 128 MiB. */
+  readonly maxBytes?: number;
+  /** Milliseconds on any clock that only moves forward. Default `performance.now`. */
+  readonly now?: () => number;
+}
+
+interface Entry {
+  readonly value: Buffer;
+  readonly expiresAt: number;
+}
+
+/** A store inside this process: for `memory:`, and what a failing shared store falls back to. Nothing in it survives. */
+export class MemoryStore implements Store {
+  readonly kind = 'memory';
+  readonly degraded = false;
+  readonly #entries: LRUCache<string, Entry>;
+  readonly #waiters = new DeleteWaiters();
+  readonly #now: () => number;
+  #closed = false;
+
+  constructor({
+    maxEntries = 100_000,
+    maxBytes = 128 * 1024 * 1024,
+    now = () => performance.now(),
+  }: MemoryStoreOptions = {}) {
+    this.#now = now;
+    this.#entries = new LRUCache({
+      max: maxEntries,
+      maxSize: maxBytes,
+      sizeCalculation: (entry, key) => entry.value.length + key.length + 64,
+    });
+  }
+
+  async get(key: string): Promise<Buffer | undefined> {
+    this.#assertOpen();
+    const entry = this.#live(key);
+    return entry && Buffer.from(entry.value);
+  }
+
+  async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
+    this.#assertOpen();
+    this.#write(key, value, this.#now() + ttlMs);
+  }
+
+  async setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
+    this.#assertOpen();
+    if (this.#live(key)) return false;
+    this.#write(key, value, this.#now() + ttlMs);
+    return true;
+  }
+
+  async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
+    this.#assertOpen();
+    if (!this.#live(key)?.value.equals(expected)) return false;
+    this.#entries.delete(key);
+    this.#waiters.wake(key);
+    return true;
+  }
+
+  async increment(key: string, by: number, ttlMs: number): Promise<{ count: number; resetsInMs: number }> {
+    this.#assertOpen();
+    const entry = this.#live(key);
+    const held = entry ? countIn(entry.value) : undefined;
+    const count = (held ?? 0) + by;
+    const expiresAt = entry && held !== undefined ? entry.expiresAt : this.#now() + ttlMs;
+    this.#write(key, Buffer.from(String(count)), expiresAt);
+    return { count, resetsInMs: Math.max(0, expiresAt - this.#now()) };
+  }
+
+  async waitForDelete(key: string, timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    const entry = this.#closed ? undefined : this.#live(key);
+    if (entry) await this.#waiters.wait(key, Math.min(timeoutMs, entry.expiresAt - this.#now()), signal);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#entries.clear();
+    this.#waiters.wakeAll();
+  }
+
+  #live(key: string): Entry | undefined {
+    const entry = this.#entries.get(key);
+    if (entry && entry.expiresAt > this.#now()) return entry;
+    if (entry) this.#entries.delete(key);
+    return undefined;
+  }
+
+  /** Copies, so that nobody can change what is stored by reusing a buffer. */
+  #write(key: string, value: Buffer, expiresAt: number): void {
+    this.#entries.set(key, { value: Buffer.from(value), expiresAt });
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new StoreError('closed');
+  }
+}
+
+/** The number a counter's bytes stand for, or undefined when they are something else. A counter reads as decimal text. */
+export function countIn(value: Buffer): number | undefined {
+  return /^\d{1,15}$/.test(value.toString('latin1')) ? Number(value.toString('latin1')) : undefined;
+}

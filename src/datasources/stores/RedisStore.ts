@@ -1,0 +1,180 @@
+import { once } from 'node:events';
+import { Cluster, type Redis } from 'ioredis';
+import { DeleteWaiters, type PollPace } from './DeleteWaiters.js';
+import { createRedisClient, parseRedisUrl, type RedisClientOptions } from './redisClient.js';
+import { redisScripts, type ScriptedCommands } from './redisScripts.js';
+import type { Store } from './Store.js';
+import { StoreError, type StoreTrouble } from './StoreError.js';
+import { timeLimit } from './timeLimit.js';
+
+export interface RedisStoreOptions extends RedisClientOptions {
+  /** What every key begins with. Default `txgw:`. */
+  readonly keyPrefix?: string;
+  /** Pace of looking for a deletion whose message was lost. Default 50 ms slowing to 250 ms. */
+  readonly pollPace?: PollPace;
+  /** How long opening waits for the first connection before it leaves that to the background. Default 1000 ms. */
+  readonly connectWaitMs?: number;
+}
+
+/** A store in Redis or Valkey (one server, behind sentinels, or a cluster), shared by any number of machines. */
+export class RedisStore implements Store {
+  readonly kind = 'redis';
+  readonly #client: (Redis | Cluster) & ScriptedCommands;
+  readonly #prefix: string;
+  readonly #pollPace: PollPace;
+  readonly #waiters = new DeleteWaiters();
+  #subscriber: Redis | Cluster | undefined;
+  #subscribed = false;
+  #closing: Promise<void> | undefined;
+
+  /**
+   * Opens the store at `url`. A server that cannot be reached is no error here: operations reject until it can be.
+   * Throws a `misconfigured` {@link StoreError} when the URL is wrong.
+   */
+  static async open(url: string, options: RedisStoreOptions = {}): Promise<RedisStore> {
+    const store = new RedisStore(createRedisClient(parseRedisUrl(url), options), options);
+    await store.#connect(options.connectWaitMs ?? 1000);
+    return store;
+  }
+
+  private constructor(client: Redis | Cluster, options: RedisStoreOptions) {
+    for (const [name, script] of Object.entries(redisScripts)) client.defineCommand(name, script);
+    this.#client = client as (Redis | Cluster) & ScriptedCommands;
+    this.#prefix = options.keyPrefix ?? 'txgw:';
+    this.#pollPace = options.pollPace ?? { firstMs: 50, maxMs: 250 };
+  }
+
+  async get(key: string): Promise<Buffer | undefined> {
+    return this.#run(async () => {
+      try {
+        return (await this.#client.getBuffer(this.#prefix + key)) ?? undefined;
+      } catch (error) {
+        if (replyCode(error) === 'WRONGTYPE') return undefined;
+        throw error;
+      }
+    });
+  }
+
+  async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
+    await this.#run(() => this.#client.set(this.#prefix + key, value, 'PX', wholeMs(ttlMs)));
+  }
+
+  async setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
+    return (await this.#run(() => this.#client.gatewaySetIfAbsent(this.#prefix + key, value, wholeMs(ttlMs)))) === 1;
+  }
+
+  async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
+    const name = this.#prefix + key;
+    return (await this.#run(() => this.#client.gatewayCompareAndDelete(name, expected, this.#channel))) === 1;
+  }
+
+  async increment(key: string, by: number, ttlMs: number): Promise<{ count: number; resetsInMs: number }> {
+    const name = this.#prefix + key;
+    const [count, resetsInMs] = await this.#run(() => this.#client.gatewayIncrement(name, by, wholeMs(ttlMs)));
+    return { count, resetsInMs: Math.max(0, resetsInMs) };
+  }
+
+  async waitForDelete(key: string, timeoutMs: number, signal?: AbortSignal): Promise<void> {
+    if (this.#closing) return;
+    this.#subscribe();
+    const name = this.#prefix + key;
+    await this.#waiters.waitPolling(name, {
+      timeoutMs,
+      signal,
+      pace: this.#pollPace,
+      isGone: async () => (await this.#run(() => this.#client.exists(name))) === 0,
+    });
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#waiters.wakeAll();
+    const own = this.#subscriber === this.#client ? [] : [this.#subscriber];
+    await Promise.all([this.#client, ...own].map((client) => client && end(client)));
+  }
+
+  async #connect(waitMs: number): Promise<void> {
+    const failed = new Promise<void>((resolve) => this.#client.once('error', () => resolve()));
+    const connected = this.#client.connect().catch(() => undefined);
+    await timeLimit(() => Promise.race([connected, failed]), waitMs).catch(() => undefined);
+  }
+
+  get #channel(): string {
+    return `${this.#prefix}deleted`;
+  }
+
+  /**
+   * One connection, opened when the first waiter comes, hears of all deletions and resubscribes by itself. When it cannot
+   * subscribe, the waiters look for themselves and the next one tries again.
+   */
+  #subscribe(): void {
+    if (this.#subscribed) return;
+    this.#subscribed = true;
+    if (!this.#subscriber) {
+      // A cluster client keeps a subscriber connection of its own.
+      this.#subscriber =
+        this.#client instanceof Cluster ? this.#client : this.#client.duplicate({ enableOfflineQueue: true });
+      this.#subscriber.on('error', () => undefined);
+      this.#subscriber.on('message', (_channel: string, name: string) => this.#waiters.wake(name));
+    }
+    this.#subscriber.subscribe(this.#channel).catch(() => {
+      this.#subscribed = false;
+    });
+  }
+
+  async #run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closing) throw new StoreError('closed');
+    try {
+      return await work();
+    } catch (error) {
+      throw new StoreError(troubleOfRedis(error));
+    }
+  }
+}
+
+/** Resolves when the client has ended, or after a second: a client caught between two connections never says so. */
+async function end(client: Redis | Cluster): Promise<void> {
+  if (client.status === 'end') return;
+  const ended = once(client, 'end').catch(() => undefined);
+  const between = client.status === 'reconnecting';
+  client.disconnect();
+  if (between) return;
+  await timeLimit(() => ended, 1000).catch(() => undefined);
+}
+
+const troubleOfReply: Readonly<Record<string, StoreTrouble>> = {
+  OOM: 'full',
+  MISCONF: 'full',
+  READONLY: 'read-only',
+  NOREPLICAS: 'read-only',
+  NOAUTH: 'not-permitted',
+  WRONGPASS: 'not-permitted',
+  NOPERM: 'not-permitted',
+  LOADING: 'unreachable',
+  MASTERDOWN: 'unreachable',
+  CLUSTERDOWN: 'unreachable',
+  TRYAGAIN: 'unreachable',
+  BUSY: 'timed-out',
+};
+
+/** The drivers' other errors say that the connection is lost or that no answer came. */
+function troubleOfRedis(error: unknown): StoreTrouble {
+  const code = replyCode(error);
+  if (code !== undefined) return troubleOfReply[code] ?? 'failed';
+  return error instanceof Error && error.message === 'Command timed out' ? 'timed-out' : 'unreachable';
+}
+
+/** The first word of an error the server replied with, such as `WRONGTYPE`; older servers quote that of a script. */
+function replyCode(error: unknown): string | undefined {
+  if (!(error instanceof Error) || error.name !== 'ReplyError') return undefined;
+  return /^ERR Error running script .*?: -([A-Z]+) /.exec(error.message)?.[1] ?? error.message.split(' ', 1)[0];
+}
+
+/** Redis takes whole milliseconds and no zero. */
+function wholeMs(ttlMs: number): number {
+  return Math.max(1, Math.ceil(ttlMs));
+}

@@ -1,0 +1,172 @@
+import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import { StoreError } from './StoreError.js';
+
+export interface RedisClientOptions {
+  /** Longest wait for one answer, after which the command fails. Default 1000 ms. */
+  readonly commandTimeoutMs?: number;
+  /** Longest pause between two tries to connect. Default 2000 ms. */
+  readonly maxReconnectMs?: number;
+  readonly random?: () => number;
+}
+
+/** Where a CACHE_URL points to. */
+export interface RedisAddress {
+  readonly mode: 'single' | 'sentinel' | 'cluster';
+  readonly tls: boolean;
+  readonly nodes: readonly { readonly host: string; readonly port: number }[];
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+  readonly database: number;
+  readonly sentinelName: string | undefined;
+  readonly sentinelUsername: string | undefined;
+  readonly sentinelPassword: string | undefined;
+}
+
+/**
+ * Understands `redis://`, `rediss://` (TLS), and their `+sentinel` and `+cluster` forms with several hosts. Throws a
+ * {@link StoreError} that says what is wrong and repeats nothing of the text, which may hold a password.
+ */
+export function parseRedisUrl(url: string): RedisAddress {
+  const match = /^redis(s?)(?:\+(sentinel|cluster))?:\/\/([^/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(url);
+  if (!match) throw misconfigured('is not a redis URL');
+  const [, secure, form, authority = '', path = '', query = ''] = match;
+  const mode = form === 'sentinel' || form === 'cluster' ? form : 'single';
+  const at = authority.lastIndexOf('@');
+  const [username, password] = credentials(at < 0 ? '' : authority.slice(0, at));
+  const parameters = new URLSearchParams(query);
+  const allowed =
+    mode === 'sentinel' ? ['db', 'sentinelUsername', 'sentinelPassword'] : mode === 'single' ? ['db'] : [];
+  if ([...parameters.keys()].some((name) => !allowed.includes(name))) {
+    throw misconfigured(`has an unknown query parameter; known here: ${allowed.join(', ') || 'none'}`);
+  }
+  const nodes = authority
+    .slice(at + 1)
+    .split(',')
+    .map((node) => hostAndPort(node, mode === 'sentinel' ? 26379 : 6379));
+  if (mode === 'single' && nodes.length > 1) throw misconfigured('names several hosts, but not +sentinel or +cluster');
+  if (mode === 'sentinel' && path === '') throw misconfigured('must end with the name of the sentinel group');
+  if (mode === 'cluster' && path !== '') throw misconfigured('must not name a database: a cluster has only one');
+  return {
+    mode,
+    tls: secure === 's',
+    nodes,
+    username,
+    password,
+    database: databaseNumber(parameters.get('db') ?? (mode === 'single' ? path : '')),
+    sentinelName: mode === 'sentinel' ? decode(path) : undefined,
+    sentinelUsername: parameters.get('sentinelUsername') ?? undefined,
+    sentinelPassword: parameters.get('sentinelPassword') ?? undefined,
+  };
+}
+
+/**
+ * A client that never queues commands while disconnected, never repeats one, and reconnects for ever with a jittered
+ * backoff. It does not connect until told to, and its connection errors are silent: the failing commands tell.
+ */
+export function createRedisClient(address: RedisAddress, options: RedisClientOptions = {}): Redis | Cluster {
+  const { commandTimeoutMs = 1000, maxReconnectMs = 2000, random = Math.random } = options;
+  const backoff = (attempt: number) => Math.min(50 * 2 ** Math.min(attempt, 10), maxReconnectMs) * (0.5 + random() / 2);
+  const common: RedisOptions = {
+    username: address.username,
+    password: address.password,
+    commandTimeout: commandTimeoutMs,
+    connectTimeout: 2000,
+    disconnectTimeout: 500,
+    // A dead peer that never closes its socket is noticed by silence, and by keep-alive probes on a quiet subscriber.
+    socketTimeout: commandTimeoutMs * 3,
+    keepAlive: 10_000,
+    maxRetriesPerRequest: 0,
+    autoResendUnfulfilledCommands: false,
+    reconnectOnError: reconnectWhenReadOnly(),
+    ...(address.tls && { tls: {} }),
+  };
+  const client =
+    address.mode === 'cluster'
+      ? new Cluster([...address.nodes], clusterOptions(address, common, backoff))
+      : new Redis({
+          ...common,
+          ...(address.mode === 'sentinel' ? sentinelOptions(address, backoff) : address.nodes[0]),
+          db: address.database,
+          retryStrategy: backoff,
+          enableOfflineQueue: false,
+          lazyConnect: true,
+        });
+  client.on('error', () => undefined);
+  return client;
+}
+
+function clusterOptions(
+  address: RedisAddress,
+  redisOptions: RedisOptions,
+  backoff: (attempt: number) => number,
+): ClusterOptions {
+  return {
+    redisOptions,
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    clusterRetryStrategy: backoff,
+    clusterNodeRetryStrategy: backoff,
+    slotsRefreshTimeout: 1000,
+    maxRedirections: 4,
+    // A certificate names hosts, so under TLS host names must not be replaced by addresses.
+    ...(address.tls && { dnsLookup: (host, answer) => answer(null, host) }),
+  };
+}
+
+function sentinelOptions(address: RedisAddress, backoff: (attempt: number) => number): RedisOptions {
+  return {
+    sentinels: [...address.nodes],
+    name: address.sentinelName,
+    sentinelUsername: address.sentinelUsername,
+    sentinelPassword: address.sentinelPassword,
+    sentinelRetryStrategy: backoff,
+    sentinelCommandTimeout: 1000,
+    failoverDetector: true,
+    ...(address.tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
+  };
+}
+
+/**
+ * After a failover the old master is a replica that refuses writes, and connecting anew finds the new master. A server
+ * that stays read-only is not worth a reconnect per write, which would disturb the reads it still answers.
+ */
+function reconnectWhenReadOnly(everyMs = 10_000): (error: Error) => boolean {
+  let last = Number.NEGATIVE_INFINITY;
+  return (error) => {
+    if (!error.message.includes('READONLY') || performance.now() - last < everyMs) return false;
+    last = performance.now();
+    return true;
+  };
+}
+
+function credentials(text: string): [string | undefined, string | undefined] {
+  const colon = text.indexOf(':');
+  if (text === '') return [undefined, undefined];
+  if (colon < 0) return [decode(text), undefined];
+  return [decode(text.slice(0, colon)) || undefined, decode(text.slice(colon + 1))];
+}
+
+function hostAndPort(text: string, defaultPort: number): { host: string; port: number } {
+  const match = /^(?:\[([\da-fA-F:.]+)\]|([^:[\]@\s]+))(?::(\d{1,5}))?$/.exec(text);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3] ?? defaultPort);
+  if (!host || port < 1 || port > 65_535) throw misconfigured('has a host that is not of the form name:port');
+  return { host, port };
+}
+
+function databaseNumber(text: string): number {
+  if (!/^\d{0,4}$/.test(text)) throw misconfigured('must end with a database number, or with nothing');
+  return Number(text);
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw misconfigured('has a part that is not percent-encoded correctly');
+  }
+}
+
+function misconfigured(what: string): StoreError {
+  return new StoreError('misconfigured', `CACHE_URL ${what}`);
+}

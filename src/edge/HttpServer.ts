@@ -1,0 +1,90 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { type AddressInfo, Server as NetServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Answers one request completely; must not reject. */
+export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
+
+export interface HttpServerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+  /** By exact path, for every method. */
+  readonly routes: ReadonlyMap<string, Handler>;
+  /** Runs before every route; returns true when it has answered (preflights, refused origins). */
+  readonly before: (request: IncomingMessage, response: ServerResponse) => boolean;
+}
+
+/** While draining, kept connections that are idle stay open this long, so that a request just sent on one is answered. */
+const idleGraceMs = 1000;
+
+/** The listening socket: routing by path, and a drain that loses no request. */
+export class HttpServer {
+  readonly server: Server;
+  readonly #options: HttpServerOptions;
+  readonly #inFlight = new Set<ServerResponse>();
+  #draining = false;
+
+  constructor(options: HttpServerOptions) {
+    this.#options = options;
+    const limits = { headersTimeout: 20_000, requestTimeout: 60_000, keepAliveTimeout: 65_000, maxHeaderSize: 16_384 };
+    const listener = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response);
+    this.server =
+      options.tls === undefined
+        ? createServer(limits, listener)
+        : createTlsServer({ ...limits, ...options.tls, minVersion: 'TLSv1.2' }, listener);
+  }
+
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  /** Listens; returns the port. @throws Error with the system's code, such as EADDRINUSE */
+  async listen(): Promise<number> {
+    await new Promise<void>((resolve, reject) => {
+      this.server.once('error', reject);
+      this.server.listen(this.#options.port, this.#options.host, () => {
+        this.server.off('error', reject);
+        resolve();
+      });
+    });
+    return (this.server.address() as AddressInfo).port;
+  }
+
+  /**
+   * Stops accepting connections, answers what is in flight and what still arrives on open connections, and resolves when
+   * all is answered or `timeoutMs` are over; then the connections are closed.
+   */
+  async drain(timeoutMs: number): Promise<void> {
+    if (this.#draining) return;
+    this.#draining = true;
+    // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.
+    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.server, () => resolve()));
+    for (const response of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close');
+    const endsAt = Date.now() + timeoutMs;
+    await Promise.race([closed, delay(Math.min(idleGraceMs, timeoutMs))]);
+    this.server.closeIdleConnections();
+    while (this.#inFlight.size > 0 && Date.now() < endsAt) {
+      await Promise.race([closed, delay(20)]);
+      this.server.closeIdleConnections();
+    }
+    this.server.closeAllConnections();
+    await closed;
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.#inFlight.add(response);
+    response.once('close', () => this.#inFlight.delete(response));
+    if (this.#draining) response.setHeader('connection', 'close');
+    if (this.#options.before(request, response)) return;
+    const url = request.url ?? '/';
+    const end = url.indexOf('?');
+    const handler = this.#options.routes.get(end === -1 ? url : url.slice(0, end));
+    if (handler === undefined) {
+      response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' }).end('Not found\n');
+      return;
+    }
+    await handler(request, response);
+  }
+}

@@ -1,0 +1,65 @@
+import { ApolloServer, type ApolloServerPlugin } from '@apollo/server';
+import {
+  ApolloServerPluginCacheControlDisabled,
+  ApolloServerPluginInlineTraceDisabled,
+  ApolloServerPluginLandingPageDisabled,
+  ApolloServerPluginSchemaReportingDisabled,
+  ApolloServerPluginUsageReportingDisabled,
+} from '@apollo/server/plugin/disabled';
+import type { GraphQLFormattedError, GraphQLSchema, ValidationRule } from 'graphql';
+import type { RequestContext } from '../context.js';
+import type { Logger } from '../log.js';
+import { isBug, maskError } from '../maskError.js';
+import { refuseMalformedVariables } from './variables.js';
+
+export interface ApolloServerOptions {
+  readonly schema: GraphQLSchema;
+  readonly introspection: boolean;
+  readonly maxTokens: number;
+  readonly validationRules: readonly ValidationRule[];
+  readonly log: Logger;
+  readonly onBug: (error: unknown, requestId: string) => void;
+}
+
+/**
+ * Apollo Server as we use it: parsing, validation with its document cache, and execution. HTTP is ours (see
+ * `GraphQLEndpoint`), and so are its reports and traces, which would send data elsewhere.
+ */
+export function createApolloServer(options: ApolloServerOptions): ApolloServer<RequestContext> {
+  const { schema, introspection, maxTokens, validationRules, log, onBug } = options;
+  return new ApolloServer<RequestContext>({
+    schema,
+    introspection,
+    hideSchemaDetailsFromClientErrors: !introspection,
+    validationRules: [...validationRules],
+    parseOptions: { maxTokens },
+    allowBatchedHttpRequests: false,
+    includeStacktraceInErrorResponses: false,
+    stopOnTerminationSignals: false,
+    persistedQueries: false,
+    logger: log,
+    // The request id is added where the request is known.
+    formatError: (_, error): GraphQLFormattedError => maskError(error, { requestId: '', suggestions: introspection }),
+    plugins: [
+      ApolloServerPluginCacheControlDisabled(),
+      ApolloServerPluginInlineTraceDisabled(),
+      ApolloServerPluginLandingPageDisabled(),
+      ApolloServerPluginSchemaReportingDisabled(),
+      ApolloServerPluginUsageReportingDisabled(),
+      refuseMalformedVariables,
+      logBugs(onBug),
+    ],
+  });
+}
+
+function logBugs(onBug: ApolloServerOptions['onBug']): ApolloServerPlugin<RequestContext> {
+  return {
+    async requestDidStart() {
+      return {
+        async didEncounterErrors({ errors, contextValue }) {
+          for (const error of errors) if (isBug(error)) onBug(error, contextValue.requestId);
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,129 @@
+import type { IncomingMessage } from 'node:http';
+import { GatewayError } from '../errors.js';
+
+/** One GraphQL operation as it came over HTTP, checked for shape. */
+export interface GraphQLRequest {
+  readonly method: 'GET' | 'POST';
+  readonly query: string | undefined;
+  readonly operationName: string | undefined;
+  readonly variables: Readonly<Record<string, unknown>> | undefined;
+  readonly extensions: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** How an answer is written, and which status a refused document gets (GraphQL over HTTP, section 6.4). */
+export type MediaType = 'application/graphql-response+json' | 'application/json' | 'application/json, refusals as 200';
+
+/**
+ * Reads the GraphQL parameters of a request (GraphQL over HTTP, section 5).
+ *
+ * @throws GatewayError BAD_USER_INPUT with the HTTP status that fits
+ */
+export async function readGraphQLRequest(request: IncomingMessage, maxBytes: number): Promise<GraphQLRequest> {
+  if (request.method === 'GET') {
+    refuseSimpleRequest(request);
+    return parametersOfQuery(request.url ?? '');
+  }
+  const contentType = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+  if (contentType !== 'application/json') {
+    throw refusal('The Content-Type must be application/json', 415);
+  }
+  const encoding = request.headers['content-encoding'];
+  if (encoding !== undefined && encoding !== 'identity') throw refusal('The body must not be compressed', 415);
+  return parametersOfBody(await readBody(request, maxBytes));
+}
+
+/** The media type of the answer (GraphQL over HTTP, section 4). @throws GatewayError with status 406 when none fits */
+export function mediaTypeFor(accept: string | undefined): MediaType {
+  if (accept === undefined || accept === '*/*') return 'application/json';
+  const types = accept.split(',').map((part) => part.split(';')[0]?.trim().toLowerCase());
+  if (types.includes('application/graphql-response+json')) return 'application/graphql-response+json';
+  if (types.includes('application/json')) return 'application/json, refusals as 200';
+  if (types.includes('*/*') || types.includes('application/*')) return 'application/json';
+  throw refusal('The Accept header must allow application/graphql-response+json or application/json', 406);
+}
+
+/**
+ * A page of another origin can make a browser send a GET without asking first; it cannot add headers to it. Same rule and
+ * header names as Apollo Server's CSRF prevention.
+ */
+function refuseSimpleRequest({ headers }: IncomingMessage): void {
+  if (headers['apollo-require-preflight'] || headers['x-apollo-operation-name']) return;
+  if (headers['content-type']?.split(';')[0]?.trim().toLowerCase() === 'application/json') return;
+  throw refusal('A GET needs the header apollo-require-preflight: it may come from a page of another origin', 400);
+}
+
+async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > maxBytes) throw tooLarge(maxBytes);
+    chunks.push(chunk);
+  }
+  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+function parametersOfBody(body: Buffer): GraphQLRequest {
+  let json: unknown;
+  try {
+    json = JSON.parse(utf8.decode(body));
+  } catch {
+    throw refusal('The body must be JSON in UTF-8', 400);
+  }
+  if (Array.isArray(json)) throw refusal('Batches of operations are not served: send one operation per request', 400);
+  if (!isObject(json)) throw refusal('The body must be a JSON object with a query', 400);
+  return checked('POST', json);
+}
+
+function parametersOfQuery(url: string): GraphQLRequest {
+  const search = new URLSearchParams(url.slice(url.indexOf('?') + 1));
+  const names = ['query', 'operationName', 'variables', 'extensions'];
+  const repeated = names.find((name) => search.getAll(name).length > 1);
+  if (repeated !== undefined) throw refusal(`${repeated} must be given once`, 400);
+  return checked('GET', {
+    query: search.get('query'),
+    operationName: search.get('operationName'),
+    variables: jsonParameter(search, 'variables'),
+    extensions: jsonParameter(search, 'extensions'),
+  });
+}
+
+function jsonParameter(search: URLSearchParams, name: string): unknown {
+  const text = search.get(name);
+  if (text === null) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw refusal(`${name} must be JSON`, 400);
+  }
+}
+
+function checked(method: 'GET' | 'POST', parameters: Readonly<Record<string, unknown>>): GraphQLRequest {
+  const { query, operationName, variables, extensions } = parameters;
+  if (query != null && typeof query !== 'string') throw refusal('query must be a string', 400);
+  if (operationName != null && typeof operationName !== 'string') throw refusal('operationName must be a string', 400);
+  if (variables != null && !isObject(variables)) throw refusal('variables must be an object', 400);
+  if (extensions != null && !isObject(extensions)) throw refusal('extensions must be an object', 400);
+  return {
+    method,
+    query: query ?? undefined,
+    operationName: operationName || undefined,
+    variables: variables ?? undefined,
+    extensions: extensions ?? undefined,
+  };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function tooLarge(maxBytes: number): GatewayError {
+  return refusal(`The body must have at most ${maxBytes} bytes (MAX_BODY_BYTES)`, 413);
+}
+
+function refusal(message: string, httpStatus: number): GatewayError {
+  return new GatewayError('BAD_USER_INPUT', message, { httpStatus });
+}

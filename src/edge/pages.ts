@@ -1,0 +1,123 @@
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import helmet from 'helmet';
+import type { Handler } from './HttpServer.js';
+
+export interface ExplorerOptions {
+  /** What the first tab of the explorer shows. */
+  readonly firstQuery: string;
+  /** The headers of the first tab, made when the page is opened. */
+  readonly headers: () => Promise<Readonly<Record<string, string>>>;
+}
+
+/** Apollo's hosted code, which the page at `/` embeds; `/graphiql` is for machines without internet. */
+const sandboxOrigins = ['https://embeddable-sandbox.cdn.apollographql.com', 'https://sandbox.embed.apollographql.com'];
+
+/** `/`: Apollo Sandbox, pointed at this gateway. */
+export function apolloSandboxPage(options: ExplorerOptions): Handler {
+  return async (request, response) => {
+    if (!isRead(request, response)) return;
+    const nonce = randomBytes(16).toString('base64');
+    const initialState = {
+      document: options.firstQuery,
+      headers: await options.headers(),
+      pollForSchemaUpdates: false,
+    };
+    secureHeaders(request, response, {
+      scriptSrc: [`'nonce-${nonce}'`, ...sandboxOrigins],
+      frameSrc: sandboxOrigins,
+      styleSrc: ["'unsafe-inline'", ...sandboxOrigins],
+      imgSrc: ["'self'", 'data:', 'https:'],
+      connectSrc: ["'self'", ...sandboxOrigins],
+      manifestSrc: ['https:'],
+    });
+    sendPage(
+      response,
+      `<title>Taxpayer gateway · Apollo Sandbox</title>
+<style>html,body,#sandbox{height:100%;margin:0}p{font:16px/1.5 system-ui;margin:2rem}iframe{border:0;width:100%;height:100%}</style>
+<div id="sandbox"><p>Apollo Sandbox is loaded from the internet. If this text stays, use the <a href="/graphiql">explorer that needs none</a>.</p></div>
+<script nonce="${nonce}" src="${sandboxOrigins[0]}/_latest/embeddable-sandbox.umd.production.min.js"></script>
+<script nonce="${nonce}">
+  if (window.EmbeddedSandbox) {
+    document.getElementById('sandbox').textContent = '';
+    new window.EmbeddedSandbox({
+      target: '#sandbox',
+      initialEndpoint: location.origin + '/graphql',
+      initialSubscriptionEndpoint: location.origin.replace(/^http/, 'ws') + '/graphql',
+      initialState: ${forScript(initialState)},
+      runTelemetry: false,
+    });
+  }
+</script>`,
+    );
+  };
+}
+
+/** `/graphiql`: an explorer whose every byte comes from this process. Its code is loaded when the page is first opened. */
+export function graphiqlPage(options: ExplorerOptions): Handler {
+  return async (request, response) => {
+    if (!isRead(request, response)) return;
+    const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
+    secureHeaders(request, response, {
+      scriptSrc: ["'self'", "'unsafe-inline'", "'unsafe-eval'", 'blob:', 'data:'],
+      workerSrc: ['blob:', 'data:', "'self'"],
+      styleSrc: ["'self'", "'unsafe-inline'", 'data:'],
+      fontSrc: ["'self'", 'data:'],
+      imgSrc: ["'self'", 'data:'],
+      connectSrc: ["'self'", 'data:', 'blob:'],
+    });
+    const html = renderGraphiQL({
+      title: 'Taxpayer gateway · GraphiQL',
+      endpoint: '/graphql',
+      defaultQuery: options.firstQuery,
+      headers: JSON.stringify(await options.headers(), null, 2),
+      subscriptionsProtocol: 'WS',
+    } as never);
+    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store' }).end(html);
+  };
+}
+
+function isRead(request: IncomingMessage, response: ServerResponse): boolean {
+  if (request.method === 'GET' || request.method === 'HEAD') return true;
+  response.writeHead(405, { allow: 'GET, HEAD', 'content-type': 'text/plain; charset=utf-8' }).end('Use GET\n');
+  return false;
+}
+
+function secureHeaders(
+  request: IncomingMessage,
+  response: ServerResponse,
+  directives: Readonly<Record<string, string[]>>,
+): void {
+  const policy = helmet({
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: {
+        defaultSrc: ["'none'"],
+        baseUri: ["'none'"],
+        formAction: ["'none'"],
+        frameAncestors: ["'none'"],
+        ...directives,
+      },
+    },
+    crossOriginEmbedderPolicy: false,
+    // Plain HTTP on a developer's machine; behind TLS the terminating proxy decides.
+    strictTransportSecurity: false,
+  });
+  policy(request, response, () => {});
+}
+
+function sendPage(response: ServerResponse, body: string): void {
+  response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store' });
+  response.end(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+${body}
+</html>
+`);
+}
+
+/** JSON that cannot end the script element it stands in. */
+function forScript(value: unknown): string {
+  return JSON.stringify(value).replace(/</g, '\\u003c');
+}

@@ -1,0 +1,71 @@
+import type { ApolloServerPlugin } from '@apollo/server';
+import {
+  coerceInputValue,
+  type GraphQLSchema,
+  isInputType,
+  isNonNullType,
+  type OperationDefinitionNode,
+  typeFromAST,
+} from 'graphql';
+import type { RequestContext } from '../context.js';
+import { GatewayError, type Violation } from '../errors.js';
+
+/**
+ * What is wrong with the variables of an operation, by path. graphql-js finds the same, but its messages quote the values.
+ */
+export function violationsOf(
+  schema: GraphQLSchema,
+  operation: OperationDefinitionNode,
+  variables: Readonly<Record<string, unknown>>,
+): Violation[] {
+  const violations: Violation[] = [];
+  for (const definition of operation.variableDefinitions ?? []) {
+    const name = definition.variable.name.value;
+    const type = typeFromAST(schema, definition.type as never);
+    if (type === undefined || !isInputType(type)) continue; // validation has refused it already
+    const given = Object.hasOwn(variables, name) ? variables[name] : undefined;
+    if (given === undefined) {
+      if (isNonNullType(type) && definition.defaultValue === undefined) {
+        violations.push({ path: name, message: `is missing: expected ${type}` });
+      }
+      continue;
+    }
+    coerceInputValue(given, type, (path, _, error) => {
+      // "Field "x" of required type …" and "Field "x" is not defined by type …" name fields, and a field name may be a value
+      const missing = /^Field "([_A-Za-z][_0-9A-Za-z]*)" of required type "([^"]+)" was not provided/.exec(
+        error.message,
+      );
+      const unknown = /is not defined by type "([^"]+)"/.exec(error.message);
+      const message = missing
+        ? `is missing its field ${missing[1]}: expected ${missing[2]}`
+        : unknown
+          ? `has a field that ${unknown[1]} does not define`
+          : 'does not have the expected type';
+      violations.push({ path: [name, ...path].join('.'), message });
+    });
+  }
+  return violations;
+}
+
+/** Refuses malformed variables before graphql-js does, naming each path and echoing no value. */
+export const refuseMalformedVariables: ApolloServerPlugin<RequestContext> = {
+  async requestDidStart() {
+    return {
+      async didResolveOperation({ schema, operation, request }) {
+        const violations = operation ? violationsOf(schema, operation, request.variables ?? {}) : [];
+        if (violations.length === 0) return;
+        throw malformedVariables(violations);
+      },
+    };
+  },
+};
+
+/** The error for {@link violationsOf}, with the status of a request that could not be executed. */
+export function malformedVariables(violations: readonly Violation[]): GatewayError {
+  const [first] = violations;
+  const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : '';
+  return new GatewayError('BAD_USER_INPUT', `Variable ${first?.path} ${first?.message}${more}`, {
+    violations,
+    httpStatus: 400,
+  });
+}

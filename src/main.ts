@@ -1,0 +1,107 @@
+#!/usr/bin/env node
+import cluster from 'node:cluster';
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { type Config, ConfigError, loadConfig } from './config.js';
+import { createLogger } from './log.js';
+import { credentialsOf, type Gateway, startEmbeddedSandbox, startGateway } from './server.js';
+import { announce, type GatewayFacts } from './startupScreen.js';
+import { assignedUpstream, reportReady, Workers } from './workers.js';
+
+const help = `taxpayer-gateway: a GraphQL gateway in front of a taxpayer-authorization service
+
+Usage: taxpayer-gateway [--help | --version]
+
+Without configuration it serves http://localhost:4000/graphql with an embedded sandbox of the service.
+Settings are environment variables; the ones to know first:
+
+  PORT                port of every path (4000)
+  UPSTREAM_BASE_URL   the real service, with UPSTREAM_CLIENT_ID and UPSTREAM_CLIENT_SECRET
+  AUTH_JWKS_URL       the identity provider's keys, with AUTH_ISSUER and AUTH_AUDIENCE
+  CACHE_URL           lmdb:<directory> (default), redis://<host> or memory:
+  WORKERS             processes that share the port (1)
+
+docs/configuration.md lists all of them.
+`;
+
+// A production process must not open a debugger because somebody can send it a signal.
+process.on('SIGUSR1', () => {});
+
+try {
+  await main();
+} catch (error) {
+  process.stderr.write(`${explain(error)}\n`);
+  process.exit(1);
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' } },
+  });
+  if (values.help) process.stdout.write(help);
+  else if (values.version) process.stdout.write(`${version()}\n`);
+  else await serve(loadConfig());
+}
+
+async function serve(config: Config): Promise<void> {
+  if (cluster.isWorker) return serveAsWorker(config);
+  if (config.workers > 1) return serveWithWorkers(config);
+  const gateway = await startGateway(config);
+  announce(factsOf(gateway), config, gateway.log, process.stdout);
+  stopOnSignal(() => gateway.stop());
+}
+
+async function serveAsWorker(config: Config): Promise<void> {
+  const upstream = await assignedUpstream();
+  const gateway = await startGateway(config, upstream ? { upstream } : {});
+  reportReady(factsOf(gateway));
+  stopOnSignal(() => gateway.stop());
+}
+
+async function serveWithWorkers(config: Config): Promise<void> {
+  const log = createLogger(config.logLevel);
+  const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
+  const workers = new Workers({ count: config.workers, upstream: sandbox && credentialsOf(sandbox), log });
+  const facts = await workers.start();
+  announce({ ...facts, sandbox }, config, log, process.stdout);
+  stopOnSignal(async () => {
+    await workers.stop();
+    await sandbox?.stop();
+  });
+}
+
+function factsOf({ port, firstQuery, sandbox }: Gateway): GatewayFacts {
+  return { port, firstQuery, sandbox: sandbox && { url: sandbox.url, demo: sandbox.demo } };
+}
+
+/** The first signal drains; a second one means it. */
+function stopOnSignal(stop: () => Promise<void>): void {
+  let stopping = false;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      // Ctrl-C reaches the workers directly as well; the primary's SIGTERM to them is then their second signal.
+      if (stopping && cluster.isPrimary) process.exit(1);
+      if (stopping) return;
+      stopping = true;
+      stop().then(
+        () => process.exit(0),
+        () => process.exit(1),
+      );
+    });
+  }
+}
+
+/** One plain line for each thing that is wrong, without a stack trace: this is read by operators. */
+function explain(error: unknown): string {
+  if (error instanceof ConfigError) return error.problems.join('\n');
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === 'EADDRINUSE') return 'PORT is in use by another process: expected a free one';
+  if (code === 'EACCES') return 'PORT or HOST may not be used by this user';
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return 'HOST is not an address of this machine';
+  return message;
+}
+
+function version(): string {
+  const file = new URL('../package.json', import.meta.url);
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+}

@@ -1,0 +1,161 @@
+import cors from 'cors';
+import { Authenticator, type AuthenticatorOptions } from './auth.js';
+import type { Config, UpstreamCredentials } from './config.js';
+import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './developerKeys.js';
+import { createApolloServer } from './edge/apolloServer.js';
+import { GraphQLEndpoint } from './edge/GraphQLEndpoint.js';
+import { type Handler, HttpServer } from './edge/HttpServer.js';
+import { liveness, metricsPage, readiness } from './edge/health.js';
+import { apolloSandboxPage, graphiqlPage } from './edge/pages.js';
+import { createLogger, type LogDestination, type Logger } from './log.js';
+import { Metrics } from './Metrics.js';
+import { resolvers } from './resolvers/index.js';
+import type { Sandbox } from './sandbox/Sandbox.js';
+import { buildSchema } from './schema/buildSchema.js';
+import { defaultProviders, readProviders } from './schema/Provider.js';
+import { Secret } from './secret.js';
+import { startServices } from './services.js';
+
+export interface GatewayOptions {
+  /** The service to use in place of the configured one: where another process runs the embedded sandbox. */
+  readonly upstream?: UpstreamCredentials;
+  /** Where log lines go; by default standard output. */
+  readonly logDestination?: LogDestination;
+}
+
+/** A gateway that serves. */
+export interface Gateway {
+  readonly port: number;
+  /** The embedded sandbox, when this process runs it. */
+  readonly sandbox: Sandbox | undefined;
+  readonly firstQuery: string;
+  readonly log: Logger;
+  /** Answers what is in flight, closes everything, and resolves when nothing of the gateway is left. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLEndpoint` (who, how large, which form) → Apollo →
+ * `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → the service.
+ *
+ * @throws Error in one plain line, when something configured cannot be used
+ */
+export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
+  const log = createLogger(config.logLevel, options.logDestination);
+  const metrics = new Metrics();
+  const providers = config.providersFile === undefined ? defaultProviders : readProviders(config.providersFile);
+  const sandbox =
+    config.upstream === 'embedded-sandbox' && !options.upstream ? await startEmbeddedSandbox() : undefined;
+  const upstream = options.upstream ?? (sandbox ? credentialsOf(sandbox) : (config.upstream as UpstreamCredentials));
+  const services = await startServices({ config, upstream, providers, log, metrics });
+  const onBug = (error: unknown, requestId: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
+
+  const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
+  const authenticator = new Authenticator({
+    ...authenticatorMode(config, developerKeys),
+    onKeySetRefresh: (issuer, outcome) => {
+      if (outcome.result === 'failed') log.warn({ issuer, reason: outcome.reason }, 'a key set could not be read');
+      log.warn({ issuer, outcome }, 'a key set could not be read');
+    },
+  });
+  authenticator.start();
+  if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
+
+  const schema = buildSchema({ resolvers, providers, maxRepresentations: config.limits.representations });
+  const apollo = createApolloServer({
+    schema,
+    introspection: config.introspection,
+    maxTokens: config.limits.tokens,
+    validationRules: [],
+    log,
+    onBug,
+  });
+  await apollo.start();
+  const endpoint = new GraphQLEndpoint({
+    apollo,
+    authenticator,
+    services,
+    metrics,
+    maxBodyBytes: config.limits.bodyBytes,
+    suggestions: config.introspection,
+    routerSecrets: () => ({ current: config.federation.secret, previous: config.federation.previousSecret }),
+    onBug,
+  });
+
+  const firstQuery = await firstQueryFor(config);
+  const routes = new Map<string, Handler>([
+    ['/graphql', (request, response) => endpoint.handle(request, response)],
+    ['/health/live', liveness],
+    ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
+  ]);
+  if (config.metricsPort === undefined) routes.set('/metrics', metricsPage(metrics.registry));
+  if (config.introspection) {
+    const headers = async () => developerHeaders(developerKeys);
+    routes.set('/', apolloSandboxPage({ firstQuery, headers }));
+    routes.set('/graphiql', graphiqlPage({ firstQuery, headers }));
+  }
+  const allowOrigin = cors({ origin: [...config.corsOrigins], methods: ['GET', 'POST'], maxAge: 600 });
+  const http = new HttpServer({
+    host: config.host,
+    port: config.port,
+    tls: undefined,
+    routes,
+    before: (request, response) => {
+      let answered = true;
+      allowOrigin(request, response, () => {
+        answered = false;
+      });
+      return answered;
+    },
+  });
+  const port = await http.listen();
+  return {
+    port,
+    sandbox,
+    firstQuery,
+    log,
+    stop: async () => {
+      services.watcher.stop();
+      await http.drain(config.drainTimeoutMs);
+      authenticator.stop();
+      await apollo.stop();
+      await services.stop();
+      await sandbox?.stop();
+    },
+  };
+}
+
+/** Loaded only where it is needed: a production gateway never reads its code. */
+export async function startEmbeddedSandbox(): Promise<Sandbox> {
+  const { startSandbox } = await import('./sandbox/Sandbox.js');
+  return startSandbox({ clientId: 'sandbox-client', clientSecret: 'sandbox-secret-not-real' });
+}
+
+/** What the gateway presents to its embedded sandbox. */
+export function credentialsOf({ url, clientId, clientSecret }: Sandbox): UpstreamCredentials {
+  return { baseUrl: url, clientId, clientSecret: new Secret(clientSecret), clientSecretFile: undefined };
+}
+
+function authenticatorMode({ auth }: Config, developerKeys: DeveloperKeys | undefined): AuthenticatorOptions {
+  if (auth.mode === 'disabled') return { mode: 'disabled' };
+  if (developerKeys !== undefined) return { mode: 'developer', developerKeys };
+  return { mode: 'jwt', issuers: auth.issuers, audience: auth.audience, taxpayersClaim: auth.taxpayersClaim };
+}
+
+/** A token for the explorer's first tab, in developer mode only: there every caller is the local developer anyway. */
+async function developerHeaders(keys: DeveloperKeys | undefined): Promise<Record<string, string>> {
+  if (keys === undefined) return {};
+  const { allScopes } = await import('./developerKeys.js');
+  const token = await keys.sign({ subject: 'local-developer', scopes: allScopes, taxpayers: [], ttlSeconds: 86_400 });
+  return { Authorization: `Bearer ${token}` };
+}
+
+async function firstQueryFor(config: Config): Promise<string> {
+  if (config.upstream !== 'embedded-sandbox') return '{ __typename }';
+  const { demoData } = await import('./sandbox/demoData.js');
+  const { taxpayerId, jobId } = demoData.jobs.processing;
+  return `{
+  taxpayerToken(taxpayerId: "${taxpayerId}") { status provider name fetchedAt }
+  refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { name status observedAt }
+}`;
+}

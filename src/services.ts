@@ -1,0 +1,155 @@
+import type { Config, UpstreamCredentials } from './config.js';
+import type { AuditEvent, Services } from './context.js';
+import { CallGate } from './datasources/CallGate.js';
+import { ClientLinks } from './datasources/ClientLinks.js';
+import { identifierReader } from './datasources/identifiers.js';
+import { JobWatcher } from './datasources/JobWatcher.js';
+import { leaseMarginMs } from './datasources/LeasedCache.js';
+import { RefreshJobs } from './datasources/RefreshJobs.js';
+import { ResilientFetch } from './datasources/ResilientFetch.js';
+import { SealedStore } from './datasources/SealedStore.js';
+import { type KeyMaterial, Sealer } from './datasources/sealing.js';
+import { openStore } from './datasources/stores/openStore.js';
+import { TaxpayerService } from './datasources/TaxpayerService.js';
+import { TokenBroker } from './datasources/TokenBroker.js';
+import type { Logger } from './log.js';
+import type { Metrics } from './Metrics.js';
+import type { ProviderEntry } from './schema/Provider.js';
+import { Vocabulary } from './schema/Vocabulary.js';
+import { Secret } from './secret.js';
+import { watchFile } from './watchFile.js';
+
+export interface ServicesOptions {
+  readonly config: Config;
+  readonly upstream: UpstreamCredentials;
+  readonly providers: readonly ProviderEntry[];
+  readonly log: Logger;
+  readonly metrics: Metrics;
+}
+
+export interface RunningServices extends Services {
+  readonly sealed: SealedStore;
+  /** Ends watches, connections, timers and the store. */
+  stop(): Promise<void>;
+}
+
+/** Wires everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
+export async function startServices(options: ServicesOptions): Promise<RunningServices> {
+  const { config, upstream, log, metrics } = options;
+  const sealer = new Sealer(keyMaterial(config, upstream.clientSecret), previousKeys(config));
+  const store = await openStore(config.cache.url, {
+    onDegraded: (trouble) => {
+      metrics.storeDegraded.set(1);
+      log.error({ trouble }, 'the shared store does not answer: this process goes on by itself');
+    },
+    onRecovered: (durationMs) => {
+      metrics.storeDegraded.set(0);
+      log.info({ durationMs }, 'the shared store answers again');
+    },
+  });
+  const scope = [upstream.baseUrl, upstream.clientId, config.service.apiVersion];
+  const sealed = new SealedStore({ store, sealer, scope });
+
+  const http = new ResilientFetch({ ...config.service, onTry: metrics.onTry, onBreaker: metrics.onBreaker });
+  const gate = new CallGate({
+    store: sealed,
+    onClosed: (endpoint, reason) => {
+      metrics.gateClosed.inc({ endpoint, reason });
+      log.warn(
+        { endpoint, reason },
+        'the service asked for silence or refused the credentials: the fleet stops calling',
+      );
+    },
+  });
+  const credentials = { clientId: upstream.clientId, clientSecret: upstream.clientSecret };
+  const service = new TaxpayerService({
+    baseUrl: upstream.baseUrl,
+    apiVersion: config.service.apiVersion,
+    credentials: () => credentials,
+    http,
+    gate,
+    maxDepth: config.limits.metadataDepth,
+  });
+  const cache = {
+    maxEntries: config.cache.maxEntries,
+    workMs: config.service.deadlineMs,
+    onRead: metrics.onRead,
+    onLeaseWait: (kind: string, seconds: number) => metrics.leaseWaitSeconds.observe({ kind }, seconds),
+  };
+  const broker = new TokenBroker({
+    service,
+    store: sealed,
+    freshMs: config.tokens.freshMs,
+    budgetPerHour: config.tokens.budgetPerHour,
+    cache,
+    onEvent: metrics.onTokenEvent,
+    onBudget: (remaining) => metrics.tokenBudgetLeft.set(remaining),
+  });
+  const jobs = new RefreshJobs({ service, broker, store: sealed, cache });
+  const watcher = new JobWatcher({ ...config.jobs, jobs, onWatchers: (count) => metrics.watchers.set(count) });
+  const links = new ClientLinks({
+    service,
+    store: sealed,
+    digest: (text) => sealer.digest('client-link-input', text),
+    workMs: config.service.deadlineMs + leaseMarginMs,
+    onOutcome: (outcome) => metrics.links.inc({ outcome }),
+  });
+  const pseudonym = (id: string) => sealer.digest('taxpayer', id);
+
+  const unwatch = upstream.clientSecretFile
+    ? watchFile(upstream.clientSecretFile, (content) => {
+        const text = content.toString().replace(/\r?\n$/, '');
+        if (text === '' || text === credentials.clientSecret.reveal()) return;
+        credentials.clientSecret = new Secret(text);
+        if (config.cache.encryptionKey === undefined)
+          sealer.rotate({ from: 'client-secret', secret: credentials.clientSecret });
+        log.info('the client secret was rotated');
+      })
+    : () => {};
+
+  return {
+    broker,
+    jobs,
+    watcher,
+    links,
+    sealed,
+    ids: identifierReader(config.limits.idLength),
+    maxMetadataDepth: config.limits.metadataDepth,
+    vocabulary: new Vocabulary(options.providers, (kind, value) => {
+      metrics.unknownValues.inc({ kind });
+      log.warn({ kind, value: value.slice(0, 64) }, 'the service uses a value the schema has no name for');
+    }),
+    pseudonym,
+    audit: (event) => log.info(auditLine(event, pseudonym), 'audit'),
+    stop: async () => {
+      unwatch();
+      watcher.stop();
+      http.stop();
+      await store.close();
+    },
+  };
+}
+
+function keyMaterial(config: Config, clientSecret: Secret): KeyMaterial {
+  const { encryptionKey } = config.cache;
+  return encryptionKey
+    ? { from: 'encryption-key', secret: encryptionKey }
+    : { from: 'client-secret', secret: clientSecret };
+}
+
+function previousKeys(config: Config): KeyMaterial[] {
+  const { previousEncryptionKey } = config.cache;
+  return previousEncryptionKey ? [{ from: 'encryption-key', secret: previousEncryptionKey }] : [];
+}
+
+/** Who did what to whom: callers by their key and taxpayers by a keyed hash, so that the log names nobody. */
+function auditLine({ action, caller, requestId, taxpayer, outcome }: AuditEvent, pseudonym: (id: string) => string) {
+  return {
+    audit: action,
+    caller: caller.key,
+    callerKind: caller.kind,
+    requestId,
+    outcome,
+    ...(taxpayer !== undefined && { taxpayer: pseudonym(taxpayer) }),
+  };
+}

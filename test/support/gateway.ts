@@ -1,0 +1,162 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { loadConfig } from '../../src/config.js';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/Sandbox.js';
+import { type Gateway, startGateway } from '../../src/server.js';
+
+/** An answer of `/graphql` as a client sees it. */
+export interface Answer<Data = Record<string, never>> {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly data?: Data | null;
+  readonly errors?: readonly AnswerError[];
+}
+
+export interface AnswerError {
+  readonly message: string;
+  readonly path?: readonly (string | number)[];
+  readonly extensions: {
+    readonly code: string;
+    readonly retryable: boolean;
+    readonly requestId: string;
+    readonly retryAfterSeconds?: number;
+    readonly violations?: readonly { readonly path: string; readonly message: string }[];
+  };
+}
+
+export interface TestGateway {
+  readonly gateway: Gateway;
+  /** `http://127.0.0.1:<port>` */
+  readonly origin: string;
+  readonly sandbox: Sandbox;
+  /** Every log line so far. */
+  readonly logs: readonly string[];
+  query<Data = Record<string, never>>(
+    query: string,
+    variables?: object,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<Answer<Data>>;
+  stop(): Promise<void>;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * A gateway in this process over a sandbox of its own, on free ports, with a memory store and nobody to authenticate
+ * unless `env` says otherwise.
+ */
+export async function startTestGateway(
+  env: Environment = {},
+  sandboxOptions: Partial<SandboxOptions> = {},
+): Promise<TestGateway> {
+  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret', ...sandboxOptions });
+  const logs: string[] = [];
+  const config = loadConfig({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...env });
+  const gateway = await startGateway(config, { logDestination: { write: (line) => logs.push(line) } });
+  const origin = `http://127.0.0.1:${gateway.port}`;
+  return {
+    gateway,
+    origin,
+    sandbox,
+    logs,
+    query: (query, variables, headers) => postQuery(origin, query, variables, headers),
+    stop: async () => {
+      await gateway.stop();
+      await sandbox.stop();
+    },
+  };
+}
+
+/** The settings that point a gateway at a sandbox. */
+export function environmentFor(sandbox: { url: string; clientId: string; clientSecret: string }): Environment {
+  return {
+    PORT: '0',
+    HOST: '127.0.0.1',
+    AUTH_MODE: 'disabled',
+    UPSTREAM_BASE_URL: sandbox.url,
+    UPSTREAM_CLIENT_ID: sandbox.clientId,
+    UPSTREAM_CLIENT_SECRET: sandbox.clientSecret,
+    DRAIN_TIMEOUT_MS: '2000',
+  };
+}
+
+/** Sends one operation as a plain HTTP client does. */
+export async function postQuery<Data>(
+  origin: string,
+  query: string,
+  variables: object = {},
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer<Data>> {
+  const response = await fetch(`${origin}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ query, variables }),
+  });
+  const body = (await response.json()) as Omit<Answer<Data>, 'status' | 'headers'>;
+  return { status: response.status, headers: response.headers, ...body };
+}
+
+export interface GatewayProcess {
+  readonly pid: number;
+  readonly origin: string;
+  readonly child: ChildProcess;
+  /** Everything written to standard output and standard error so far. */
+  output(): string;
+  /** Sends SIGTERM and resolves with the exit code. */
+  stop(): Promise<number | null>;
+  /** kill -9 */
+  kill(): Promise<void>;
+}
+
+const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+
+/** The built gateway as a process of its own, once it is ready. Its environment is `env` alone. Rejects when it exits before. */
+export async function spawnGateway(env: Environment): Promise<GatewayProcess> {
+  const { child, output, exited } = launchGateway(env);
+  const port = await new Promise<number>((resolve, reject) => {
+    child.stdout?.on('data', () => {
+      const ready = /"graphql":"https?:\/\/[^"]*:(\d+)\/graphql"/.exec(output());
+      if (ready) resolve(Number(ready[1]));
+    });
+    void exited.then((code) => reject(new Error(`The gateway exited with ${code}: ${output()}`)));
+  });
+  return {
+    pid: child.pid ?? 0,
+    origin: `http://127.0.0.1:${port}`,
+    child,
+    output,
+    stop: async () => {
+      if (child.exitCode === null) child.kill('SIGTERM');
+      return exited;
+    },
+    kill: async () => {
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}
+
+/** The built gateway as a process of its own, in a working directory of its own, whether it becomes ready or not. */
+export function launchGateway(env: Environment, args: readonly string[] = []) {
+  const directory = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-test-'));
+  const child = spawn(process.execPath, [entry, ...args], {
+    env: { PATH: process.env['PATH'], ...env },
+    cwd: directory,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let text = '';
+  const collect = (chunk: Buffer) => {
+    text += chunk.toString();
+  };
+  child.stdout.on('data', collect);
+  child.stderr.on('data', collect);
+  const exited = once(child, 'exit').then(([code]) => {
+    rmSync(directory, { recursive: true, force: true });
+    return code as number | null;
+  });
+  return { child, output: () => text, exited };
+}

@@ -1,0 +1,220 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+
+export interface StartRedisOptions {
+  readonly port?: number;
+  /** As in redis.conf, for example `64mb`. */
+  readonly maxmemory?: string;
+  readonly password?: string;
+  /** More arguments of redis-server. */
+  readonly args?: readonly string[];
+}
+
+/** A real redis-server on a free loopback port, with nothing on disk. */
+export interface TestRedis {
+  readonly url: string;
+  readonly port: number;
+  readonly pid: number;
+  /** Runs one command on a connection of its own. */
+  command(name: string, ...args: readonly (string | Buffer | number)[]): Promise<unknown>;
+  /** Every key and its raw value, in one buffer: what somebody who copied the memory would see. */
+  dump(): Promise<Buffer>;
+  keys(): Promise<string[]>;
+  /** Stops answering without closing any connection (SIGSTOP). */
+  pause(): void;
+  resume(): void;
+  /** SIGKILL; resolves when the process is gone. */
+  kill(): Promise<void>;
+  /** Starts again on the same port after {@link kill}, empty. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface TestRedisCluster {
+  readonly url: string;
+  readonly nodes: readonly TestRedis[];
+  stop(): Promise<void>;
+}
+
+export interface TestRedisSentinel {
+  readonly url: string;
+  readonly nodes: readonly TestRedis[];
+  /** Makes the replica the master; resolves when the sentinel says so. */
+  failover(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startRedis(options: StartRedisOptions = {}): Promise<TestRedis> {
+  const port = options.port ?? (await freePort());
+  const args = [
+    ...['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--protected-mode', 'no'],
+    ...(options.maxmemory ? ['--maxmemory', options.maxmemory, '--maxmemory-policy', 'noeviction'] : []),
+    ...(options.password ? ['--requirepass', options.password] : []),
+    ...(options.args ?? []),
+  ];
+  let server = await spawnRedis(args);
+
+  async function connected<T>(work: (client: Redis) => Promise<T>): Promise<T> {
+    const client = new Redis({ port, host: '127.0.0.1', ...(options.password && { password: options.password }) });
+    client.on('error', () => undefined);
+    try {
+      return await work(client);
+    } finally {
+      client.disconnect();
+    }
+  }
+
+  return {
+    url: `redis://${options.password ? `:${encodeURIComponent(options.password)}@` : ''}127.0.0.1:${port}`,
+    port,
+    get pid() {
+      return server.pid ?? 0;
+    },
+    command: (name, ...rest) => connected((client) => client.call(name, ...rest)),
+    keys: () => connected((client) => client.keys('*')),
+    dump: () =>
+      connected(async (client) => {
+        const keys = await client.keys('*');
+        const values = await Promise.all(keys.map((key) => client.dumpBuffer(key)));
+        return Buffer.concat([...keys.map((key) => Buffer.from(key)), ...values.map((value) => value ?? Buffer.of())]);
+      }),
+    pause: () => void server.kill('SIGSTOP'),
+    resume: () => void server.kill('SIGCONT'),
+    kill: () => end(server, 'SIGKILL'),
+    restart: async () => {
+      server = await spawnRedis(args);
+    },
+    stop: () => end(server, 'SIGKILL'),
+  };
+}
+
+/** Three masters that share the slots. */
+export async function startRedisCluster(): Promise<TestRedisCluster> {
+  const directory = await mkdtemp(join(tmpdir(), 'redis-cluster-'));
+  const nodes = await Promise.all(
+    [0, 1, 2].map(async (n) => {
+      const busPort = await freePort();
+      const file = join(directory, `${n}.conf`);
+      const cluster = ['--cluster-enabled', 'yes', '--cluster-port', `${busPort}`, '--cluster-config-file', file];
+      return { busPort, redis: await startRedis({ args: [...cluster, '--cluster-node-timeout', '2000'] }) };
+    }),
+  );
+  const bounds = [0, 5461, 10923, 16384];
+  for (const [n, { redis }] of nodes.entries()) {
+    await redis.command('CLUSTER', 'ADDSLOTSRANGE', bounds[n] ?? 0, (bounds[n + 1] ?? 0) - 1);
+    await redis.command('CLUSTER', 'SET-CONFIG-EPOCH', n + 1);
+  }
+  const [first, ...others] = nodes;
+  for (const { busPort, redis } of others) {
+    await first?.redis.command('CLUSTER', 'MEET', '127.0.0.1', redis.port, busPort);
+  }
+  for (const { redis } of nodes) {
+    await until(async () => {
+      const info = String(await redis.command('CLUSTER', 'INFO'));
+      return /cluster_state:ok/.test(info) && /cluster_known_nodes:3/.test(info);
+    });
+  }
+  const masters = nodes.map(({ redis }) => redis);
+  return {
+    url: `redis+cluster://${masters.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
+    nodes: masters,
+    stop: async () => {
+      await Promise.all(masters.map((redis) => redis.stop()));
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A master, its replica, and one sentinel that watches them under the name `main`. */
+export async function startRedisSentinel(): Promise<TestRedisSentinel> {
+  const directory = await mkdtemp(join(tmpdir(), 'redis-sentinel-'));
+  const master = await startRedis();
+  const replica = await startRedis({
+    args: ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0'],
+  });
+  const port = await freePort();
+  const file = join(directory, 'sentinel.conf');
+  const lines = [
+    `port ${port}`,
+    'bind 127.0.0.1',
+    `dir ${directory}`,
+    `sentinel monitor main 127.0.0.1 ${master.port} 1`,
+  ];
+  await writeFile(file, `${lines.join('\n')}\n`);
+  const sentinel = await spawnRedis([file, '--sentinel'], /Sentinel ID is|\+monitor/);
+  const client = new Redis({ port, host: '127.0.0.1' });
+  client.on('error', () => undefined);
+  const knowsReplica = async () => {
+    const [state] = (await client.call('SENTINEL', 'REPLICAS', 'main')) as string[][];
+    return state?.includes('slave-priority') === true && state.includes('ok');
+  };
+  await until(knowsReplica);
+  return {
+    url: `redis+sentinel://127.0.0.1:${port}/main`,
+    nodes: [master, replica],
+    failover: async () => {
+      await until(() =>
+        client.call('SENTINEL', 'FAILOVER', 'main').then(
+          () => true,
+          () => false, // NOGOODSLAVE until the replica's state has been read
+        ),
+      );
+      await until(async () => {
+        const address = (await client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', 'main')) as string[];
+        return address[1] === `${replica.port}`;
+      });
+    },
+    stop: async () => {
+      client.disconnect();
+      await end(sentinel, 'SIGKILL');
+      await Promise.all([master.stop(), replica.stop()]);
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no free port');
+  return address.port;
+}
+
+/** Looks every 20 ms: for states of foreign processes that announce nothing. */
+export async function until(check: () => Promise<boolean> | boolean, timeoutMs = 15_000): Promise<void> {
+  const giveUpAt = Date.now() + timeoutMs;
+  while (!(await check())) {
+    if (Date.now() > giveUpAt) throw new Error(`not so within ${timeoutMs} ms: ${check}`);
+    await sleep(20);
+  }
+}
+
+async function spawnRedis(args: readonly string[], ready = /Ready to accept connections/): Promise<ChildProcess> {
+  const server = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] });
+  const killWithUs = () => void server.kill('SIGKILL');
+  process.once('exit', killWithUs);
+  server.once('exit', () => process.off('exit', killWithUs));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', () => reject(new Error('redis-server must be on the PATH')));
+    server.once('exit', (code) => reject(new Error(`redis-server ended with code ${code}`)));
+    if (server.stdout) createInterface(server.stdout).on('line', (line) => ready.test(line) && resolve());
+  });
+  return server;
+}
+
+async function end(server: ChildProcess, signal: 'SIGKILL'): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return;
+  const gone = once(server, 'exit');
+  server.kill(signal);
+  await gone;
+}
