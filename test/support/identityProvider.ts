@@ -53,6 +53,8 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
     answer(response, behaviour, () => published ?? { keys: keys.map(publicJwk) });
   });
   server.listen(0, '127.0.0.1');
+  // A test that fails before it stops its provider must not keep the test run from ending.
+  server.unref();
   await once(server, 'listening');
   const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   const issuer = options.issuer ?? address;
