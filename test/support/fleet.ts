@@ -1,4 +1,5 @@
 import { CallGate } from '../../src/datasources/CallGate.js';
+import { ClientLinks } from '../../src/datasources/ClientLinks.js';
 import { identifierReader } from '../../src/datasources/identifiers.js';
 import { RefreshJobs } from '../../src/datasources/RefreshJobs.js';
 import { ResilientFetch } from '../../src/datasources/ResilientFetch.js';
@@ -16,6 +17,7 @@ import { Secret } from '../../src/secret.js';
 export interface Member {
   readonly broker: TokenBroker;
   readonly jobs: RefreshJobs;
+  readonly links: ClientLinks;
   /** What the broker did besides answering, in order. */
   readonly events: TokenEvent[];
   readonly budgetLeft: number[];
@@ -58,8 +60,8 @@ export async function startFleet({
     const sealer = new Sealer({ from: 'client-secret', secret: new Secret('fleet-secret') });
     const sealed = new SealedStore({ store: shared, sealer, scope: [sandbox.url, 'fleet', '2024-01-01'], now });
     const http = new ResilientFetch({
-      timeoutMs: 400,
-      deadlineMs: 1000,
+      timeoutMs: 1500,
+      deadlineMs: 3000,
       breakerResetMs: 50,
       maxResponseBytes: 100_000,
       random: () => 0,
@@ -86,7 +88,14 @@ export async function startFleet({
       onEvent: (event) => events.push(event),
       onBudget: (left) => budgetLeft.push(left),
     });
-    return { broker, jobs: new RefreshJobs({ service, broker, store: sealed, cache, now }), events, budgetLeft };
+    const links = new ClientLinks({
+      service,
+      store: sealed,
+      digest: (text) => sealer.digest('client-link-input', text),
+      workMs: 5000,
+      now,
+    });
+    return { broker, jobs: new RefreshJobs({ service, broker, store: sealed, cache, now }), links, events, budgetLeft };
   });
 
   return {
