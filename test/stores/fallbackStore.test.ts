@@ -153,7 +153,6 @@ describe('FallbackStore over a real Redis', () => {
 
   it('still reads a read-only replica, and returns when it is promoted', async () => {
     await store.set('token-old', bytes('old'), 60_000);
-    const master = await startRedis();
     await redis.command('CONFIG', 'SET', 'replica-serve-stale-data', 'yes');
     await redis.command('REPLICAOF', '127.0.0.1', '1'); // a master that is not there: the data stays
     expect(await useAll(store, 'replica')).toBeLessThan(LIMIT_MS);
@@ -163,7 +162,6 @@ describe('FallbackStore over a real Redis', () => {
     await recovered();
     await pushed('token-replica', 'value');
     expect(episodes).toEqual(['degraded: read-only', 'recovered']);
-    await master.stop();
   });
 
   it('takes a flushed Redis and entries of a foreign kind for misses, not for trouble', async () => {
