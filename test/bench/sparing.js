@@ -43,7 +43,7 @@ for (const store of stores) {
     rows.push({ store, scenario: scenario.name, ...row, promised: scenario.promised });
   }
 }
-printTable(rows);
+if (rows.length > 0) printTable(rows);
 if (!wanted || wanted.includes('simulated-day')) {
   process.stderr.write('simulated day…\n');
   const day = await simulateDay();

@@ -103,21 +103,26 @@ export class FallbackStore implements Store {
     this.#assertOpen();
     if (await this.#heldHere(key)) return false;
     const answer = await this.#write(() => this.#primary.setIfAbsent(key, value, ttlMs));
-    if (answer.answered) return answer.value;
+    if (answer.answered) {
+      if (answer.value) this.#journal.forget(key);
+      return answer.value;
+    }
     const seen = await this.#readPrimary(key);
     if (seen) return seen.equals(value);
     const added = await this.#local.setIfAbsent(key, value, ttlMs);
-    if (added) this.#journal.add(key, { kind: 'added', expiresAt: this.#now() + ttlMs });
+    if (added) this.#journal.add(key, { kind: 'added', expiresAt: this.#now() + ttlMs, asked: answer.asked });
     return added;
   }
 
   async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
     this.#assertOpen();
+    const pending = this.#journal.get(key);
     const deletedHere = await this.#local.compareAndDelete(key, expected);
-    if (deletedHere) this.#journal.forget(key);
+    if (deletedHere) this.#journal.forgetWrite(key);
     const answer = await this.#write(() => this.#primary.compareAndDelete(key, expected));
     if (answer.answered) return answer.value || deletedHere;
-    if (!this.#journal.get(key)) this.#journal.add(key, { kind: 'deleted', expected });
+    const neverSent = deletedHere && pending?.kind === 'added' && !pending.asked;
+    if (!neverSent) this.#journal.addDeletion(key, expected);
     return deletedHere;
   }
 
@@ -164,7 +169,7 @@ export class FallbackStore implements Store {
 
   async #write<T>(work: () => Promise<T>): Promise<Answer<T>> {
     const answer = await this.#writes.ask(work);
-    if (answer.answered && this.#journal.size > 0) this.#deliver();
+    if (answer.answered && !this.#journal.isEmpty) this.#deliver();
     return answer;
   }
 

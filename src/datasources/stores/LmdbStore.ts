@@ -48,8 +48,7 @@ export class LmdbStore implements Store {
       assertDatabase(join(path, 'data.mdb'));
       return new LmdbStore(open({ path, noSubdir: false, encoding: 'binary', separateFlushed: true }), options);
     } catch (error) {
-      const why = error instanceof Error ? error.message : 'unknown error';
-      throw new StoreError('misconfigured', `CACHE_URL: the directory of lmdb: cannot be opened: ${why}`);
+      throw new StoreError('misconfigured', `CACHE_URL: the directory of lmdb: cannot be opened: ${textOf(error)}`);
     }
   }
 
@@ -207,7 +206,7 @@ function createPrivate(file: string): void {
   try {
     closeSync(openSync(file, 'ax', 0o600));
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error; // a sibling was faster
+    if (!textOf(error).startsWith('EEXIST')) throw error; // else a sibling was faster
   }
 }
 
@@ -231,6 +230,9 @@ function encode(value: Buffer, expiresAt: number): Buffer {
 }
 
 function troubleOfLmdb(error: unknown): StoreTrouble {
-  const message = error instanceof Error ? error.message : '';
-  return /MDB_MAP_FULL|No space left|File too large|Disk quota/i.test(message) ? 'full' : 'failed';
+  return /MDB_MAP_FULL|No space left|File too large|Disk quota/i.test(textOf(error)) ? 'full' : 'failed';
+}
+
+function textOf(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : 'unknown error';
 }
