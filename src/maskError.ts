@@ -45,6 +45,8 @@ function publicFace(error: unknown, suggestions: boolean): PublicFace {
   const original = unwrapResolverError(error);
   if (original instanceof GatewayError) return original;
   const code = original instanceof GraphQLError ? original.extensions['code'] : undefined;
+  const words = original instanceof GraphQLError ? limitOfGraphqlJs(original) : undefined;
+  if (words !== undefined) return { code: 'GRAPHQL_VALIDATION_FAILED', message: words };
   if (original instanceof GraphQLError && code === undefined && isAboutTheDocument(original)) {
     return { code: 'GRAPHQL_VALIDATION_FAILED', message: withoutValues(original, suggestions) };
   }
@@ -70,10 +72,20 @@ function isAboutTheDocument(error: GraphQLError): boolean {
   return error.originalError == null && error.path === undefined && (error.nodes?.length ?? 0) > 0;
 }
 
-/** Literals that graphql-js quotes: strings and block strings whole, other values after "found" or "invalid value". */
+/** What graphql-js says, without a code and a place, when a document is too large for it; in words that name the setting. */
+function limitOfGraphqlJs({ message }: GraphQLError): string | undefined {
+  const tokens = /^Syntax Error: Document contains more that (\d+) tokens/.exec(message);
+  if (tokens) return `The document must have at most ${tokens[1]} tokens (MAX_TOKENS)`;
+  if (message === 'Validation aborted.') return 'The document selects the same fields too often to be checked';
+  if (message.startsWith('Too many validation errors')) return 'The document has too many mistakes to list';
+  return undefined;
+}
+
+/** Literals that graphql-js quotes: those of a syntax error, block strings, and values after "found" or "invalid value". */
 function withoutValues({ message }: GraphQLError, suggestions: boolean): string {
   const quoted = message
     .replace(/"""[\s\S]*"""/g, '"""…"""')
-    .replace(/(found|invalid value|String|value:) (?!Name|\$|<EOF>)(?:"[\s\S]*"|[[{][\s\S]*[\]}]|[^\s"]+)/g, '$1 …');
+    .replace(/\b(BlockString|String|Int|Float) "[\s\S]*"/g, '$1')
+    .replace(/(found|invalid value|value:) (?!Name|\$|<EOF>)(?:"[\s\S]*"|[[{][\s\S]*[\]}]|[^\s"]+)/g, '$1 …');
   return suggestions ? quoted : quoted.replace(/ Did you mean [\s\S]*$/, '');
 }

@@ -3,10 +3,15 @@ import { Authenticator, type AuthenticatorOptions } from './auth.js';
 import type { Config, UpstreamCredentials } from './config.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './developerKeys.js';
 import { createApolloServer } from './edge/apolloServer.js';
+import { documentLimits } from './edge/documentLimits.js';
 import { GraphQLEndpoint } from './edge/GraphQLEndpoint.js';
 import { type Handler, HttpServer } from './edge/HttpServer.js';
 import { liveness, metricsPage, readiness } from './edge/health.js';
 import { apolloSandboxPage, graphiqlPage } from './edge/pages.js';
+import { RateLimit } from './edge/RateLimit.js';
+import { followRouterSecrets } from './edge/routerSecrets.js';
+import { readTlsFiles, watchTlsFiles } from './edge/tlsFiles.js';
+import { readTrustedDocuments } from './edge/trustedDocuments.js';
 import { createLogger, type LogDestination, type Logger } from './log.js';
 import { Metrics } from './Metrics.js';
 import { resolvers } from './resolvers/index.js';
@@ -44,6 +49,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const log = createLogger(config.logLevel, options.logDestination);
   const metrics = new Metrics();
   const providers = config.providersFile === undefined ? defaultProviders : readProviders(config.providersFile);
+  const tls = config.tls && readTlsFiles(config.tls);
+  const trustedDocuments = config.trustedDocumentsFile ? readTrustedDocuments(config.trustedDocumentsFile) : undefined;
   const sandbox =
     config.upstream === 'embedded-sandbox' && !options.upstream ? await startEmbeddedSandbox() : undefined;
   const upstream = options.upstream ?? (sandbox ? credentialsOf(sandbox) : (config.upstream as UpstreamCredentials));
@@ -55,7 +62,6 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     ...authenticatorMode(config, developerKeys),
     onKeySetRefresh: (issuer, outcome) => {
       if (outcome.result === 'failed') log.warn({ issuer, reason: outcome.reason }, 'a key set could not be read');
-      log.warn({ issuer, outcome }, 'a key set could not be read');
     },
   });
   authenticator.start();
@@ -66,19 +72,23 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     schema,
     introspection: config.introspection,
     maxTokens: config.limits.tokens,
-    validationRules: [],
+    validationRules: documentLimits(config.limits),
     log,
     onBug,
   });
   await apollo.start();
+  const routerSecrets = followRouterSecrets(config.federation, log);
+  const rateLimit = new RateLimit({ store: services.sealed, perMinute: config.limits.requestsPerMinute });
   const endpoint = new GraphQLEndpoint({
     apollo,
     authenticator,
     services,
     metrics,
-    maxBodyBytes: config.limits.bodyBytes,
+    rateLimit,
+    trustedDocuments,
+    requestLimits: { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth },
     suggestions: config.introspection,
-    routerSecrets: () => ({ current: config.federation.secret, previous: config.federation.previousSecret }),
+    routerSecrets: routerSecrets.secrets,
     onBug,
   });
 
@@ -98,7 +108,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const http = new HttpServer({
     host: config.host,
     port: config.port,
-    tls: undefined,
+    tls,
     routes,
     before: (request, response) => {
       let answered = true;
@@ -109,15 +119,28 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     },
   });
   const port = await http.listen();
+  const unwatchTls = config.tls
+    ? watchTlsFiles(
+        config.tls,
+        (material) => {
+          http.renewTls(material);
+          log.info('the TLS certificate was renewed');
+        },
+        (problem) => log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays'),
+      )
+    : () => {};
   return {
     port,
     sandbox,
     firstQuery,
     log,
     stop: async () => {
+      unwatchTls();
+      routerSecrets.stop();
       services.watcher.stop();
       await http.drain(config.drainTimeoutMs);
       authenticator.stop();
+      rateLimit.stop();
       await apollo.stop();
       await services.stop();
       await sandbox?.stop();

@@ -10,14 +10,25 @@ import { GatewayError } from '../errors.js';
 import type { Metrics } from '../Metrics.js';
 import { isBug, maskError } from '../maskError.js';
 import type { Secret } from '../secret.js';
-import { type GraphQLRequest, type MediaType, mediaTypeFor, readGraphQLRequest } from './graphqlRequest.js';
+import {
+  type GraphQLRequest,
+  type MediaType,
+  mediaTypeFor,
+  type RequestLimits,
+  readGraphQLRequest,
+} from './graphqlRequest.js';
+import type { RateLimit } from './RateLimit.js';
+import type { TrustedDocuments } from './trustedDocuments.js';
 
 export interface GraphQLEndpointOptions {
   readonly apollo: ApolloServer<RequestContext>;
   readonly authenticator: Authenticator;
   readonly services: Services;
   readonly metrics: Metrics;
-  readonly maxBodyBytes: number;
+  readonly rateLimit: RateLimit;
+  /** The documents that may run; undefined for any. */
+  readonly trustedDocuments: TrustedDocuments | undefined;
+  readonly requestLimits: RequestLimits;
   readonly suggestions: boolean;
   readonly routerSecrets: () => { readonly current: Secret | undefined; readonly previous: Secret | undefined };
   readonly onBug: (error: unknown, requestId: string) => void;
@@ -43,9 +54,11 @@ export class GraphQLEndpoint {
     try {
       const mediaType = mediaTypeFor(request.headers.accept);
       const caller = await this.callerOf(request);
-      const parameters = await readGraphQLRequest(request, this.#options.maxBodyBytes);
+      this.#options.rateLimit.admit(caller, request.socket.remoteAddress);
+      const fromRouter = this.#fromRouter(request);
+      const parameters = this.#trusted(await readGraphQLRequest(request, this.#options.requestLimits), fromRouter);
       const context = new RequestContext(
-        { caller, requestId, fromRouter: this.#fromRouter(request), signal: leaving(response) },
+        { caller, requestId, fromRouter, signal: leaving(response) },
         this.#options.services,
       );
       outcome = await this.#execute(response, { parameters, context, mediaType });
@@ -68,11 +81,19 @@ export class GraphQLEndpoint {
     return this.#options.authenticator.authenticate(authorization);
   }
 
+  /** The document that may run. A router that presents its secret writes its own; whom it serves is its to restrict. */
+  #trusted(parameters: GraphQLRequest, fromRouter: boolean | undefined): GraphQLRequest {
+    const { trustedDocuments } = this.#options;
+    if (trustedDocuments === undefined || fromRouter === true) return parameters;
+    // Without extensions: Apollo would take an id in them for a persisted query of its own.
+    return { ...parameters, query: trustedDocuments.resolve(parameters), extensions: undefined };
+  }
+
   async #execute(
     response: ServerResponse,
     operation: { readonly parameters: GraphQLRequest; readonly context: RequestContext; readonly mediaType: MediaType },
   ): Promise<'ok' | 'errors'> {
-    const { method, ...parameters } = operation.parameters;
+    const { method, documentId: _, ...parameters } = operation.parameters;
     const { body, http } = await this.#options.apollo.executeOperation(
       {
         ...withoutAbsent(parameters),

@@ -87,6 +87,14 @@ function withReferences(
   return { ...map, ...Object.fromEntries(withReference) };
 }
 
+/** The types whose objects are found again from their keys. */
+const entities = ['Taxpayer', 'TaxpayerToken', 'RefreshJob'];
+
+function namesEntity(representation: unknown): boolean {
+  const { __typename: name } = Object(representation) as { __typename?: unknown };
+  return typeof name === 'string' && entities.includes(name);
+}
+
 /** Keys of representations arrive as the `_Any` scalar: nothing has checked them yet. */
 function text(value: unknown, path: string): string {
   if (typeof value === 'string') return value;
@@ -104,6 +112,9 @@ function guardFederation(schema: GraphQLSchema, maxRepresentations: number): voi
       if (context.fromRouter === false) throw new GatewayError('FORBIDDEN', `${name} answers to the router only`);
       if ((args.representations?.length ?? 0) > maxRepresentations) {
         throw badInput('representations', `must have at most ${maxRepresentations} items (MAX_REPRESENTATIONS)`);
+      }
+      if (args.representations?.every(namesEntity) === false) {
+        throw badInput('representations', `must each have a __typename among ${entities.join(', ')}`);
       }
       return resolve(source, args, context, info);
     };
