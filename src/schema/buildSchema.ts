@@ -82,7 +82,11 @@ function withReferences(
   };
   const withReference = Object.entries(references).map(([type, resolve]) => [
     type,
-    { ...map[type], __resolveReference: resolve },
+    // Async: what is thrown at once would fail every entity of the call, and not this one alone.
+    {
+      ...map[type],
+      __resolveReference: async (reference: Reference, context: RequestContext) => resolve(reference, context),
+    },
   ]);
   return { ...map, ...Object.fromEntries(withReference) };
 }
