@@ -13,7 +13,7 @@ What a caller gets for each fault of the service behind the gateway, when nothin
 is how often the gateway calls the endpoint at fault for one request. Nothing the service says in an error reaches a caller
 or a log.
 
-An answer, whatever it is, comes within
+An answer, whatever it is, comes within the times below; a try that was too slow is repeated only while they last.
 
 - \`taxpayerToken\`: ${bound(bounds.taxpayerToken)}
 - \`refreshJob\`: ${bound(bounds.refreshJob)} (the taxpayer's token may have to be read first)

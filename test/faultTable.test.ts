@@ -185,7 +185,8 @@ const documents: Readonly<Record<Operation, string>> = {
 
 function failureOf(errors: readonly AnswerError[]): Outcome {
   expect(errors).toHaveLength(1);
-  const { code, retryable, retryAfterSeconds } = errors[0]?.extensions as AnswerError['extensions'];
+  const [{ extensions }] = errors as [AnswerError];
+  const { code, retryable, retryAfterSeconds } = extensions;
   return { code, retryable, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
 }
 
