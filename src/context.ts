@@ -105,6 +105,17 @@ export class RequestContext {
     return whenReady(view, (ready) => new RefreshJob(ready, this.services.vocabulary));
   }
 
+  /** Each change of a job's status, the present one first. @throws GatewayError BAD_USER_INPUT or FORBIDDEN */
+  watchRefreshJob(taxpayerId: string, jobId: string): AsyncIterableIterator<JobView> {
+    return this.taxpayer(taxpayerId).watchJob(jobId);
+  }
+
+  /** A status that a watch brought, through the same door again. @throws GatewayError FORBIDDEN */
+  refreshJobSeen(view: JobView): RefreshJob {
+    this.taxpayer(view.job.taxpayerId);
+    return new RefreshJob(view, this.services.vocabulary);
+  }
+
   /** @throws GatewayError BAD_USER_INPUT, or as {@link ClientLinks.create} */
   async createClientLink(request: ClientLinkRequest, idempotencyKey: string | undefined) {
     this.services.ids.idempotencyKey(idempotencyKey);
