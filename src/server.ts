@@ -6,6 +6,10 @@ import { createApolloServer } from './edge/apolloServer.js';
 import { GraphQLEndpoint } from './edge/GraphQLEndpoint.js';
 import { type Handler, HttpServer } from './edge/HttpServer.js';
 import { liveness, metricsPage, readiness } from './edge/health.js';
+import { identifier } from './edge/identify.js';
+import { LiveEdge } from './edge/LiveEdge.js';
+import { LiveOperations } from './edge/LiveOperations.js';
+import { OpenStreams } from './edge/OpenStreams.js';
 import { apolloSandboxPage, graphiqlPage } from './edge/pages.js';
 import { createLogger, type LogDestination, type Logger } from './log.js';
 import { Metrics } from './Metrics.js';
@@ -71,6 +75,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     onBug,
   });
   await apollo.start();
+  const routerSecrets = () => ({ current: config.federation.secret, previous: config.federation.previousSecret });
   const endpoint = new GraphQLEndpoint({
     apollo,
     authenticator,
@@ -78,13 +83,38 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     metrics,
     maxBodyBytes: config.limits.bodyBytes,
     suggestions: config.introspection,
-    routerSecrets: () => ({ current: config.federation.secret, previous: config.federation.previousSecret }),
+    routerSecrets,
     onBug,
+  });
+
+  const streams = new OpenStreams({
+    max: config.limits.connections,
+    onCount: (transport, count) => metrics.connections.set({ transport }, count),
+  });
+  const live = new LiveEdge({
+    schema,
+    operations: new LiveOperations({
+      schema,
+      services,
+      introspection: config.introspection,
+      maxTokens: config.limits.tokens,
+      validationRules: [],
+      admit: (request) => request,
+      metrics,
+      onBug,
+    }),
+    identify: identifier(authenticator, routerSecrets),
+    streams,
+    allowedOrigins: config.corsOrigins,
+    callbackOrigins: config.federation.callbackOrigins,
+    maxBodyBytes: config.limits.bodyBytes,
+    maxOperations: config.limits.subscriptions,
   });
 
   const firstQuery = await firstQueryFor(config);
   const routes = new Map<string, Handler>([
-    ['/graphql', (request, response) => endpoint.handle(request, response)],
+    ['/graphql', live.graphql((request, response) => endpoint.handle(request, response))],
+    ['/graphql/stream', (request, response) => live.stream(request, response)],
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
   ]);
@@ -94,7 +124,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     routes.set('/', apolloSandboxPage({ firstQuery, headers }));
     routes.set('/graphiql', graphiqlPage({ firstQuery, headers }));
   }
-  const allowOrigin = cors({ origin: [...config.corsOrigins], methods: ['GET', 'POST'], maxAge: 600 });
+  const allowOrigin = cors({ origin: [...config.corsOrigins], methods: ['GET', 'POST', 'PUT', 'DELETE'], maxAge: 600 });
   const http = new HttpServer({
     host: config.host,
     port: config.port,
@@ -108,6 +138,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       return answered;
     },
   });
+  live.attach(http.server);
   const port = await http.listen();
   return {
     port,
@@ -115,8 +146,11 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     firstQuery,
     log,
     stop: async () => {
+      // Streams first: once the watcher stops, what it fed would look complete.
+      const drained = streams.drain(config.drainTimeoutMs);
       services.watcher.stop();
       await http.drain(config.drainTimeoutMs);
+      await drained;
       authenticator.stop();
       await apollo.stop();
       await services.stop();

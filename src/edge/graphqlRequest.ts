@@ -18,9 +18,14 @@ export type MediaType = 'application/graphql-response+json' | 'application/json'
  *
  * @throws GatewayError BAD_USER_INPUT with the HTTP status that fits
  */
-export async function readGraphQLRequest(request: IncomingMessage, maxBytes: number): Promise<GraphQLRequest> {
+export async function readGraphQLRequest(
+  request: IncomingMessage,
+  maxBytes: number,
+  /** `simpleGet`: a GET needs no header that browsers would ask for first; the caller has seen to its origin. */
+  options: { readonly simpleGet?: boolean } = {},
+): Promise<GraphQLRequest> {
   if (request.method === 'GET') {
-    refuseSimpleRequest(request);
+    if (!options.simpleGet) refuseSimpleRequest(request);
     return parametersOfQuery(request.url ?? '');
   }
   const contentType = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
