@@ -38,6 +38,8 @@ export interface AuditEvent {
 
 export interface RequestFacts {
   readonly caller: Caller;
+  /** Tells callers without an identity apart, for the rate limit. */
+  readonly remoteAddress?: string | undefined;
   readonly requestId: string;
   /** Whether the request proved to come from the router; undefined when no such proof is configured. */
   readonly fromRouter: boolean | undefined;
@@ -103,6 +105,17 @@ export class RequestContext {
     const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
     const view = waitMs > 0 ? access.settledJob(jobId, waitMs) : access.refreshJob(jobId);
     return whenReady(view, (ready) => new RefreshJob(ready, this.services.vocabulary));
+  }
+
+  /** Each change of a job's status, the present one first. @throws GatewayError BAD_USER_INPUT or FORBIDDEN */
+  watchRefreshJob(taxpayerId: string, jobId: string): AsyncIterableIterator<JobView> {
+    return this.taxpayer(taxpayerId).watchJob(jobId);
+  }
+
+  /** A status that a watch brought, through the same door again. @throws GatewayError FORBIDDEN */
+  refreshJobSeen(view: JobView): RefreshJob {
+    this.taxpayer(view.job.taxpayerId);
+    return new RefreshJob(view, this.services.vocabulary);
   }
 
   /** @throws GatewayError BAD_USER_INPUT, or as {@link ClientLinks.create} */

@@ -2,11 +2,16 @@ import cors from 'cors';
 import { Authenticator, type AuthenticatorOptions } from './auth.js';
 import type { Config, UpstreamCredentials } from './config.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './developerKeys.js';
+import { admission } from './edge/admission.js';
 import { createApolloServer } from './edge/apolloServer.js';
 import { documentLimits } from './edge/documentLimits.js';
 import { GraphQLEndpoint } from './edge/GraphQLEndpoint.js';
 import { type Handler, HttpServer } from './edge/HttpServer.js';
 import { liveness, metricsPage, readiness } from './edge/health.js';
+import { identifier } from './edge/identify.js';
+import { LiveEdge } from './edge/LiveEdge.js';
+import { LiveOperations } from './edge/LiveOperations.js';
+import { OpenStreams } from './edge/OpenStreams.js';
 import { apolloSandboxPage, graphiqlPage } from './edge/pages.js';
 import { RateLimit } from './edge/RateLimit.js';
 import { followRouterSecrets } from './edge/routerSecrets.js';
@@ -68,11 +73,13 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
 
   const schema = buildSchema({ resolvers, providers, maxRepresentations: config.limits.representations });
+  const validationRules = documentLimits(config.limits);
+  const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
   const apollo = createApolloServer({
     schema,
     introspection: config.introspection,
     maxTokens: config.limits.tokens,
-    validationRules: documentLimits(config.limits),
+    validationRules,
     log,
     onBug,
   });
@@ -86,15 +93,40 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     metrics,
     rateLimit,
     trustedDocuments,
-    requestLimits: { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth },
+    requestLimits,
     suggestions: config.introspection,
     routerSecrets: routerSecrets.secrets,
     onBug,
   });
 
+  const streams = new OpenStreams({
+    max: config.limits.connections,
+    onCount: (transport, count) => metrics.connections.set({ transport }, count),
+  });
+  const live = new LiveEdge({
+    schema,
+    operations: new LiveOperations({
+      schema,
+      services,
+      introspection: config.introspection,
+      maxTokens: config.limits.tokens,
+      validationRules,
+      admit: admission({ rateLimit, trustedDocuments, requestLimits }),
+      metrics,
+      onBug,
+    }),
+    identify: identifier(authenticator, routerSecrets.secrets),
+    streams,
+    allowedOrigins: config.corsOrigins,
+    callbackOrigins: config.federation.callbackOrigins,
+    requestLimits,
+    maxOperations: config.limits.subscriptions,
+  });
+
   const firstQuery = await firstQueryFor(config);
   const routes = new Map<string, Handler>([
-    ['/graphql', (request, response) => endpoint.handle(request, response)],
+    ['/graphql', live.graphql((request, response) => endpoint.handle(request, response))],
+    ['/graphql/stream', (request, response) => live.stream(request, response)],
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
   ]);
@@ -104,7 +136,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     routes.set('/', apolloSandboxPage({ firstQuery, headers }));
     routes.set('/graphiql', graphiqlPage({ firstQuery, headers }));
   }
-  const allowOrigin = cors({ origin: [...config.corsOrigins], methods: ['GET', 'POST'], maxAge: 600 });
+  const allowOrigin = cors({ origin: [...config.corsOrigins], methods: ['GET', 'POST', 'PUT', 'DELETE'], maxAge: 600 });
   const http = new HttpServer({
     host: config.host,
     port: config.port,
@@ -118,6 +150,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       return answered;
     },
   });
+  live.attach(http.server);
   const port = await http.listen();
   const unwatchTls = config.tls
     ? watchTlsFiles(
@@ -137,8 +170,11 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     stop: async () => {
       unwatchTls();
       routerSecrets.stop();
+      // Streams first: once the watcher stops, what it fed would look complete.
+      const drained = streams.drain(config.drainTimeoutMs);
       services.watcher.stop();
       await http.drain(config.drainTimeoutMs);
+      await drained;
       authenticator.stop();
       rateLimit.stop();
       await apollo.stop();

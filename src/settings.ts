@@ -320,7 +320,12 @@ export const settings = {
     '262144',
     'Largest answer of the service, in bytes after decompression.',
   ),
-  MAX_CONNECTIONS: setting(integer(1, 1_000_000), '10000', '2000', 'Most WebSocket connections of one process.'),
+  MAX_CONNECTIONS: setting(
+    integer(1, 1_000_000),
+    '10000',
+    '2000',
+    'Most sockets and event streams of one process that are open at once.',
+  ),
   MAX_SUBSCRIPTIONS: setting(
     integer(1, 100_000),
     '100',

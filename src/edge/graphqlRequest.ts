@@ -31,9 +31,14 @@ export type MediaType = 'application/graphql-response+json' | 'application/json'
  *
  * @throws GatewayError BAD_USER_INPUT with the HTTP status that fits
  */
-export async function readGraphQLRequest(request: IncomingMessage, limits: RequestLimits): Promise<GraphQLRequest> {
+export async function readGraphQLRequest(
+  request: IncomingMessage,
+  limits: RequestLimits,
+  /** `simpleGet`: a GET needs no header that browsers would ask for first; the caller has seen to its origin. */
+  options: { readonly simpleGet?: boolean } = {},
+): Promise<GraphQLRequest> {
   if (request.method === 'GET') {
-    refuseSimpleRequest(request);
+    if (!options.simpleGet) refuseSimpleRequest(request);
     return parametersOfQuery(request.url ?? '', limits);
   }
   if (request.method !== 'POST') throw refusal('The method must be GET or POST', 405);
@@ -130,20 +135,30 @@ function jsonParameter(search: URLSearchParams, name: string): unknown {
   }
 }
 
+/**
+ * Refuses nesting that what comes after would overflow the stack on, because it walks values by recursion.
+ *
+ * @throws GatewayError BAD_USER_INPUT
+ */
+export function refuseDeepNesting(
+  { variables, extensions }: { readonly variables?: unknown; readonly extensions?: unknown },
+  { maxMetadataDepth }: RequestLimits,
+): void {
+  const maxDepth = maxMetadataDepth + levelsAroundMetadata;
+  if (isNestedWithin(variables, maxDepth) && isNestedWithin(extensions, maxDepth)) return;
+  throw refusal(
+    `variables and extensions must be nested at most ${maxDepth} levels (MAX_METADATA_DEPTH ${maxMetadataDepth} and ${levelsAroundMetadata} around it)`,
+    400,
+  );
+}
+
 function checked(
   method: 'GET' | 'POST',
   parameters: Readonly<Record<string, unknown>>,
-  { maxMetadataDepth }: RequestLimits,
+  limits: RequestLimits,
 ): GraphQLRequest {
   const { query, documentId, operationName, variables, extensions } = parameters;
-  const maxDepth = maxMetadataDepth + levelsAroundMetadata;
-  // Here, for all that comes after: what walks a value does it by recursion, and would overflow the stack.
-  if (!isNestedWithin(variables, maxDepth) || !isNestedWithin(extensions, maxDepth)) {
-    throw refusal(
-      `variables and extensions must be nested at most ${maxDepth} levels (MAX_METADATA_DEPTH ${maxMetadataDepth} and ${levelsAroundMetadata} around it)`,
-      400,
-    );
-  }
+  refuseDeepNesting(parameters, limits);
   if (documentId != null && typeof documentId !== 'string') throw refusal('documentId must be a string', 400);
   if (query != null && typeof query !== 'string') throw refusal('query must be a string', 400);
   if (operationName != null && typeof operationName !== 'string') throw refusal('operationName must be a string', 400);

@@ -1,7 +1,7 @@
 import { buildSubgraphSchema } from '@apollo/subgraph';
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
 import { type GraphQLFieldResolver, type GraphQLSchema, isObjectType, parse } from 'graphql';
-import { buildSchemaSync, createResolversMap, type NonEmptyArray } from 'type-graphql';
+import { buildSchemaSync, createResolversMap, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { Scope } from '../caller.js';
 import type { RequestContext } from '../context.js';
 import { badInput, GatewayError } from '../errors.js';
@@ -41,6 +41,7 @@ export function buildSchema({ resolvers, providers, maxRepresentations }: Schema
     scalarsMap: [],
     nullableByDefault: false,
     skipCheck: true, // the federation directives are only defined below
+    pubSub: noTopics,
     container: instances(),
   });
   orderArguments(types);
@@ -51,6 +52,14 @@ export function buildSchema({ resolvers, providers, maxRepresentations }: Schema
   guardFederation(schema, maxRepresentations);
   return schema;
 }
+
+/** TypeGraphQL asks for one wherever there is a subscription; ours bring their own iterators and have no topics. */
+const noTopics: PubSub = {
+  publish: () => {},
+  subscribe: () => {
+    throw new Error('This schema has no topics');
+  },
+};
 
 /** Parameter decorators run from the last to the first, and TypeGraphQL keeps that order; people expect the one written. */
 function orderArguments(schema: GraphQLSchema): void {

@@ -84,6 +84,28 @@ describe('LmdbStore', () => {
     }
   }, 60_000);
 
+  it('is not held up by a process too busy to run its callbacks', async () => {
+    const path = join(directory, 'busy');
+    const store = LmdbStore.open(path);
+    const busy = await startStoreProcess(`lmdb:${path}`);
+    let slowest = 0;
+    for (let n = 0; n < 4; n++) {
+      let blocking = true;
+      const blocked = busy.order({ do: 'writeThenBlock', key: `busy-${n}`, ms: 600 }).finally(() => {
+        blocking = false;
+      });
+      for (let m = 0; blocking; m++) {
+        const startedAt = performance.now();
+        expect(await store.setIfAbsent(`lease-${n}-${m}`, Buffer.from('x'), 1000)).toBe(true);
+        slowest = Math.max(slowest, performance.now() - startedAt);
+      }
+      expect(await blocked).toBe(true);
+    }
+    expect(slowest).toBeLessThan(250);
+    await busy.kill();
+    await store.close();
+  });
+
   it('grows as needed, while another process has it open', async () => {
     const path = join(directory, 'grown');
     const reader = await startStoreProcess(`lmdb:${path}`);
@@ -120,7 +142,7 @@ describe('LmdbStore', () => {
     await store.set('gone', Buffer.from('x'), 1);
     let sizes = 1;
     const { open } = await import('lmdb');
-    const raw = open<Buffer, string>({ path: join(directory, 'background'), encoding: 'binary' });
+    const raw = open<Buffer, string>({ path: join(directory, 'background'), encoding: 'binary', useVersions: true });
     for (let n = 0; n < 200 && sizes > 0; n++) {
       await sleep(10);
       raw.resetReadTxn();
@@ -135,9 +157,9 @@ describe('LmdbStore', () => {
     const path = join(directory, 'foreign');
     const store = LmdbStore.open(path);
     const { open } = await import('lmdb');
-    const raw = open<Buffer, string>({ path, encoding: 'binary' });
-    await raw.put('short', Buffer.from('x'));
-    await raw.put('other', Buffer.from('a text that is long enough'));
+    const raw = open<Buffer, string>({ path, encoding: 'binary', useVersions: true });
+    await raw.put('short', Buffer.from('x'), 1);
+    await raw.put('other', Buffer.from('a text that is long enough'), 1);
     await raw.close();
     expect([await store.get('short'), await store.get('other')]).toEqual([undefined, undefined]);
     expect(await store.setIfAbsent('short', Buffer.from('lease'), 1000)).toBe(true);

@@ -159,9 +159,11 @@ async function end(client: Redis | Cluster): Promise<void> {
   if (client.status === 'end') return;
   const ended = once(client, 'end').catch(() => undefined);
   const between = client.status === 'reconnecting';
+  const nodes = client instanceof Cluster ? client.nodes() : [client];
   client.disconnect();
-  if (between) return;
-  await timeLimit(() => ended, 1000).catch(() => undefined);
+  if (!between) await timeLimit(() => ended, 1000).catch(() => undefined);
+  // The driver forgets to clear this timer when a command was still unanswered, which would keep the process alive.
+  for (const node of nodes) clearTimeout(Reflect.get(node, 'socketTimeoutTimer'));
 }
 
 const troubleOfReply: Readonly<Record<string, StoreTrouble>> = {
