@@ -23,6 +23,7 @@ export async function readGraphQLRequest(request: IncomingMessage, maxBytes: num
     refuseSimpleRequest(request);
     return parametersOfQuery(request.url ?? '');
   }
+  if (request.method !== 'POST') throw refusal('The method must be GET or POST', 405);
   const contentType = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
   if (contentType !== 'application/json') {
     throw refusal('The Content-Type must be application/json', 415);
