@@ -62,7 +62,7 @@ function assemble(parsed: Parsed, env: Readonly<Record<string, string | undefine
   const upstream = upstreamOf(parsed, env, problems);
   const auth = authOf(parsed, upstream === 'embedded-sandbox', problems);
   const host = parsed.HOST ?? (upstream === 'embedded-sandbox' ? '127.0.0.1' : '0.0.0.0');
-  if (auth.mode === 'developer' && !isLoopback(host)) {
+  if (auth.mode === 'developer' && upstream === 'embedded-sandbox' && !isLoopback(host)) {
     problems.push(
       'HOST must be a loopback address while every caller is the local developer: set AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled',
     );

@@ -127,6 +127,7 @@ export class GraphQLEndpoint {
     metrics.onError(masked.extensions?.['code'] as never);
     if (response.headersSent || response.destroyed) return;
     const status = error instanceof GatewayError ? (error.httpStatus ?? 400) : 500;
+    if (status === 405) response.setHeader('allow', 'GET, POST');
     if (status === 401) response.setHeader('www-authenticate', 'Bearer');
     const { retryAfterSeconds } = masked.extensions as { retryAfterSeconds?: number };
     if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
