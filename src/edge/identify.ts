@@ -29,8 +29,12 @@ export function identifier(authenticator: Authenticator, routerSecrets: () => Ro
     const { current, previous } = routerSecrets();
     const isConfigured = current !== undefined || previous !== undefined;
     const fromRouter = isConfigured ? routerSecretMatches(routerSecret, current, previous) : undefined;
-    if (authorization === undefined && fromRouter === true) return { caller: router, fromRouter };
-    return { caller: await authenticator.authenticate(authorization), fromRouter };
+    try {
+      return { caller: await authenticator.authenticate(authorization), fromRouter };
+    } catch (error) {
+      if (authorization === undefined && fromRouter === true) return { caller: router, fromRouter };
+      throw error;
+    }
   };
 }
 
