@@ -6,6 +6,7 @@ import { loadConfig } from '../src/config.js';
 import { createApolloServer } from '../src/edge/apolloServer.js';
 import { GraphQLEndpoint } from '../src/edge/GraphQLEndpoint.js';
 import { HttpServer } from '../src/edge/HttpServer.js';
+import { RateLimit } from '../src/edge/RateLimit.js';
 import { createLogger } from '../src/log.js';
 import { Metrics } from '../src/Metrics.js';
 import { resolvers } from '../src/resolvers/index.js';
@@ -71,7 +72,9 @@ beforeAll(async () => {
     authenticator: new Authenticator({ mode: 'disabled' }),
     services,
     metrics,
-    maxBodyBytes: 10_000,
+    rateLimit: new RateLimit({ store: services.sealed, perMinute: 0 }),
+    trustedDocuments: undefined,
+    requestLimits: { maxBytes: 10_000, maxMetadataDepth: 10 },
     suggestions: true,
     routerSecrets: () => ({ current: undefined, previous: undefined }),
     onBug,

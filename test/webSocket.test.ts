@@ -3,13 +3,9 @@ import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from './support/authenticated.js';
 import { startTestGateway, type TestGateway } from './support/gateway.js';
+import { addJob, metric, quickPolls, watchJob } from './support/liveJob.js';
 import { type RawSocket, type RawSocketOptions, rawSocket } from './support/rawSocket.js';
 import { until } from './support/redis.js';
-
-const subscription = `subscription ($taxpayerId: ID!, $jobId: ID!) {
-  refreshJobUpdated(taxpayerId: $taxpayerId, jobId: $jobId) { jobId status }
-}`;
-const polls = { JOB_POLL_MIN_MS: '20', JOB_POLL_MAX_MS: '50' };
 
 const open: RawSocket[] = [];
 
@@ -23,28 +19,15 @@ afterEach(() => {
   for (const socket of open.splice(0)) socket.end();
 });
 
-/** A job that stays as it is until told otherwise, with an id of its own. */
-function addJob({ sandbox }: TestGateway) {
-  const { id: taxpayerId } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
-  const { jobId } = sandbox.control.addJob({ taxpayerId, endsAs: null });
-  return { taxpayerId, jobId };
-}
-
 function subscribe(variables: object, id = '1') {
-  return { type: 'subscribe', id, payload: { query: subscription, variables } };
-}
-
-async function metric({ origin }: TestGateway, line: string): Promise<number> {
-  const text = await (await fetch(`${origin}/metrics`)).text();
-  const found = text.split('\n').find((each) => each.startsWith(line));
-  return Number(found?.split(' ').at(-1) ?? 0);
+  return { type: 'subscribe', id, payload: { query: watchJob, variables } };
 }
 
 describe('subscriptions over WebSocket', () => {
   let gateway: TestGateway;
 
   beforeAll(async () => {
-    gateway = await startTestGateway({ ...polls, MAX_SUBSCRIPTIONS: '3' });
+    gateway = await startTestGateway({ ...quickPolls, MAX_SUBSCRIPTIONS: '3' });
   });
 
   afterAll(() => gateway.stop());
@@ -136,7 +119,7 @@ describe('subscriptions over WebSocket', () => {
     ['a syntax error', { query: '{' }, 'GRAPHQL_PARSE_FAILED'],
     ['an unknown field', { query: '{ nothing }' }, 'GRAPHQL_VALIDATION_FAILED'],
     ['too many tokens', { query: `{ ${'__typename '.repeat(3000)} }` }, 'GRAPHQL_VALIDATION_FAILED'],
-    ['a missing variable', { query: subscription }, 'BAD_USER_INPUT'],
+    ['a missing variable', { query: watchJob }, 'BAD_USER_INPUT'],
     ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, 'BAD_USER_INPUT'],
   ])('are refused for %s before anything runs', async (_, payload, code) => {
     const socket = socketTo(gateway);
@@ -243,7 +226,7 @@ describe('subscriptions over WebSocket', () => {
   });
 
   it('run over plain HTTP nowhere', async () => {
-    const answer = await gateway.query(subscription, addJob(gateway));
+    const answer = await gateway.query(watchJob, addJob(gateway));
     expect(answer).toMatchObject({ status: 400, errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
     expect(answer.errors?.[0]?.message).toContain('WebSocket');
   });
@@ -267,7 +250,7 @@ describe('a full or stopping gateway', () => {
   });
 
   it('answers what is under way, then closes each socket with a reason that clients take for temporary', async () => {
-    const gateway = await startTestGateway(polls);
+    const gateway = await startTestGateway(quickPolls);
     const job = addJob(gateway);
     const [watching, asking] = [socketTo(gateway), socketTo(gateway)];
     await Promise.all([watching.init(), asking.init()]);
@@ -301,7 +284,7 @@ describe('a caller on a socket', () => {
 
   beforeAll(async () => {
     provider = await startTrustedProvider();
-    gateway = await startTestGateway({ ...polls, ...provider.env, INTROSPECTION: 'false' });
+    gateway = await startTestGateway({ ...quickPolls, ...provider.env, INTROSPECTION: 'false' });
   });
 
   afterAll(async () => {

@@ -77,8 +77,13 @@ export class GraphQLEndpoint {
    */
   callerOf(request: IncomingMessage): Caller | Promise<Caller> {
     const { authorization } = request.headers;
-    if (authorization === undefined && this.#fromRouter(request) === true) return router;
-    return this.#options.authenticator.authenticate(authorization);
+    try {
+      return this.#options.authenticator.authenticate(authorization);
+    } catch (error) {
+      // What is missing altogether is refused at once. Where nobody needs a token, the router is nobody special either.
+      if (authorization === undefined && this.#fromRouter(request) === true) return router;
+      throw error;
+    }
   }
 
   /** The document that may run. A router that presents its secret writes its own; whom it serves is its to restrict. */

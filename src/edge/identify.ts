@@ -31,8 +31,12 @@ export function identifier(authenticator: Authenticator, routerSecrets: () => Ro
     const { current, previous } = routerSecrets();
     const isConfigured = current !== undefined || previous !== undefined;
     const fromRouter = isConfigured ? routerSecretMatches(routerSecret, current, previous) : undefined;
-    if (authorization === undefined && fromRouter === true) return { caller: router, fromRouter, remoteAddress };
-    return { caller: await authenticator.authenticate(authorization), fromRouter, remoteAddress };
+    try {
+      return { caller: await authenticator.authenticate(authorization), fromRouter, remoteAddress };
+    } catch (error) {
+      if (authorization === undefined && fromRouter === true) return { caller: router, fromRouter, remoteAddress };
+      throw error;
+    }
   };
 }
 
