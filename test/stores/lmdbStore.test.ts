@@ -167,6 +167,21 @@ describe('LmdbStore', () => {
     await store.close();
   });
 
+  it('lives on behind a FallbackStore when the disk is full, with what was stored before and since', async () => {
+    const full = await startStoreProcess(`lmdb:${join(directory, 'full')}`, 1024);
+    let degraded = false;
+    for (let n = 0; n < 200 && !degraded; n++) {
+      await full.order({ do: 'set', key: `key-${n}`, value: `${n}`.padEnd(8000, '.'), ttlMs: 60_000 });
+      degraded = Boolean(await full.order({ do: 'isDegraded' }));
+    }
+    expect(degraded).toBe(true);
+    await full.order({ do: 'set', key: 'since', value: 'x', ttlMs: 60_000 });
+    expect(await full.order({ do: 'get', key: 'key-0' })).toHaveLength(8000);
+    expect(await full.order({ do: 'get', key: 'since' })).toBe('x');
+    expect(await full.order({ do: 'setIfAbsent', key: 'lease', value: 'me', ttlMs: 60_000 })).toBe(true);
+    expect(await full.close()).toBe(0);
+  });
+
   it('holds no readable trace of what was sealed', async () => {
     const path = join(directory, 'sealed');
     const sealer = new Sealer({ from: 'client-secret', secret: new Secret('planted-client-secret') });

@@ -12,6 +12,7 @@ export type Order =
   | { readonly do: 'increment'; readonly key: string; readonly times: number }
   | { readonly do: 'writeForEver'; readonly key: string }
   | { readonly do: 'writeThenBlock'; readonly key: string; readonly ms: number }
+  | { readonly do: 'isDegraded' }
   | { readonly do: 'close' };
 
 const store = await openStore(process.argv[2] ?? 'memory:', { limitMs: 5000 });
@@ -38,6 +39,8 @@ async function carryOut(order: Order): Promise<unknown> {
       return writeForEver(order.key);
     case 'writeThenBlock':
       return writeThenBlock(order.key, order.ms);
+    case 'isDegraded':
+      return store.degraded;
     case 'close':
       return store.close();
     default:

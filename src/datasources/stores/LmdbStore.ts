@@ -59,7 +59,14 @@ export class LmdbStore implements Store {
       const path = resolve(directory);
       prepareLmdbDirectory(path);
       return new LmdbStore(
-        open({ path, noSubdir: false, encoding: 'binary', useVersions: true, separateFlushed: true }),
+        open({
+          path,
+          noSubdir: false,
+          encoding: 'binary',
+          useVersions: true,
+          separateFlushed: true,
+          eventTurnBatching: false, // with it, a failed commit rejects a promise nobody can get hold of
+        }),
         options,
       );
     } catch (error) {
