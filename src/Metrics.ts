@@ -6,6 +6,27 @@ import type { ErrorCode } from './errors.js';
 
 const latencyBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
+export type Transport = 'http' | 'ws' | 'sse';
+export type RequestOutcome = 'ok' | 'errors' | 'refused';
+
+/** The series of a metric by their labels, each looked up in the registry once: that lookup costs more than the counting. */
+class Series<Child> {
+  readonly #find: (first: string, second: string) => Child;
+  readonly #found = new Map<string, Map<string, Child>>();
+
+  constructor(find: (first: string, second: string) => Child) {
+    this.#find = find;
+  }
+
+  of(first: string, second = ''): Child {
+    const known = this.#found.get(first)?.get(second);
+    if (known !== undefined) return known;
+    const child = this.#find(first, second);
+    this.#found.set(first, (this.#found.get(first) ?? new Map<string, Child>()).set(second, child));
+    return child;
+  }
+}
+
 /**
  * What the gateway counts. Every label is of a closed set: no id, URL or name that a caller chose can become one, so the
  * number of series is bounded and nothing confidential can be in them.
@@ -79,8 +100,18 @@ export class Metrics {
     [] as const,
   );
 
+  readonly #requestCounts = new Series((transport, outcome) => this.requests.labels(transport, outcome));
+  readonly #requestTimes = new Series((transport) => this.requestSeconds.labels(transport));
+  readonly #readCounts = new Series((kind, tier) => this.cacheReads.labels(kind, tier));
+
   constructor() {
     collectDefaultMetrics({ register: this.registry });
+  }
+
+  /** Counts an answered request that began at `startedAt` (of `performance.now()`). */
+  onRequest(transport: Transport, outcome: RequestOutcome, startedAt: number): void {
+    this.#requestCounts.of(transport, outcome).inc();
+    this.#requestTimes.of(transport).observe((performance.now() - startedAt) / 1000);
   }
 
   onTry = (endpoint: Endpoint, outcome: TryOutcome, seconds: number): void => {
@@ -93,7 +124,7 @@ export class Metrics {
   };
 
   onRead = (kind: string, tier: CacheTier): void => {
-    this.cacheReads.inc({ kind, tier });
+    this.#readCounts.of(kind, tier).inc();
   };
 
   onTokenEvent = (event: TokenEvent): void => {

@@ -6,6 +6,7 @@ import { createApolloServer } from './edge/apolloServer.js';
 import { GraphQLEndpoint } from './edge/GraphQLEndpoint.js';
 import { type Handler, HttpServer } from './edge/HttpServer.js';
 import { liveness, metricsPage, readiness } from './edge/health.js';
+import { PlanCache, type PlanMode } from './edge/PlanCache.js';
 import { apolloSandboxPage, graphiqlPage } from './edge/pages.js';
 import { createLogger, type LogDestination, type Logger } from './log.js';
 import { Metrics } from './Metrics.js';
@@ -21,6 +22,8 @@ export interface GatewayOptions {
   readonly upstream?: UpstreamCredentials;
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
+  /** When operations are compiled; for tests, which run with and without. */
+  readonly plans?: PlanMode;
 }
 
 /** A gateway that serves. */
@@ -73,6 +76,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   await apollo.start();
   const endpoint = new GraphQLEndpoint({
     apollo,
+    plans: new PlanCache(schema, options.plans),
     authenticator,
     services,
     metrics,
@@ -101,6 +105,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     tls: undefined,
     routes,
     before: (request, response) => {
+      if (request.headers.origin === undefined) return false; // no browser of another origin is asking
       let answered = true;
       allowOrigin(request, response, () => {
         answered = false;
