@@ -41,6 +41,9 @@ export class Metrics {
   readonly requestSeconds = this.#histogram('gateway_request_seconds', 'Time to answer a GraphQL request.', [
     'transport',
   ] as const);
+  readonly executions = this.#counter('gateway_executions_total', 'Operations over HTTP, by what executed them.', [
+    'way',
+  ] as const);
   readonly errors = this.#counter('gateway_errors_total', 'Errors in answers, by code.', ['code'] as const);
   readonly upstreamCalls = this.#counter('gateway_upstream_calls_total', 'Tries of calls to the service.', [
     'endpoint',
@@ -102,6 +105,7 @@ export class Metrics {
 
   readonly #requestCounts = new Series((transport, outcome) => this.requests.labels(transport, outcome));
   readonly #requestTimes = new Series((transport) => this.requestSeconds.labels(transport));
+  readonly #executionCounts = new Series((way) => this.executions.labels(way));
   readonly #readCounts = new Series((kind, tier) => this.cacheReads.labels(kind, tier));
 
   constructor() {
@@ -112,6 +116,10 @@ export class Metrics {
   onRequest(transport: Transport, outcome: RequestOutcome, startedAt: number): void {
     this.#requestCounts.of(transport, outcome).inc();
     this.#requestTimes.of(transport).observe((performance.now() - startedAt) / 1000);
+  }
+
+  onExecution(way: 'plan' | 'apollo'): void {
+    this.#executionCounts.of(way).inc();
   }
 
   onTry = (endpoint: Endpoint, outcome: TryOutcome, seconds: number): void => {

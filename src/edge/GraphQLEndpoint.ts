@@ -58,6 +58,7 @@ export class GraphQLEndpoint {
       const context = new RequestContext(facts, services);
       // Every request came this far on the same way; from here on, it is answered by a plan or by Apollo.
       const plan = this.#planFor(parameters);
+      metrics.onExecution(plan ? 'plan' : 'apollo');
       const outcome = plan
         ? await this.#runPlan(plan, parameters, context)
         : await this.#runApollo(parameters, context, mediaType);

@@ -80,6 +80,14 @@ export class PlanCache {
 }
 
 function compile(schema: GraphQLSchema, query: string, operationName: string | undefined): Known {
+  try {
+    return compileOrThrow(schema, query, operationName);
+  } catch {
+    return 'stays with Apollo'; // which has answered it: what the compiler cannot do is no fault of the request
+  }
+}
+
+function compileOrThrow(schema: GraphQLSchema, query: string, operationName: string | undefined): Known {
   const document = parse(query);
   const operation = getOperationAST(document, operationName);
   const takes = operation && isPlannable(document, operation) && plainVariables(schema, operation);
@@ -126,7 +134,8 @@ function plainVariables(schema: GraphQLSchema, operation: OperationDefinitionNod
     checks.push((variables) => {
       const value = variables[name];
       if (value === undefined) return isOptional && !(name in variables);
-      return value === null ? isNullable : isPlain(value);
+      // With a default, null may stand where an argument needs a value, which graphql-js finds out when it runs.
+      return value === null ? isNullable && defaultValue === undefined : isPlain(value);
     });
   }
   return (variables: Variables) => checks.every((check) => check(variables));

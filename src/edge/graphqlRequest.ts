@@ -35,6 +35,7 @@ export async function readGraphQLRequest(request: IncomingMessage, maxBytes: num
 /** The media type of the answer (GraphQL over HTTP, section 4). @throws GatewayError with status 406 when none fits */
 export function mediaTypeFor(accept: string | undefined): MediaType {
   if (accept === undefined || accept === '*/*') return 'application/json';
+  if (accept === 'application/json') return 'application/json, refusals as 200'; // the usual ones need no parsing
   const types = accept.split(',').map((part) => part.split(';')[0]?.trim().toLowerCase());
   if (types.includes('application/graphql-response+json')) return 'application/graphql-response+json';
   if (types.includes('application/json')) return 'application/json, refusals as 200';
