@@ -12,6 +12,7 @@ import { identifier } from './edge/identify.js';
 import { LiveEdge } from './edge/LiveEdge.js';
 import { LiveOperations } from './edge/LiveOperations.js';
 import { OpenStreams } from './edge/OpenStreams.js';
+import { PlanCache, type PlanMode } from './edge/PlanCache.js';
 import { apolloSandboxPage, graphiqlPage } from './edge/pages.js';
 import { RateLimit } from './edge/RateLimit.js';
 import { followRouterSecrets } from './edge/routerSecrets.js';
@@ -31,6 +32,8 @@ export interface GatewayOptions {
   readonly upstream?: UpstreamCredentials;
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
+  /** When operations are compiled; for tests, which run with and without. */
+  readonly plans?: PlanMode;
 }
 
 /** A gateway that serves. */
@@ -86,16 +89,17 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   await apollo.start();
   const routerSecrets = followRouterSecrets(config.federation, log);
   const rateLimit = new RateLimit({ store: services.sealed, perMinute: config.limits.requestsPerMinute });
+  const identify = identifier(authenticator, routerSecrets.secrets);
   const endpoint = new GraphQLEndpoint({
     apollo,
-    authenticator,
+    plans: new PlanCache(schema, options.plans),
+    identify,
     services,
     metrics,
     rateLimit,
     trustedDocuments,
     requestLimits,
     suggestions: config.introspection,
-    routerSecrets: routerSecrets.secrets,
     onBug,
   });
 
@@ -115,7 +119,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       metrics,
       onBug,
     }),
-    identify: identifier(authenticator, routerSecrets.secrets),
+    identify,
     streams,
     allowedOrigins: config.corsOrigins,
     callbackOrigins: config.federation.callbackOrigins,
@@ -143,6 +147,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     tls,
     routes,
     before: (request, response) => {
+      if (request.headers.origin === undefined) return false; // no browser of another origin is asking
       let answered = true;
       allowOrigin(request, response, () => {
         answered = false;

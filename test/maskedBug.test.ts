@@ -6,6 +6,8 @@ import { loadConfig } from '../src/config.js';
 import { createApolloServer } from '../src/edge/apolloServer.js';
 import { GraphQLEndpoint } from '../src/edge/GraphQLEndpoint.js';
 import { HttpServer } from '../src/edge/HttpServer.js';
+import { identifier } from '../src/edge/identify.js';
+import { PlanCache } from '../src/edge/PlanCache.js';
 import { RateLimit } from '../src/edge/RateLimit.js';
 import { createLogger } from '../src/log.js';
 import { Metrics } from '../src/Metrics.js';
@@ -69,14 +71,14 @@ beforeAll(async () => {
   await apollo.start();
   const endpoint = new GraphQLEndpoint({
     apollo,
-    authenticator: new Authenticator({ mode: 'disabled' }),
+    plans: new PlanCache(schema, 'off'),
+    identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
     services,
     metrics,
     rateLimit: new RateLimit({ store: services.sealed, perMinute: 0 }),
     trustedDocuments: undefined,
     requestLimits: { maxBytes: 10_000, maxMetadataDepth: 10 },
     suggestions: true,
-    routerSecrets: () => ({ current: undefined, previous: undefined }),
     onBug,
   });
   http = new HttpServer({

@@ -54,6 +54,7 @@ export async function readGraphQLRequest(
 /** The media type of the answer (GraphQL over HTTP, section 4). @throws GatewayError with status 406 when none fits */
 export function mediaTypeFor(accept: string | undefined): MediaType {
   if (accept === undefined || accept === '*/*') return 'application/json';
+  if (accept === 'application/json') return 'application/json, refusals as 200'; // the usual ones need no parsing
   const types = accept.split(',').map((part) => part.split(';')[0]?.trim().toLowerCase());
   if (types.includes('application/graphql-response+json')) return 'application/graphql-response+json';
   if (types.includes('application/json')) return 'application/json, refusals as 200';
@@ -71,16 +72,27 @@ function refuseSimpleRequest({ headers }: IncomingMessage): void {
   throw refusal('A GET needs the header apollo-require-preflight: it may come from a page of another origin', 400);
 }
 
-async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxBytes) throw tooLarge(maxBytes);
-    chunks.push(chunk);
-  }
-  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+/** By events: an async iterator over the stream costs as much as the whole rest of a small request. */
+function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    if (Number(request.headers['content-length'] ?? 0) > maxBytes) {
+      reject(tooLarge(maxBytes));
+      return;
+    }
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      chunks.push(chunk);
+      if (size <= maxBytes) return;
+      request.pause().removeAllListeners('data');
+      reject(tooLarge(maxBytes));
+    });
+    request.on('end', () =>
+      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)),
+    );
+    request.on('error', () => reject(refusal('The body ended too early', 400)));
+  });
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });

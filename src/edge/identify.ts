@@ -17,8 +17,12 @@ export interface Identity {
   readonly remoteAddress: string | undefined;
 }
 
-/** @throws GatewayError UNAUTHENTICATED or AUTH_UNAVAILABLE */
-export type Identify = (credentials: Credentials) => Promise<Identity>;
+/**
+ * At once where there is nothing to wait for, as {@link Authenticator.authenticate}.
+ *
+ * @throws GatewayError UNAUTHENTICATED or AUTH_UNAVAILABLE, in either way
+ */
+export type Identify = (credentials: Credentials) => Identity | Promise<Identity>;
 
 export interface RouterSecrets {
   readonly current: Secret | undefined;
@@ -27,14 +31,16 @@ export interface RouterSecrets {
 
 /** Tells who is calling. A router that presents its secret needs no user's token to read the schema. */
 export function identifier(authenticator: Authenticator, routerSecrets: () => RouterSecrets): Identify {
-  return async ({ authorization, routerSecret, remoteAddress }) => {
+  return ({ authorization, routerSecret, remoteAddress }) => {
     const { current, previous } = routerSecrets();
     const isConfigured = current !== undefined || previous !== undefined;
     const fromRouter = isConfigured ? routerSecretMatches(routerSecret, current, previous) : undefined;
+    const identity = (caller: Caller): Identity => ({ caller, fromRouter, remoteAddress });
     try {
-      return { caller: await authenticator.authenticate(authorization), fromRouter, remoteAddress };
+      const caller = authenticator.authenticate(authorization);
+      return caller instanceof Promise ? caller.then(identity) : identity(caller);
     } catch (error) {
-      if (authorization === undefined && fromRouter === true) return { caller: router, fromRouter, remoteAddress };
+      if (authorization === undefined && fromRouter === true) return identity(router);
       throw error;
     }
   };

@@ -48,7 +48,7 @@ export async function admitStream(request: IncomingMessage, options: LiveEndpoin
     throw new GatewayError('FORBIDDEN', 'This origin is not allowed (CORS_ORIGINS)', { httpStatus: 403 });
   }
   refuseWhenFull(options.streams);
-  return options.identify(credentialsOf(request));
+  return await options.identify(credentialsOf(request));
 }
 
 /** @throws GatewayError RATE_LIMITED with status 503 */

@@ -5,6 +5,7 @@ import { buildSchemaSync, createResolversMap, type NonEmptyArray, type PubSub } 
 import type { Scope } from '../caller.js';
 import type { RequestContext } from '../context.js';
 import { badInput, GatewayError } from '../errors.js';
+import { withDirectResolvers } from './directResolvers.js';
 import { defineProviders, type ProviderEntry } from './Provider.js';
 
 /** The part of Federation 2 that the subgraph speaks; 2.5 is the first with scopes. */
@@ -29,6 +30,7 @@ export interface SchemaOptions {
  */
 export function buildSchema({ resolvers, providers, maxRepresentations }: SchemaOptions): GraphQLSchema {
   defineProviders(providers);
+  const container = instances();
   const types = buildSchemaSync({
     resolvers,
     authMode: 'error',
@@ -42,12 +44,14 @@ export function buildSchema({ resolvers, providers, maxRepresentations }: Schema
     nullableByDefault: false,
     skipCheck: true, // the federation directives are only defined below
     pubSub: noTopics,
-    container: instances(),
+    container,
   });
   orderArguments(types);
   const schema = buildSubgraphSchema({
     typeDefs: [parse(federationLink), parse(printSchemaWithDirectives(types))],
-    resolvers: withReferences(createResolversMap(types) as ResolverMap),
+    resolvers: withReferences(
+      withDirectResolvers(createResolversMap(types) as ResolverMap, (someClass) => container.get(someClass)),
+    ),
   });
   guardFederation(schema, maxRepresentations);
   return schema;
@@ -136,11 +140,12 @@ function guardFederation(schema: GraphQLSchema, maxRepresentations: number): voi
 
 /** One instance of each resolver class for the life of the schema: resolvers hold no state. */
 function instances() {
-  const made = new Map<unknown, unknown>();
+  const made = new Map<unknown, object>();
   return {
-    get(someClass: new () => object) {
-      if (!made.has(someClass)) made.set(someClass, new someClass());
-      return made.get(someClass);
+    get(someClass: unknown): object {
+      const instance = made.get(someClass) ?? new (someClass as new () => object)();
+      made.set(someClass, instance);
+      return instance;
     },
   };
 }

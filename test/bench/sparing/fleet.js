@@ -1,7 +1,7 @@
 // A fleet of gateway processes over one shared store, and the counting around a scenario.
 
-import { inParallel, Load, quantile } from '../load.js';
 import { startGatewayProcess, startRedisProcess, startSandboxProcess, temporaryDirectory } from '../processes.js';
+import { inParallel, Load, quantile } from './load.js';
 
 const size = 4;
 const tokenQuery = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
