@@ -55,7 +55,6 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     ...authenticatorMode(config, developerKeys),
     onKeySetRefresh: (issuer, outcome) => {
       if (outcome.result === 'failed') log.warn({ issuer, reason: outcome.reason }, 'a key set could not be read');
-      log.warn({ issuer, outcome }, 'a key set could not be read');
     },
   });
   authenticator.start();
