@@ -1,6 +1,6 @@
 import { buildSubgraphSchema } from '@apollo/subgraph';
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
-import { type GraphQLFieldResolver, type GraphQLSchema, isObjectType, parse } from 'graphql';
+import { type GraphQLFieldResolver, type GraphQLSchema, type GraphQLUnionType, isObjectType, parse } from 'graphql';
 import { buildSchemaSync, createResolversMap, type NonEmptyArray } from 'type-graphql';
 import type { Scope } from '../caller.js';
 import type { RequestContext } from '../context.js';
@@ -96,6 +96,7 @@ function text(value: unknown, path: string): string {
 /** `_service` and `_entities` are for the router: with a shared secret configured, for nobody else. */
 function guardFederation(schema: GraphQLSchema, maxRepresentations: number): void {
   const fields = schema.getQueryType()?.getFields() ?? {};
+  const entities = new Set((schema.getType('_Entity') as GraphQLUnionType).getTypes().map(({ name }) => name));
   for (const name of ['_service', '_entities']) {
     const field = fields[name];
     const resolve = field?.resolve as GraphQLFieldResolver<unknown, RequestContext> | undefined;
@@ -104,6 +105,11 @@ function guardFederation(schema: GraphQLSchema, maxRepresentations: number): voi
       if (context.fromRouter === false) throw new GatewayError('FORBIDDEN', `${name} answers to the router only`);
       if ((args.representations?.length ?? 0) > maxRepresentations) {
         throw badInput('representations', `must have at most ${maxRepresentations} items (MAX_REPRESENTATIONS)`);
+      }
+      for (const [index, reference] of (args.representations ?? []).entries()) {
+        const typename = (reference as Reference | null)?.['__typename'];
+        if (typeof typename === 'string' && entities.has(typename)) continue;
+        throw badInput(`representations.${index}.__typename`, 'must name an entity of this subgraph');
       }
       return resolve(source, args, context, info);
     };
