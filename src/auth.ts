@@ -56,6 +56,11 @@ export class Authenticator {
     this.#unnamed = { jwt: undefined, developer: localDeveloper, disabled: anyone }[options.mode];
   }
 
+  /** Whether a caller without a token is refused. */
+  get requiresToken(): boolean {
+    return this.#unnamed === undefined;
+  }
+
   /** Reads the key sets and keeps them fresh in the background. */
   start(): void {
     for (const keySet of this.keySets.values()) keySet.start();

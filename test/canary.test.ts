@@ -82,7 +82,9 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
     sandbox = await startSandbox({ clientId: 'canary-client', clientSecret: canaries['client secret'] ?? '' });
     if (kind === 'redis') {
       redis = await startRedis();
-      monitor = await new Redis(redis.port, '127.0.0.1').monitor();
+      const client = new Redis(redis.port, '127.0.0.1');
+      monitor = await client.monitor();
+      client.disconnect(); // the monitor has a connection of its own
       monitor.on('monitor', (_time: string, args: string[]) => monitored.push(args.join(' ')));
     }
     gateway = await spawnGateway({

@@ -77,8 +77,9 @@ export class GraphQLEndpoint {
    */
   callerOf(request: IncomingMessage): Caller | Promise<Caller> {
     const { authorization } = request.headers;
-    if (authorization === undefined && this.#fromRouter(request) === true) return router;
-    return this.#options.authenticator.authenticate(authorization);
+    const { authenticator } = this.#options;
+    if (authorization === undefined && authenticator.requiresToken && this.#fromRouter(request) === true) return router;
+    return authenticator.authenticate(authorization);
   }
 
   /** The document that may run. A router that presents its secret writes its own; whom it serves is its to restrict. */
