@@ -193,6 +193,7 @@ function authOf(parsed: Parsed, sandbox: boolean, problems: string[]) {
       problems.push('AUTH_JWKS_URL and AUTH_ISSUER must have the same number of entries: they pair one by one');
     }
   }
+  if (new Set(issuers).size !== issuers.length) problems.push('AUTH_ISSUER must not name an issuer twice');
   return {
     mode,
     issuers: issuers.map((issuer, index) => ({ issuer, jwksUrl: jwksUrls[index] ?? '' })),

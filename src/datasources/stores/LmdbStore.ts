@@ -146,8 +146,12 @@ export class LmdbStore implements Store {
   /** Reads the newest committed state: the driver's read snapshot may be as old as the current turn of the event loop. */
   #read(key: string): { value: Buffer; expiresAt: number } | undefined {
     this.#assertOpen();
-    this.#db.resetReadTxn();
-    return this.#decode(this.#db.get(key));
+    try {
+      this.#db.resetReadTxn();
+      return this.#decode(this.#db.get(key));
+    } catch (error) {
+      throw new StoreError(troubleOfLmdb(error));
+    }
   }
 
   #decode(entry: Buffer | undefined): { value: Buffer; expiresAt: number } | undefined {
@@ -190,9 +194,20 @@ function preparePrivateFiles(directory: string): void {
   // someone else; the files are private in any case.
   const ours = readdirSync(directory).every((name) => FILES.includes(name));
   if (ours && statSync(directory).uid === process.getuid?.()) chmodSync(directory, 0o700);
+  const present = readdirSync(directory);
   for (const name of FILES) {
-    closeSync(openSync(join(directory, name), 'a', 0o600));
+    // Never open and close a lock file that is there: POSIX drops a process's locks on a file when it closes any descriptor
+    // of it, and another instance in this process would then pass for dead.
+    if (!present.includes(name)) createPrivate(join(directory, name));
     chmodSync(join(directory, name), 0o600);
+  }
+}
+
+function createPrivate(file: string): void {
+  try {
+    closeSync(openSync(file, 'ax', 0o600));
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error; // a sibling was faster
   }
 }
 
