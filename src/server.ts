@@ -1,4 +1,5 @@
 import cors from 'cors';
+import type { Registry } from 'prom-client';
 import { Authenticator, type AuthenticatorOptions } from './auth.js';
 import type { Config, UpstreamCredentials } from './config.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './developerKeys.js';
@@ -6,19 +7,25 @@ import { createApolloServer } from './edge/apolloServer.js';
 import { GraphQLEndpoint } from './edge/GraphQLEndpoint.js';
 import { type Handler, HttpServer } from './edge/HttpServer.js';
 import { liveness, metricsPage, readiness } from './edge/health.js';
+import { countOperations } from './edge/operationLabel.js';
 import { apolloSandboxPage, graphiqlPage } from './edge/pages.js';
 import { createLogger, type LogDestination, type Logger } from './log.js';
 import { Metrics } from './Metrics.js';
+import { serveMetrics } from './metricsServer.js';
+import { packageVersion } from './packageVersion.js';
 import { resolvers } from './resolvers/index.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
 import { Secret } from './secret.js';
 import { startServices } from './services.js';
+import type { Tracing } from './tracing/Tracing.js';
 
 export interface GatewayOptions {
   /** The service to use in place of the configured one: where another process runs the embedded sandbox. */
   readonly upstream?: UpstreamCredentials;
+  /** In a worker: joins the numbers of this process to those of the machine, and gives all of them as text. */
+  readonly joinMachine?: (registry: Registry) => { readonly text: () => Promise<string> };
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
 }
@@ -43,11 +50,12 @@ export interface Gateway {
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
   const log = createLogger(config.logLevel, options.logDestination);
   const metrics = new Metrics();
+  const tracing = config.otlpEndpoint === undefined ? undefined : await startTracing(config.otlpEndpoint, metrics);
   const providers = config.providersFile === undefined ? defaultProviders : readProviders(config.providersFile);
   const sandbox =
     config.upstream === 'embedded-sandbox' && !options.upstream ? await startEmbeddedSandbox() : undefined;
   const upstream = options.upstream ?? (sandbox ? credentialsOf(sandbox) : (config.upstream as UpstreamCredentials));
-  const services = await startServices({ config, upstream, providers, log, metrics });
+  const services = await startServices({ config, upstream, providers, log, metrics, tracing });
   const onBug = (error: unknown, requestId: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
 
   const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
@@ -55,9 +63,9 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     ...authenticatorMode(config, developerKeys),
     onKeySetRefresh: (issuer, outcome) => {
       if (outcome.result === 'failed') log.warn({ issuer, reason: outcome.reason }, 'a key set could not be read');
-      log.warn({ issuer, outcome }, 'a key set could not be read');
     },
   });
+  metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysReadAt));
   authenticator.start();
   if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
 
@@ -67,6 +75,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     introspection: config.introspection,
     maxTokens: config.limits.tokens,
     validationRules: [],
+    observers: [countOperations(metrics), ...(tracing ? [tracing.plugin] : [])],
     log,
     onBug,
   });
@@ -83,12 +92,15 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   });
 
   const firstQuery = await firstQueryFor(config);
+  const graphql: Handler = (request, response) => endpoint.handle(request, response);
   const routes = new Map<string, Handler>([
-    ['/graphql', (request, response) => endpoint.handle(request, response)],
+    ['/graphql', tracing?.traced('/graphql', graphql) ?? graphql],
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
   ]);
-  if (config.metricsPort === undefined) routes.set('/metrics', metricsPage(metrics.registry));
+  const metricsText = options.joinMachine?.(metrics.registry).text ?? (() => metrics.registry.metrics());
+  if (config.metricsPort === undefined) routes.set('/metrics', metricsPage(metricsText));
+  const metricsServer = options.joinMachine ? undefined : await serveMetrics(config, metricsText);
   if (config.introspection) {
     const headers = async () => developerHeaders(developerKeys);
     routes.set('/', apolloSandboxPage({ firstQuery, headers }));
@@ -120,9 +132,17 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       authenticator.stop();
       await apollo.stop();
       await services.stop();
+      await tracing?.stop();
+      await metricsServer?.drain(0);
       await sandbox?.stop();
     },
   };
+}
+
+/** Loaded only where it is configured. */
+async function startTracing(endpoint: string, metrics: Metrics): Promise<Tracing> {
+  const { Tracing } = await import('./tracing/Tracing.js');
+  return new Tracing({ endpoint, version: packageVersion(), onDropped: (count) => metrics.spansDropped.inc(count) });
 }
 
 /** Loaded only where it is needed: a production gateway never reads its code. */

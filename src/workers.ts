@@ -1,6 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { UpstreamCredentials } from './config.js';
 import type { Logger } from './log.js';
+import type { MachineMetrics } from './MachineMetrics.js';
 import { Secret } from './secret.js';
 import type { GatewayFacts } from './startupScreen.js';
 
@@ -19,6 +20,7 @@ interface Ready {
 export interface WorkersOptions {
   readonly count: number;
   readonly upstream: UpstreamCredentials | undefined;
+  readonly metrics: MachineMetrics;
   readonly log: Logger;
 }
 
@@ -66,7 +68,9 @@ export class Workers {
     } satisfies Assignment & { upstream: unknown });
     return new Promise((resolve, reject) => {
       worker.on('message', (message: Ready) => {
-        if (message?.kind === 'ready') resolve(message.facts);
+        if (message?.kind !== 'ready') return;
+        this.#options.metrics.join(worker);
+        resolve(message.facts);
       });
       worker.once('exit', (code, signal) => {
         reject(new Error('A worker process ended before it was ready'));
@@ -77,6 +81,7 @@ export class Workers {
 
   #replace(worker: Worker, death: { readonly code: number; readonly signal: string; readonly ageMs: number }): void {
     if (this.#stopping) return;
+    this.#options.metrics.noteDeath();
     this.#options.log.error({ worker: worker.process.pid, ...death }, 'a worker process died and is replaced');
     const pauseMs = death.ageMs < infancyMs ? replacementPauseMs : 0;
     setTimeout(() => {
