@@ -11,6 +11,11 @@ interface Assignment {
   readonly upstream: { readonly baseUrl: string; readonly clientId: string; readonly clientSecret: string } | undefined;
 }
 
+/** What a worker says first: only now does it listen, and a message sent to it before would be lost. */
+interface Hello {
+  readonly kind: 'hello';
+}
+
 /** What a worker tells the primary once it serves. */
 interface Ready {
   readonly kind: 'ready';
@@ -62,12 +67,13 @@ export class Workers {
     const { upstream } = this.#options;
     const worker = cluster.fork();
     const bornAt = Date.now();
-    worker.send({
+    const assignment = {
       kind: 'assignment',
       upstream: upstream && { ...upstream, clientSecret: upstream.clientSecret.reveal() },
-    } satisfies Assignment & { upstream: unknown });
+    } satisfies Assignment & { upstream: unknown };
     return new Promise((resolve, reject) => {
-      worker.on('message', (message: Ready) => {
+      worker.on('message', (message: Hello | Ready) => {
+        if (message?.kind === 'hello') worker.send(assignment);
         if (message?.kind !== 'ready') return;
         this.#options.metrics.join(worker);
         resolve(message.facts);
@@ -94,6 +100,7 @@ export class Workers {
 export async function assignedUpstream(): Promise<UpstreamCredentials | undefined> {
   const assignment = await new Promise<Assignment>((resolve) => {
     process.once('message', (message) => resolve(message as Assignment));
+    process.send?.({ kind: 'hello' } satisfies Hello);
   });
   const { upstream } = assignment;
   return upstream && { ...upstream, clientSecret: new Secret(upstream.clientSecret), clientSecretFile: undefined };
