@@ -61,7 +61,14 @@ beforeAll(async () => {
     clientSecret: new Secret('b'),
     clientSecretFile: undefined,
   };
-  const services = await startServices({ config, upstream, providers: defaultProviders, tracing: undefined, log, metrics });
+  const services = await startServices({
+    config,
+    upstream,
+    providers: defaultProviders,
+    tracing: undefined,
+    log,
+    metrics,
+  });
   const schema = buildSchema({
     resolvers: [...resolvers, BuggyResolver],
     providers: defaultProviders,
