@@ -1,6 +1,6 @@
 import { buildSubgraphSchema } from '@apollo/subgraph';
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
-import { type GraphQLFieldResolver, type GraphQLSchema, isObjectType, parse } from 'graphql';
+import { type GraphQLFieldResolver, type GraphQLSchema, isObjectType, isUnionType, parse } from 'graphql';
 import { buildSchemaSync, createResolversMap, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { Scope } from '../caller.js';
 import type { RequestContext } from '../context.js';
@@ -88,10 +88,14 @@ function withReferences(
       context.require('refresh-jobs:read');
       return context.refreshJob(text(taxpayerId, 'representations.taxpayerId'), text(jobId, 'representations.jobId'));
     },
+    ClientLink: () => {
+      throw badInput('representations.__typename', 'names an entity that cannot be looked up');
+    },
   };
   const withReference = Object.entries(references).map(([type, resolve]) => [
     type,
-    { ...map[type], __resolveReference: resolve },
+    // A promise in any case: one that is thrown out of would leave the others' failures to nobody, which ends the process.
+    { ...map[type], __resolveReference: async (...args: Parameters<typeof resolve>) => resolve(...args) },
   ]);
   return { ...map, ...Object.fromEntries(withReference) };
 }
@@ -105,6 +109,8 @@ function text(value: unknown, path: string): string {
 /** `_service` and `_entities` are for the router: with a shared secret configured, for nobody else. */
 function guardFederation(schema: GraphQLSchema, maxRepresentations: number): void {
   const fields = schema.getQueryType()?.getFields() ?? {};
+  const union = schema.getType('_Entity');
+  const entities = new Set(isUnionType(union) ? union.getTypes().map(({ name }) => name) : []);
   for (const name of ['_service', '_entities']) {
     const field = fields[name];
     const resolve = field?.resolve as GraphQLFieldResolver<unknown, RequestContext> | undefined;
@@ -113,6 +119,11 @@ function guardFederation(schema: GraphQLSchema, maxRepresentations: number): voi
       if (context.fromRouter === false) throw new GatewayError('FORBIDDEN', `${name} answers to the router only`);
       if ((args.representations?.length ?? 0) > maxRepresentations) {
         throw badInput('representations', `must have at most ${maxRepresentations} items (MAX_REPRESENTATIONS)`);
+      }
+      for (const [index, representation] of (args.representations ?? []).entries()) {
+        const { __typename: type } = Object(representation) as { __typename?: unknown };
+        if (typeof type === 'string' && entities.has(type)) continue;
+        throw badInput(`representations.${index}.__typename`, 'must name an entity of this subgraph');
       }
       return resolve(source, args, context, info);
     };
