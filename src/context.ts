@@ -5,7 +5,7 @@ import type { IdentifierReader, JobId, TaxpayerId } from './datasources/identifi
 import type { JobWatcher } from './datasources/JobWatcher.js';
 import { isTerminal, type JobView, type RefreshJobs } from './datasources/RefreshJobs.js';
 import type { TokenBroker, TokenView } from './datasources/TokenBroker.js';
-import { type ClientLinkRequest, isNestedWithin } from './datasources/wire.js';
+import { type ClientLinkRequest, hasFiniteNumbers, isNestedWithin } from './datasources/wire.js';
 import { badInput, GatewayError } from './errors.js';
 import { RefreshJob } from './schema/RefreshJob.js';
 import type { Taxpayer } from './schema/Taxpayer.js';
@@ -38,6 +38,8 @@ export interface AuditEvent {
 
 export interface RequestFacts {
   readonly caller: Caller;
+  /** Tells callers without an identity apart, for the rate limit. */
+  readonly remoteAddress?: string | undefined;
   readonly requestId: string;
   /** Whether the request proved to come from the router; undefined when no such proof is configured. */
   readonly fromRouter: boolean | undefined;
@@ -50,7 +52,7 @@ export class RequestContext {
   readonly caller: Caller;
   readonly requestId: string;
   readonly fromRouter: boolean | undefined;
-  readonly signal: AbortSignal;
+  private readonly facts: RequestFacts;
   // Not `#services`: Apollo runs operations on a copy of the context, and a copy has no private names.
   private readonly services: Services;
   private tokenLoader: DataLoader<{ id: TaxpayerId; maxAgeMs: number }, TokenView, string> | undefined;
@@ -60,8 +62,13 @@ export class RequestContext {
     this.caller = facts.caller;
     this.requestId = facts.requestId;
     this.fromRouter = facts.fromRouter;
-    this.signal = facts.signal;
+    this.facts = facts;
     this.services = services;
+  }
+
+  /** Aborts when nobody waits for the answer any more; most requests never ask. */
+  get signal(): AbortSignal {
+    return this.facts.signal;
   }
 
   /** @throws GatewayError FORBIDDEN when the caller lacks `scope` */
@@ -125,6 +132,7 @@ export class RequestContext {
         `must be nested at most ${this.services.maxMetadataDepth} levels (MAX_METADATA_DEPTH)`,
       );
     }
+    if (!hasFiniteNumbers(request.metadata)) throw badInput('input.metadata', 'must hold finite numbers only');
     const note = (outcome: string) => {
       this.services.audit({ action: 'client-link-created', caller: this.caller, requestId: this.requestId, outcome });
     };

@@ -2,7 +2,9 @@ import cors from 'cors';
 import { Authenticator, type AuthenticatorOptions } from './auth.js';
 import type { Config, UpstreamCredentials } from './config.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './developerKeys.js';
+import { admission } from './edge/admission.js';
 import { createApolloServer } from './edge/apolloServer.js';
+import { documentLimits } from './edge/documentLimits.js';
 import { GraphQLEndpoint } from './edge/GraphQLEndpoint.js';
 import { type Handler, HttpServer } from './edge/HttpServer.js';
 import { liveness, metricsPage, readiness } from './edge/health.js';
@@ -10,7 +12,12 @@ import { identifier } from './edge/identify.js';
 import { LiveEdge } from './edge/LiveEdge.js';
 import { LiveOperations } from './edge/LiveOperations.js';
 import { OpenStreams } from './edge/OpenStreams.js';
+import { PlanCache, type PlanMode } from './edge/PlanCache.js';
 import { apolloSandboxPage, graphiqlPage } from './edge/pages.js';
+import { RateLimit } from './edge/RateLimit.js';
+import { followRouterSecrets } from './edge/routerSecrets.js';
+import { readTlsFiles, watchTlsFiles } from './edge/tlsFiles.js';
+import { readTrustedDocuments } from './edge/trustedDocuments.js';
 import { createLogger, type LogDestination, type Logger } from './log.js';
 import { Metrics } from './Metrics.js';
 import { resolvers } from './resolvers/index.js';
@@ -25,6 +32,8 @@ export interface GatewayOptions {
   readonly upstream?: UpstreamCredentials;
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
+  /** When operations are compiled; for tests, which run with and without. */
+  readonly plans?: PlanMode;
 }
 
 /** A gateway that serves. */
@@ -48,6 +57,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const log = createLogger(config.logLevel, options.logDestination);
   const metrics = new Metrics();
   const providers = config.providersFile === undefined ? defaultProviders : readProviders(config.providersFile);
+  const tls = config.tls && readTlsFiles(config.tls);
+  const trustedDocuments = config.trustedDocumentsFile ? readTrustedDocuments(config.trustedDocumentsFile) : undefined;
   const sandbox =
     config.upstream === 'embedded-sandbox' && !options.upstream ? await startEmbeddedSandbox() : undefined;
   const upstream = options.upstream ?? (sandbox ? credentialsOf(sandbox) : (config.upstream as UpstreamCredentials));
@@ -59,31 +70,36 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     ...authenticatorMode(config, developerKeys),
     onKeySetRefresh: (issuer, outcome) => {
       if (outcome.result === 'failed') log.warn({ issuer, reason: outcome.reason }, 'a key set could not be read');
-      log.warn({ issuer, outcome }, 'a key set could not be read');
     },
   });
   authenticator.start();
   if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
 
   const schema = buildSchema({ resolvers, providers, maxRepresentations: config.limits.representations });
+  const validationRules = documentLimits(config.limits);
+  const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
   const apollo = createApolloServer({
     schema,
     introspection: config.introspection,
     maxTokens: config.limits.tokens,
-    validationRules: [],
+    validationRules,
     log,
     onBug,
   });
   await apollo.start();
-  const routerSecrets = () => ({ current: config.federation.secret, previous: config.federation.previousSecret });
+  const routerSecrets = followRouterSecrets(config.federation, log);
+  const rateLimit = new RateLimit({ store: services.sealed, perMinute: config.limits.requestsPerMinute });
+  const identify = identifier(authenticator, routerSecrets.secrets);
   const endpoint = new GraphQLEndpoint({
     apollo,
-    authenticator,
+    plans: new PlanCache(schema, options.plans),
+    identify,
     services,
     metrics,
-    maxBodyBytes: config.limits.bodyBytes,
+    rateLimit,
+    trustedDocuments,
+    requestLimits,
     suggestions: config.introspection,
-    routerSecrets,
     onBug,
   });
 
@@ -98,16 +114,16 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       services,
       introspection: config.introspection,
       maxTokens: config.limits.tokens,
-      validationRules: [],
-      admit: (request) => request,
+      validationRules,
+      admit: admission({ rateLimit, trustedDocuments, requestLimits }),
       metrics,
       onBug,
     }),
-    identify: identifier(authenticator, routerSecrets),
+    identify,
     streams,
     allowedOrigins: config.corsOrigins,
     callbackOrigins: config.federation.callbackOrigins,
-    maxBodyBytes: config.limits.bodyBytes,
+    requestLimits,
     maxOperations: config.limits.subscriptions,
   });
 
@@ -128,9 +144,10 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const http = new HttpServer({
     host: config.host,
     port: config.port,
-    tls: undefined,
+    tls,
     routes,
     before: (request, response) => {
+      if (request.headers.origin === undefined) return false; // no browser of another origin is asking
       let answered = true;
       allowOrigin(request, response, () => {
         answered = false;
@@ -140,18 +157,31 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   });
   live.attach(http.server);
   const port = await http.listen();
+  const unwatchTls = config.tls
+    ? watchTlsFiles(
+        config.tls,
+        (material) => {
+          http.renewTls(material);
+          log.info('the TLS certificate was renewed');
+        },
+        (problem) => log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays'),
+      )
+    : () => {};
   return {
     port,
     sandbox,
     firstQuery,
     log,
     stop: async () => {
+      unwatchTls();
+      routerSecrets.stop();
       // Streams first: once the watcher stops, what it fed would look complete.
       const drained = streams.drain(config.drainTimeoutMs);
       services.watcher.stop();
       await http.drain(config.drainTimeoutMs);
       await drained;
       authenticator.stop();
+      rateLimit.stop();
       await apollo.stop();
       await services.stop();
       await sandbox?.stop();

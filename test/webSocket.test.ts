@@ -118,7 +118,7 @@ describe('subscriptions over WebSocket', () => {
   it.each([
     ['a syntax error', { query: '{' }, 'GRAPHQL_PARSE_FAILED'],
     ['an unknown field', { query: '{ nothing }' }, 'GRAPHQL_VALIDATION_FAILED'],
-    ['too many tokens', { query: `{ ${'__typename '.repeat(3000)} }` }, 'GRAPHQL_PARSE_FAILED'],
+    ['too many tokens', { query: `{ ${'__typename '.repeat(3000)} }` }, 'GRAPHQL_VALIDATION_FAILED'],
     ['a missing variable', { query: watchJob }, 'BAD_USER_INPUT'],
     ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, 'BAD_USER_INPUT'],
   ])('are refused for %s before anything runs', async (_, payload, code) => {

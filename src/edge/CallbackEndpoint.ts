@@ -38,13 +38,13 @@ export class CallbackEndpoint {
 
   /** Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { operations, streams, maxBodyBytes } = this.#options;
+    const { operations, streams, requestLimits } = this.#options;
     return answering(response, operations, async (requestId) => {
       const identity = await admitStream(request, this.#options);
       if (identity.fromRouter === false) {
         throw new GatewayError('FORBIDDEN', 'Callback subscriptions answer to the router only', { httpStatus: 403 });
       }
-      const { method: _, ...parameters } = await readGraphQLRequest(request, maxBodyBytes);
+      const { method: _, ...parameters } = await readGraphQLRequest(request, requestLimits);
       const callback = this.#callbackOf(parameters.extensions?.['subscription']);
       const left = new AbortController();
       const facts = { ...identity, requestId, signal: left.signal };

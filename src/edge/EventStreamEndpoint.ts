@@ -32,10 +32,10 @@ export class EventStreamEndpoint {
   }
 
   async #serveOne(request: IncomingMessage, response: ServerResponse, requestId: string): Promise<void> {
-    const { operations, streams, maxBodyBytes, keepAliveMs } = this.#options;
+    const { operations, streams, requestLimits, keepAliveMs } = this.#options;
     const identity = await admitStream(request, this.#options);
     // An EventSource sends a GET and can add no header to it; what it may do is checked by its origin and the method.
-    const { method, ...parameters } = await readGraphQLRequest(request, maxBodyBytes, { simpleGet: true });
+    const { method, ...parameters } = await readGraphQLRequest(request, requestLimits, { simpleGet: true });
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const operation = await operations.prepare(parameters, { ...identity, requestId, signal: gone.signal }, 'sse');

@@ -25,7 +25,11 @@ export class LiveEdge {
 
   constructor({ keepAliveMs = 12_000, initTimeoutMs = 3000, ...rest }: LiveEdgeOptions) {
     const options = { ...rest, keepAliveMs };
-    this.#sockets = new WebSocketEndpoint({ ...options, maxMessageBytes: options.maxBodyBytes, initTimeoutMs });
+    this.#sockets = new WebSocketEndpoint({
+      ...options,
+      maxMessageBytes: options.requestLimits.maxBytes,
+      initTimeoutMs,
+    });
     this.#events = new EventStreamEndpoint(options);
     this.#multipart = new MultipartEndpoint(options);
     this.#callbacks = new CallbackEndpoint(options);

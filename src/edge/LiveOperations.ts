@@ -15,7 +15,6 @@ import {
   validate,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import type { Caller } from '../caller.js';
 import { RequestContext, type RequestFacts, type Services } from '../context.js';
 import { GatewayError } from '../errors.js';
 import type { Metrics } from '../Metrics.js';
@@ -26,6 +25,8 @@ import { malformedVariables, violationsOf } from './variables.js';
 /** The GraphQL parameters of an operation, whatever it came by. */
 export interface LiveRequest {
   readonly query?: string | undefined;
+  /** A trusted document, in place of its text. */
+  readonly documentId?: string | undefined;
   readonly operationName?: string | undefined;
   readonly variables?: Readonly<Record<string, unknown>> | undefined;
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
@@ -42,7 +43,7 @@ export interface LiveOperationsOptions {
   /** Rules beyond those of the GraphQL specification. */
   readonly validationRules: readonly ValidationRule[];
   /** Runs before anything else: may refuse by throwing, or put a stored document in place of its id. */
-  readonly admit: (request: LiveRequest, caller: Caller) => LiveRequest | Promise<LiveRequest>;
+  readonly admit: (request: LiveRequest, facts: RequestFacts) => LiveRequest;
   readonly metrics: Metrics;
   readonly onBug: (error: unknown, requestId: string) => void;
 }
@@ -91,7 +92,7 @@ export class LiveOperations {
     transport: LiveTransport,
   ): Promise<ReadyOperation | RefusedOperation> {
     try {
-      const { query, operationName, variables = {} } = await this.#options.admit(request, facts.caller);
+      const { query, operationName, variables = {} } = this.#options.admit(request, facts);
       if (!query) throw new GatewayError('BAD_USER_INPUT', 'query must be a string', { httpStatus: 400 });
       const document = this.#document(query);
       const operation = getOperationAST(document, operationName);

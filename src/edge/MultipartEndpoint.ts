@@ -14,10 +14,10 @@ export class MultipartEndpoint {
 
   /** Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { operations, streams, maxBodyBytes, keepAliveMs } = this.#options;
+    const { operations, streams, requestLimits, keepAliveMs } = this.#options;
     return answering(response, operations, async (requestId) => {
       const identity = await admitStream(request, this.#options);
-      const { method: _, ...parameters } = await readGraphQLRequest(request, maxBodyBytes);
+      const { method: _, ...parameters } = await readGraphQLRequest(request, requestLimits);
       const gone = new AbortController();
       response.once('close', () => gone.abort());
       const facts = { ...identity, requestId, signal: gone.signal };

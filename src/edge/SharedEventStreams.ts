@@ -109,8 +109,8 @@ export class SharedEventStreams {
     response: ServerResponse,
     requestId: string,
   ): Promise<void> {
-    const { operations, maxBodyBytes, maxOperations } = this.#options;
-    const { method: _, ...parameters } = await readGraphQLRequest(request, maxBodyBytes);
+    const { operations, requestLimits, maxOperations } = this.#options;
+    const { method: _, ...parameters } = await readGraphQLRequest(request, requestLimits);
     const { stream } = reservation;
     if (stream === undefined) throw refusal('Open the stream first', 409);
     const id = parameters.extensions?.['operationId'];

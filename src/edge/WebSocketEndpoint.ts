@@ -127,7 +127,7 @@ export class WebSocketEndpoint {
   async #connect(context: SocketContext): Promise<boolean> {
     const { socket, request } = context.extra;
     try {
-      const identity = await this.#options.identify(credentialsOfSocket(context.connectionParams, request.headers));
+      const identity = await this.#options.identify(credentialsOfSocket(context.connectionParams, request));
       if (socket.readyState !== socket.OPEN) return false;
       context.extra.identity = identity;
       context.extra.context = context;

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../errors.js';
 import { isOriginAllowed } from './browserOrigin.js';
+import type { RequestLimits } from './graphqlRequest.js';
 import { credentialsOf, type Identify, type Identity } from './identify.js';
 import type { LiveOperations } from './LiveOperations.js';
 import type { OpenStreams } from './OpenStreams.js';
@@ -13,7 +14,7 @@ export interface LiveEndpointOptions {
   readonly streams: OpenStreams;
   /** Browser origins that may open a stream besides our own. */
   readonly allowedOrigins: readonly string[];
-  readonly maxBodyBytes: number;
+  readonly requestLimits: RequestLimits;
   /** Most operations at once on one stream. */
   readonly maxOperations: number;
   /** Between two signs of life, in milliseconds. */
@@ -47,7 +48,7 @@ export async function admitStream(request: IncomingMessage, options: LiveEndpoin
     throw new GatewayError('FORBIDDEN', 'This origin is not allowed (CORS_ORIGINS)', { httpStatus: 403 });
   }
   refuseWhenFull(options.streams);
-  return options.identify(credentialsOf(request.headers));
+  return await options.identify(credentialsOf(request));
 }
 
 /** @throws GatewayError RATE_LIMITED with status 503 */

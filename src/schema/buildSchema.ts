@@ -1,10 +1,11 @@
 import { buildSubgraphSchema } from '@apollo/subgraph';
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
-import { type GraphQLFieldResolver, type GraphQLSchema, isObjectType, isUnionType, parse } from 'graphql';
+import { type GraphQLFieldResolver, type GraphQLSchema, type GraphQLUnionType, isObjectType, parse } from 'graphql';
 import { buildSchemaSync, createResolversMap, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { Scope } from '../caller.js';
 import type { RequestContext } from '../context.js';
 import { badInput, GatewayError } from '../errors.js';
+import { withDirectResolvers } from './directResolvers.js';
 import { defineProviders, type ProviderEntry } from './Provider.js';
 
 /** The part of Federation 2 that the subgraph speaks; 2.5 is the first with scopes. */
@@ -29,6 +30,7 @@ export interface SchemaOptions {
  */
 export function buildSchema({ resolvers, providers, maxRepresentations }: SchemaOptions): GraphQLSchema {
   defineProviders(providers);
+  const container = instances();
   const types = buildSchemaSync({
     resolvers,
     authMode: 'error',
@@ -42,12 +44,14 @@ export function buildSchema({ resolvers, providers, maxRepresentations }: Schema
     nullableByDefault: false,
     skipCheck: true, // the federation directives are only defined below
     pubSub: noTopics,
-    container: instances(),
+    container,
   });
   orderArguments(types);
   const schema = buildSubgraphSchema({
     typeDefs: [parse(federationLink), parse(printSchemaWithDirectives(types))],
-    resolvers: withReferences(createResolversMap(types) as ResolverMap),
+    resolvers: withReferences(
+      withDirectResolvers(createResolversMap(types) as ResolverMap, (someClass) => container.get(someClass)),
+    ),
   });
   guardFederation(schema, maxRepresentations);
   return schema;
@@ -94,8 +98,11 @@ function withReferences(
   };
   const withReference = Object.entries(references).map(([type, resolve]) => [
     type,
-    // A promise in any case: one that is thrown out of would leave the others' failures to nobody, which ends the process.
-    { ...map[type], __resolveReference: async (...args: Parameters<typeof resolve>) => resolve(...args) },
+    // Async: what is thrown at once would fail every entity of the call, and not this one alone.
+    {
+      ...map[type],
+      __resolveReference: async (reference: Reference, context: RequestContext) => resolve(reference, context),
+    },
   ]);
   return { ...map, ...Object.fromEntries(withReference) };
 }
@@ -109,8 +116,7 @@ function text(value: unknown, path: string): string {
 /** `_service` and `_entities` are for the router: with a shared secret configured, for nobody else. */
 function guardFederation(schema: GraphQLSchema, maxRepresentations: number): void {
   const fields = schema.getQueryType()?.getFields() ?? {};
-  const union = schema.getType('_Entity');
-  const entities = new Set(isUnionType(union) ? union.getTypes().map(({ name }) => name) : []);
+  const entities = new Set((schema.getType('_Entity') as GraphQLUnionType).getTypes().map(({ name }) => name));
   for (const name of ['_service', '_entities']) {
     const field = fields[name];
     const resolve = field?.resolve as GraphQLFieldResolver<unknown, RequestContext> | undefined;
@@ -120,9 +126,9 @@ function guardFederation(schema: GraphQLSchema, maxRepresentations: number): voi
       if ((args.representations?.length ?? 0) > maxRepresentations) {
         throw badInput('representations', `must have at most ${maxRepresentations} items (MAX_REPRESENTATIONS)`);
       }
-      for (const [index, representation] of (args.representations ?? []).entries()) {
-        const { __typename: type } = Object(representation) as { __typename?: unknown };
-        if (typeof type === 'string' && entities.has(type)) continue;
+      for (const [index, reference] of (args.representations ?? []).entries()) {
+        const typename = (reference as Reference | null)?.['__typename'];
+        if (typeof typename === 'string' && entities.has(typename)) continue;
         throw badInput(`representations.${index}.__typename`, 'must name an entity of this subgraph');
       }
       return resolve(source, args, context, info);
@@ -132,11 +138,12 @@ function guardFederation(schema: GraphQLSchema, maxRepresentations: number): voi
 
 /** One instance of each resolver class for the life of the schema: resolvers hold no state. */
 function instances() {
-  const made = new Map<unknown, unknown>();
+  const made = new Map<unknown, object>();
   return {
-    get(someClass: new () => object) {
-      if (!made.has(someClass)) made.set(someClass, new someClass());
-      return made.get(someClass);
+    get(someClass: unknown): object {
+      const instance = made.get(someClass) ?? new (someClass as new () => object)();
+      made.set(someClass, instance);
+      return instance;
     },
   };
 }
