@@ -136,7 +136,7 @@ describe('the configuration of routers', () => {
     const text = read('cosmo/config.yaml');
     const config = parse(text);
     expect(config.headers.subgraphs.taxpayers.request[0].name).toBe(borderHeader);
-    expect(config.headers.all.request).toContainEqual({ op: 'propagate', named: 'authorization' });
+    expect(config.headers.all.request).toContainEqual({ op: 'propagate', named: 'Authorization' });
     const variables = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => name);
     expect(variables.filter((name) => !(name in settings))).toEqual([]);
   });
