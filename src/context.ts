@@ -5,7 +5,7 @@ import type { IdentifierReader, JobId, TaxpayerId } from './datasources/identifi
 import type { JobWatcher } from './datasources/JobWatcher.js';
 import { isTerminal, type JobView, type RefreshJobs } from './datasources/RefreshJobs.js';
 import type { TokenBroker, TokenView } from './datasources/TokenBroker.js';
-import { type ClientLinkRequest, isNestedWithin } from './datasources/wire.js';
+import { type ClientLinkRequest, hasFiniteNumbers, isNestedWithin } from './datasources/wire.js';
 import { badInput, GatewayError } from './errors.js';
 import { RefreshJob } from './schema/RefreshJob.js';
 import type { Taxpayer } from './schema/Taxpayer.js';
@@ -38,6 +38,8 @@ export interface AuditEvent {
 
 export interface RequestFacts {
   readonly caller: Caller;
+  /** Tells callers without an identity apart, for the rate limit. */
+  readonly remoteAddress?: string | undefined;
   readonly requestId: string;
   /** Whether the request proved to come from the router; undefined when no such proof is configured. */
   readonly fromRouter: boolean | undefined;
@@ -110,6 +112,17 @@ export class RequestContext {
     return whenReady(view, (ready) => new RefreshJob(ready, this.services.vocabulary));
   }
 
+  /** Each change of a job's status, the present one first. @throws GatewayError BAD_USER_INPUT or FORBIDDEN */
+  watchRefreshJob(taxpayerId: string, jobId: string): AsyncIterableIterator<JobView> {
+    return this.taxpayer(taxpayerId).watchJob(jobId);
+  }
+
+  /** A status that a watch brought, through the same door again. @throws GatewayError FORBIDDEN */
+  refreshJobSeen(view: JobView): RefreshJob {
+    this.taxpayer(view.job.taxpayerId);
+    return new RefreshJob(view, this.services.vocabulary);
+  }
+
   /** @throws GatewayError BAD_USER_INPUT, or as {@link ClientLinks.create} */
   async createClientLink(request: ClientLinkRequest, idempotencyKey: string | undefined) {
     this.services.ids.idempotencyKey(idempotencyKey);
@@ -119,6 +132,7 @@ export class RequestContext {
         `must be nested at most ${this.services.maxMetadataDepth} levels (MAX_METADATA_DEPTH)`,
       );
     }
+    if (!hasFiniteNumbers(request.metadata)) throw badInput('input.metadata', 'must hold finite numbers only');
     const note = (outcome: string) => {
       this.services.audit({ action: 'client-link-created', caller: this.caller, requestId: this.requestId, outcome });
     };

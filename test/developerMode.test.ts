@@ -168,6 +168,15 @@ describe('developer mode', () => {
       expect(failed.stderr.trim().split('\n')).toHaveLength(1);
     });
 
+    it('signs with one key in every process that starts at once', async () => {
+      await build();
+      const printed = await Promise.all(Array.from({ length: 8 }, () => script('--dir', directory)));
+      const mode = await developerMode();
+      for (const { stdout } of printed) {
+        expect(await mode.authenticate(`Bearer ${stdout.trim()}`)).toMatchObject({ kind: 'bearer' });
+      }
+    });
+
     it('explains itself', async () => {
       expect((await script('--help')).stdout).toMatch(/--scope[\s\S]*--taxpayer[\s\S]*--ttl-seconds/);
     });

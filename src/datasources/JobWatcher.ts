@@ -35,6 +35,7 @@ export class JobWatcher {
   readonly #now: () => number;
   readonly #loops = new Map<string, PollLoop>();
   #watchers = 0;
+  #stopped = false;
 
   constructor(options: JobWatcherOptions) {
     this.#options = options;
@@ -43,7 +44,8 @@ export class JobWatcher {
 
   /**
    * The job's present status, then each change; ends after a terminal one, after `watchMaxMs`, or when the watcher stops.
-   * A slow reader gets the newest status, not every one. Fails only with an error that will not pass.
+   * A slow reader gets the newest status, not every one. Fails only with an error that will not pass. After {@link stop} it
+   * has ended before it began.
    */
   watch(taxpayerId: TaxpayerId, jobId: JobId): Watch<JobView> {
     const id = JSON.stringify([taxpayerId, jobId]);
@@ -54,6 +56,7 @@ export class JobWatcher {
     });
     this.#count(1);
     loop.join(watch);
+    if (this.#stopped) loop.end();
     return watch;
   }
 
@@ -79,13 +82,20 @@ export class JobWatcher {
     }
   }
 
-  /** Ends every watch cleanly. */
+  /** How many jobs are polled now. */
+  get polledJobs(): number {
+    return this.#loops.size;
+  }
+
+  /** Ends every watch cleanly, and those that are still to come. */
   stop(): void {
+    this.#stopped = true;
     for (const loop of this.#loops.values()) loop.end();
   }
 
   #begin(id: string, taxpayerId: TaxpayerId, jobId: JobId): PollLoop {
     const loop = new PollLoop({
+      held: () => this.#options.jobs.held(taxpayerId, jobId),
       read: (maxAgeMs) => this.#options.jobs.status(taxpayerId, jobId, maxAgeMs),
       pauseAfter: (view) => this.#pauseAfter(view),
       pauseAfterFailures: (failures) => this.#clamp(this.#options.pollMinMs * 2 ** failures),
@@ -115,6 +125,8 @@ export class JobWatcher {
 }
 
 interface PollLoopOptions {
+  /** What this process knows without asking, when it is fresh or final. */
+  readonly held: () => JobView | undefined;
   readonly read: (maxAgeMs: number) => Promise<JobView>;
   readonly pauseAfter: (view: JobView) => number;
   readonly pauseAfterFailures: (failures: number) => number;
@@ -136,9 +148,13 @@ class PollLoop {
   }
 
   join(reader: Watch<JobView>): void {
+    const isFirst = this.#readers.size === 0;
     this.#readers.add(reader);
     if (this.#latest !== undefined) reader.push(this.#latest);
-    else if (this.#readers.size === 1) void this.#poll(sharedMs);
+    // Somebody's query may have seen more than our last poll.
+    const held = this.#options.held();
+    if (held !== undefined && held.observedAt > (this.#latest?.observedAt ?? 0)) this.#publish(held);
+    else if (isFirst) void this.#poll(sharedMs);
   }
 
   leave(reader: Watch<JobView>): void {
@@ -160,38 +176,42 @@ class PollLoop {
       if (this.#ended) return;
       this.#failures = 0;
       this.#publish(view);
-      if (isTerminal(view.job)) {
-        this.end();
-        return;
-      }
-      const pauseMs = this.#options.pauseAfter(view);
-      const dueInMs = view.observedAt + pauseMs - this.#options.now();
-      // Half the pause: whoever of the fleet polled at this beat will do, the observation before it will not.
-      this.#schedule(Math.max(dueInMs, 0), pauseMs / 2);
     } catch (error) {
       if (this.#ended) return;
       this.#wait(error);
     }
   }
 
+  /** Tells the readers what changed, and ends or waits for the next beat. */
   #publish(view: JobView): void {
     const changed = this.#latest?.job.status !== view.job.status;
     this.#latest = view;
     if (changed) for (const reader of this.#readers) reader.push(view);
+    if (isTerminal(view.job)) {
+      this.end();
+      return;
+    }
+    const pauseMs = this.#options.pauseAfter(view);
+    const dueInMs = view.observedAt + pauseMs - this.#options.now();
+    // Never longer than the pause: the observation may bear the time of a machine whose clock is ahead. Half the pause as
+    // age: whoever of the fleet polled at this beat will do, the observation before it will not.
+    this.#schedule(Math.min(Math.max(dueInMs, 0), pauseMs), pauseMs / 2);
   }
 
   #wait(error: unknown): void {
-    if (error instanceof GatewayError && final.has(error.code)) {
+    // What is no coded error is a bug of ours, which would come again with every poll.
+    if (!(error instanceof GatewayError) || final.has(error.code)) {
       for (const reader of this.#readers) reader.fail(error);
       this.end();
       return;
     }
-    const askedMs = error instanceof GatewayError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
+    const askedMs = (error.retryAfterSeconds ?? 0) * 1000;
     this.#failures += 1;
     this.#schedule(Math.max(this.#options.pauseAfterFailures(this.#failures), askedMs), sharedMs);
   }
 
   #schedule(pauseMs: number, maxAgeMs: number): void {
+    clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#poll(maxAgeMs), pauseMs);
   }
 }

@@ -178,10 +178,10 @@ export class LeasedCache<Value> {
   ): Promise<Entry<Value> | undefined> {
     const holder = await this.#options.store.leaseOwner(lease);
     const waitedFrom = this.#now();
-    while (this.#now() < until) {
-      if ((await this.#options.store.leaseOwner(lease)) !== holder) break;
-      if (holder === undefined) break;
+    let present = holder;
+    while (holder !== undefined && present === holder && this.#now() < until) {
       await this.#options.store.waitForRelease(lease, Math.min(lookAgainMs, until - this.#now()));
+      present = await this.#options.store.leaseOwner(lease);
     }
     this.#options.onLeaseWait?.(this.#options.kind, (this.#now() - waitedFrom) / 1000);
     const stored = await this.#readStore(id);

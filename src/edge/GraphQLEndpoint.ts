@@ -2,26 +2,34 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ApolloServer, HeaderMap } from '@apollo/server';
 import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from 'graphql';
-import type { Authenticator } from '../auth.js';
-import { routerSecretMatches } from '../auth.js';
-import { type Caller, router } from '../caller.js';
+import type { Caller } from '../caller.js';
 import { RequestContext, type RequestFacts, type Services } from '../context.js';
 import { GatewayError } from '../errors.js';
 import type { Metrics } from '../Metrics.js';
 import { isBug, maskError } from '../maskError.js';
-import type { Secret } from '../secret.js';
-import { type GraphQLRequest, type MediaType, mediaTypeFor, readGraphQLRequest } from './graphqlRequest.js';
+import {
+  type GraphQLRequest,
+  type MediaType,
+  mediaTypeFor,
+  type RequestLimits,
+  readGraphQLRequest,
+} from './graphqlRequest.js';
+import { credentialsOf, type Identify } from './identify.js';
 import type { Plan, PlanCache } from './PlanCache.js';
+import type { RateLimit } from './RateLimit.js';
+import type { TrustedDocuments } from './trustedDocuments.js';
 
 export interface GraphQLEndpointOptions {
   readonly apollo: ApolloServer<RequestContext>;
   readonly plans: PlanCache;
-  readonly authenticator: Authenticator;
+  readonly identify: Identify;
   readonly services: Services;
   readonly metrics: Metrics;
-  readonly maxBodyBytes: number;
+  readonly rateLimit: RateLimit;
+  /** The documents that may run; undefined for any. */
+  readonly trustedDocuments: TrustedDocuments | undefined;
+  readonly requestLimits: RequestLimits;
   readonly suggestions: boolean;
-  readonly routerSecrets: () => { readonly current: Secret | undefined; readonly previous: Secret | undefined };
   readonly onBug: (error: unknown, requestId: string) => void;
 }
 
@@ -46,15 +54,16 @@ export class GraphQLEndpoint {
 
   /** Answers one request. Never rejects: whatever happens becomes an answer in GraphQL's form. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { metrics, maxBodyBytes, services } = this.#options;
+    const { metrics, identify, rateLimit, requestLimits, services } = this.#options;
     const startedAt = performance.now();
     const requestId = requestIdOf(request);
     try {
       const mediaType = mediaTypeFor(request.headers.accept);
-      const calling = this.callerOf(request);
-      const caller = calling instanceof Promise ? await calling : calling;
-      const parameters = await readGraphQLRequest(request, maxBodyBytes);
-      const facts = new HttpFacts(caller, requestId, this.#fromRouter(request), response);
+      const identifying = identify(credentialsOf(request));
+      const { caller, fromRouter, remoteAddress } = identifying instanceof Promise ? await identifying : identifying;
+      rateLimit.admit(caller, remoteAddress);
+      const parameters = this.#trusted(await readGraphQLRequest(request, requestLimits), fromRouter);
+      const facts = new HttpFacts(caller, requestId, fromRouter, response);
       const context = new RequestContext(facts, services);
       // Every request came this far on the same way; from here on, it is answered by a plan or by Apollo.
       const plan = this.#planFor(parameters);
@@ -70,15 +79,12 @@ export class GraphQLEndpoint {
     }
   }
 
-  /**
-   * The caller a request or socket upgrade names. A router that presents its secret needs no user's token to read the schema.
-   *
-   * @throws GatewayError UNAUTHENTICATED (401) or AUTH_UNAVAILABLE (503)
-   */
-  callerOf(request: IncomingMessage): Caller | Promise<Caller> {
-    const { authorization } = request.headers;
-    if (authorization === undefined && this.#fromRouter(request) === true) return router;
-    return this.#options.authenticator.authenticate(authorization);
+  /** The document that may run. A router that presents its secret writes its own; whom it serves is its to restrict. */
+  #trusted(parameters: GraphQLRequest, fromRouter: boolean | undefined): GraphQLRequest {
+    const { trustedDocuments } = this.#options;
+    if (trustedDocuments === undefined || fromRouter === true) return parameters;
+    // Without extensions: Apollo would take an id in them for a persisted query of its own.
+    return { ...parameters, query: trustedDocuments.resolve(parameters), extensions: undefined };
   }
 
   /** Extensions may ask for something else than the text says, so that such a request is Apollo's. */
@@ -94,7 +100,7 @@ export class GraphQLEndpoint {
   }
 
   async #runApollo(
-    { method, ...parameters }: GraphQLRequest,
+    { method, documentId: _, ...parameters }: GraphQLRequest,
     context: RequestContext,
     mediaType: MediaType,
   ): Promise<Outcome> {
@@ -153,13 +159,6 @@ export class GraphQLEndpoint {
     // What was not read of the body must not be taken for the next request.
     response.setHeader('connection', 'close');
     send(response, requestId, 'application/json', { status, errors: [masked] });
-  }
-
-  #fromRouter(request: IncomingMessage): boolean | undefined {
-    const { current, previous } = this.#options.routerSecrets();
-    if (current === undefined && previous === undefined) return undefined;
-    const header = request.headers['x-gateway-router-secret'];
-    return typeof header === 'string' && routerSecretMatches(header, current, previous);
   }
 }
 

@@ -10,6 +10,7 @@ import type { GraphQLFormattedError, GraphQLSchema, ValidationRule } from 'graph
 import type { RequestContext } from '../context.js';
 import type { Logger } from '../log.js';
 import { isBug, maskError } from '../maskError.js';
+import { refuseSubscriptions } from './refuseSubscriptions.js';
 import { refuseMalformedVariables } from './variables.js';
 
 export interface ApolloServerOptions {
@@ -46,6 +47,7 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
       ApolloServerPluginLandingPageDisabled(),
       ApolloServerPluginSchemaReportingDisabled(),
       ApolloServerPluginUsageReportingDisabled(),
+      refuseSubscriptions,
       refuseMalformedVariables,
       logBugs(onBug),
     ],

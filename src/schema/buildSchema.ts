@@ -1,7 +1,7 @@
 import { buildSubgraphSchema } from '@apollo/subgraph';
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
-import { type GraphQLFieldResolver, type GraphQLSchema, isObjectType, parse } from 'graphql';
-import { buildSchemaSync, createResolversMap, type NonEmptyArray } from 'type-graphql';
+import { type GraphQLFieldResolver, type GraphQLSchema, type GraphQLUnionType, isObjectType, parse } from 'graphql';
+import { buildSchemaSync, createResolversMap, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { Scope } from '../caller.js';
 import type { RequestContext } from '../context.js';
 import { badInput, GatewayError } from '../errors.js';
@@ -43,6 +43,7 @@ export function buildSchema({ resolvers, providers, maxRepresentations }: Schema
     scalarsMap: [],
     nullableByDefault: false,
     skipCheck: true, // the federation directives are only defined below
+    pubSub: noTopics,
     container,
   });
   orderArguments(types);
@@ -55,6 +56,14 @@ export function buildSchema({ resolvers, providers, maxRepresentations }: Schema
   guardFederation(schema, maxRepresentations);
   return schema;
 }
+
+/** TypeGraphQL asks for one wherever there is a subscription; ours bring their own iterators and have no topics. */
+const noTopics: PubSub = {
+  publish: () => {},
+  subscribe: () => {
+    throw new Error('This schema has no topics');
+  },
+};
 
 /** Parameter decorators run from the last to the first, and TypeGraphQL keeps that order; people expect the one written. */
 function orderArguments(schema: GraphQLSchema): void {
@@ -86,7 +95,11 @@ function withReferences(
   };
   const withReference = Object.entries(references).map(([type, resolve]) => [
     type,
-    { ...map[type], __resolveReference: resolve },
+    // Async: what is thrown at once would fail every entity of the call, and not this one alone.
+    {
+      ...map[type],
+      __resolveReference: async (reference: Reference, context: RequestContext) => resolve(reference, context),
+    },
   ]);
   return { ...map, ...Object.fromEntries(withReference) };
 }
@@ -100,6 +113,7 @@ function text(value: unknown, path: string): string {
 /** `_service` and `_entities` are for the router: with a shared secret configured, for nobody else. */
 function guardFederation(schema: GraphQLSchema, maxRepresentations: number): void {
   const fields = schema.getQueryType()?.getFields() ?? {};
+  const entities = new Set((schema.getType('_Entity') as GraphQLUnionType).getTypes().map(({ name }) => name));
   for (const name of ['_service', '_entities']) {
     const field = fields[name];
     const resolve = field?.resolve as GraphQLFieldResolver<unknown, RequestContext> | undefined;
@@ -108,6 +122,11 @@ function guardFederation(schema: GraphQLSchema, maxRepresentations: number): voi
       if (context.fromRouter === false) throw new GatewayError('FORBIDDEN', `${name} answers to the router only`);
       if ((args.representations?.length ?? 0) > maxRepresentations) {
         throw badInput('representations', `must have at most ${maxRepresentations} items (MAX_REPRESENTATIONS)`);
+      }
+      for (const [index, reference] of (args.representations ?? []).entries()) {
+        const typename = (reference as Reference | null)?.['__typename'];
+        if (typeof typename === 'string' && entities.has(typename)) continue;
+        throw badInput(`representations.${index}.__typename`, 'must name an entity of this subgraph');
       }
       return resolve(source, args, context, info);
     };

@@ -1,0 +1,112 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { type Fleet, outcomeOf, startFleet } from './support/fleet.js';
+
+describe('a token that the service no longer takes', () => {
+  let fleet: Fleet;
+  afterEach(() => fleet.stop());
+
+  async function scene(size = 1) {
+    fleet = await startFleet({ size });
+    const { control } = fleet.sandbox;
+    const taxpayer = control.addTaxpayer({ status: 'AUTHORIZED' });
+    const id = fleet.ids.taxpayerId(taxpayer.id);
+    const addJob = (n: number) => {
+      const jobId = `job-${n}`;
+      control.addJob({ taxpayerId: id, jobId, endsAs: null });
+      return fleet.ids.jobId(jobId);
+    };
+    const member = (n: number) => fleet.members[n % fleet.members.length] as Fleet['members'][number];
+    return { control, id, addJob, member, calls: () => control.tokenCalls(id) };
+  }
+
+  it('is fetched again exactly once for 200 concurrent jobs of four members', async () => {
+    const { control, id, addJob, member, calls } = await scene(4);
+    const jobs = Array.from({ length: 200 }, (_, n) => addJob(n));
+    await Promise.all(fleet.members.map(({ broker }) => broker.credential(id)));
+    expect(calls()).toBe(1);
+    control.rotateToken(id);
+    const outcomes = await Promise.all(jobs.map((job, n) => outcomeOf(member(n).jobs.status(id, job))));
+    expect(new Set(outcomes)).toEqual(new Set(['answered']));
+    expect(calls()).toBe(2);
+  });
+
+  it('does not evict its successor when its 401 comes late', async () => {
+    const { control, id, addJob, member, calls } = await scene(2);
+    const [early, late] = [addJob(1), addJob(2)];
+    await member(0).broker.credential(id);
+    control.rotateToken(id);
+    control.arm({ endpoint: 'refreshJob', fault: { kind: 'hold-until-released', gate: 'late' }, times: 1 });
+    const lateRead = outcomeOf(member(0).jobs.status(id, late));
+    await control.whenCalled('refreshJob', 1);
+    expect(await outcomeOf(member(1).jobs.status(id, early))).toBe('answered');
+    const successor = await member(1).broker.credential(id);
+    control.release('late');
+    expect(await lateRead).toBe('answered');
+    expect(calls()).toBe(2);
+    expect((await member(0).broker.credential(id)).version).toBe(successor.version);
+  });
+
+  it('is not fetched again for a late 401 when the service gave the very same token anew', async () => {
+    const { control, id, addJob, member, calls } = await scene(2);
+    const jobs = [addJob(1), addJob(2), addJob(3)];
+    await member(0).broker.credential(id);
+    control.arm({ endpoint: 'refreshJob', fault: { kind: 'refuse-authorization' }, times: 3 });
+    const outcomes = await Promise.all(jobs.map((job, n) => outcomeOf(member(n).jobs.status(id, job))));
+    expect(outcomes).toEqual(['answered', 'answered', 'answered']);
+    expect(calls()).toBe(2);
+  });
+
+  it('ends in TAXPAYER_NOT_AUTHORIZED when its successor is refused too, and in no further fetch for a minute', async () => {
+    const { control, id, addJob, member, calls } = await scene(2);
+    const job = addJob(1);
+    control.arm({ endpoint: 'refreshJob', fault: { kind: 'refuse-authorization' } });
+    expect(await outcomeOf(member(0).jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
+    expect(calls()).toBe(2);
+    for (const n of [0, 1, 0, 1])
+      expect(await outcomeOf(member(n).jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
+    expect(calls()).toBe(2);
+    expect(member(1).events).toContain('refetch-cool-down');
+
+    fleet.advance(60_000);
+    control.disarmAll();
+    expect(await outcomeOf(member(1).jobs.status(id, job))).toBe('answered');
+    expect(calls()).toBe(2);
+  });
+
+  it('fetches once more after the cool-down when the service still refuses', async () => {
+    const { control, id, addJob, member, calls } = await scene();
+    const job = addJob(1);
+    control.arm({ endpoint: 'refreshJob', fault: { kind: 'refuse-authorization' } });
+    await outcomeOf(member(0).jobs.status(id, job));
+    fleet.advance(60_000);
+    expect(await outcomeOf(member(0).jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
+    expect(calls()).toBe(3);
+  });
+});
+
+describe('job statuses', () => {
+  let fleet: Fleet;
+  afterEach(() => fleet.stop());
+
+  it('are shared for a second by the fleet while they can change, and for good once they cannot', async () => {
+    fleet = await startFleet({ size: 2 });
+    const { control } = fleet.sandbox;
+    const id = fleet.ids.taxpayerId(control.addTaxpayer().id);
+    control.addJob({ taxpayerId: id, jobId: 'j', endsAs: null });
+    const job = fleet.ids.jobId('j');
+    const read = () => Promise.all(fleet.members.map(({ jobs }) => jobs.status(id, job)));
+    await read();
+    fleet.advance(999);
+    await read();
+    expect(control.jobCalls(id, job)).toBe(1);
+    fleet.advance(1);
+    await read();
+    expect(control.jobCalls(id, job)).toBe(2);
+    control.updateJob(id, job, { status: 'completed' });
+    fleet.advance(1000);
+    expect((await read()).map(({ job: { status } }) => status)).toEqual(['completed', 'completed']);
+    fleet.advance(20 * 24 * 3_600_000);
+    await read();
+    expect(control.jobCalls(id, job)).toBe(3);
+  });
+});

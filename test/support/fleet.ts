@@ -1,0 +1,126 @@
+import { CallGate } from '../../src/datasources/CallGate.js';
+import { ClientLinks } from '../../src/datasources/ClientLinks.js';
+import { identifierReader } from '../../src/datasources/identifiers.js';
+import { RefreshJobs } from '../../src/datasources/RefreshJobs.js';
+import { ResilientFetch } from '../../src/datasources/ResilientFetch.js';
+import { SealedStore } from '../../src/datasources/SealedStore.js';
+import { Sealer } from '../../src/datasources/sealing.js';
+import { MemoryStore } from '../../src/datasources/stores/MemoryStore.js';
+import type { Store } from '../../src/datasources/stores/Store.js';
+import { TaxpayerService } from '../../src/datasources/TaxpayerService.js';
+import { TokenBroker, type TokenEvent } from '../../src/datasources/TokenBroker.js';
+import type { GatewayError } from '../../src/errors.js';
+import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
+import { Secret } from '../../src/secret.js';
+
+/** One gateway's share of a fleet: everything between the resolvers and the service. */
+export interface Member {
+  readonly broker: TokenBroker;
+  readonly jobs: RefreshJobs;
+  readonly links: ClientLinks;
+  /** What the broker did besides answering, in order. */
+  readonly events: TokenEvent[];
+  readonly budgetLeft: number[];
+}
+
+export interface Fleet {
+  readonly sandbox: Sandbox;
+  readonly members: readonly Member[];
+  readonly ids: ReturnType<typeof identifierReader>;
+  /** Moves the clock that every member and the store read. */
+  advance(ms: number): void;
+  /** The service's client secret was rotated, and the gateways know. */
+  rotateSecret(secret: string): void;
+  stop(): Promise<void>;
+}
+
+export interface FleetOptions {
+  readonly size?: number;
+  readonly freshMs?: number;
+  readonly budgetPerHour?: number;
+  /** The store all members share; a memory store on the fleet's clock unless given. */
+  readonly store?: Store;
+}
+
+/** Brokers that share a store, on a clock of their own, over a real sandbox. */
+export async function startFleet({
+  size = 1,
+  freshMs = 900_000,
+  budgetPerHour = 0,
+  store,
+}: FleetOptions = {}): Promise<Fleet> {
+  const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
+  let clock = Date.now();
+  const now = () => clock;
+  const shared = store ?? new MemoryStore({ now });
+  const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
+  const https: ResilientFetch[] = [];
+
+  const members = Array.from({ length: size }, (): Member => {
+    const sealer = new Sealer({ from: 'client-secret', secret: new Secret('fleet-secret') });
+    const sealed = new SealedStore({ store: shared, sealer, scope: [sandbox.url, 'fleet', '2024-01-01'], now });
+    const http = new ResilientFetch({
+      timeoutMs: 1500,
+      deadlineMs: 3000,
+      breakerResetMs: 50,
+      maxResponseBytes: 100_000,
+      random: () => 0,
+    });
+    https.push(http);
+    const service = new TaxpayerService({
+      baseUrl: sandbox.url,
+      apiVersion: '2024-01-01',
+      credentials: () => credentials,
+      http,
+      gate: new CallGate({ store: sealed, now }),
+      maxDepth: 20,
+    });
+    const events: TokenEvent[] = [];
+    const budgetLeft: number[] = [];
+    const cache = { maxEntries: 1000, workMs: 5000 };
+    const broker = new TokenBroker({
+      service,
+      store: sealed,
+      freshMs,
+      budgetPerHour,
+      cache,
+      now,
+      onEvent: (event) => events.push(event),
+      onBudget: (left) => budgetLeft.push(left),
+    });
+    const links = new ClientLinks({
+      service,
+      store: sealed,
+      digest: (text) => sealer.digest('client-link-input', text),
+      workMs: 5000,
+      now,
+    });
+    return { broker, jobs: new RefreshJobs({ service, broker, store: sealed, cache, now }), links, events, budgetLeft };
+  });
+
+  return {
+    sandbox,
+    members,
+    ids: identifierReader(256),
+    advance: (ms) => {
+      clock += ms;
+    },
+    rotateSecret: (secret) => {
+      sandbox.control.setClientSecret(secret);
+      credentials.clientSecret = new Secret(secret);
+    },
+    stop: async () => {
+      for (const http of https) http.stop();
+      await shared.close();
+      await sandbox.stop();
+    },
+  };
+}
+
+/** The code a read fails with, or `answered`. */
+export async function outcomeOf(read: Promise<unknown>): Promise<string> {
+  return read.then(
+    () => 'answered',
+    (error: GatewayError) => error.code ?? String(error),
+  );
+}
