@@ -9,7 +9,7 @@ import { orSentence } from './committedFile.js';
 await orSentence(async () => {
   const subgraphs = await Promise.all([
     subgraph('taxpayers', '../src/schema/schema.graphql'),
-    subgraph('cases', '../test/fixtures/cases.graphql'),
+    subgraph('cases', '../examples/supergraph/cases.graphql'),
   ]);
   const { errors, supergraphSdl } = composeServices(subgraphs);
   if (errors) throw new Error(errors.map((error) => error.message).join('\n'));

@@ -1,7 +1,10 @@
-// Prints docs/configuration.md and .env.example from the table of settings (npm run docs). With --check it only compares.
+// Prints docs/configuration.md and .env.example from the table of settings, and docs/faults.md from the table of faults
+// (npm run docs). With --check it only compares.
 
+import { readFile } from 'node:fs/promises';
 import { ensureBuilt, orExplain } from './build.js';
 import { keepInSync, orSentence } from './committedFile.js';
+import { faultsPage } from './faultsPage.js';
 
 const check = process.argv.includes('--check');
 const command = 'npm run docs';
@@ -12,6 +15,9 @@ await orSentence(async () => {
   const all = Object.entries(settings);
   await keepInSync('docs/configuration.md', configurationPage(all), { check, command });
   await keepInSync('.env.example', envExample(all), { check, command });
+  const { errorCodes } = await import('../dist/errors.js');
+  const faults = JSON.parse(await readFile(new URL('../test/faultTable.json', import.meta.url), 'utf8'));
+  await keepInSync('docs/faults.md', faultsPage(faults, errorCodes, command), { check, command });
 });
 
 function configurationPage(all) {

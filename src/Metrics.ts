@@ -6,6 +6,27 @@ import { type ErrorCode, errorCodes } from './errors.js';
 
 const latencyBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
+export type Transport = 'http' | 'ws' | 'sse';
+export type RequestOutcome = 'ok' | 'errors' | 'refused';
+
+/** The series of a metric by their labels, each looked up in the registry once: that lookup costs more than the counting. */
+class Series<Child> {
+  readonly #find: (first: string, second: string) => Child;
+  readonly #found = new Map<string, Map<string, Child>>();
+
+  constructor(find: (first: string, second: string) => Child) {
+    this.#find = find;
+  }
+
+  of(first: string, second = ''): Child {
+    const known = this.#found.get(first)?.get(second);
+    if (known !== undefined) return known;
+    const child = this.#find(first, second);
+    this.#found.set(first, (this.#found.get(first) ?? new Map<string, Child>()).set(second, child));
+    return child;
+  }
+}
+
 /**
  * What the gateway counts. Every label is of a closed set: no id, URL or name that a caller chose can become one, so the
  * number of series is bounded and nothing confidential can be in them.
@@ -27,6 +48,9 @@ export class Metrics {
   );
   readonly operationSeconds = this.#histogram('gateway_operation_seconds', 'Time to execute a GraphQL operation.', [
     'operation',
+  ] as const);
+  readonly executions = this.#counter('gateway_executions_total', 'Operations over HTTP, by what executed them.', [
+    'way',
   ] as const);
   readonly errors = this.#counter('gateway_errors_total', 'Errors in answers, by code.', ['code'] as const);
   readonly upstreamCalls = this.#counter('gateway_upstream_calls_total', 'Tries of calls to the service.', [
@@ -96,6 +120,13 @@ export class Metrics {
   );
   #budget: { readonly left: number; readonly until: number } | undefined;
 
+  readonly #requestCounts = new Series((transport, outcome) => this.requests.labels(transport, outcome));
+  readonly #requestTimes = new Series((transport) => this.requestSeconds.labels(transport));
+  readonly #executionCounts = new Series((way) => this.executions.labels(way));
+  readonly #readCounts = new Series((kind, how) => this.cacheReads.labels(kind, ...how.split(' ')));
+  readonly #operationCounts = new Series((operation, outcome) => this.operations.labels(operation, outcome));
+  readonly #operationTimes = new Series((operation) => this.operationSeconds.labels(operation));
+
   constructor() {
     collectDefaultMetrics({ register: this.registry });
     // A series that begins with its first event has no increase to alert on.
@@ -126,10 +157,23 @@ export class Metrics {
     this.#budget = { left, until: Date.now() + resetsInMs };
   };
 
-  onOperation = (operation: string, outcome: 'ok' | 'errors', seconds: number): void => {
-    this.operations.inc({ operation, outcome });
-    this.operationSeconds.observe({ operation }, seconds);
+  beginOperation = (): ((operation: string, errors: number) => void) => {
+    const startedAt = performance.now();
+    return (operation, errors) => {
+      this.#operationCounts.of(operation, errors > 0 ? 'errors' : 'ok').inc();
+      this.#operationTimes.of(operation).observe((performance.now() - startedAt) / 1000);
+    };
   };
+
+  /** Counts an answered request that began at `startedAt` (of `performance.now()`). */
+  onRequest(transport: Transport, outcome: RequestOutcome, startedAt: number): void {
+    this.#requestCounts.of(transport, outcome).inc();
+    this.#requestTimes.of(transport).observe((performance.now() - startedAt) / 1000);
+  }
+
+  onExecution(way: 'plan' | 'apollo'): void {
+    this.#executionCounts.of(way).inc();
+  }
 
   onTry = (endpoint: Endpoint, outcome: TryOutcome, seconds: number): void => {
     this.upstreamCalls.inc({ endpoint, outcome });
@@ -141,7 +185,7 @@ export class Metrics {
   };
 
   onRead = (kind: string, tier: CacheTier, reason: ReadReason): void => {
-    this.cacheReads.inc({ kind, tier, reason });
+    this.#readCounts.of(kind, `${tier} ${reason}`).inc();
     if (kind === 'token' && tier !== 'fetched') this.tokenCallsSaved.inc();
   };
 

@@ -62,7 +62,7 @@ function assemble(parsed: Parsed, env: Readonly<Record<string, string | undefine
   const upstream = upstreamOf(parsed, env, problems);
   const auth = authOf(parsed, upstream === 'embedded-sandbox', problems);
   const host = parsed.HOST ?? (upstream === 'embedded-sandbox' ? '127.0.0.1' : '0.0.0.0');
-  if (auth.mode === 'developer' && !isLoopback(host)) {
+  if (auth.mode === 'developer' && upstream === 'embedded-sandbox' && !isLoopback(host)) {
     problems.push(
       'HOST must be a loopback address while every caller is the local developer: set AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled',
     );
@@ -117,6 +117,9 @@ function assemble(parsed: Parsed, env: Readonly<Record<string, string | undefine
     federation: {
       secret: secretOf(parsed.FEDERATION_SHARED_SECRET),
       previousSecret: secretOf(parsed.FEDERATION_SHARED_SECRET_PREVIOUS),
+      /** Set when they came from files, which are then watched. */
+      secretFile: env['FEDERATION_SHARED_SECRET_FILE'] || undefined,
+      previousSecretFile: env['FEDERATION_SHARED_SECRET_PREVIOUS_FILE'] || undefined,
       callbackOrigins: parsed.CALLBACK_ORIGINS ?? [],
     },
     corsOrigins:
@@ -125,7 +128,7 @@ function assemble(parsed: Parsed, env: Readonly<Record<string, string | undefine
     introspection: parsed.INTROSPECTION ?? !production,
     trustedDocumentsFile: parsed.TRUSTED_DOCUMENTS_FILE,
     limits: {
-      requestsPerMinute: parsed.RATE_LIMIT_PER_MINUTE ?? 1200,
+      requestsPerMinute: parsed.RATE_LIMIT_PER_MINUTE ?? (auth.mode === 'jwt' ? 1200 : 0),
       bodyBytes: parsed.MAX_BODY_BYTES ?? 262_144,
       depth: parsed.MAX_DEPTH ?? 12,
       aliases: parsed.MAX_ALIASES ?? 60,

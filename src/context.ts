@@ -38,6 +38,8 @@ export interface AuditEvent {
 
 export interface RequestFacts {
   readonly caller: Caller;
+  /** Tells callers without an identity apart, for the rate limit. */
+  readonly remoteAddress?: string | undefined;
   readonly requestId: string;
   /** Whether the request proved to come from the router; undefined when no such proof is configured. */
   readonly fromRouter: boolean | undefined;
@@ -50,7 +52,7 @@ export class RequestContext {
   readonly caller: Caller;
   readonly requestId: string;
   readonly fromRouter: boolean | undefined;
-  readonly signal: AbortSignal;
+  private readonly facts: RequestFacts;
   // Not `#services`: Apollo runs operations on a copy of the context, and a copy has no private names.
   private readonly services: Services;
   private tokenLoader: DataLoader<{ id: TaxpayerId; maxAgeMs: number }, TokenView, string> | undefined;
@@ -60,8 +62,13 @@ export class RequestContext {
     this.caller = facts.caller;
     this.requestId = facts.requestId;
     this.fromRouter = facts.fromRouter;
-    this.signal = facts.signal;
+    this.facts = facts;
     this.services = services;
+  }
+
+  /** Aborts when nobody waits for the answer any more; most requests never ask. */
+  get signal(): AbortSignal {
+    return this.facts.signal;
   }
 
   /** @throws GatewayError FORBIDDEN when the caller lacks `scope` */

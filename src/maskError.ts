@@ -1,5 +1,5 @@
 import { unwrapResolverError } from '@apollo/server/errors';
-import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import { GraphQLError, type GraphQLFormattedError, Kind } from 'graphql';
 import { type ErrorCode, errorCodes, GatewayError, type Violation } from './errors.js';
 
 export interface MaskOptions {
@@ -44,36 +44,104 @@ interface PublicFace {
 function publicFace(error: unknown, suggestions: boolean): PublicFace {
   const original = unwrapResolverError(error);
   if (original instanceof GatewayError) return original;
-  const code = original instanceof GraphQLError ? original.extensions['code'] : undefined;
-  if (original instanceof GraphQLError && code === undefined && isAboutTheDocument(original)) {
-    return { code: 'GRAPHQL_VALIDATION_FAILED', message: withoutValues(original, suggestions) };
+  if (!(original instanceof GraphQLError)) return bug;
+  const tooLarge = limitOfGraphqlJs(original);
+  if (tooLarge !== undefined) return { code: 'GRAPHQL_VALIDATION_FAILED', message: tooLarge };
+  const code = original.extensions['code'];
+  if (code === undefined && isAboutTheDocument(original)) {
+    // A null in place of an argument that must not be null is only found when the field is executed.
+    const executed = error instanceof GraphQLError && error.path !== undefined;
+    return {
+      code: executed ? 'BAD_USER_INPUT' : 'GRAPHQL_VALIDATION_FAILED',
+      message: withoutValues(original, suggestions),
+    };
   }
-  if (original instanceof GraphQLError) {
-    switch (code) {
-      case 'GRAPHQL_PARSE_FAILED':
-      case 'GRAPHQL_VALIDATION_FAILED':
-      case 'BAD_USER_INPUT':
-        return { code, message: withoutValues(original, suggestions) };
-      // Apollo's refusals of a request: their texts are its own
-      case 'BAD_REQUEST':
-      case 'OPERATION_RESOLUTION_FAILURE':
-      case 'PERSISTED_QUERY_NOT_FOUND':
-      case 'PERSISTED_QUERY_NOT_SUPPORTED':
-        return { code: 'BAD_USER_INPUT', message: original.message };
-    }
+  switch (code) {
+    case 'GRAPHQL_PARSE_FAILED':
+      return { code, message: syntaxMessage(original.message) };
+    case 'GRAPHQL_VALIDATION_FAILED':
+      return { code, message: withoutValues(original, suggestions) };
+    case 'BAD_USER_INPUT':
+      return { code, message: variableMessage(original.message) };
+    case 'OPERATION_RESOLUTION_FAILURE':
+      return { code: 'BAD_USER_INPUT', message: 'operationName must name one of the operations in the document' };
+    // Apollo's refusals of a request: their texts are its own
+    case 'BAD_REQUEST':
+    case 'PERSISTED_QUERY_NOT_FOUND':
+    case 'PERSISTED_QUERY_NOT_SUPPORTED':
+      return { code: 'BAD_USER_INPUT', message: original.message };
+    default:
+      return bug;
   }
-  return { code: 'INTERNAL_SERVER_ERROR', message: 'Something went wrong in the gateway; its log has the request id' };
 }
+
+const bug: PublicFace = {
+  code: 'INTERNAL_SERVER_ERROR',
+  message: 'Something went wrong in the gateway; its log has the request id',
+};
 
 /** graphql-js reports a document's mistakes without a code and without an original error. */
 function isAboutTheDocument(error: GraphQLError): boolean {
   return error.originalError == null && error.path === undefined && (error.nodes?.length ?? 0) > 0;
 }
 
-/** Literals that graphql-js quotes: strings and block strings whole, other values after "found" or "invalid value". */
-function withoutValues({ message }: GraphQLError, suggestions: boolean): string {
-  const quoted = message
-    .replace(/"""[\s\S]*"""/g, '"""…"""')
-    .replace(/(found|invalid value|String|value:) (?!Name|\$|<EOF>)(?:"[\s\S]*"|[[{][\s\S]*[\]}]|[^\s"]+)/g, '$1 …');
-  return suggestions ? quoted : quoted.replace(/ Did you mean [\s\S]*$/, '');
+/** What graphql-js says, without a code and a place, when a document is too large for it; in words that name the setting. */
+function limitOfGraphqlJs({ message }: GraphQLError): string | undefined {
+  const tokens = /^Syntax Error: Document contains more that (\d+) tokens/.exec(message);
+  if (tokens) return `The document must have at most ${tokens[1]} tokens (MAX_TOKENS)`;
+  if (message === 'Validation aborted.') return 'The document selects the same fields too often to be checked';
+  if (message.startsWith('Too many validation errors')) return 'The document has too many mistakes to list';
+  return undefined;
+}
+
+const token = String.raw`(?:<EOF>|"(?:[!$&()|:=@{}[\]]|\.\.\.)"|(?:Name|Int|Float|String|BlockString)\b)`;
+const syntaxErrors = [
+  new RegExp(`^Syntax Error: Expected (?:${token}|"[a-z]+"), found ${token}`),
+  new RegExp(`^Syntax Error: Unexpected ${token}`),
+  /^Syntax Error: (?:Unterminated string|Unexpected character)/,
+  /^Syntax Error: Invalid (?:Unicode escape sequence|character escape sequence|character|number)/,
+];
+
+/** What graphql-js expected and the kind of what it found: its messages go on to quote what stands there. */
+function syntaxMessage(message: string): string {
+  const known = syntaxErrors.map((form) => form.exec(message)?.[0]).find((text) => text !== undefined);
+  return `${known ?? 'Syntax Error: the document cannot be read'}.`;
+}
+
+function variableMessage(message: string): string {
+  const name = /^Variable "\$([_A-Za-z][_0-9A-Za-z]*)"/.exec(message)?.[1];
+  return `${name === undefined ? 'A variable' : `Variable ${name}`} does not have the expected type`;
+}
+
+const valueKinds: ReadonlySet<string> = new Set([
+  Kind.INT,
+  Kind.FLOAT,
+  Kind.STRING,
+  Kind.BOOLEAN,
+  Kind.NULL,
+  Kind.ENUM,
+  Kind.LIST,
+  Kind.OBJECT,
+  Kind.OBJECT_FIELD,
+]);
+
+/** Messages about the document quote its names, which help, and its values, which stay out: those are told by their node. */
+function withoutValues({ message, nodes }: GraphQLError, suggestions: boolean): string {
+  if (valueKinds.has(nodes?.[0]?.kind ?? '')) return valueMessage(message);
+  if (message.startsWith('There can be only one input field named')) return 'An input field is given twice.';
+  return suggestions ? message : message.replace(/ Did you mean [\s\S]*$/, '');
+}
+
+/** The part of the message that comes from the schema. Each form is anchored where the value cannot reach. */
+function valueMessage(message: string): string {
+  if (/^Field "[\w.]+" of required type "[\w![\]]+" was not provided\.$/.test(message)) return message;
+  const unfit = /^(?:Expected value of type "[\w![\]]+"|(?:\w+|Enum "\w+") cannot represent [\w -]+(?=:))/.exec(
+    message,
+  );
+  if (unfit) return `${unfit[0]}.`;
+  const owner = /^Field [\s\S]* is not defined by type "(\w+)"/.exec(message)?.[1];
+  if (owner !== undefined) return `An input field is not defined by type "${owner}".`;
+  const enumName = /^Value [\s\S]* does not exist in "(\w+)" enum/.exec(message)?.[1];
+  if (enumName !== undefined) return `A value does not exist in "${enumName}" enum.`;
+  return 'A value does not have the expected type.';
 }

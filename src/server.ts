@@ -3,12 +3,23 @@ import type { Registry } from 'prom-client';
 import { Authenticator, type AuthenticatorOptions } from './auth.js';
 import type { Config, UpstreamCredentials } from './config.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './developerKeys.js';
+import { admission } from './edge/admission.js';
 import { createApolloServer } from './edge/apolloServer.js';
+import { documentLimits } from './edge/documentLimits.js';
 import { GraphQLEndpoint } from './edge/GraphQLEndpoint.js';
 import { type Handler, HttpServer } from './edge/HttpServer.js';
 import { liveness, metricsPage, readiness } from './edge/health.js';
-import { countOperations } from './edge/operationLabel.js';
+import { identifier } from './edge/identify.js';
+import { LiveEdge } from './edge/LiveEdge.js';
+import { LiveOperations } from './edge/LiveOperations.js';
+import { OpenStreams } from './edge/OpenStreams.js';
+import { observing } from './edge/operationLabel.js';
+import { PlanCache, type PlanMode } from './edge/PlanCache.js';
 import { apolloSandboxPage, graphiqlPage } from './edge/pages.js';
+import { RateLimit } from './edge/RateLimit.js';
+import { followRouterSecrets } from './edge/routerSecrets.js';
+import { readTlsFiles, watchTlsFiles } from './edge/tlsFiles.js';
+import { readTrustedDocuments } from './edge/trustedDocuments.js';
 import { createLogger, type LogDestination, type Logger } from './log.js';
 import { Metrics } from './Metrics.js';
 import { serveMetrics } from './metricsServer.js';
@@ -28,6 +39,8 @@ export interface GatewayOptions {
   readonly joinMachine?: (registry: Registry) => { readonly text: () => Promise<string> };
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
+  /** When operations are compiled; for tests, which run with and without. */
+  readonly plans?: PlanMode;
 }
 
 /** A gateway that serves. */
@@ -52,6 +65,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const metrics = new Metrics();
   const tracing = config.otlpEndpoint === undefined ? undefined : await startTracing(config.otlpEndpoint, metrics);
   const providers = config.providersFile === undefined ? defaultProviders : readProviders(config.providersFile);
+  const tls = config.tls && readTlsFiles(config.tls);
+  const trustedDocuments = config.trustedDocumentsFile ? readTrustedDocuments(config.trustedDocumentsFile) : undefined;
   const sandbox =
     config.upstream === 'embedded-sandbox' && !options.upstream ? await startEmbeddedSandbox() : undefined;
   const upstream = options.upstream ?? (sandbox ? credentialsOf(sandbox) : (config.upstream as UpstreamCredentials));
@@ -69,32 +84,68 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   authenticator.start();
   if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
 
+  const observer = observing([metrics, ...(tracing ? [tracing] : [])]);
   const schema = buildSchema({ resolvers, providers, maxRepresentations: config.limits.representations });
+  const validationRules = documentLimits(config.limits);
+  const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
   const apollo = createApolloServer({
     schema,
     introspection: config.introspection,
     maxTokens: config.limits.tokens,
-    validationRules: [],
-    observers: [countOperations(metrics), ...(tracing ? [tracing.plugin] : [])],
+    validationRules,
+    observer,
     log,
     onBug,
   });
   await apollo.start();
+  const routerSecrets = followRouterSecrets(config.federation, log);
+  const rateLimit = new RateLimit({ store: services.sealed, perMinute: config.limits.requestsPerMinute });
+  const identify = identifier(authenticator, routerSecrets.secrets);
   const endpoint = new GraphQLEndpoint({
     apollo,
-    authenticator,
+    plans: new PlanCache(schema, options.plans),
+    observer,
+    identify,
     services,
     metrics,
-    maxBodyBytes: config.limits.bodyBytes,
+    rateLimit,
+    trustedDocuments,
+    requestLimits,
     suggestions: config.introspection,
-    routerSecrets: () => ({ current: config.federation.secret, previous: config.federation.previousSecret }),
     onBug,
+  });
+
+  const streams = new OpenStreams({
+    max: config.limits.connections,
+    onCount: (transport, count) => metrics.connections.set({ transport }, count),
+  });
+  const live = new LiveEdge({
+    schema,
+    operations: new LiveOperations({
+      schema,
+      services,
+      introspection: config.introspection,
+      maxTokens: config.limits.tokens,
+      validationRules,
+      admit: admission({ rateLimit, trustedDocuments, requestLimits }),
+      observer,
+      metrics,
+      onBug,
+    }),
+    identify,
+    streams,
+    allowedOrigins: config.corsOrigins,
+    callbackOrigins: config.federation.callbackOrigins,
+    requestLimits,
+    maxOperations: config.limits.subscriptions,
   });
 
   const firstQuery = await firstQueryFor(config);
   const graphql: Handler = (request, response) => endpoint.handle(request, response);
+  const traced = (route: string, handler: Handler) => tracing?.traced(route, handler) ?? handler;
   const routes = new Map<string, Handler>([
-    ['/graphql', tracing?.traced('/graphql', graphql) ?? graphql],
+    ['/graphql', traced('/graphql', live.graphql(graphql))],
+    ['/graphql/stream', traced('/graphql/stream', (request, response) => live.stream(request, response))],
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
   ]);
@@ -106,13 +157,14 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     routes.set('/', apolloSandboxPage({ firstQuery, headers }));
     routes.set('/graphiql', graphiqlPage({ firstQuery, headers }));
   }
-  const allowOrigin = cors({ origin: [...config.corsOrigins], methods: ['GET', 'POST'], maxAge: 600 });
+  const allowOrigin = cors({ origin: [...config.corsOrigins], methods: ['GET', 'POST', 'PUT', 'DELETE'], maxAge: 600 });
   const http = new HttpServer({
     host: config.host,
     port: config.port,
-    tls: undefined,
+    tls,
     routes,
     before: (request, response) => {
+      if (request.headers.origin === undefined) return false; // no browser of another origin is asking
       let answered = true;
       allowOrigin(request, response, () => {
         answered = false;
@@ -120,16 +172,33 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       return answered;
     },
   });
+  live.attach(http.server);
   const port = await http.listen();
+  const unwatchTls = config.tls
+    ? watchTlsFiles(
+        config.tls,
+        (material) => {
+          http.renewTls(material);
+          log.info('the TLS certificate was renewed');
+        },
+        (problem) => log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays'),
+      )
+    : () => {};
   return {
     port,
     sandbox,
     firstQuery,
     log,
     stop: async () => {
+      unwatchTls();
+      routerSecrets.stop();
+      // Streams first: once the watcher stops, what it fed would look complete.
+      const drained = streams.drain(config.drainTimeoutMs);
       services.watcher.stop();
       await http.drain(config.drainTimeoutMs);
+      await drained;
       authenticator.stop();
+      rateLimit.stop();
       await apollo.stop();
       await services.stop();
       await tracing?.stop();

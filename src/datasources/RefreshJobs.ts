@@ -118,8 +118,9 @@ export class RefreshJobs {
   }
 }
 
+/** Ids hold no slash (see `identifiers.ts`), so that no two pairs look alike. */
 function idOf(taxpayerId: TaxpayerId, jobId: JobId): string {
-  return JSON.stringify([taxpayerId, jobId]);
+  return `${taxpayerId}/${jobId}`;
 }
 
 function viewOf({ value, fetchedAt }: Entry<Observation>): JobView {

@@ -1,5 +1,6 @@
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
+import type { Readable } from 'node:stream';
 import {
   BrokenCircuitError,
   type CircuitBreakerPolicy,
@@ -12,6 +13,7 @@ import {
 } from 'cockatiel';
 import nodeFetch, { FetchError, type Response } from 'node-fetch';
 import { GatewayError } from '../errors.js';
+import { OwnConnection } from './OwnConnection.js';
 import { retryAfterSeconds } from './retryAfter.js';
 
 /** The endpoints of the service (interface, part 4); also the label of metrics, gates and breakers. */
@@ -39,7 +41,7 @@ export interface ServiceAnswer {
   readonly json: unknown;
 }
 
-export type TryOutcome = 'ok' | 'client-error' | 'server-error' | 'timeout' | 'network' | 'invalid' | 'aborted';
+export type TryOutcome = 'ok' | 'client-error' | 'server-error' | 'timeout' | 'network' | 'invalid';
 
 export interface ResilientFetchOptions {
   readonly timeoutMs: number;
@@ -58,8 +60,11 @@ const failuresThatOpenTheBreaker = 5;
 
 /** Why a call did not bring a usable answer; {@link ResilientFetch} turns it into a {@link GatewayError}. */
 class TryFailure extends Error {
+  /** Whether the service can have received the request. */
+  mayHaveArrived = true;
+
   constructor(
-    readonly kind: 'timeout' | 'network' | 'server-error' | 'invalid' | 'aborted',
+    readonly kind: 'timeout' | 'network' | 'server-error' | 'invalid',
     readonly retryAfterSeconds: number | undefined,
     options?: { readonly cause: unknown },
   ) {
@@ -133,6 +138,8 @@ export class ResilientFetch {
     deadline.addEventListener('abort', abort, { once: true });
     if (deadline.aborted) abort();
     let outcome: TryOutcome = 'ok';
+    // A kept connection may be closed by the service just as it is used. A GET is then repeated; a POST must not be.
+    const own = request.method === 'POST' ? new OwnConnection() : undefined;
     try {
       const response = await this.#fetch(request.url, {
         method: request.method,
@@ -140,7 +147,8 @@ export class ResilientFetch {
         ...(request.body !== undefined && { body: request.body }),
         redirect: 'manual',
         size: this.#options.maxResponseBytes,
-        agent: (url) => (url.protocol === 'https:' ? this.#agents.https : this.#agents.http),
+        agent: ({ protocol }) =>
+          own?.agentFor(protocol) ?? (protocol === 'https:' ? this.#agents.https : this.#agents.http),
         signal: limit.signal as never,
       });
       const answer = await readAnswer(response);
@@ -148,6 +156,7 @@ export class ResilientFetch {
       return answer;
     } catch (error) {
       const failure = failureOf(error, limit.signal.aborted);
+      if (own !== undefined) failure.mayHaveArrived = own.established;
       outcome = failure.kind;
       throw failure;
     } finally {
@@ -159,7 +168,7 @@ export class ResilientFetch {
 
   #breakerFor(endpoint: Endpoint) {
     const policy = circuitBreaker(
-      handleWhen((error) => error instanceof TryFailure && error.kind !== 'invalid' && error.kind !== 'aborted'),
+      handleWhen((error) => error instanceof TryFailure && error.kind !== 'invalid'),
       { halfOpenAfter: this.#options.breakerResetMs, breaker: new ConsecutiveBreaker(failuresThatOpenTheBreaker) },
     );
     policy.onBreak(() => this.#options.onBreaker?.(endpoint, 'open'));
@@ -189,15 +198,12 @@ export class ResilientFetch {
       return new GatewayError(
         'OUTCOME_UNKNOWN',
         'The request was sent but its answer was lost: it may have taken effect',
-        {
-          cause: error,
-        },
+        { cause: error },
       );
     }
     const advice = error.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: error.retryAfterSeconds };
     switch (error.kind) {
       case 'timeout':
-      case 'aborted':
         return timeoutError(error);
       case 'network':
         return new GatewayError('UPSTREAM_UNAVAILABLE', 'The service cannot be reached', { cause: error.cause });
@@ -214,34 +220,51 @@ export class ResilientFetch {
   }
 }
 
+/** Longest a short body that nobody reads is drained for, in milliseconds. */
+const drainMs = 1000;
+
 async function readAnswer(response: Response): Promise<ServiceAnswer> {
   const askedSeconds = retryAfterSeconds(response.headers.get('retry-after'), Date.now());
   if (response.status >= 200 && response.status < 300) {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(await response.arrayBuffer());
-    return { status: response.status, retryAfterSeconds: askedSeconds, json: JSON.parse(text) };
+    return { status: response.status, retryAfterSeconds: askedSeconds, json: parse(await response.arrayBuffer()) };
   }
-  // Not read: nothing of it may be passed on. Small ones are drained so that the connection can be used again.
-  if (Number(response.headers.get('content-length') ?? Infinity) <= 65_536) response.body?.resume();
-  else (response.body as unknown as { destroy(): void } | null)?.destroy();
-  response.body?.on('error', () => {});
+  discard(response);
   if (response.status >= 500) {
     throw new TryFailure('server-error', askedSeconds, { cause: { status: response.status } });
   }
   return { status: response.status, retryAfterSeconds: askedSeconds, json: undefined };
 }
 
-/** Connection-level failures arrive as `system` errors; a body that cannot be decoded, parsed or bounded is an invalid answer. */
+function parse(bytes: ArrayBuffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (cause) {
+    throw new TryFailure('invalid', undefined, { cause });
+  }
+}
+
+/** A body not read, because nothing of it may be passed on. A short one is drained, so that the connection can be used again. */
+function discard({ body: stream, headers }: Response): void {
+  const body = stream as Readable | null;
+  if (body === null) return;
+  body.on('error', () => {});
+  if (!(Number(headers.get('content-length') ?? Infinity) <= 65_536)) {
+    body.destroy();
+    return;
+  }
+  const timer = setTimeout(() => body.destroy(), drainMs).unref();
+  body.once('close', () => clearTimeout(timer));
+  body.resume();
+}
+
+/** Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. */
 function failureOf(error: unknown, aborted: boolean): TryFailure {
   if (error instanceof TryFailure) return error;
   if (aborted) return new TryFailure('timeout', undefined, { cause: error });
-  if (error instanceof FetchError) {
-    const code = error.code ?? '';
-    const broken = error.type === 'max-size' || code.startsWith('Z_') || code.startsWith('ERR__ERROR_FORMAT');
-    return new TryFailure(broken || code.startsWith('HPE_') ? 'invalid' : 'network', undefined, { cause: error });
-  }
-  if (error instanceof SyntaxError || error instanceof TypeError)
-    return new TryFailure('invalid', undefined, { cause: error });
-  return new TryFailure('network', undefined, { cause: error });
+  const { type, code = '' } = error instanceof FetchError ? error : { type: '' };
+  // Z_ and ERR__ERROR_FORMAT are zlib's (gzip and Brotli), HPE_ those of Node's HTTP parser.
+  const broken = type === 'max-size' || /^(Z_|ERR__ERROR_|ERR_BROTLI_|HPE_)/.test(code);
+  return new TryFailure(broken ? 'invalid' : 'network', undefined, { cause: error });
 }
 
 /** A service that asks for a longer pause than half the deadline is not waited for: the caller is told when to return. */
@@ -250,24 +273,10 @@ function isWorthRepeating(error: Error, deadlineMs: number): boolean {
   return error.kind === 'timeout' || error.kind === 'network' || error.kind === 'server-error';
 }
 
-const neverConnected: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ERR_TLS_CERT_ALTNAME_INVALID',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'CERT_HAS_EXPIRED',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-]);
-
 /** Whether the service may have acted on a request we got no answer to. A 502 or 504 is a proxy's word, not the service's. */
-function mayHaveTakenEffect({ kind, cause }: TryFailure): boolean {
-  if (kind === 'timeout' || kind === 'aborted') return true;
+function mayHaveTakenEffect({ kind, cause, mayHaveArrived }: TryFailure): boolean {
   if (kind === 'server-error') return [502, 504].includes((cause as { status: number }).status);
-  return kind === 'network' && !neverConnected.has((cause as { code?: string }).code ?? '');
+  return kind !== 'invalid' && mayHaveArrived;
 }
 
 function timeoutError(cause: unknown): GatewayError {

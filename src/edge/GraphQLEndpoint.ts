@@ -1,29 +1,50 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ApolloServer, HeaderMap } from '@apollo/server';
-import type { GraphQLFormattedError } from 'graphql';
-import type { Authenticator } from '../auth.js';
-import { routerSecretMatches } from '../auth.js';
-import { type Caller, router } from '../caller.js';
-import { RequestContext, type Services } from '../context.js';
+import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from 'graphql';
+import type { Caller } from '../caller.js';
+import { RequestContext, type RequestFacts, type Services } from '../context.js';
 import { GatewayError } from '../errors.js';
 import type { Metrics } from '../Metrics.js';
 import { isBug, maskError } from '../maskError.js';
-import type { Secret } from '../secret.js';
-import { type GraphQLRequest, type MediaType, mediaTypeFor, readGraphQLRequest } from './graphqlRequest.js';
+import {
+  type GraphQLRequest,
+  type MediaType,
+  mediaTypeFor,
+  type RequestLimits,
+  readGraphQLRequest,
+} from './graphqlRequest.js';
+import { credentialsOf, type Identify } from './identify.js';
+import type { OperationObserver } from './operationLabel.js';
+import type { Plan, PlanCache } from './PlanCache.js';
+import type { RateLimit } from './RateLimit.js';
+import type { TrustedDocuments } from './trustedDocuments.js';
 
 export interface GraphQLEndpointOptions {
   readonly apollo: ApolloServer<RequestContext>;
-  readonly authenticator: Authenticator;
+  readonly plans: PlanCache;
+  readonly observer: OperationObserver;
+  readonly identify: Identify;
   readonly services: Services;
   readonly metrics: Metrics;
-  readonly maxBodyBytes: number;
+  readonly rateLimit: RateLimit;
+  /** The documents that may run; undefined for any. */
+  readonly trustedDocuments: TrustedDocuments | undefined;
+  readonly requestLimits: RequestLimits;
   readonly suggestions: boolean;
-  readonly routerSecrets: () => { readonly current: Secret | undefined; readonly previous: Secret | undefined };
   readonly onBug: (error: unknown, requestId: string) => void;
 }
 
+/** An answer before it is written: errors masked, with the request id in each. */
+interface Outcome {
+  readonly status: number;
+  readonly allow?: string | undefined;
+  readonly errors?: readonly GraphQLFormattedError[] | undefined;
+  readonly data?: ExecutionResult['data'];
+}
+
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
+const noVariables = Object.freeze({});
 
 /** `/graphql` over HTTP: who is calling, what they ask, the answer in the form they accept. */
 export class GraphQLEndpoint {
@@ -35,68 +56,98 @@ export class GraphQLEndpoint {
 
   /** Answers one request. Never rejects: whatever happens becomes an answer in GraphQL's form. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { metrics, identify, rateLimit, requestLimits, services } = this.#options;
     const startedAt = performance.now();
     const requestId = requestIdOf(request);
-    response.setHeader('x-request-id', requestId);
-    response.setHeader('cache-control', 'no-store');
-    let outcome = 'ok';
     try {
       const mediaType = mediaTypeFor(request.headers.accept);
-      const caller = await this.callerOf(request);
-      const parameters = await readGraphQLRequest(request, this.#options.maxBodyBytes);
-      const context = new RequestContext(
-        { caller, requestId, fromRouter: this.#fromRouter(request), signal: leaving(response) },
-        this.#options.services,
-      );
-      outcome = await this.#execute(response, { parameters, context, mediaType });
+      const identifying = identify(credentialsOf(request));
+      const { caller, fromRouter, remoteAddress } = identifying instanceof Promise ? await identifying : identifying;
+      rateLimit.admit(caller, remoteAddress);
+      const parameters = this.#trusted(await readGraphQLRequest(request, requestLimits), fromRouter);
+      const facts = new HttpFacts(caller, requestId, fromRouter, response);
+      const context = new RequestContext(facts, services);
+      // Every request came this far on the same way; from here on, it is answered by a plan or by Apollo.
+      const plan = this.#planFor(parameters);
+      metrics.onExecution(plan ? 'plan' : 'apollo');
+      const outcome = plan
+        ? await this.#runPlan(plan, parameters, context)
+        : await this.#runApollo(parameters, context, mediaType);
+      send(response, requestId, mediaType, outcome);
+      metrics.onRequest('http', outcome.errors === undefined ? 'ok' : 'errors', startedAt);
     } catch (error) {
-      outcome = 'refused';
       this.#refuse(response, error, requestId);
+      metrics.onRequest('http', 'refused', startedAt);
     }
-    this.#options.metrics.requests.inc({ transport: 'http', outcome });
-    this.#options.metrics.requestSeconds.observe({ transport: 'http' }, (performance.now() - startedAt) / 1000);
   }
 
-  /**
-   * The caller a request or socket upgrade names. A router that presents its secret needs no user's token to read the schema.
-   *
-   * @throws GatewayError UNAUTHENTICATED (401) or AUTH_UNAVAILABLE (503)
-   */
-  callerOf(request: IncomingMessage): Caller | Promise<Caller> {
-    const { authorization } = request.headers;
-    if (authorization === undefined && this.#fromRouter(request) === true) return router;
-    return this.#options.authenticator.authenticate(authorization);
+  /** The document that may run. A router that presents its secret writes its own; whom it serves is its to restrict. */
+  #trusted(parameters: GraphQLRequest, fromRouter: boolean | undefined): GraphQLRequest {
+    const { trustedDocuments } = this.#options;
+    if (trustedDocuments === undefined || fromRouter === true) return parameters;
+    // Without extensions: Apollo would take an id in them for a persisted query of its own.
+    return { ...parameters, query: trustedDocuments.resolve(parameters), extensions: undefined };
   }
 
-  async #execute(
-    response: ServerResponse,
-    operation: { readonly parameters: GraphQLRequest; readonly context: RequestContext; readonly mediaType: MediaType },
-  ): Promise<'ok' | 'errors'> {
-    const { method, ...parameters } = operation.parameters;
+  /** Extensions may ask for something else than the text says, so that such a request is Apollo's. */
+  #planFor({ query, operationName, variables, extensions }: GraphQLRequest): Plan | undefined {
+    if (query === undefined || extensions !== undefined) return undefined;
+    return this.#options.plans.find(query, operationName, variables ?? noVariables);
+  }
+
+  async #runPlan(plan: Plan, { variables }: GraphQLRequest, context: RequestContext): Promise<Outcome> {
+    const end = this.#options.observer.beginOperation();
+    const running = plan.run(context, variables ?? noVariables);
+    const { data, errors } = running instanceof Promise ? await running : running;
+    end(plan.label, errors?.length ?? 0);
+    return { status: 200, data, errors: errors && this.#masked(errors, context.requestId) };
+  }
+
+  async #runApollo(
+    { method, documentId: _, ...parameters }: GraphQLRequest,
+    context: RequestContext,
+    mediaType: MediaType,
+  ): Promise<Outcome> {
     const { body, http } = await this.#options.apollo.executeOperation(
       {
         ...withoutAbsent(parameters),
         http: { method, headers: new HeaderMap(), search: '', body: undefined },
       },
-      { contextValue: operation.context },
+      { contextValue: context },
     );
     if (body.kind !== 'single') throw new Error('The answer is incremental, which no schema of ours asks for');
     const { data, errors } = body.singleResult;
-    const finished = errors?.map((error) => this.#finish(error, operation.context.requestId));
-    const status =
-      data === undefined && operation.mediaType === 'application/json, refusals as 200' ? 200 : http.status;
-    for (const [name, value] of http.headers) if (name === 'allow') response.setHeader(name, value);
-    send(response, status ?? 200, operation.mediaType, {
-      ...(finished && { errors: finished }),
-      ...(data !== undefined && { data }),
-    });
-    return finished === undefined ? 'ok' : 'errors';
+    const { query, operationName, extensions } = parameters;
+    if (data != null && query !== undefined && extensions === undefined) {
+      this.#options.plans.accept(query, operationName);
+    }
+    const isRefusal = data === undefined && mediaType === 'application/json, refusals as 200';
+    return {
+      status: isRefusal ? 200 : (http.status ?? 200),
+      allow: http.headers.get('allow'),
+      data,
+      errors: errors && this.#finished(errors, context.requestId),
+    };
   }
 
-  /** Adds what only the request knows to an error that Apollo's `formatError` has already masked. */
-  #finish(error: GraphQLFormattedError, requestId: string): GraphQLFormattedError {
-    this.#options.metrics.onError(error.extensions?.['code'] as never);
-    return { ...error, extensions: { ...error.extensions, requestId } };
+  /** What Apollo's `formatError` and our plugin do for its answers. */
+  #masked(errors: readonly GraphQLError[], requestId: string): readonly GraphQLFormattedError[] {
+    const { suggestions, onBug } = this.#options;
+    for (const error of errors) if (isBug(error)) onBug(error, requestId);
+    return this.#finished(
+      errors.map((error) => maskError(error, { requestId, suggestions })),
+      requestId,
+    );
+  }
+
+  /**
+   * Adds what only the request knows to errors that are masked already. They are put in the order of the document, then of
+   * the lists in the answer: otherwise it would depend on which of several calls failed first.
+   */
+  #finished(errors: readonly GraphQLFormattedError[], requestId: string): readonly GraphQLFormattedError[] {
+    for (const { extensions } of errors) this.#options.metrics.onError(extensions?.['code'] as never);
+    const finished = errors.map((error) => ({ ...error, extensions: { ...error.extensions, requestId } }));
+    return finished.length > 1 ? finished.sort(inDocumentOrder) : finished;
   }
 
   #refuse(response: ServerResponse, error: unknown, requestId: string): void {
@@ -111,14 +162,31 @@ export class GraphQLEndpoint {
     if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
     // What was not read of the body must not be taken for the next request.
     response.setHeader('connection', 'close');
-    send(response, status, 'application/json', { errors: [masked] });
+    send(response, requestId, 'application/json', { status, errors: [masked] });
   }
+}
 
-  #fromRouter(request: IncomingMessage): boolean | undefined {
-    const { current, previous } = this.#options.routerSecrets();
-    if (current === undefined && previous === undefined) return undefined;
-    const header = request.headers['x-gateway-router-secret'];
-    return typeof header === 'string' && routerSecretMatches(header, current, previous);
+/** The facts of a request over HTTP. Its signal is made when first asked for, which only a long wait does. */
+class HttpFacts implements RequestFacts {
+  #signal: AbortSignal | undefined;
+
+  constructor(
+    readonly caller: Caller,
+    readonly requestId: string,
+    readonly fromRouter: boolean | undefined,
+    readonly response: ServerResponse,
+  ) {}
+
+  /** Aborts when the connection ends before the answer was written. */
+  get signal(): AbortSignal {
+    if (this.#signal !== undefined) return this.#signal;
+    const controller = new AbortController();
+    this.#signal = controller.signal;
+    if (this.response.destroyed) controller.abort();
+    this.response.once('close', () => {
+      if (!this.response.writableFinished) controller.abort();
+    });
+    return controller.signal;
   }
 }
 
@@ -127,19 +195,26 @@ function requestIdOf({ headers }: IncomingMessage): string {
   return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
 }
 
-/** Aborts when the connection ends before the answer was written. */
-function leaving(response: ServerResponse): AbortSignal {
-  const controller = new AbortController();
-  response.once('close', () => {
-    if (!response.writableFinished) controller.abort();
-  });
-  return controller.signal;
+function inDocumentOrder(a: GraphQLFormattedError, b: GraphQLFormattedError): number {
+  const [here, there] = [a.locations?.[0], b.locations?.[0]];
+  const byPlace = (here?.line ?? 0) - (there?.line ?? 0) || (here?.column ?? 0) - (there?.column ?? 0);
+  if (byPlace !== 0) return byPlace;
+  const index = a.path?.findIndex((step, depth) => step !== b.path?.[depth]) ?? -1;
+  const [left, right] = [a.path?.[index], b.path?.[index]];
+  return typeof left === 'number' && typeof right === 'number' ? left - right : 0;
 }
 
-function send(response: ServerResponse, status: number, mediaType: MediaType, body: unknown): void {
-  const text = JSON.stringify(body);
+function send(response: ServerResponse, requestId: string, mediaType: MediaType, outcome: Outcome): void {
+  const { status, allow, errors, data } = outcome;
+  const text = JSON.stringify({ ...(errors && { errors }), ...(data !== undefined && { data }) });
   const type = mediaType === 'application/graphql-response+json' ? mediaType : 'application/json';
-  response.writeHead(status, { 'content-type': `${type}; charset=utf-8`, 'content-length': Buffer.byteLength(text) });
+  response.writeHead(status, {
+    'x-request-id': requestId,
+    'cache-control': 'no-store',
+    'content-type': `${type}; charset=utf-8`,
+    'content-length': Buffer.byteLength(text),
+    ...(allow !== undefined && { allow }),
+  });
   response.end(text);
 }
 

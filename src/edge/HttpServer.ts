@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { TlsMaterial } from './tlsFiles.js';
 
 /** Answers one request completely; must not reject. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
@@ -9,12 +10,29 @@ export type Handler = (request: IncomingMessage, response: ServerResponse) => vo
 export interface HttpServerOptions {
   readonly host: string;
   readonly port: number;
-  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+  readonly tls: TlsMaterial | undefined;
   /** By exact path, for every method. */
   readonly routes: ReadonlyMap<string, Handler>;
   /** Runs before every route; returns true when it has answered (preflights, refused origins). */
   readonly before: (request: IncomingMessage, response: ServerResponse) => boolean;
+  /** For clients that send slowly on purpose. */
+  readonly timeouts?: SlowClientTimeouts;
 }
+
+/** In milliseconds; a client that takes longer gets 408 and is cut off. */
+export interface SlowClientTimeouts {
+  readonly headersTimeout: number;
+  /** For the whole request with its body. */
+  readonly requestTimeout: number;
+  /** How often Node.js looks whether one of the two is over. */
+  readonly connectionsCheckingInterval: number;
+}
+
+const defaultTimeouts: SlowClientTimeouts = {
+  headersTimeout: 20_000,
+  requestTimeout: 60_000,
+  connectionsCheckingInterval: 5000,
+};
 
 /** While draining, kept connections that are idle stay open this long, so that a request just sent on one is answered. */
 const idleGraceMs = 1000;
@@ -28,7 +46,7 @@ export class HttpServer {
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
-    const limits = { headersTimeout: 20_000, requestTimeout: 60_000, keepAliveTimeout: 65_000, maxHeaderSize: 16_384 };
+    const limits = { ...(options.timeouts ?? defaultTimeouts), keepAliveTimeout: 65_000, maxHeaderSize: 16_384 };
     const listener = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response);
     this.server =
       options.tls === undefined
@@ -50,6 +68,11 @@ export class HttpServer {
       });
     });
     return (this.server.address() as AddressInfo).port;
+  }
+
+  /** Uses another certificate for connections from now on. */
+  renewTls({ cert, key }: TlsMaterial): void {
+    if (this.server instanceof TlsServer) this.server.setSecureContext({ cert, key, minVersion: 'TLSv1.2' });
   }
 
   /**
@@ -77,6 +100,9 @@ export class HttpServer {
     this.#inFlight.add(response);
     response.once('close', () => this.#inFlight.delete(response));
     if (this.#draining) response.setHeader('connection', 'close');
+    response.setHeader('x-content-type-options', 'nosniff');
+    response.setHeader('referrer-policy', 'no-referrer');
+    if (this.#options.tls) response.setHeader('strict-transport-security', 'max-age=31536000');
     if (this.#options.before(request, response)) return;
     const url = request.url ?? '/';
     const end = url.indexOf('?');

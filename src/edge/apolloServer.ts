@@ -10,6 +10,8 @@ import type { GraphQLFormattedError, GraphQLSchema, ValidationRule } from 'graph
 import type { RequestContext } from '../context.js';
 import type { Logger } from '../log.js';
 import { isBug, maskError } from '../maskError.js';
+import { type OperationObserver, observed } from './operationLabel.js';
+import { refuseSubscriptions } from './refuseSubscriptions.js';
 import { refuseMalformedVariables } from './variables.js';
 
 export interface ApolloServerOptions {
@@ -17,8 +19,7 @@ export interface ApolloServerOptions {
   readonly introspection: boolean;
   readonly maxTokens: number;
   readonly validationRules: readonly ValidationRule[];
-  /** What looks on: metrics and traces. */
-  readonly observers: readonly ApolloServerPlugin<RequestContext>[];
+  readonly observer: OperationObserver;
   readonly log: Logger;
   readonly onBug: (error: unknown, requestId: string) => void;
 }
@@ -28,7 +29,7 @@ export interface ApolloServerOptions {
  * `GraphQLEndpoint`), and so are its reports and traces, which would send data elsewhere.
  */
 export function createApolloServer(options: ApolloServerOptions): ApolloServer<RequestContext> {
-  const { schema, introspection, maxTokens, validationRules, observers, log, onBug } = options;
+  const { schema, introspection, maxTokens, validationRules, observer, log, onBug } = options;
   return new ApolloServer<RequestContext>({
     schema,
     introspection,
@@ -48,9 +49,10 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
       ApolloServerPluginLandingPageDisabled(),
       ApolloServerPluginSchemaReportingDisabled(),
       ApolloServerPluginUsageReportingDisabled(),
+      refuseSubscriptions,
       refuseMalformedVariables,
       logBugs(onBug),
-      ...observers,
+      observed(observer),
     ],
   });
 }

@@ -1,14 +1,27 @@
 import type { IncomingMessage } from 'node:http';
+import { isNestedWithin } from '../datasources/wire.js';
 import { GatewayError } from '../errors.js';
 
 /** One GraphQL operation as it came over HTTP, checked for shape. */
 export interface GraphQLRequest {
   readonly method: 'GET' | 'POST';
   readonly query: string | undefined;
+  /** A persisted document, in place of its text. */
+  readonly documentId: string | undefined;
   readonly operationName: string | undefined;
   readonly variables: Readonly<Record<string, unknown>> | undefined;
   readonly extensions: Readonly<Record<string, unknown>> | undefined;
 }
+
+export interface RequestLimits {
+  /** MAX_BODY_BYTES */
+  readonly maxBytes: number;
+  /** MAX_METADATA_DEPTH */
+  readonly maxMetadataDepth: number;
+}
+
+/** Levels of a request around its metadata: the body, variables, a variable, input, and some to spare. */
+const levelsAroundMetadata = 10;
 
 /** How an answer is written, and which status a refused document gets (GraphQL over HTTP, section 6.4). */
 export type MediaType = 'application/graphql-response+json' | 'application/json' | 'application/json, refusals as 200';
@@ -18,23 +31,30 @@ export type MediaType = 'application/graphql-response+json' | 'application/json'
  *
  * @throws GatewayError BAD_USER_INPUT with the HTTP status that fits
  */
-export async function readGraphQLRequest(request: IncomingMessage, maxBytes: number): Promise<GraphQLRequest> {
+export async function readGraphQLRequest(
+  request: IncomingMessage,
+  limits: RequestLimits,
+  /** `simpleGet`: a GET needs no header that browsers would ask for first; the caller has seen to its origin. */
+  options: { readonly simpleGet?: boolean } = {},
+): Promise<GraphQLRequest> {
   if (request.method === 'GET') {
-    refuseSimpleRequest(request);
-    return parametersOfQuery(request.url ?? '');
+    if (!options.simpleGet) refuseSimpleRequest(request);
+    return parametersOfQuery(request.url ?? '', limits);
   }
+  if (request.method !== 'POST') throw refusal('The method must be GET or POST', 405);
   const contentType = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
   if (contentType !== 'application/json') {
     throw refusal('The Content-Type must be application/json', 415);
   }
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') throw refusal('The body must not be compressed', 415);
-  return parametersOfBody(await readBody(request, maxBytes));
+  return parametersOfBody(await readBody(request, limits.maxBytes), limits);
 }
 
 /** The media type of the answer (GraphQL over HTTP, section 4). @throws GatewayError with status 406 when none fits */
 export function mediaTypeFor(accept: string | undefined): MediaType {
   if (accept === undefined || accept === '*/*') return 'application/json';
+  if (accept === 'application/json') return 'application/json, refusals as 200'; // the usual ones need no parsing
   const types = accept.split(',').map((part) => part.split(';')[0]?.trim().toLowerCase());
   if (types.includes('application/graphql-response+json')) return 'application/graphql-response+json';
   if (types.includes('application/json')) return 'application/json, refusals as 200';
@@ -52,21 +72,32 @@ function refuseSimpleRequest({ headers }: IncomingMessage): void {
   throw refusal('A GET needs the header apollo-require-preflight: it may come from a page of another origin', 400);
 }
 
-async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxBytes) throw tooLarge(maxBytes);
-    chunks.push(chunk);
-  }
-  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+/** By events: an async iterator over the stream costs as much as the whole rest of a small request. */
+function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    if (Number(request.headers['content-length'] ?? 0) > maxBytes) {
+      reject(tooLarge(maxBytes));
+      return;
+    }
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      chunks.push(chunk);
+      if (size <= maxBytes) return;
+      request.pause().removeAllListeners('data');
+      reject(tooLarge(maxBytes));
+    });
+    request.on('end', () =>
+      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)),
+    );
+    request.on('error', () => reject(refusal('The body ended too early', 400)));
+  });
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-function parametersOfBody(body: Buffer): GraphQLRequest {
+function parametersOfBody(body: Buffer, limits: RequestLimits): GraphQLRequest {
   let json: unknown;
   try {
     json = JSON.parse(utf8.decode(body));
@@ -75,20 +106,35 @@ function parametersOfBody(body: Buffer): GraphQLRequest {
   }
   if (Array.isArray(json)) throw refusal('Batches of operations are not served: send one operation per request', 400);
   if (!isObject(json)) throw refusal('The body must be a JSON object with a query', 400);
-  return checked('POST', json);
+  return checked('POST', json, limits);
 }
 
-function parametersOfQuery(url: string): GraphQLRequest {
-  const search = new URLSearchParams(url.slice(url.indexOf('?') + 1));
-  const names = ['query', 'operationName', 'variables', 'extensions'];
+function parametersOfQuery(url: string, limits: RequestLimits): GraphQLRequest {
+  const start = url.indexOf('?');
+  const text = start === -1 ? '' : url.slice(start + 1);
+  if (!isDecodable(text)) throw refusal('The query string must be percent-encoded UTF-8', 400);
+  const search = new URLSearchParams(text);
+  const names = ['query', 'documentId', 'operationName', 'variables', 'extensions'];
   const repeated = names.find((name) => search.getAll(name).length > 1);
   if (repeated !== undefined) throw refusal(`${repeated} must be given once`, 400);
-  return checked('GET', {
+  const parameters = {
     query: search.get('query'),
+    documentId: search.get('documentId'),
     operationName: search.get('operationName'),
     variables: jsonParameter(search, 'variables'),
     extensions: jsonParameter(search, 'extensions'),
-  });
+  };
+  return checked('GET', parameters, limits);
+}
+
+/** `URLSearchParams` would replace what is malformed without a word. */
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function jsonParameter(search: URLSearchParams, name: string): unknown {
@@ -101,8 +147,34 @@ function jsonParameter(search: URLSearchParams, name: string): unknown {
   }
 }
 
-function checked(method: 'GET' | 'POST', parameters: Readonly<Record<string, unknown>>): GraphQLRequest {
-  const { query, operationName, variables, extensions } = parameters;
+/**
+ * Refuses nesting that what comes after would overflow the stack on, because it walks values by recursion.
+ *
+ * @throws GatewayError BAD_USER_INPUT
+ */
+export function refuseDeepNesting(
+  { variables, extensions }: { readonly variables?: unknown; readonly extensions?: unknown },
+  { maxMetadataDepth }: RequestLimits,
+): void {
+  const maxDepth = maxMetadataDepth + levelsAroundMetadata;
+  for (const [path, value] of Object.entries({ variables, extensions })) {
+    if (isNestedWithin(value, maxDepth)) continue;
+    const message = `must be nested at most ${maxDepth} levels (MAX_METADATA_DEPTH ${maxMetadataDepth} and ${levelsAroundMetadata} around it)`;
+    throw new GatewayError('BAD_USER_INPUT', `${path} ${message}`, {
+      violations: [{ path, message }],
+      httpStatus: 400,
+    });
+  }
+}
+
+function checked(
+  method: 'GET' | 'POST',
+  parameters: Readonly<Record<string, unknown>>,
+  limits: RequestLimits,
+): GraphQLRequest {
+  const { query, documentId, operationName, variables, extensions } = parameters;
+  refuseDeepNesting(parameters, limits);
+  if (documentId != null && typeof documentId !== 'string') throw refusal('documentId must be a string', 400);
   if (query != null && typeof query !== 'string') throw refusal('query must be a string', 400);
   if (operationName != null && typeof operationName !== 'string') throw refusal('operationName must be a string', 400);
   if (variables != null && !isObject(variables)) throw refusal('variables must be an object', 400);
@@ -110,6 +182,7 @@ function checked(method: 'GET' | 'POST', parameters: Readonly<Record<string, unk
   return {
     method,
     query: query ?? undefined,
+    documentId: documentId ?? undefined,
     operationName: operationName || undefined,
     variables: variables ?? undefined,
     extensions: extensions ?? undefined,

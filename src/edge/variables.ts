@@ -31,11 +31,9 @@ export function violationsOf(
       continue;
     }
     coerceInputValue(given, type, (path, _, error) => {
-      // "Field "x" of required type …" and "Field "x" is not defined by type …" name fields, and a field name may be a value
-      const missing = /^Field "([_A-Za-z][_0-9A-Za-z]*)" of required type "([^"]+)" was not provided/.exec(
-        error.message,
-      );
-      const unknown = /is not defined by type "([^"]+)"/.exec(error.message);
+      // Only what comes from the schema is taken over: a field name that is not defined may be a value, of any form.
+      const missing = /^Field "(\w+)" of required type "([\w![\]]+)" was not provided\.$/.exec(error.message);
+      const unknown = /^Field [\s\S]* is not defined by type "(\w+)"/.exec(error.message);
       const message = missing
         ? `is missing its field ${missing[1]}: expected ${missing[2]}`
         : unknown

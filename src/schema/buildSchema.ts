@@ -5,6 +5,7 @@ import { buildSchemaSync, createResolversMap, type NonEmptyArray, type PubSub } 
 import type { Scope } from '../caller.js';
 import type { RequestContext } from '../context.js';
 import { badInput, GatewayError } from '../errors.js';
+import { withDirectResolvers } from './directResolvers.js';
 import { defineProviders, type ProviderEntry } from './Provider.js';
 
 /** The part of Federation 2 that the subgraph speaks; 2.5 is the first with scopes. */
@@ -29,6 +30,7 @@ export interface SchemaOptions {
  */
 export function buildSchema({ resolvers, providers, maxRepresentations }: SchemaOptions): GraphQLSchema {
   defineProviders(providers);
+  const container = instances();
   const types = buildSchemaSync({
     resolvers,
     authMode: 'error',
@@ -42,12 +44,14 @@ export function buildSchema({ resolvers, providers, maxRepresentations }: Schema
     nullableByDefault: false,
     skipCheck: true, // the federation directives are only defined below
     pubSub: noTopics,
-    container: instances(),
+    container,
   });
   orderArguments(types);
   const schema = buildSubgraphSchema({
     typeDefs: [parse(federationLink), parse(printSchemaWithDirectives(types))],
-    resolvers: withReferences(createResolversMap(types) as ResolverMap),
+    resolvers: withReferences(
+      withDirectResolvers(createResolversMap(types) as ResolverMap, (someClass) => container.get(someClass)),
+    ),
   });
   guardFederation(schema, maxRepresentations);
   return schema;
@@ -91,9 +95,21 @@ function withReferences(
   };
   const withReference = Object.entries(references).map(([type, resolve]) => [
     type,
-    { ...map[type], __resolveReference: resolve },
+    // Async: what is thrown at once would fail every entity of the call, and not this one alone.
+    {
+      ...map[type],
+      __resolveReference: async (reference: Reference, context: RequestContext) => resolve(reference, context),
+    },
   ]);
   return { ...map, ...Object.fromEntries(withReference) };
+}
+
+/** The types whose objects are found again from their keys. */
+const entities = ['Taxpayer', 'TaxpayerToken', 'RefreshJob'];
+
+function namesEntity(representation: unknown): boolean {
+  const { __typename: name } = Object(representation) as { __typename?: unknown };
+  return typeof name === 'string' && entities.includes(name);
 }
 
 /** Keys of representations arrive as the `_Any` scalar: nothing has checked them yet. */
@@ -114,6 +130,9 @@ function guardFederation(schema: GraphQLSchema, maxRepresentations: number): voi
       if ((args.representations?.length ?? 0) > maxRepresentations) {
         throw badInput('representations', `must have at most ${maxRepresentations} items (MAX_REPRESENTATIONS)`);
       }
+      if (args.representations?.every(namesEntity) === false) {
+        throw badInput('representations', `must each have a __typename among ${entities.join(', ')}`);
+      }
       return resolve(source, args, context, info);
     };
   }
@@ -121,11 +140,12 @@ function guardFederation(schema: GraphQLSchema, maxRepresentations: number): voi
 
 /** One instance of each resolver class for the life of the schema: resolvers hold no state. */
 function instances() {
-  const made = new Map<unknown, unknown>();
+  const made = new Map<unknown, object>();
   return {
-    get(someClass: new () => object) {
-      if (!made.has(someClass)) made.set(someClass, new someClass());
-      return made.get(someClass);
+    get(someClass: unknown): object {
+      const instance = made.get(someClass) ?? new (someClass as new () => object)();
+      made.set(someClass, instance);
+      return instance;
     },
   };
 }

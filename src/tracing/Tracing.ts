@@ -1,10 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { ApolloServerPlugin } from '@apollo/server';
-import type { RequestContext } from '../context.js';
 import type { Endpoint, TryOutcome } from '../datasources/ResilientFetch.js';
 import type { Store } from '../datasources/stores/Store.js';
 import type { Handler } from '../edge/HttpServer.js';
-import { operationLabel } from '../edge/operationLabel.js';
+import type { OperationObserver } from '../edge/operationLabel.js';
 import { OtlpExporter, type OtlpExporterOptions } from './OtlpExporter.js';
 import { newSpanId, newTraceId, preciseNow, readTraceparent, type Span, type TraceParent } from './Span.js';
 import { TracedStore } from './TracedStore.js';
@@ -13,7 +11,8 @@ type SpanFacts = Pick<Span, 'name' | 'kind' | 'startedAt' | 'attributes' | 'fail
 
 /** What spans are begun under now. It moves from the HTTP request to its operation and back, so it is a box. */
 interface Position {
-  parent: TraceParent;
+  /** Undefined where the caller wants nothing recorded. */
+  parent: TraceParent | undefined;
 }
 
 /**
@@ -21,7 +20,7 @@ interface Position {
  * these hooks in its path when an endpoint is configured, and otherwise this module is not even loaded. The context of a
  * caller is continued and goes no further than the collector; the service never sees it.
  */
-export class Tracing {
+export class Tracing implements OperationObserver {
   readonly #exporter: OtlpExporter;
   readonly #position = new AsyncLocalStorage<Position>();
 
@@ -33,7 +32,7 @@ export class Tracing {
   traced(route: string, handler: Handler): Handler {
     return async (request, response) => {
       const caller = readTraceparent(request.headers.traceparent);
-      if (caller === 'unsampled') return handler(request, response);
+      if (caller === 'unsampled') return this.#position.run({ parent: undefined }, () => handler(request, response));
       const span = { traceId: caller?.traceId ?? newTraceId(), spanId: newSpanId() };
       const startedAt = preciseNow();
       response.once('close', () => {
@@ -57,39 +56,28 @@ export class Tracing {
     };
   }
 
-  /** A span for each operation; what the operation does is under it. */
-  get plugin(): ApolloServerPlugin<RequestContext> {
-    const storage = this.#position;
-    const exporter = this.#exporter;
-    return {
-      async requestDidStart() {
-        const position = storage.getStore();
-        if (position === undefined) return;
-        const outer = position.parent;
-        const span = { traceId: outer.traceId, spanId: newSpanId() };
-        const startedAt = preciseNow();
-        position.parent = span;
-        return {
-          async willSendResponse({ schema, operation, errors }) {
-            position.parent = outer;
-            exporter.add({
-              ...span,
-              parentId: outer.spanId,
-              name: `graphql ${operationLabel(schema, operation)}`,
-              kind: 'internal',
-              startedAt,
-              endedAt: preciseNow(),
-              attributes: {
-                'graphql.operation.type': operation?.operation ?? 'none',
-                'gateway.errors': errors?.length ?? 0,
-              },
-              failed: (errors?.length ?? 0) > 0,
-            });
-          },
-        };
-      },
+  /** A span for each operation; what it does within an HTTP request is under it. */
+  beginOperation = (): ((label: string, errors: number) => void) => {
+    const position = this.#position.getStore();
+    const outer = position?.parent;
+    if (position !== undefined && outer === undefined) return () => {};
+    const span = { traceId: outer?.traceId ?? newTraceId(), spanId: newSpanId() };
+    const startedAt = preciseNow();
+    if (position !== undefined) position.parent = span;
+    return (label, errors) => {
+      if (position !== undefined && outer !== undefined) position.parent = outer;
+      this.#exporter.add({
+        ...span,
+        parentId: outer?.spanId,
+        name: `graphql ${label}`,
+        kind: 'internal',
+        startedAt,
+        endedAt: preciseNow(),
+        attributes: { 'gateway.errors': errors },
+        failed: errors > 0,
+      });
     };
-  }
+  };
 
   /** After a try of a call to the service: its span, if anything that is traced waits for it. */
   onTry = (endpoint: Endpoint, outcome: TryOutcome, seconds: number): void => {

@@ -10,18 +10,62 @@ export const jobStatus = `query JobStatus($taxpayerId: ID!, $jobId: ID!) {
   refreshJob(taxpayerId: $taxpayerId, jobId: $jobId) { taxpayerId jobId name status observedAt }
 }`;
 
-const places = Array.from({ length: 50 }, (_, index) => index);
-
-/** The token records of fifty taxpayers in one request, as a list page asks for them. Variables: `fiftyVariables`. */
-export const fiftyAliases = `query FiftyAliases(${places.map((n) => `$t${n}: ID!`).join(', ')}) {
-${places.map((n) => `  a${n}: taxpayerToken(taxpayerId: $t${n}) { taxpayerId name status }`).join('\n')}
+/** The statuses of `count` jobs in one request, as a list page asks for them; `prefix` makes another document of the same. */
+export function jobAliases(count, prefix) {
+  const places = Array.from({ length: count }, (_, n) => n);
+  return `query JobAliases(${places.map((n) => `$t${n}: ID!, $j${n}: ID!`).join(', ')}) {
+${places.map((n) => `  ${prefix}${n}: refreshJob(taxpayerId: $t${n}, jobId: $j${n}) { jobId name status observedAt }`).join('\n')}
 }`;
-
-/** Variables of `fiftyAliases` for fifty (or, repeated, fewer) taxpayers. */
-export function fiftyVariables(taxpayerIds) {
-  return Object.fromEntries(places.map((n) => [`t${n}`, taxpayerIds[n % taxpayerIds.length]]));
 }
+
+/** Variables of {@link jobAliases} for jobs of `{ taxpayerId, jobId }`. */
+export function jobAliasVariables(jobs) {
+  return Object.fromEntries(
+    jobs.flatMap(({ taxpayerId, jobId }, n) => [
+      [`t${n}`, taxpayerId],
+      [`j${n}`, jobId],
+    ]),
+  );
+}
+
+/** As {@link jobAliases} with the ids written into the document, which makes every document a new one. */
+export function jobLiterals(jobs, prefix) {
+  const fields = jobs.map(
+    ({ taxpayerId, jobId }, n) =>
+      `  ${prefix}${n}: refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { jobId name status observedAt }`,
+  );
+  return `query JobLiterals {\n${fields.join('\n')}\n}`;
+}
+
+export const typename = '{ __typename }';
+
+/** Fifty refresh jobs as a router asks for them. Variables: `{ representations }`. */
+export const entities = `query Entities($representations: [_Any!]!) {
+  _entities(representations: $representations) { ... on RefreshJob { jobId name status observedAt } }
+}`;
 
 export const createClientLink = `mutation CreateClientLink($input: CreateClientLinkInput!) {
   createClientLink(input: $input) { clientLink { id url } replayed }
 }`;
+
+/** Every part of the input that the service takes; the values are made up. */
+export const fullLinkInput = {
+  metadata: { customer: 'c-1', crm: { id: 42, tags: ['new', 'imported'] } },
+  settings: {
+    flowType: 'full',
+    transcripts: {
+      actr: ['2021', '2022', '2023'],
+      reca: ['2023'],
+      waid: ['2023'],
+      venf: ['2023'],
+      w2: ['2022', '2023'],
+      form1095A: ['2023'],
+      notice: ['all'],
+    },
+    prefillData: {
+      personalInfo: { firstName: 'Ada', lastName: 'Example', ssn: '000-00-0000' },
+      businessInfo: { name: 'Example LLC', taxId: '00-0000000', type: 'llc', phone: '+10000000000', title: 'Owner' },
+      address: { street: '1 Example St', other: 'Unit 2', city: 'Springfield', state: 'IL', zip: '00000' },
+    },
+  },
+};

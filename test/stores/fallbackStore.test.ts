@@ -122,7 +122,7 @@ describe('FallbackStore over a real Redis', () => {
   });
 
   it('takes a lease for its own when it was stored and only the answer came late', async () => {
-    const slow = new LateAnswers(new MemoryStore(), LIMIT_MS * 2, 1);
+    const slow = new Moody(new MemoryStore(), { delayMs: LIMIT_MS * 2, late: 1 });
     const late = new FallbackStore(slow, { limitMs: LIMIT_MS });
     expect(await late.setIfAbsent('lease', bytes('me'), 60_000)).toBe(true);
     expect(await late.setIfAbsent('lease', bytes('you'), 60_000)).toBe(false);
@@ -153,7 +153,6 @@ describe('FallbackStore over a real Redis', () => {
 
   it('still reads a read-only replica, and returns when it is promoted', async () => {
     await store.set('token-old', bytes('old'), 60_000);
-    const master = await startRedis();
     await redis.command('CONFIG', 'SET', 'replica-serve-stale-data', 'yes');
     await redis.command('REPLICAOF', '127.0.0.1', '1'); // a master that is not there: the data stays
     expect(await useAll(store, 'replica')).toBeLessThan(LIMIT_MS);
@@ -163,7 +162,6 @@ describe('FallbackStore over a real Redis', () => {
     await recovered();
     await pushed('token-replica', 'value');
     expect(episodes).toEqual(['degraded: read-only', 'recovered']);
-    await master.stop();
   });
 
   it('takes a flushed Redis and entries of a foreign kind for misses, not for trouble', async () => {
@@ -196,10 +194,11 @@ describe('FallbackStore over a real Redis', () => {
   });
 
   it('becomes neither degraded nor forgetful by one lost answer', async () => {
-    const once = new LateAnswers(await RedisStore.open(redis.url), LIMIT_MS * 2, 0);
-    const one = new FallbackStore(once, { limitMs: LIMIT_MS });
-    once.failNext = 1;
+    const moody = new Moody(await RedisStore.open(redis.url));
+    const one = new FallbackStore(moody);
+    moody.fails = true;
     await one.set('lost', bytes('x'), 60_000);
+    moody.fails = false;
     expect(one.degraded).toBe(false);
     expect(await one.get('lost')).toEqual(bytes('x'));
     await one.set('another', bytes('y'), 60_000);
@@ -220,6 +219,28 @@ describe('FallbackStore over a real Redis', () => {
     await pushed('token', 'newer');
   });
 
+  it('leaves a primary alone for longer when it passes its probes and fails again', async () => {
+    const moody = new Moody(new MemoryStore());
+    const pauses: number[] = [];
+    let degradedAt = 0;
+    const patient = new FallbackStore(moody, {
+      probeEveryMs: 20,
+      onDegraded: () => {
+        degradedAt = performance.now();
+      },
+      onRecovered: () => void pauses.push(performance.now() - degradedAt),
+    });
+    for (let round = 0; round < 4; round++) {
+      moody.fails = true;
+      await patient.set('x', bytes('x'), 1000);
+      await patient.set('x', bytes('x'), 1000);
+      moody.fails = false;
+      await until(() => pauses.length > round);
+    }
+    expect(pauses[3]).toBeGreaterThan(2 * (pauses[0] ?? 0));
+    await patient.close();
+  });
+
   it('closes while degraded, and then refuses to work', async () => {
     redis.pause();
     await store.get('x');
@@ -229,15 +250,15 @@ describe('FallbackStore over a real Redis', () => {
   });
 });
 
-/** Does what it is asked at once, but answers the first `late` writes only after `delayMs`; fails when told to. */
-class LateAnswers implements Store {
+/** Does what it is asked, unless told to fail; keeps back the answer to the first `late` leases for `delayMs`. */
+class Moody implements Store {
   readonly kind: Store['kind'];
-  failNext = 0;
+  fails = false;
   readonly #inner: Store;
   readonly #delayMs: number;
   #late: number;
 
-  constructor(inner: Store, delayMs: number, late: number) {
+  constructor(inner: Store, { delayMs = 0, late = 0 } = {}) {
     this.kind = inner.kind;
     this.#inner = inner;
     this.#delayMs = delayMs;
@@ -246,7 +267,7 @@ class LateAnswers implements Store {
 
   get = (key: string) => this.#inner.get(key);
   set = async (key: string, value: Buffer, ttlMs: number) => {
-    if (this.failNext-- > 0) throw new StoreError('unreachable');
+    if (this.fails) throw new StoreError('unreachable');
     await this.#inner.set(key, value, ttlMs);
   };
   setIfAbsent = async (key: string, value: Buffer, ttlMs: number) => {

@@ -84,6 +84,28 @@ describe('LmdbStore', () => {
     }
   }, 60_000);
 
+  it('is not held up by a process too busy to run its callbacks', async () => {
+    const path = join(directory, 'busy');
+    const store = LmdbStore.open(path);
+    const busy = await startStoreProcess(`lmdb:${path}`);
+    let slowest = 0;
+    for (let n = 0; n < 4; n++) {
+      let blocking = true;
+      const blocked = busy.order({ do: 'writeThenBlock', key: `busy-${n}`, ms: 600 }).finally(() => {
+        blocking = false;
+      });
+      for (let m = 0; blocking; m++) {
+        const startedAt = performance.now();
+        expect(await store.setIfAbsent(`lease-${n}-${m}`, Buffer.from('x'), 1000)).toBe(true);
+        slowest = Math.max(slowest, performance.now() - startedAt);
+      }
+      expect(await blocked).toBe(true);
+    }
+    expect(slowest).toBeLessThan(250);
+    await busy.kill();
+    await store.close();
+  });
+
   it('grows as needed, while another process has it open', async () => {
     const path = join(directory, 'grown');
     const reader = await startStoreProcess(`lmdb:${path}`);
@@ -120,7 +142,7 @@ describe('LmdbStore', () => {
     await store.set('gone', Buffer.from('x'), 1);
     let sizes = 1;
     const { open } = await import('lmdb');
-    const raw = open<Buffer, string>({ path: join(directory, 'background'), encoding: 'binary' });
+    const raw = open<Buffer, string>({ path: join(directory, 'background'), encoding: 'binary', useVersions: true });
     for (let n = 0; n < 200 && sizes > 0; n++) {
       await sleep(10);
       raw.resetReadTxn();
@@ -135,14 +157,29 @@ describe('LmdbStore', () => {
     const path = join(directory, 'foreign');
     const store = LmdbStore.open(path);
     const { open } = await import('lmdb');
-    const raw = open<Buffer, string>({ path, encoding: 'binary' });
-    await raw.put('short', Buffer.from('x'));
-    await raw.put('other', Buffer.from('a text that is long enough'));
+    const raw = open<Buffer, string>({ path, encoding: 'binary', useVersions: true });
+    await raw.put('short', Buffer.from('x'), 1);
+    await raw.put('other', Buffer.from('a text that is long enough'), 1);
     await raw.close();
     expect([await store.get('short'), await store.get('other')]).toEqual([undefined, undefined]);
     expect(await store.setIfAbsent('short', Buffer.from('lease'), 1000)).toBe(true);
     expect((await store.increment('other', 1, 1000)).count).toBe(1);
     await store.close();
+  });
+
+  it('lives on behind a FallbackStore when the disk is full, with what was stored before and since', async () => {
+    const full = await startStoreProcess(`lmdb:${join(directory, 'full')}`, 1024);
+    let degraded = false;
+    for (let n = 0; n < 200 && !degraded; n++) {
+      await full.order({ do: 'set', key: `key-${n}`, value: `${n}`.padEnd(8000, '.'), ttlMs: 60_000 });
+      degraded = Boolean(await full.order({ do: 'isDegraded' }));
+    }
+    expect(degraded).toBe(true);
+    await full.order({ do: 'set', key: 'since', value: 'x', ttlMs: 60_000 });
+    expect(await full.order({ do: 'get', key: 'key-0' })).toHaveLength(8000);
+    expect(await full.order({ do: 'get', key: 'since' })).toBe('x');
+    expect(await full.order({ do: 'setIfAbsent', key: 'lease', value: 'me', ttlMs: 60_000 })).toBe(true);
+    expect(await full.close()).toBe(0);
   });
 
   it('holds no readable trace of what was sealed', async () => {

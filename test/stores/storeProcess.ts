@@ -11,6 +11,8 @@ export type Order =
   | { readonly do: 'compareAndDelete'; readonly key: string; readonly expected: string }
   | { readonly do: 'increment'; readonly key: string; readonly times: number }
   | { readonly do: 'writeForEver'; readonly key: string }
+  | { readonly do: 'writeThenBlock'; readonly key: string; readonly ms: number }
+  | { readonly do: 'isDegraded' }
   | { readonly do: 'close' };
 
 const store = await openStore(process.argv[2] ?? 'memory:', { limitMs: 5000 });
@@ -35,6 +37,10 @@ async function carryOut(order: Order): Promise<unknown> {
       return Promise.all(Array.from({ length: order.times }, () => store.increment(order.key, 1, 60_000)));
     case 'writeForEver':
       return writeForEver(order.key);
+    case 'writeThenBlock':
+      return writeThenBlock(order.key, order.ms);
+    case 'isDegraded':
+      return store.degraded;
     case 'close':
       return store.close();
     default:
@@ -48,4 +54,12 @@ async function writeForEver(key: string): Promise<void> {
     await store.set(key, Buffer.alloc(65_536, String(n % 10)), 60_000);
     process.send?.({ written: n % 10 });
   }
+}
+
+/** Begins to take a lease and then leaves the event loop no time, as a burst of requests would. */
+async function writeThenBlock(key: string, ms: number): Promise<boolean> {
+  const taken = store.setIfAbsent(key, Buffer.from('x'), 60_000);
+  await new Promise((resolve) => setImmediate(resolve));
+  for (const end = performance.now() + ms; performance.now() < end; );
+  return taken;
 }

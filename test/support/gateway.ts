@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../src/config.js';
+import type { PlanMode } from '../../src/edge/PlanCache.js';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { type Gateway, startGateway } from '../../src/server.js';
 
@@ -45,6 +46,9 @@ export interface TestGateway {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+/** Every test has to pass with operations compiled never and at once as well: `TEST_PLANS=off npm test`. */
+const planMode = (process.env['TEST_PLANS'] ?? 'on') as PlanMode;
+
 /**
  * A gateway in this process over a sandbox of its own, on free ports, with a memory store and nobody to authenticate
  * unless `env` says otherwise.
@@ -52,11 +56,12 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export async function startTestGateway(
   env: Environment = {},
   sandboxOptions: Partial<SandboxOptions> = {},
+  plans: PlanMode = planMode,
 ): Promise<TestGateway> {
   const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret', ...sandboxOptions });
   const logs: string[] = [];
   const config = loadConfig({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...env });
-  const gateway = await startGateway(config, { logDestination: { write: (line) => logs.push(line) } });
+  const gateway = await startGateway(config, { plans, logDestination: { write: (line) => logs.push(line) } });
   const origin = `http://127.0.0.1:${gateway.port}`;
   return {
     gateway,

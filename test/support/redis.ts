@@ -17,7 +17,7 @@ export interface StartRedisOptions {
   readonly args?: readonly string[];
 }
 
-/** A real redis-server on a free loopback port, with nothing on disk. */
+/** A real redis-server on a free loopback port, with nothing kept on disk. */
 export interface TestRedis {
   readonly url: string;
   readonly port: number;
@@ -53,7 +53,9 @@ export interface TestRedisSentinel {
 
 export async function startRedis(options: StartRedisOptions = {}): Promise<TestRedis> {
   const port = options.port ?? (await freePort());
+  const directory = await mkdtemp(join(tmpdir(), 'redis-')); // a replica writes what it receives to disk
   const args = [
+    ...['--dir', directory],
     ...['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--protected-mode', 'no'],
     ...(options.maxmemory ? ['--maxmemory', options.maxmemory, '--maxmemory-policy', 'noeviction'] : []),
     ...(options.password ? ['--requirepass', options.password] : []),
@@ -91,7 +93,10 @@ export async function startRedis(options: StartRedisOptions = {}): Promise<TestR
     restart: async () => {
       server = await spawnRedis(args);
     },
-    stop: () => end(server, 'SIGKILL'),
+    stop: async () => {
+      await end(server, 'SIGKILL');
+      await rm(directory, { recursive: true, force: true });
+    },
   };
 }
 

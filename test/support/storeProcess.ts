@@ -1,4 +1,4 @@
-import { fork } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { Order } from '../stores/storeProcess.js';
@@ -14,10 +14,17 @@ export interface StoreProcess {
   close(): Promise<number | null>;
 }
 
-/** Starts a real process that has the store at `url` open. */
-export async function startStoreProcess(url: string): Promise<StoreProcess> {
-  const child = fork(join('test', 'stores', 'storeProcess.ts'), [url], {
-    execArgv: ['--import', './test/support/typescript.mjs'],
+/** Starts a real process that has the store at `url` open; it can write no file larger than `maxFileKiB`. */
+export async function startStoreProcess(url: string, maxFileKiB?: number): Promise<StoreProcess> {
+  const node = [
+    process.execPath,
+    '--import',
+    './test/support/typescript.mjs',
+    join('test', 'stores', 'storeProcess.ts'),
+  ];
+  const limit = maxFileKiB ? `ulimit -f ${maxFileKiB * 2}; ` : '';
+  const child = spawn('sh', ['-c', `${limit}exec "$0" "$@"`, ...node, url], {
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   });
   const next = async () => (await once(child, 'message'))[0];
   const exited = once(child, 'exit');

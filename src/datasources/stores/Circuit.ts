@@ -1,4 +1,4 @@
-import { CircuitState, ConsecutiveBreaker, circuitBreaker, handleAll } from 'cockatiel';
+import { CircuitState, ConsecutiveBreaker, circuitBreaker, handleAll, isBrokenCircuitError } from 'cockatiel';
 import { StoreError, type StoreTrouble, troubleOf } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
@@ -12,7 +12,8 @@ export interface CircuitOptions {
 /** An answer of the primary store, or why there is none. */
 export type Answer<T> =
   | { readonly answered: true; readonly value: T }
-  | { readonly answered: false; readonly trouble: StoreTrouble };
+  /** `asked`: the question was sent, so it may have had its effect. */
+  | { readonly answered: false; readonly asked: boolean };
 
 /**
  * A circuit breaker around one kind of operation, each limited in time. While it is open nothing is asked of the primary;
@@ -21,6 +22,8 @@ export type Answer<T> =
 export class Circuit {
   readonly #policy;
   readonly #limitMs: number;
+  /** What began the current row of failures; the later ones are often only its consequence, such as a reconnect. */
+  #firstTrouble: StoreTrouble | undefined;
 
   constructor({ limitMs, failuresToOpen, onOpen, onClose }: CircuitOptions) {
     this.#limitMs = limitMs;
@@ -28,7 +31,7 @@ export class Circuit {
       breaker: new ConsecutiveBreaker(failuresToOpen),
       halfOpenAfter: 0, // when to probe is decided by whoever calls probe()
     });
-    this.#policy.onBreak((reason) => onOpen('error' in reason ? troubleOf(reason.error) : 'failed'));
+    this.#policy.onBreak(() => onOpen(this.#firstTrouble ?? 'failed'));
     this.#policy.onReset(onClose);
   }
 
@@ -37,7 +40,7 @@ export class Circuit {
   }
 
   async ask<T>(work: () => Promise<T>): Promise<Answer<T>> {
-    return this.isClosed ? this.#execute(work) : { answered: false, trouble: 'unreachable' };
+    return this.isClosed ? this.#execute(work) : { answered: false, asked: false };
   }
 
   /** Asks even though the circuit is open; success closes it. */
@@ -47,10 +50,22 @@ export class Circuit {
 
   async #execute<T>(work: () => Promise<T>): Promise<Answer<T>> {
     try {
-      return { answered: true, value: await this.#policy.execute(() => timeLimit(work, this.#limitMs)) };
+      const value = await this.#policy.execute(() => this.#timed(work));
+      return { answered: true, value };
     } catch (error) {
       if (error instanceof StoreError && error.trouble === 'closed') throw error;
-      return { answered: false, trouble: troubleOf(error) };
+      return { answered: false, asked: !isBrokenCircuitError(error) };
+    }
+  }
+
+  async #timed<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      const value = await timeLimit(work, this.#limitMs);
+      this.#firstTrouble = undefined;
+      return value;
+    } catch (error) {
+      this.#firstTrouble ??= troubleOf(error);
+      throw error;
     }
   }
 }

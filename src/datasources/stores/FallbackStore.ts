@@ -44,8 +44,11 @@ export class FallbackStore implements Store {
   /** Last counts seen on the primary, so that a local counter goes on from there instead of from zero. */
   readonly #counts = new LRUCache<string, { readonly count: number; readonly resetsAt: number }>({ max: 1000 });
   readonly #options: FallbackStoreOptions;
+  readonly #probeEveryMs: number;
   readonly #now: () => number;
   #degradedSince: number | undefined;
+  #recoveredAt = Number.NEGATIVE_INFINITY;
+  #probeMs: number;
   #probeTimer: NodeJS.Timeout | undefined;
   #delivery: Promise<void> | undefined;
   #closed = false;
@@ -55,6 +58,8 @@ export class FallbackStore implements Store {
     this.kind = primary.kind;
     this.#primary = primary;
     this.#options = options;
+    this.#probeEveryMs = options.probeEveryMs ?? 1000;
+    this.#probeMs = this.#probeEveryMs;
     this.#now = now;
     this.#local = new MemoryStore({ maxEntries, now });
     this.#journal = new WriteJournal(maxEntries, now);
@@ -103,21 +108,26 @@ export class FallbackStore implements Store {
     this.#assertOpen();
     if (await this.#heldHere(key)) return false;
     const answer = await this.#write(() => this.#primary.setIfAbsent(key, value, ttlMs));
-    if (answer.answered) return answer.value;
+    if (answer.answered) {
+      if (answer.value) this.#journal.forget(key);
+      return answer.value;
+    }
     const seen = await this.#readPrimary(key);
     if (seen) return seen.equals(value);
     const added = await this.#local.setIfAbsent(key, value, ttlMs);
-    if (added) this.#journal.add(key, { kind: 'added', expiresAt: this.#now() + ttlMs });
+    if (added) this.#journal.add(key, { kind: 'added', expiresAt: this.#now() + ttlMs, asked: answer.asked });
     return added;
   }
 
   async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
     this.#assertOpen();
+    const pending = this.#journal.get(key);
     const deletedHere = await this.#local.compareAndDelete(key, expected);
-    if (deletedHere) this.#journal.forget(key);
+    if (deletedHere) this.#journal.forgetWrite(key);
     const answer = await this.#write(() => this.#primary.compareAndDelete(key, expected));
     if (answer.answered) return answer.value || deletedHere;
-    if (!this.#journal.get(key)) this.#journal.add(key, { kind: 'deleted', expected });
+    const neverSent = deletedHere && pending?.kind === 'added' && !pending.asked;
+    if (!neverSent) this.#journal.addDeletion(key, expected);
     return deletedHere;
   }
 
@@ -164,7 +174,7 @@ export class FallbackStore implements Store {
 
   async #write<T>(work: () => Promise<T>): Promise<Answer<T>> {
     const answer = await this.#writes.ask(work);
-    if (answer.answered && this.#journal.size > 0) this.#deliver();
+    if (answer.answered && !this.#journal.isEmpty) this.#deliver();
     return answer;
   }
 
@@ -186,13 +196,17 @@ export class FallbackStore implements Store {
   #onOpen(trouble: StoreTrouble): void {
     if (this.degraded || this.#closed) return;
     this.#degradedSince = this.#now();
+    // One that passes its probes and fails again and again is left alone for longer each time, up to half a minute.
+    const relapsed = this.#degradedSince - this.#recoveredAt < 10 * this.#probeMs;
+    this.#probeMs = relapsed ? Math.min(2 * this.#probeMs, 30 * this.#probeEveryMs) : this.#probeEveryMs;
     this.#scheduleProbe();
     this.#options.onDegraded?.(trouble);
   }
 
   #onClose(): void {
     if (this.#degradedSince === undefined || !this.#reads.isClosed || !this.#writes.isClosed) return;
-    const durationMs = this.#now() - this.#degradedSince;
+    this.#recoveredAt = this.#now();
+    const durationMs = this.#recoveredAt - this.#degradedSince;
     this.#degradedSince = undefined;
     this.#deliver();
     this.#options.onRecovered?.(durationMs);
@@ -202,7 +216,7 @@ export class FallbackStore implements Store {
     this.#probeTimer = setTimeout(async () => {
       await this.#probe();
       if (this.degraded && !this.#closed) this.#scheduleProbe();
-    }, this.#options.probeEveryMs ?? 1000).unref();
+    }, this.#probeMs).unref();
   }
 
   /** Several keys, because a cluster keeps them on several servers; really writing, because a full server still deletes. */

@@ -1,11 +1,12 @@
-import { chmodSync, closeSync, mkdirSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
-import { endianness } from 'node:os';
-import { join, resolve } from 'node:path';
+import { randomInt } from 'node:crypto';
+import { resolve } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import { DeleteWaiters, type PollPace } from './DeleteWaiters.js';
+import { prepareLmdbDirectory, textOf } from './lmdbDirectory.js';
 import { countIn } from './MemoryStore.js';
 import type { Store } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
+import { timeLimit } from './timeLimit.js';
 
 export interface LmdbStoreOptions {
   /** Pause between two steps of the background purge; 0 switches it off. Default 5 s. */
@@ -19,15 +20,26 @@ export interface LmdbStoreOptions {
   readonly random?: () => number;
 }
 
-const FILES = ['data.mdb', 'lock.mdb'];
+/** What is stored under a key; without a value when that has expired or is not ours. */
+interface Held {
+  readonly version: number;
+  readonly value?: Buffer;
+  readonly expiresAt?: number;
+}
+
+const MAX_TRIES = 1000;
 const HEADER_BYTES = 9;
 const FORMAT = 1;
 
 /**
  * An embedded store on disk, shared by all processes of one machine that open the same directory. It survives restarts
- * and `kill -9`: a write is done once its transaction is committed to the page cache, which outlives the process. (A power
+ * and `kill -9`: a write is done once it is committed to the page cache, which outlives the process. (A power
  * cut may lose the last moments, never the consistency of the file.) The file grows as needed and expired entries are
  * purged from it in small steps.
+ *
+ * Atomic operations read, and then write on condition that the version they read is still there. The condition is checked
+ * by the driver's own thread. A transaction with a callback would hold the write lock of all processes until the main thread of this
+ * one had time to run it, and a busy process would stall the others.
  *
  * A value is stored as: format byte, expiry as a big-endian double, bytes.
  */
@@ -38,18 +50,27 @@ export class LmdbStore implements Store {
   readonly #options: Required<LmdbStoreOptions>;
   #purgeTimer: NodeJS.Timeout | undefined;
   #purgedTo = '';
+  #lastIncrement: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | undefined;
 
   /** Opens or creates the store in `directory`. Throws a `misconfigured` {@link StoreError} that says why it cannot. */
   static open(directory: string, options: LmdbStoreOptions = {}): LmdbStore {
     try {
       const path = resolve(directory);
-      preparePrivateFiles(path);
-      assertDatabase(join(path, 'data.mdb'));
-      return new LmdbStore(open({ path, noSubdir: false, encoding: 'binary', separateFlushed: true }), options);
+      prepareLmdbDirectory(path);
+      return new LmdbStore(
+        open({
+          path,
+          noSubdir: false,
+          encoding: 'binary',
+          useVersions: true,
+          separateFlushed: true,
+          eventTurnBatching: false, // with it, a failed commit rejects a promise nobody can get hold of
+        }),
+        options,
+      );
     } catch (error) {
-      const why = error instanceof Error ? error.message : 'unknown error';
-      throw new StoreError('misconfigured', `CACHE_URL: the directory of lmdb: cannot be opened: ${why}`);
+      throw new StoreError('misconfigured', `CACHE_URL: the directory of lmdb: cannot be opened: ${textOf(error)}`);
     }
   }
 
@@ -71,39 +92,49 @@ export class LmdbStore implements Store {
 
   async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
     const entry = encode(value, this.#options.now() + ttlMs);
-    await this.#transaction(() => void this.#db.put(key, entry));
+    await this.#write(() => this.#db.put(key, entry, newVersion()));
   }
 
   async setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
-    // Most takers of a held lease are told so by a memory read and never queue for the write lock.
-    if (this.#read(key)) return false;
-    return this.#transaction(() => {
-      if (this.#decode(this.#db.get(key))) return false;
-      void this.#db.put(key, encode(value, this.#options.now() + ttlMs));
-      return true;
-    });
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const held = this.#read(key);
+      if (held?.value) return false; // most takers of a held lease are told so without waiting for the write lock
+      if (await this.#replace(key, held, encode(value, this.#options.now() + ttlMs))) return true;
+    }
+    throw new StoreError('failed');
   }
 
   async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
-    const deleted = await this.#transaction(() => {
-      if (!this.#decode(this.#db.get(key))?.value.equals(expected)) return false;
-      void this.#db.remove(key);
-      return true;
-    });
-    if (deleted) this.#waiters.wake(key);
-    return deleted;
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const held = this.#read(key);
+      if (!held?.value?.equals(expected)) return false;
+      if (await this.#write(() => this.#db.remove(key, held.version))) {
+        this.#waiters.wake(key);
+        return true;
+      }
+    }
+    throw new StoreError('failed');
   }
 
+  /** In turn within this process, so that they do not make each other try again. */
   increment(key: string, by: number, ttlMs: number): Promise<{ count: number; resetsInMs: number }> {
-    return this.#transaction(() => {
+    const result = this.#lastIncrement.then(() => this.#increment(key, by, ttlMs));
+    this.#lastIncrement = result.catch(() => undefined);
+    return result;
+  }
+
+  async #increment(key: string, by: number, ttlMs: number): Promise<{ count: number; resetsInMs: number }> {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const held = this.#read(key);
       const now = this.#options.now();
-      const entry = this.#decode(this.#db.get(key));
-      const held = entry ? countIn(entry.value) : undefined;
-      const count = (held ?? 0) + by;
-      const expiresAt = entry && held !== undefined ? entry.expiresAt : now + ttlMs;
-      void this.#db.put(key, encode(Buffer.from(String(count)), expiresAt));
-      return { count, resetsInMs: expiresAt - now };
-    });
+      const before = held?.value && countIn(held.value);
+      const count = (before ?? 0) + by;
+      const expiresAt = before === undefined ? now + ttlMs : (held?.expiresAt ?? now);
+      if (await this.#replace(key, held, encode(Buffer.from(String(count)), expiresAt))) {
+        return { count, resetsInMs: expiresAt - now };
+      }
+    }
+    throw new StoreError('failed');
   }
 
   waitForDelete(key: string, timeoutMs: number, signal?: AbortSignal): Promise<void> {
@@ -112,7 +143,7 @@ export class LmdbStore implements Store {
       signal,
       pace: this.#options.pollPace,
       random: this.#options.random,
-      isGone: async () => this.#read(key) === undefined,
+      isGone: async () => this.#read(key)?.value === undefined,
     });
   }
 
@@ -123,13 +154,11 @@ export class LmdbStore implements Store {
     const { purgeStep } = this.#options;
     const keys = [...this.#db.getKeys({ start: this.#purgedTo, limit: purgeStep })];
     this.#purgedTo = keys.length < purgeStep ? '' : (keys.at(-1) ?? '');
-    const expired = keys.filter((key) => !this.#decode(this.#db.get(key)));
-    if (expired.length === 0) return 0;
-    return this.#transaction(() => {
-      const still = expired.filter((key) => !this.#decode(this.#db.get(key)));
-      for (const key of still) void this.#db.remove(key);
-      return still.length;
+    const removals = keys.map((key) => {
+      const held = this.#read(key);
+      return held && !held.value ? this.#write(() => this.#db.remove(key, held.version)) : false;
     });
+    return (await Promise.all(removals)).filter(Boolean).length;
   }
 
   close(): Promise<void> {
@@ -140,33 +169,37 @@ export class LmdbStore implements Store {
   async #close(): Promise<void> {
     clearTimeout(this.#purgeTimer);
     this.#waiters.wakeAll();
-    await this.#db.close();
+    // Bounded, because another process may have been stopped while it held the write lock.
+    await timeLimit(() => this.#db.close(), 2000).catch(() => undefined);
   }
 
   /** Reads the newest committed state: the driver's read snapshot may be as old as the current turn of the event loop. */
-  #read(key: string): { value: Buffer; expiresAt: number } | undefined {
+  #read(key: string): Held | undefined {
     this.#assertOpen();
     try {
       this.#db.resetReadTxn();
-      return this.#decode(this.#db.get(key));
+      const entry = this.#db.getEntry(key);
+      return entry && { version: entry.version ?? 0, ...decode(entry.value, this.#options.now()) };
     } catch (error) {
       throw new StoreError(troubleOfLmdb(error));
     }
   }
 
-  #decode(entry: Buffer | undefined): { value: Buffer; expiresAt: number } | undefined {
-    if (!entry || entry.length < HEADER_BYTES || entry[0] !== FORMAT) return undefined;
-    const expiresAt = entry.readDoubleBE(1);
-    return expiresAt > this.#options.now() ? { value: entry.subarray(HEADER_BYTES), expiresAt } : undefined;
+  /** Writes `entry` unless somebody changed what was held; tells whether it did. */
+  #replace(key: string, held: Held | undefined, entry: Buffer): Promise<boolean> {
+    return this.#write(() =>
+      held
+        ? this.#db.put(key, entry, newVersion(), held.version)
+        : this.#db.ifNoExists(key, () => void this.#db.put(key, entry, newVersion()).catch(() => undefined)),
+    );
   }
 
-  /** Runs `work` under the write lock of the file; `work` must not throw. The lock is waited for off the main thread. */
-  async #transaction<T>(work: () => T): Promise<T> {
+  async #write(work: () => Promise<boolean>): Promise<boolean> {
     this.#assertOpen();
     try {
-      return await this.#db.transaction(work);
+      return await work();
     } catch (error) {
-      throw new StoreError(troubleOfLmdb(error));
+      throw new StoreError(await troubleOfCommit(error));
     }
   }
 
@@ -187,39 +220,9 @@ export class LmdbStore implements Store {
   }
 }
 
-/** Creates what LMDB would create with the process's umask, so that nobody else on the machine can read it at any moment. */
-function preparePrivateFiles(directory: string): void {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  // A directory that holds other things (say, /tmp) is not ours to close to others, and a mounted volume may belong to
-  // someone else; the files are private in any case.
-  const ours = readdirSync(directory).every((name) => FILES.includes(name));
-  if (ours && statSync(directory).uid === process.getuid?.()) chmodSync(directory, 0o700);
-  const present = readdirSync(directory);
-  for (const name of FILES) {
-    // Never open and close a lock file that is there: POSIX drops a process's locks on a file when it closes any descriptor
-    // of it, and another instance in this process would then pass for dead.
-    if (!present.includes(name)) createPrivate(join(directory, name));
-    chmodSync(join(directory, name), 0o600);
-  }
-}
-
-function createPrivate(file: string): void {
-  try {
-    closeSync(openSync(file, 'ax', 0o600));
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error; // a sibling was faster
-  }
-}
-
-/** LMDB's own check comes too late: opening a file that is something else, or cut off, ends the process with a segmentation fault. */
-function assertDatabase(file: string): void {
-  const header = Buffer.alloc(8192);
-  const descriptor = openSync(file, 'r');
-  const length = readSync(descriptor, header, 0, header.length, 0);
-  closeSync(descriptor);
-  const magic = endianness() === 'LE' ? header.readUInt32LE(24) : header.readUInt32BE(24);
-  if (length === 0 || (length === header.length && magic === 0xbeefc0de)) return;
-  throw new Error('data.mdb is damaged or something else; name another directory or remove it');
+/** Random, so that an entry written again is never taken for the one that was read before. */
+function newVersion(): number {
+  return randomInt(1, 2 ** 48 - 1);
 }
 
 function encode(value: Buffer, expiresAt: number): Buffer {
@@ -230,7 +233,19 @@ function encode(value: Buffer, expiresAt: number): Buffer {
   return entry;
 }
 
+/** No value when the entry has expired or was not written by us. */
+function decode(entry: Buffer, now: number): { value?: Buffer; expiresAt?: number } {
+  if (entry.length < HEADER_BYTES || entry[0] !== FORMAT) return {};
+  const expiresAt = entry.readDoubleBE(1);
+  return expiresAt > now ? { value: entry.subarray(HEADER_BYTES), expiresAt } : {};
+}
+
+/** The driver gives the cause of a failed commit as a promise that rejects; left alone, it would end the process. */
+async function troubleOfCommit(error: unknown): Promise<StoreTrouble> {
+  if (!(typeof error === 'object' && error !== null && 'commitError' in error)) return troubleOfLmdb(error);
+  return Promise.resolve(error.commitError).then(() => 'failed', troubleOfLmdb);
+}
+
 function troubleOfLmdb(error: unknown): StoreTrouble {
-  const message = error instanceof Error ? error.message : '';
-  return /MDB_MAP_FULL|No space left|File too large|Disk quota/i.test(message) ? 'full' : 'failed';
+  return /MDB_MAP_FULL|No space left|File too large|Disk quota/i.test(textOf(error)) ? 'full' : 'failed';
 }

@@ -25,6 +25,7 @@ export class RedisStore implements Store {
   readonly #waiters = new DeleteWaiters();
   #subscriber: Redis | Cluster | undefined;
   #subscribed = false;
+  #reconnecting: Promise<unknown> | undefined;
   #closing: Promise<void> | undefined;
 
   /**
@@ -126,10 +127,27 @@ export class RedisStore implements Store {
     });
   }
 
+  /**
+   * Bridges the moment of a reconnect (after a failover, or a connection the server closed), so that it is not taken for a
+   * miss. Shared by all who come in it; over at the first failure to connect, so a dead server costs nothing.
+   */
+  #reconnected(): Promise<unknown> {
+    this.#reconnecting ??= once(this.#client, 'ready', { signal: AbortSignal.timeout(100) })
+      .catch(() => undefined)
+      .finally(() => {
+        this.#reconnecting = undefined;
+      });
+    return this.#reconnecting;
+  }
+
   async #run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closing) throw new StoreError('closed');
     try {
-      return await work();
+      return await work().catch(async (error) => {
+        if (!wasNotSent(error)) throw error;
+        await this.#reconnected();
+        return work();
+      });
     } catch (error) {
       throw new StoreError(troubleOfRedis(error));
     }
@@ -141,9 +159,11 @@ async function end(client: Redis | Cluster): Promise<void> {
   if (client.status === 'end') return;
   const ended = once(client, 'end').catch(() => undefined);
   const between = client.status === 'reconnecting';
+  const nodes = client instanceof Cluster ? client.nodes() : [client];
   client.disconnect();
-  if (between) return;
-  await timeLimit(() => ended, 1000).catch(() => undefined);
+  if (!between) await timeLimit(() => ended, 1000).catch(() => undefined);
+  // The driver forgets to clear this timer when a command was still unanswered, which would keep the process alive.
+  for (const node of nodes) clearTimeout(Reflect.get(node, 'socketTimeoutTimer'));
 }
 
 const troubleOfReply: Readonly<Record<string, StoreTrouble>> = {
@@ -172,6 +192,11 @@ function troubleOfRedis(error: unknown): StoreTrouble {
 function replyCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || error.name !== 'ReplyError') return undefined;
   return /^ERR Error running script .*?: -([A-Z]+) /.exec(error.message)?.[1] ?? error.message.split(' ', 1)[0];
+}
+
+/** The driver had no connection to send the command on, so it can be tried again without doing anything twice. */
+function wasNotSent(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('enableOfflineQueue');
 }
 
 /** Redis takes whole milliseconds and no zero. */

@@ -65,7 +65,9 @@ export function parseRedisUrl(url: string): RedisAddress {
  */
 export function createRedisClient(address: RedisAddress, options: RedisClientOptions = {}): Redis | Cluster {
   const { commandTimeoutMs = 1000, maxReconnectMs = 2000, random = Math.random } = options;
-  const backoff = (attempt: number) => Math.min(50 * 2 ** Math.min(attempt, 10), maxReconnectMs) * (0.5 + random() / 2);
+  const readOnly = reconnectWhenReadOnly();
+  const backoff = (attempt: number) =>
+    readOnly.isReconnecting() ? 0 : Math.min(50 * 2 ** Math.min(attempt, 10), maxReconnectMs) * (0.5 + random() / 2);
   const common: RedisOptions = {
     username: address.username,
     password: address.password,
@@ -77,7 +79,7 @@ export function createRedisClient(address: RedisAddress, options: RedisClientOpt
     keepAlive: 10_000,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
-    reconnectOnError: reconnectWhenReadOnly(),
+    reconnectOnError: readOnly.reconnectOnError,
     ...(address.tls && { tls: {} }),
   };
   const client =
@@ -127,15 +129,25 @@ function sentinelOptions(address: RedisAddress, backoff: (attempt: number) => nu
 }
 
 /**
- * After a failover the old master is a replica that refuses writes, and connecting anew finds the new master. A server
- * that stays read-only is not worth a reconnect per write, which would disturb the reads it still answers.
+ * After a failover the old master is a replica that refuses writes, and connecting anew, at once, finds the new master. A
+ * server that stays read-only is not worth a reconnect per write, which would disturb the reads it still answers.
  */
-function reconnectWhenReadOnly(everyMs = 10_000): (error: Error) => boolean {
+function reconnectWhenReadOnly(everyMs = 10_000) {
   let last = Number.NEGATIVE_INFINITY;
-  return (error) => {
-    if (!error.message.includes('READONLY') || performance.now() - last < everyMs) return false;
-    last = performance.now();
-    return true;
+  let reconnecting = false;
+  return {
+    reconnectOnError: (error: Error): boolean => {
+      if (!error.message.includes('READONLY') || performance.now() - last < everyMs) return false;
+      last = performance.now();
+      reconnecting = true;
+      return true;
+    },
+    /** True once per such reconnect. */
+    isReconnecting: (): boolean => {
+      const was = reconnecting;
+      reconnecting = false;
+      return was;
+    },
   };
 }
 

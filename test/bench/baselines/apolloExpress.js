@@ -4,11 +4,13 @@ import { createServer } from 'node:http';
 import { RESTDataSource } from '@apollo/datasource-rest';
 import { ApolloServer } from '@apollo/server';
 import { ApolloServerPluginDrainHttpServer } from '@apollo/server/plugin/drainHttpServer';
+import { buildSubgraphSchema } from '@apollo/subgraph';
 import { expressMiddleware } from '@as-integrations/express5';
 import DataLoader from 'dataloader';
 import express from 'express';
+import { parse } from 'graphql';
 import { listen, readOptions } from './options.js';
-import { resolvers, toRefreshJob, toTaxpayerToken, typeDefs } from './schema.js';
+import { federationDefs, resolvers, toRefreshJob, toTaxpayerToken, typeDefs } from './schema.js';
 import { callerVerifier } from './verifyCaller.js';
 
 const options = readOptions();
@@ -48,8 +50,7 @@ class TaxpayerApi extends RESTDataSource {
 const app = express();
 const httpServer = createServer(app);
 const server = new ApolloServer({
-  typeDefs,
-  resolvers,
+  schema: buildSubgraphSchema({ typeDefs: [parse(typeDefs), parse(federationDefs)], resolvers }),
   plugins: [ApolloServerPluginDrainHttpServer({ httpServer })],
 });
 await server.start();

@@ -59,6 +59,12 @@ export const typeDefs = `
   enum RefreshJobStatus { PROCESSING COMPLETED FAILED UNRECOGNIZED }
 `;
 
+/** What makes a federation subgraph of it. */
+export const federationDefs = `
+  extend schema @link(url: "https://specs.apollo.dev/federation/v2.5", import: ["@key"])
+  extend type RefreshJob @key(fields: "taxpayerId jobId")
+`;
+
 /**
  * Resolvers over a context of `caller` (see verifyCaller.js) and `api` with `token(taxpayerId)`, `job(taxpayerId, jobId)`
  * and `createLink(body)`.
@@ -92,7 +98,10 @@ export const resolvers = {
       return accessToken;
     },
   },
-  RefreshJob: { taxpayer: ({ taxpayerId }) => ({ id: taxpayerId }) },
+  RefreshJob: {
+    taxpayer: ({ taxpayerId }) => ({ id: taxpayerId }),
+    __resolveReference: ({ taxpayerId, jobId }, context) => readJob(taxpayerId, jobId, context),
+  },
 };
 
 function readToken(taxpayerId, { api, caller }) {
@@ -137,7 +146,8 @@ export function toRefreshJob({ taxpayerId, jobId, name, status }) {
   return { taxpayerId, jobId, name, status: jobStatuses[status] ?? 'UNRECOGNIZED', observedAt: new Date() };
 }
 
-function toLinkBody({ metadata, settings }) {
+/** The input in the words of the service. */
+export function toLinkBody({ metadata, settings }) {
   if (!settings?.transcripts) return { metadata, settings };
   const { actr, reca, waid, venf, w2, form1095A, notice } = settings.transcripts;
   const transcripts = { ACTR: actr, RECA: reca, WAID: waid, VENF: venf, W2: w2, '1095-A': form1095A, NOTICE: notice };

@@ -1,0 +1,53 @@
+// docs/faults.md: what callers get when the service misbehaves. Printed from the table that test/faultTable.test.ts tries
+// line by line on a running gateway, so the page cannot promise what the gateway does not do.
+
+/** `errorCodes` of the gateway say which codes may be tried again. */
+export function faultsPage({ bounds, classes }, errorCodes, command) {
+  const bound = ({ times, setting }) => `${times} × \`${setting}\``;
+  return `<!-- Printed from test/faultTable.json by \`${command}\`. Change it there. -->
+
+# When the service misbehaves
+
+What a caller gets for each fault of the service behind the gateway, when nothing is cached yet. The code is in
+\`extensions.code\`; **again** marks the codes with \`retryable: true\`, and a time in seconds is \`retryAfterSeconds\`. The number
+is how often the gateway calls the endpoint at fault for one request. Nothing the service says in an error reaches a caller
+or a log.
+
+An answer, whatever it is, comes within the times below; a try that was too slow is repeated only while they last.
+
+- \`taxpayerToken\`: ${bound(bounds.taxpayerToken)}
+- \`refreshJob\`: ${bound(bounds.refreshJob)} (the taxpayer's token may have to be read first)
+- \`createClientLink\`: ${bound(bounds.createClientLink)}
+
+The last two columns are about what follows: what a second \`createClientLink\` with the same \`idempotencyKey\` and input gets
+once the service is well, and when other requests succeed again. Nobody has to restart anything.
+
+| The service … | \`taxpayerToken\` | \`refreshJob\` | \`createClientLink\` | Same key later | Recovers |
+| --- | --- | --- | --- | --- | --- |
+${classes.map((row) => line(row, errorCodes)).join('\n')}
+
+A record that was read before is served with \`stale: true\` in place of most of these errors. After five failed calls in a row
+(network, time limit, 5xx) an endpoint is left alone for \`BREAKER_RESET_MS\`: requests then fail at once with
+\`UPSTREAM_UNAVAILABLE\`, without a call, and the first one after that time tries again.
+
+The same, fault by fault:
+
+${classes.map(({ title, faults }) => `- **${title}**: ${faults.map(({ when }) => when).join('; ')}`).join('\n')}
+`;
+}
+
+function line({ title, expect, sameKeyAgain, recovers }, errorCodes) {
+  const cells = ['taxpayerToken', 'refreshJob', 'createClientLink'].map((name) => cell(expect[name], errorCodes));
+  return `| ${title} | ${cells.join(' | ')} | ${word(sameKeyAgain)} | ${recovers} |`;
+}
+
+function cell({ code, calls, retryAfterSeconds }, errorCodes) {
+  const again = errorCodes[code]?.retryable ? ', again' : '';
+  const after = retryAfterSeconds === undefined ? '' : ` after ${retryAfterSeconds} s`;
+  return `${word(code)}, ${calls}${again}${after}`;
+}
+
+/** Codes are set as code; "answered" and "created" are words. */
+function word(text) {
+  return text === text.toUpperCase() ? `\`${text}\`` : text;
+}

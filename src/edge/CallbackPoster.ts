@@ -1,0 +1,89 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ExecutionResult } from 'graphql';
+
+export interface CallbackTarget {
+  readonly callbackUrl: string;
+  readonly subscriptionId: string;
+  readonly verifier: string;
+  /** 0 turns the heartbeat off. */
+  readonly heartbeatIntervalMs: number;
+}
+
+/** One post may take this long, in milliseconds. */
+const timeoutMs = 5000;
+/** Pauses before a post is tried again, in milliseconds. */
+const retryPausesMs = [100, 200, 400, 800, 1000];
+const mostFailedHeartbeats = 5;
+
+/** Posts to one subscription's callback address. Redirects are refused: they would lead to an origin nobody allowed. */
+export class CallbackPoster {
+  readonly #target: CallbackTarget;
+  #heartbeat: NodeJS.Timeout | undefined;
+
+  constructor(target: CallbackTarget) {
+    this.#target = target;
+  }
+
+  /** Whether the router knows the subscription. */
+  async check(): Promise<boolean> {
+    return (await this.#post('check')) === 204;
+  }
+
+  /** Hands a result over; false when the router has no use for more. */
+  next(payload: ExecutionResult): Promise<boolean> {
+    return this.#insist('next', { payload });
+  }
+
+  /** Says that there is nothing more to come; with `errors` when that is not the end of the matter. */
+  async complete(errors?: readonly { readonly message: string }[]): Promise<void> {
+    await this.#insist('complete', errors && { errors });
+  }
+
+  /** Asks every `everyMs` whether the router still listens; `onGone` when it does not. */
+  startHeartbeat(everyMs: number, onGone: () => void): void {
+    if (this.#target.heartbeatIntervalMs === 0) return;
+    let failures = 0;
+    const beat = async () => {
+      const status = await this.#post('check');
+      failures = status === 204 ? 0 : failures + 1;
+      if (this.#heartbeat === undefined) return;
+      if (status === 400 || status === 404 || failures >= mostFailedHeartbeats) onGone();
+      else this.#heartbeat.refresh();
+    };
+    this.#heartbeat = setTimeout(() => void beat(), everyMs);
+  }
+
+  /** Ends the heartbeat. */
+  stop(): void {
+    clearTimeout(this.#heartbeat);
+    this.#heartbeat = undefined;
+  }
+
+  /** Tries again while the router may only be unwell; whether it took the message. */
+  async #insist(action: 'next' | 'complete', more?: object): Promise<boolean> {
+    for (const pauseMs of [...retryPausesMs, undefined]) {
+      const status = await this.#post(action, more);
+      if (status !== undefined && status < 500) return status >= 200 && status < 300;
+      if (pauseMs !== undefined) await delay(pauseMs);
+    }
+    return false;
+  }
+
+  /** The status of the answer; undefined when there was none. */
+  async #post(action: 'check' | 'next' | 'complete', more: object = {}): Promise<number | undefined> {
+    const { callbackUrl, subscriptionId: id, verifier } = this.#target;
+    try {
+      const response = await fetch(callbackUrl, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'subscription-protocol': 'callback/1.0' },
+        body: JSON.stringify({ kind: 'subscription', action, id, verifier, ...more }),
+        redirect: 'error',
+        signal: AbortSignal.timeout(timeoutMs),
+      });
+      await response.body?.cancel();
+      return response.status;
+    } catch {
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,59 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GatewayError } from '../errors.js';
+import { readGraphQLRequest } from './graphqlRequest.js';
+import { eventStreamFormat, HttpStream } from './HttpStream.js';
+import { admitStream, answering, type LiveEndpointOptions } from './liveRequest.js';
+import { pipeResults } from './pipeResults.js';
+import { SharedEventStreams, streamTokenOf } from './SharedEventStreams.js';
+
+/** Server-sent events in the protocol `graphql-sse`: a stream per operation, or one that several operations share. */
+export class EventStreamEndpoint {
+  readonly #options: LiveEndpointOptions;
+  readonly #shared: SharedEventStreams;
+
+  constructor(options: LiveEndpointOptions) {
+    this.#options = options;
+    this.#shared = new SharedEventStreams(options);
+  }
+
+  /** `/graphql/stream`. Never rejects. */
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    return answering(response, this.#options.operations, async (requestId) => {
+      const isShared = request.method === 'PUT' || request.method === 'DELETE' || streamTokenOf(request) !== undefined;
+      if (isShared) await this.#shared.handle(request, response, requestId);
+      else if (acceptsEvents(request)) await this.#serveOne(request, response, requestId);
+      else throw new GatewayError('BAD_USER_INPUT', 'The Accept header must be text/event-stream', { httpStatus: 406 });
+    });
+  }
+
+  /** One operation on a stream of its own, on whatever path. Never rejects. */
+  handleOne(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    return answering(response, this.#options.operations, (requestId) => this.#serveOne(request, response, requestId));
+  }
+
+  async #serveOne(request: IncomingMessage, response: ServerResponse, requestId: string): Promise<void> {
+    const { operations, streams, requestLimits, keepAliveMs } = this.#options;
+    const identity = await admitStream(request, this.#options);
+    // An EventSource sends a GET and can add no header to it; what it may do is checked by its origin and the method.
+    const { method, ...parameters } = await readGraphQLRequest(request, requestLimits, { simpleGet: true });
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    const operation = await operations.prepare(parameters, { ...identity, requestId, signal: gone.signal }, 'sse');
+    if (method === 'GET' && operation.kind === 'ready' && operation.type === 'mutation') {
+      throw new GatewayError('BAD_USER_INPUT', 'A mutation must be sent with POST', { httpStatus: 405 });
+    }
+    const stream = new HttpStream({ response, format: eventStreamFormat, transport: 'sse', streams, keepAliveMs });
+    await pipeResults({ operations, operation, stream, left: stream.closed });
+    stream.end();
+  }
+}
+
+/** Whether the caller wants events and nothing else: a header that names JSON as well is one for every occasion. */
+export function wantsEvents({ headers }: IncomingMessage): boolean {
+  const accept = headers.accept ?? '';
+  return accept.includes('text/event-stream') && !/json|\*\/\*/.test(accept);
+}
+
+function acceptsEvents({ headers }: IncomingMessage): boolean {
+  return /text\/event-stream|\*\/\*/.test(headers.accept ?? '*/*');
+}

@@ -1,0 +1,61 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { GraphQLSchema } from 'graphql';
+import { CallbackEndpoint, type CallbackEndpointOptions, wantsCallback } from './CallbackEndpoint.js';
+import { EventStreamEndpoint, wantsEvents } from './EventStreamEndpoint.js';
+import type { Handler } from './HttpServer.js';
+import { MultipartEndpoint, wantsMultipart } from './MultipartEndpoint.js';
+import { reissueWithoutUpgrade } from './reissueWithoutUpgrade.js';
+import { WebSocketEndpoint } from './WebSocketEndpoint.js';
+
+export interface LiveEdgeOptions extends Omit<CallbackEndpointOptions, 'keepAliveMs'> {
+  readonly schema: GraphQLSchema;
+  /** Between two signs of life on an open stream, in milliseconds; by default 12 s, which proxies take for busy. */
+  readonly keepAliveMs?: number;
+  /** How long a socket may take to say who it is, in milliseconds; by default 3 s. */
+  readonly initTimeoutMs?: number;
+}
+
+/** Everything that stays open: WebSocket, event streams, multipart responses and callbacks. */
+export class LiveEdge {
+  readonly #sockets: WebSocketEndpoint;
+  readonly #events: EventStreamEndpoint;
+  readonly #multipart: MultipartEndpoint;
+  readonly #callbacks: CallbackEndpoint;
+
+  constructor({ keepAliveMs = 12_000, initTimeoutMs = 3000, ...rest }: LiveEdgeOptions) {
+    const options = { ...rest, keepAliveMs };
+    this.#sockets = new WebSocketEndpoint({
+      ...options,
+      maxMessageBytes: options.requestLimits.maxBytes,
+      initTimeoutMs,
+    });
+    this.#events = new EventStreamEndpoint(options);
+    this.#multipart = new MultipartEndpoint(options);
+    this.#callbacks = new CallbackEndpoint(options);
+  }
+
+  /** Takes the WebSockets of `server` on `/graphql`. */
+  attach(server: Server): void {
+    server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      const isSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
+      if (isSocket && /^\/graphql(\?|$)/.test(request.url ?? '')) this.#sockets.upgrade(request, socket, head);
+      else reissueWithoutUpgrade(server, request, socket, head);
+    });
+  }
+
+  /** `/graphql`: subscriptions in the form the caller accepts, everything else by `otherwise`. */
+  graphql(otherwise: Handler): Handler {
+    return (request, response) => {
+      if (request.method === 'POST' && wantsCallback(request)) return this.#callbacks.handle(request, response);
+      if (request.method === 'POST' && wantsMultipart(request)) return this.#multipart.handle(request, response);
+      if (wantsEvents(request)) return this.#events.handleOne(request, response);
+      return otherwise(request, response);
+    };
+  }
+
+  /** `/graphql/stream` */
+  stream(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    return this.#events.handle(request, response);
+  }
+}

@@ -1,0 +1,202 @@
+import {
+  type DocumentNode,
+  type ExecutionResult,
+  execute,
+  GraphQLError,
+  type GraphQLFormattedError,
+  type GraphQLSchema,
+  getOperationAST,
+  NoSchemaIntrospectionCustomRule,
+  type OperationDefinitionNode,
+  parse,
+  specifiedRules,
+  subscribe,
+  type ValidationRule,
+  validate,
+} from 'graphql';
+import { LRUCache } from 'lru-cache';
+import { RequestContext, type RequestFacts, type Services } from '../context.js';
+import { GatewayError } from '../errors.js';
+import type { Metrics } from '../Metrics.js';
+import { isBug, maskError } from '../maskError.js';
+import { type OperationObserver, operationLabel } from './operationLabel.js';
+import { ResultStream } from './ResultStream.js';
+import { malformedVariables, violationsOf } from './variables.js';
+
+/** The GraphQL parameters of an operation, whatever it came by. */
+export interface LiveRequest {
+  readonly query?: string | undefined;
+  /** A trusted document, in place of its text. */
+  readonly documentId?: string | undefined;
+  readonly operationName?: string | undefined;
+  readonly variables?: Readonly<Record<string, unknown>> | undefined;
+  readonly extensions?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** How an operation came. */
+export type LiveTransport = 'ws' | 'sse' | 'multipart' | 'callback';
+
+export interface LiveOperationsOptions {
+  readonly schema: GraphQLSchema;
+  readonly services: Services;
+  readonly introspection: boolean;
+  readonly maxTokens: number;
+  /** Rules beyond those of the GraphQL specification. */
+  readonly validationRules: readonly ValidationRule[];
+  /** Runs before anything else: may refuse by throwing, or put a stored document in place of its id. */
+  readonly admit: (request: LiveRequest, facts: RequestFacts) => LiveRequest;
+  readonly observer: OperationObserver;
+  readonly metrics: Metrics;
+  readonly onBug: (error: unknown, requestId: string) => void;
+}
+
+/** An operation that may run. */
+export interface ReadyOperation {
+  readonly kind: 'ready';
+  readonly type: OperationDefinitionNode['operation'];
+  /** What metrics and traces call it. */
+  readonly label: string;
+  readonly document: DocumentNode;
+  readonly operationName: string | undefined;
+  readonly variables: Readonly<Record<string, unknown>>;
+  readonly facts: RequestFacts;
+  readonly transport: LiveTransport;
+}
+
+export interface RefusedOperation {
+  readonly kind: 'refused';
+  readonly errors: readonly MaskedError[];
+}
+
+/** Documents are kept up to this many characters in all. */
+const maxCachedCharacters = 4_000_000;
+
+/**
+ * Operations of the transports that Apollo Server does not serve: the same rules, limits, doors and error format as its
+ * own, for queries and mutations as well as subscriptions.
+ */
+export class LiveOperations {
+  readonly #options: LiveOperationsOptions;
+  readonly #rules: readonly ValidationRule[];
+  readonly #documents = new LRUCache<string, DocumentNode>({ maxSize: maxCachedCharacters });
+
+  constructor(options: LiveOperationsOptions) {
+    this.#options = options;
+    this.#rules = [
+      ...specifiedRules,
+      ...(options.introspection ? [] : [NoSchemaIntrospectionCustomRule]),
+      ...options.validationRules,
+    ];
+  }
+
+  /** Checks an operation without running any of it. Never rejects. */
+  async prepare(
+    request: LiveRequest,
+    facts: RequestFacts,
+    transport: LiveTransport,
+  ): Promise<ReadyOperation | RefusedOperation> {
+    try {
+      const { query, operationName, variables = {} } = this.#options.admit(request, facts);
+      if (!query) throw new GatewayError('BAD_USER_INPUT', 'query must be a string', { httpStatus: 400 });
+      const document = this.#document(query);
+      const operation = getOperationAST(document, operationName);
+      if (!operation) throw new GatewayError('BAD_USER_INPUT', 'operationName must name an operation of the document');
+      const violations = violationsOf(this.#options.schema, operation, variables);
+      if (violations.length > 0) throw malformedVariables(violations);
+      const label = operationLabel(this.#options.schema, operation);
+      return { kind: 'ready', type: operation.operation, label, document, operationName, variables, facts, transport };
+    } catch (error) {
+      this.#options.metrics.requests.inc({ transport, outcome: 'refused' });
+      const errors = error instanceof RefusedDocument ? error.errors : [error];
+      return { kind: 'refused', errors: errors.map((each) => this.mask(each, facts.requestId)) };
+    }
+  }
+
+  /**
+   * Runs what {@link prepare} let pass: one result, or for a subscription a stream of them, which ends with UNAUTHENTICATED
+   * when the caller's token does. Never rejects, and neither does the stream.
+   */
+  async perform(operation: ReadyOperation): Promise<ExecutionResult | ResultStream> {
+    const { facts, transport } = operation;
+    const args = {
+      schema: this.#options.schema,
+      document: operation.document,
+      operationName: operation.operationName,
+      variableValues: operation.variables,
+      contextValue: new RequestContext(facts, this.#options.services),
+    };
+    const end = this.#options.observer.beginOperation();
+    try {
+      const result = await (operation.type === 'subscription' ? subscribe(args) : execute(args));
+      if (Symbol.asyncIterator in result) {
+        this.#options.metrics.requests.inc({ transport, outcome: 'ok' });
+        end(operation.label, 0);
+        return new ResultStream(result, facts.caller.expiresAt, {
+          masked: (each) => this.#masked(each, facts.requestId),
+          failed: (error) => ({ errors: [this.mask(error, facts.requestId)] }),
+        });
+      }
+      this.#options.metrics.requests.inc({ transport, outcome: result.errors ? 'errors' : 'ok' });
+      end(operation.label, result.errors?.length ?? 0);
+      return this.#masked(result, facts.requestId);
+    } catch (error) {
+      this.#options.metrics.requests.inc({ transport, outcome: 'errors' });
+      end(operation.label, 1);
+      return { errors: [this.mask(error, facts.requestId)] };
+    }
+  }
+
+  /** The form in which an error leaves; a bug is logged. */
+  mask(error: unknown, requestId: string): MaskedError {
+    const { introspection: suggestions, onBug, metrics } = this.#options;
+    if (isBug(error)) onBug(error, requestId);
+    const formatted = maskError(error, { requestId, suggestions });
+    metrics.onError(formatted.extensions?.['code'] as never);
+    return new MaskedError(formatted);
+  }
+
+  #masked({ data, errors }: ExecutionResult, requestId: string): ExecutionResult {
+    return {
+      ...(errors && { errors: errors.map((error) => this.mask(error, requestId)) }),
+      ...(data !== undefined && { data }),
+    };
+  }
+
+  #document(query: string): DocumentNode {
+    const known = this.#documents.get(query);
+    if (known) return known;
+    const document = parsed(query, this.#options.maxTokens);
+    const errors = validate(this.#options.schema, document, this.#rules);
+    if (errors.length > 0) throw new RefusedDocument(errors);
+    this.#documents.set(query, document, { size: query.length });
+    return document;
+  }
+}
+
+/** An error that has been masked: what it is written as is what the caller may see. */
+export class MaskedError extends GraphQLError {
+  constructor(readonly formatted: GraphQLFormattedError) {
+    super(formatted.message, { extensions: formatted.extensions ?? {} });
+  }
+
+  override toJSON(): GraphQLFormattedError {
+    return this.formatted;
+  }
+}
+
+/** Parses with the code that tells a syntax error from other mistakes. */
+function parsed(query: string, maxTokens: number): DocumentNode {
+  try {
+    return parse(query, { maxTokens });
+  } catch (error) {
+    if (!(error instanceof GraphQLError)) throw error;
+    const { message, source, positions } = error;
+    throw new GraphQLError(message, { source, positions, extensions: { code: 'GRAPHQL_PARSE_FAILED' } });
+  }
+}
+
+class RefusedDocument extends Error {
+  constructor(readonly errors: readonly GraphQLError[]) {
+    super('The document is not valid');
+  }
+}

@@ -1,0 +1,154 @@
+import {
+  BREAK,
+  type DocumentNode,
+  type ExecutionResult,
+  type GraphQLSchema,
+  getOperationAST,
+  isNonNullType,
+  isScalarType,
+  type OperationDefinitionNode,
+  parse,
+  typeFromAST,
+  visit,
+} from 'graphql';
+import { compileQuery, isCompiledQuery } from 'graphql-jit';
+import { LRUCache } from 'lru-cache';
+import type { RequestContext } from '../context.js';
+import { operationLabel } from './operationLabel.js';
+
+type Variables = Readonly<Record<string, unknown>>;
+
+/** An operation compiled to JavaScript: answers as Apollo would, without parsing, validating or interpreting anything. */
+export interface Plan {
+  readonly run: (context: RequestContext, variables: Variables) => ExecutionResult | Promise<ExecutionResult>;
+  /** What metrics and traces call it. */
+  readonly label: string;
+}
+
+interface CompiledOperation extends Plan {
+  readonly takes: (variables: Variables) => boolean;
+}
+
+/** What is known of an operation: accepted once, compiled, or one that always stays with Apollo. */
+type Known = 'accepted' | CompiledOperation | 'stays with Apollo';
+
+/**
+ * `on`: an operation is compiled when it comes again after Apollo has accepted it, because compiling costs more than one
+ * answer saves. `at-once`: already when it was accepted. `off`: never. The last two are for tests.
+ */
+export type PlanMode = 'on' | 'at-once' | 'off';
+
+const maxDocuments = 1000;
+/** All documents together, in characters: a compiled plan is some ten times as large as its document. */
+const maxCharacters = 1_000_000;
+
+/**
+ * Plans of operations that Apollo has parsed, validated and answered: nothing that Apollo would refuse can have one. The
+ * cache is keyed by the exact text and name, and an operation gets a plan only where the plan answers byte for byte as
+ * Apollo does (see {@link isPlannable}).
+ */
+export class PlanCache {
+  readonly #schema: GraphQLSchema;
+  readonly #mode: PlanMode;
+  /** By document, then by `operationName`. */
+  readonly #known = new LRUCache<string, Map<string | undefined, Known>>({
+    max: maxDocuments,
+    maxSize: maxCharacters,
+    sizeCalculation: (_, query) => query.length + 1,
+  });
+
+  constructor(schema: GraphQLSchema, mode: PlanMode = 'on') {
+    this.#schema = schema;
+    this.#mode = mode;
+  }
+
+  /** The plan to answer with; undefined when this request is Apollo's. */
+  find(query: string, operationName: string | undefined, variables: Variables): Plan | undefined {
+    const operations = this.#known.get(query);
+    let known = operations?.get(operationName);
+    if (known === 'accepted') {
+      known = compile(this.#schema, query, operationName);
+      operations?.set(operationName, known);
+    }
+    return typeof known === 'object' && known.takes(variables) ? known : undefined;
+  }
+
+  /** Notes that Apollo answered an operation, so that it is valid and within all limits on documents. */
+  accept(query: string, operationName: string | undefined): void {
+    if (this.#mode === 'off') return;
+    const operations = this.#known.get(query) ?? new Map<string | undefined, Known>();
+    if (operations.has(operationName)) return;
+    operations.set(operationName, this.#mode === 'on' ? 'accepted' : compile(this.#schema, query, operationName));
+    this.#known.set(query, operations);
+  }
+}
+
+function compile(schema: GraphQLSchema, query: string, operationName: string | undefined): Known {
+  try {
+    return compileOrThrow(schema, query, operationName);
+  } catch {
+    return 'stays with Apollo'; // which has answered it: what the compiler cannot do is no fault of the request
+  }
+}
+
+function compileOrThrow(schema: GraphQLSchema, query: string, operationName: string | undefined): Known {
+  const document = parse(query);
+  const operation = getOperationAST(document, operationName);
+  const takes = operation && isPlannable(document, operation) && plainVariables(schema, operation);
+  if (!takes) return 'stays with Apollo';
+  const compiled = compileQuery(schema, document, operationName, { disablingCapturingStackErrors: true });
+  if (!isCompiledQuery(compiled)) return 'stays with Apollo';
+  const label = operationLabel(schema, operation);
+  return { takes, label, run: (context, variables) => compiled.query(undefined, context, variables) };
+}
+
+/**
+ * Whether a plan can be trusted to answer as graphql-js does. Not with directives: the compiler keeps a condition with the
+ * field, so a fragment used under two conditions would get the wrong one. Not `_entities`: a failing item shifts the ones
+ * after it. Not introspection and `_service`, which are rare, and not mutations, which have to wait for each other.
+ */
+function isPlannable(document: DocumentNode, operation: OperationDefinitionNode): boolean {
+  let plannable = operation.operation === 'query';
+  const refuse = () => {
+    plannable = false;
+    return BREAK;
+  };
+  visit(document, {
+    Directive: refuse,
+    Field: ({ name: { value: name } }) => (name.startsWith('_') && name !== '__typename' ? refuse() : undefined),
+    // In the generated code it would be the prototype.
+    Name: ({ value: name }) => (name === '__proto__' ? refuse() : undefined),
+  });
+  return plannable;
+}
+
+/**
+ * A check of variables that are what they seem: nothing to coerce, to complain about or to fill in from an object. Any
+ * other request is Apollo's. Undefined when the operation has variables of other types.
+ */
+function plainVariables(schema: GraphQLSchema, operation: OperationDefinitionNode) {
+  const checks: ((variables: Variables) => boolean)[] = [];
+  for (const { variable, type: typeNode, defaultValue } of operation.variableDefinitions ?? []) {
+    const name = variable.name.value;
+    const type = typeFromAST(schema, typeNode as never);
+    const named = isNonNullType(type) ? type.ofType : type;
+    const isPlain = isScalarType(named) ? plainValue[named.name] : undefined;
+    if (isPlain === undefined) return undefined;
+    const isNullable = !isNonNullType(type);
+    const isOptional = isNullable || defaultValue !== undefined;
+    checks.push((variables) => {
+      const value = variables[name];
+      if (value === undefined) return isOptional && !(name in variables);
+      // With a default, null may stand where an argument needs a value, which graphql-js finds out when it runs.
+      return value === null ? isNullable && defaultValue === undefined : isPlain(value);
+    });
+  }
+  return (variables: Variables) => checks.every((check) => check(variables));
+}
+
+const plainValue: Readonly<Record<string, (value: unknown) => boolean>> = {
+  ID: (value) => typeof value === 'string',
+  String: (value) => typeof value === 'string',
+  Boolean: (value) => typeof value === 'boolean',
+  Int: (value) => typeof value === 'number' && (value | 0) === value && !Object.is(value, -0),
+};

@@ -1,0 +1,82 @@
+import type { ExecutionResult } from 'graphql';
+import { GatewayError } from '../errors.js';
+import { atTime } from './atTime.js';
+
+export interface ResultStreamOptions {
+  /** The form in which a result leaves. */
+  readonly masked: (result: ExecutionResult) => ExecutionResult;
+  /** The last result of a stream that failed. */
+  readonly failed: (error: unknown) => ExecutionResult;
+}
+
+/** What a caller sees whose token ended while they listened. */
+export const tokenExpired = 'The access token has expired.';
+
+/**
+ * The results of a subscription in the form in which they leave. Ends with its source, when it is left, or when the
+ * caller's token expires; never rejects. Reads the source only when it is read itself, so a slow reader makes no queue.
+ */
+export class ResultStream implements AsyncIterableIterator<ExecutionResult> {
+  readonly #source: AsyncIterator<ExecutionResult>;
+  readonly #options: ResultStreamOptions;
+  readonly #expiresAt: number;
+  readonly #forget: () => void;
+  #expire: (() => void) | undefined;
+  #ended = false;
+
+  constructor(source: AsyncIterator<ExecutionResult>, expiresAt: number, options: ResultStreamOptions) {
+    this.#source = source;
+    this.#options = options;
+    this.#expiresAt = expiresAt;
+    this.#forget = atTime(expiresAt, () => {
+      this.#expire?.();
+      // Nobody reads now: the source is not to run on for somebody who may not see it any more.
+      void this.#source.return?.();
+    });
+  }
+
+  async next(): Promise<IteratorResult<ExecutionResult>> {
+    if (this.#ended) return { value: undefined, done: true };
+    if (Date.now() >= this.#expiresAt) return this.#fail(unauthenticated());
+    const expired = new Promise<'expired'>((resolve) => {
+      this.#expire = () => resolve('expired');
+    });
+    try {
+      const step = await Promise.race([this.#source.next(), expired]);
+      if (this.#ended) return { value: undefined, done: true };
+      if (step === 'expired' || Date.now() >= this.#expiresAt) return this.#fail(unauthenticated());
+      if (!step.done) return { value: this.#options.masked(step.value), done: false };
+      this.#end();
+      return { value: undefined, done: true };
+    } catch (error) {
+      return this.#fail(error);
+    }
+  }
+
+  async return(): Promise<IteratorResult<ExecutionResult>> {
+    if (!this.#ended) {
+      this.#end();
+      void this.#source.return?.();
+    }
+    return { value: undefined, done: true };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #fail(error: unknown): IteratorResult<ExecutionResult> {
+    this.#end();
+    void this.#source.return?.();
+    return { value: this.#options.failed(error), done: false };
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#forget();
+  }
+}
+
+function unauthenticated(): GatewayError {
+  return new GatewayError('UNAUTHENTICATED', tokenExpired);
+}

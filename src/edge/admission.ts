@@ -1,0 +1,26 @@
+import type { RequestFacts } from '../context.js';
+import { type RequestLimits, refuseDeepNesting } from './graphqlRequest.js';
+import type { LiveRequest } from './LiveOperations.js';
+import type { RateLimit } from './RateLimit.js';
+import type { TrustedDocuments } from './trustedDocuments.js';
+
+export interface AdmissionOptions {
+  readonly rateLimit: RateLimit;
+  /** The documents that may run; undefined for any. */
+  readonly trustedDocuments: TrustedDocuments | undefined;
+  readonly requestLimits: RequestLimits;
+}
+
+/**
+ * What every operation of a stream passes before anything of it is looked at: counted, not nested too deeply, and, where
+ * there is a list, a trusted document. Throws a GatewayError that says which of these it is.
+ */
+export function admission({ rateLimit, trustedDocuments, requestLimits }: AdmissionOptions) {
+  return (request: LiveRequest, { caller, remoteAddress, fromRouter }: RequestFacts): LiveRequest => {
+    rateLimit.admit(caller, remoteAddress);
+    refuseDeepNesting(request, requestLimits);
+    if (trustedDocuments === undefined || fromRouter === true) return request;
+    const { query, documentId, extensions } = request;
+    return { ...request, query: trustedDocuments.resolve({ query, documentId, extensions }) };
+  };
+}

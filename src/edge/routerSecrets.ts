@@ -1,0 +1,43 @@
+import type { Config } from '../config.js';
+import type { Logger } from '../log.js';
+import { Secret } from '../secret.js';
+import { watchFile } from '../watchFile.js';
+
+/** What a router may present; either is accepted. */
+export interface RouterSecrets {
+  readonly current: Secret | undefined;
+  readonly previous: Secret | undefined;
+}
+
+const minLength = 16;
+
+/**
+ * The secrets shared with the router. Those that came from a file follow it: a rotation is to write the old secret to the
+ * previous file, the new one to the current, then the new one to the router; no process restarts.
+ */
+export function followRouterSecrets(config: Config['federation'], log: Logger) {
+  const secrets: { current: Secret | undefined; previous: Secret | undefined } = {
+    current: config.secret,
+    previous: config.previousSecret,
+  };
+  const follow = (which: keyof typeof secrets, file: string | undefined) =>
+    file === undefined
+      ? () => {}
+      : watchFile(file, (content) => {
+          const text = content.toString().replace(/\r?\n$/, '');
+          if (text === secrets[which]?.reveal()) return;
+          if (text.length < minLength) {
+            log.warn({ which }, 'the secret shared with the router is too short in its file: the one in use stays');
+            return;
+          }
+          secrets[which] = new Secret(text);
+          log.info({ which }, 'the secret shared with the router was rotated');
+        });
+  const stops = [follow('current', config.secretFile), follow('previous', config.previousSecretFile)];
+  return {
+    secrets: (): RouterSecrets => secrets,
+    stop: () => {
+      for (const stop of stops) stop();
+    },
+  };
+}

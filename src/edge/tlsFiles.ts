@@ -1,0 +1,62 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
+import { watchFile } from '../watchFile.js';
+
+export interface TlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** A certificate chain and its key, both PEM. */
+export interface TlsMaterial {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+/** Reads a certificate and its key. @throws Error in one line that names the setting and holds nothing of the files */
+export function readTlsFiles({ certFile, keyFile }: TlsFiles): TlsMaterial {
+  const cert = readFor('TLS_CERT_FILE', certFile);
+  const key = readFor('TLS_KEY_FILE', keyFile);
+  try {
+    new X509Certificate(cert);
+  } catch {
+    throw new Error('TLS_CERT_FILE does not hold a certificate in PEM');
+  }
+  try {
+    createSecureContext({ cert, key });
+  } catch {
+    throw new Error('TLS_KEY_FILE does not hold the private key, in PEM and without a passphrase, of TLS_CERT_FILE');
+  }
+  return { cert, key };
+}
+
+/**
+ * Hands over the pair each time the files have changed and belong together. While they do not (a renewal writes one after
+ * the other) `onTrouble` is told, and the pair in use stays. Returns how to stop.
+ */
+export function watchTlsFiles(
+  files: TlsFiles,
+  onChange: (material: TlsMaterial) => void,
+  onTrouble: (problem: string) => void,
+): () => void {
+  const look = () => {
+    try {
+      onChange(readTlsFiles(files));
+    } catch (error) {
+      onTrouble((error as Error).message);
+    }
+  };
+  const stops = [watchFile(files.certFile, look), watchFile(files.keyFile, look)];
+  return () => {
+    for (const stop of stops) stop();
+  };
+}
+
+function readFor(setting: string, file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw new Error(`${setting} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);
+  }
+}

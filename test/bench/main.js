@@ -1,0 +1,112 @@
+// npm run bench: the gateway as it ships beside what one would write or pick instead, in one run on one machine.
+
+import { readFileSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { ensureBuilt, orExplain } from '../../scripts/build.js';
+import { measure, measureRevocation, summary } from './measure.js';
+import { jobStatus } from './queries.js';
+import { heading, machine, revocationTable, scenarioTable } from './report.js';
+import { scenarios } from './scenarios.js';
+import { pinning, startBaseline, startGateway, startIssuer, startLoader, startService } from './targets.js';
+import { upstreamClients } from './upstreamClients.js';
+
+const help = `Measures the gateway beside baselines: npm run bench -- [options]
+
+  --quick             short rounds, for a first impression
+  --scenario <name>   only this one; may be repeated. Names: ${scenarios.map(({ name }) => name).join(', ')},
+                      revoked, upstream-clients
+  --target <name>     only this one; may be repeated
+  --rounds <n>        rounds per scenario and target (5)
+  --seconds <n>       length of a round (2)
+  --write             puts the tables into docs/performance.md
+  --help
+`;
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: 'boolean' },
+    scenario: { type: 'string', multiple: true },
+    target: { type: 'string', multiple: true },
+    rounds: { type: 'string' },
+    seconds: { type: 'string' },
+    write: { type: 'boolean' },
+    help: { type: 'boolean' },
+  },
+});
+const rounds = Number(values.rounds ?? (values.quick ? 3 : 5));
+const durationMs = 1000 * Number(values.seconds ?? (values.quick ? 0.7 : 2));
+/** As many requests as the compiler of Node.js needs to settle; slow targets get there by time. */
+const warmUp = { count: 6000, durationMs: values.quick ? 3000 : 5000 };
+const isWanted = (name) => values.scenario === undefined || values.scenario.includes(name);
+const isMeasured = (name) => values.target === undefined || values.target.includes(name);
+
+if (values.help) process.stdout.write(help);
+else await orExplain(run);
+
+async function run() {
+  await ensureBuilt();
+  const running = [];
+  const start = async (starting) => {
+    const thing = await starting;
+    running.push(thing);
+    return thing;
+  };
+  try {
+    const service = await start(startService());
+    const issuer = await start(startIssuer());
+    const loader = await start(startLoader());
+    const targets = [];
+    if (isMeasured('gateway')) targets.push(await start(startGateway({ service, issuer })));
+    for (const name of ['apolloExpress', 'mercuriusJit', 'yoga', 'rawHttp'].filter(isMeasured)) {
+      targets.push(await start(startBaseline(name, { service, issuer })));
+    }
+    const world = { loader, service, issuer };
+    const sections = [heading({ rounds, durationMs, pinning })];
+    for (const scenario of scenarios.filter(({ name }) => isWanted(name))) {
+      const table = scenarioTable(scenario, await compare(scenario, targets, world));
+      process.stdout.write(`\n${table}`);
+      sections.push(table);
+    }
+    if (isWanted('revoked')) sections.push(await revoked(targets, world));
+    if (isWanted('upstream-clients')) sections.push(await upstreamClients(service));
+    if (values.write) writeSection('comparison', sections.join('\n'));
+  } finally {
+    for (const thing of running.reverse()) await thing.stop();
+  }
+}
+
+/** Rounds go over all targets in turn, so that a slow moment of the machine hits each of them. */
+async function compare(scenario, targets, world) {
+  await world.service.control('set-latency', { latencyMs: scenario.latencyMs ?? 0 });
+  const bodies = scenario.bodies(world.service).map((body) => JSON.stringify(body));
+  const taking = targets.filter(({ name }) => scenario.targets.includes(name));
+  const results = new Map(taking.map((target) => [target.name, []]));
+  for (const target of taking) await measure(target, { ...world, bodies, ...warmUp });
+  for (let round = 0; round < rounds; round += 1) {
+    for (const target of taking) results.get(target.name).push(await measure(target, { ...world, bodies, durationMs }));
+  }
+  await world.service.control('set-latency', { latencyMs: 0 });
+  return [...results].map(([name, samples]) => ({ name, ...summary(samples) }));
+}
+
+async function revoked(targets, world) {
+  const bodies = world.service.jobs.map((job) => JSON.stringify({ query: jobStatus, variables: job }));
+  const results = [];
+  for (const target of targets) {
+    results.push({ name: target.name, ...(await measureRevocation(target, { ...world, bodies })) });
+  }
+  const table = revocationTable(results);
+  process.stdout.write(`\n${table}`);
+  return table;
+}
+
+/** Between two markers of docs/performance.md; what stands around them is written by hand. */
+export function writeSection(name, text) {
+  const file = new URL('../../docs/performance.md', import.meta.url);
+  const page = readFileSync(file, 'utf8');
+  const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
+  const [head, tail] = [page.indexOf(begin), page.indexOf(end)];
+  if (head === -1 || tail === -1) throw new Error(`docs/performance.md has no markers for ${name}`);
+  writeFileSync(file, `${page.slice(0, head + begin.length)}\n${text}\n${page.slice(tail)}`);
+  process.stdout.write(`\nWritten to docs/performance.md, measured on ${machine()}\n`);
+}

@@ -1,0 +1,69 @@
+// One target under one scenario, for one round: what it answered, what that cost, and what it asked of the service.
+
+import { cpuMicroseconds, residentMegabytes } from './processCost.js';
+
+const connections = 8;
+
+/** @returns `{ cpuUs, p50Ms, p99Ms, perSecond, megabytes, upstreamPer1000, failed }` per request where it says so not */
+export async function measure(target, { loader, service, issuer, bodies, durationMs, count }) {
+  await service.control('reset-counters');
+  const before = cpuMicroseconds(target.pid);
+  const report = await loader.run(orderFor(target, { issuer, bodies, durationMs, count }));
+  const cpuUs = (cpuMicroseconds(target.pid) - before) / report.requests;
+  const { createClientLink, taxpayerToken, refreshJob } = await service.counters();
+  if (report.failed > 0) process.stderr.write(`${target.name}: ${report.failed} failed\n${report.firstFailure}\n`);
+  return {
+    cpuUs,
+    p50Ms: report.p50Ms,
+    p99Ms: report.p99Ms,
+    perSecond: report.requests / report.seconds,
+    megabytes: residentMegabytes(target.pid),
+    upstreamPer1000: ((createClientLink + taxpayerToken + refreshJob) / report.requests) * 1000,
+    failed: report.failed,
+  };
+}
+
+/**
+ * Every taxpayer's token is void at once, then each job is asked for once.
+ * @returns `{ failed, tokenCalls }` of the `jobs.length` requests
+ */
+export async function measureRevocation(target, { loader, service, issuer, bodies }) {
+  const everyJobOnce = { issuer, bodies, count: bodies.length };
+  await loader.run(orderFor(target, everyJobOnce)); // whoever keeps tokens has them all now
+  await service.control('rotate-all-tokens');
+  await new Promise((resolve) => setTimeout(resolve, 1100)); // statuses are kept for a second: these are to be asked for
+  await service.control('reset-counters');
+  const { failed } = await loader.run(orderFor(target, everyJobOnce));
+  const { taxpayerToken } = await service.counters();
+  return { failed, tokenCalls: taxpayerToken };
+}
+
+/** Each column's median over the rounds, and how far the CPU figures of the rounds lie apart. */
+export function summary(rounds) {
+  const medians = Object.fromEntries(
+    Object.keys(rounds[0]).map((column) => [column, median(rounds.map((round) => round[column]))]),
+  );
+  const cpu = rounds.map((round) => round.cpuUs);
+  return {
+    ...medians,
+    failed: rounds.reduce((sum, round) => sum + round.failed, 0),
+    spread: [Math.min(...cpu), Math.max(...cpu)],
+  };
+}
+
+export function median(numbers) {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+function orderFor(target, { issuer, bodies, durationMs, count }) {
+  return {
+    url: target.url,
+    headers: { 'content-type': 'application/json', accept: 'application/json', authorization: issuer.authorization },
+    bodies,
+    connections,
+    ...(durationMs !== undefined && { durationMs }),
+    ...(count !== undefined && { count }),
+  };
+}

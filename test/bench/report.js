@@ -1,0 +1,49 @@
+// The tables of the benchmarks, in Markdown.
+
+import { cpus, release, totalmem, type } from 'node:os';
+
+/** The machine in one line. */
+export function machine() {
+  const [cpu] = cpus();
+  const memory = Math.round(totalmem() / 2 ** 30);
+  return `${cpus().length} x ${cpu.model.trim()}, ${memory} GB, ${type()} ${release()}, Node.js ${process.version}`;
+}
+
+export function heading({ rounds, durationMs, pinning }) {
+  const date = new Date().toISOString().slice(0, 10);
+  return `Measured ${date} on ${machine()}. ${rounds} rounds of ${durationMs / 1000} s each; cores: ${pinning}.
+`;
+}
+
+/** One row per target; CPU also as a multiple of the gateway's. */
+export function scenarioTable({ title, name }, results) {
+  const own = results.find((result) => result.name === 'gateway');
+  const rows = results.map((result) => [
+    result.name,
+    `${round(result.cpuUs)} (${round(result.spread[0])}–${round(result.spread[1])})`,
+    own ? `${(result.cpuUs / own.cpuUs).toFixed(2)}x` : '',
+    result.p50Ms.toFixed(2),
+    result.p99Ms.toFixed(2),
+    Math.round(result.perSecond),
+    Math.round(result.megabytes),
+    round(result.upstreamPer1000),
+    result.failed,
+  ]);
+  const columns = ['target', 'CPU µs/request (range)', 'to the gateway', 'p50 ms', 'p99 ms', 'requests/s', 'RSS MB'];
+  return `**${title}** (\`${name}\`)\n\n${table([...columns, 'calls/1000', 'failed'], rows)}`;
+}
+
+export function revocationTable(results) {
+  const rows = results.map(({ name, failed, tokenCalls }) => [name, failed, tokenCalls]);
+  const title = '**Every access token revoked at once, then 100 jobs of 20 taxpayers asked for** (`revoked`)';
+  return `${title}\n\n${table(['target', 'failed of 100', 'token calls'], rows)}`;
+}
+
+export function table(columns, rows) {
+  const line = (cells) => `| ${cells.join(' | ')} |\n`;
+  return line(columns) + line(columns.map((_, index) => (index === 0 ? '---' : '--:'))) + rows.map(line).join('');
+}
+
+export function round(number) {
+  return number >= 100 ? String(Math.round(number)) : number.toFixed(1);
+}

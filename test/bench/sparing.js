@@ -1,0 +1,81 @@
+// npm run bench:sparing: how often the token endpoint is really called, by whole fleets of real gateway processes over a
+// real store, through restarts and kills. Prints a table; with --check it fails when a figure is not what is promised.
+
+import { parseArgs } from 'node:util';
+import { withFleet } from './sparing/fleet.js';
+import { scenarios } from './sparing/scenarios.js';
+import { simulateDay } from './sparing/simulatedDay.js';
+
+const help = `Usage: npm run bench:sparing -- [--store lmdb|redis|both] [--scenario NAME[,NAME]] [--check] [--help]
+
+Scenarios: ${[...scenarios.map(({ name }) => name), 'simulated-day'].join(', ')}
+`;
+
+const { values } = parseArgs({
+  options: {
+    store: { type: 'string', default: 'both' },
+    scenario: { type: 'string' },
+    check: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+if (values.help) {
+  process.stdout.write(help);
+  process.exit(0);
+}
+const wanted = values.scenario?.split(',');
+const unknown = wanted?.filter((name) => name !== 'simulated-day' && !scenarios.some((s) => s.name === name)) ?? [];
+const stores = values.store === 'both' ? ['lmdb', 'redis'] : [values.store];
+if (unknown.length > 0 || stores.some((store) => store !== 'lmdb' && store !== 'redis')) {
+  process.stderr.write(
+    `Unknown ${unknown.length > 0 ? `scenario ${unknown.join(', ')}` : `store ${values.store}`}\n\n${help}`,
+  );
+  process.exit(2);
+}
+
+const rows = [];
+for (const store of stores) {
+  for (const scenario of scenarios) {
+    if (wanted && !wanted.includes(scenario.name)) continue;
+    if (scenario.only && scenario.only !== store) continue;
+    process.stderr.write(`${store} ${scenario.name}…\n`);
+    const row = await withFleet({ store, taxpayers: scenario.taxpayers, settings: scenario.settings }, scenario.run);
+    rows.push({ store, scenario: scenario.name, ...row, promised: scenario.promised });
+  }
+}
+if (rows.length > 0) printTable(rows);
+if (!wanted || wanted.includes('simulated-day')) {
+  process.stderr.write('simulated day…\n');
+  const day = await simulateDay();
+  process.stdout.write(`\n${day.text}\n`);
+}
+
+const broken = rows.filter(({ promised, tokenCalls, failed }) => !promised.holds({ tokenCalls, failed }));
+for (const { store, scenario, tokenCalls, failed, promised } of broken) {
+  process.stderr.write(
+    `${store} ${scenario}: ${tokenCalls} token calls, ${failed} failed; promised ${promised.text}\n`,
+  );
+}
+if (values.check && broken.length > 0) process.exit(1);
+
+function printTable(table) {
+  const columns = [
+    'scenario',
+    'store',
+    'processes',
+    'requests',
+    'failed',
+    'token calls',
+    'promised',
+    'job calls',
+    'lease waits',
+    'p50 ms',
+    'p99 ms',
+  ];
+  const cells = table.map((row) => [
+    ...[row.scenario, row.store, row.processes, row.requests, row.failed, row.tokenCalls, row.promised.text],
+    ...[row.jobCalls, row.leaseWaits, row.p50.toFixed(0), row.p99.toFixed(0)],
+  ]);
+  const line = (items) => `| ${items.join(' | ')} |\n`;
+  process.stdout.write(line(columns) + line(columns.map(() => '---')) + cells.map(line).join(''));
+}

@@ -1,0 +1,122 @@
+// What can happen to a fleet, and how many token calls it may cost.
+
+const exactly = (n) => ({ text: `${n}`, holds: ({ tokenCalls, failed }) => tokenCalls === n && failed === 0 });
+const atMost = (n) => ({ text: `at most ${n}`, holds: ({ tokenCalls, failed }) => tokenCalls <= n && failed === 0 });
+
+/** The ids of the sandbox's generated taxpayers. */
+const ids = ({ sandbox }) => sandbox.taxpayerIds;
+
+/** Asks for every taxpayer once, so that each token is known to the fleet. */
+async function warm(fleet, drive) {
+  await drive.many(ids(fleet).length, 50, (n) => drive.token(n, ids(fleet)[n]));
+  await drive.forget();
+}
+
+async function replaceAll(fleet, how) {
+  for (const [n, gateway] of fleet.gateways.entries()) {
+    await gateway[how]();
+    fleet.gateways[n] = await fleet.start();
+  }
+}
+
+export const scenarios = [
+  {
+    name: 'cold-stampede',
+    taxpayers: 1,
+    promised: exactly(1),
+    run: async (fleet, drive) => {
+      await drive.many(2000, 2000, (n) => drive.token(n, ids(fleet)[0]));
+    },
+  },
+  {
+    name: 'thousand-taxpayers',
+    taxpayers: 1000,
+    promised: exactly(1000),
+    run: async (fleet, drive) => {
+      await drive.many(20_000, 400, (n) => drive.token(n, ids(fleet)[Math.floor(n / 20)]));
+    },
+  },
+  {
+    name: 'rolling-restart',
+    taxpayers: 100,
+    promised: exactly(0),
+    run: async (fleet, drive) => {
+      await warm(fleet, drive);
+      await replaceAll(fleet, 'stop');
+      await drive.many(2000, 200, (n) => drive.token(n, ids(fleet)[n % 100]));
+    },
+  },
+  {
+    name: 'kill-all',
+    taxpayers: 100,
+    promised: exactly(0),
+    run: async (fleet, drive) => {
+      await warm(fleet, drive);
+      await Promise.all(fleet.gateways.map((gateway) => gateway.kill()));
+      fleet.gateways = await Promise.all(fleet.gateways.map(() => fleet.start()));
+      await drive.many(2000, 200, (n) => drive.token(n, ids(fleet)[n % 100]));
+    },
+  },
+  {
+    name: 'kill-lease-holder',
+    taxpayers: 1,
+    settings: { UPSTREAM_DEADLINE_MS: '3000', UPSTREAM_TIMEOUT_MS: '3000' },
+    // the call of the one that died, and the call of the one that took over; only the request at the dead one is lost
+    promised: { text: '2', holds: ({ tokenCalls, failed }) => tokenCalls === 2 && failed === 1 },
+    run: async (fleet, drive) => {
+      const [id] = ids(fleet);
+      await fleet.sandbox.post('arm', { endpoint: 'taxpayerToken', fault: { kind: 'never-answer' }, times: 1 });
+      const [holder, ...others] = fleet.gateways;
+      fleet.gateways = [holder];
+      const lost = drive.token(0, id);
+      await fleet.sandbox.post('when-called', { endpoint: 'taxpayerToken', times: 1 });
+      fleet.gateways = others;
+      const waiting = drive.many(300, 300, (n) => drive.token(n, id));
+      await holder.kill();
+      await lost;
+      await waiting;
+      fleet.gateways.push(await fleet.start());
+    },
+  },
+  {
+    name: 'token-rotation',
+    taxpayers: 20,
+    promised: exactly(20),
+    run: async (fleet, drive) => {
+      const jobs = new Map();
+      for (const taxpayerId of ids(fleet)) {
+        const { jobId } = await fleet.sandbox.post('add-job', { taxpayerId, endsAs: null });
+        jobs.set(taxpayerId, jobId);
+      }
+      await warm(fleet, drive);
+      const ask = (n) => drive.job(n, ids(fleet)[n % 20], jobs.get(ids(fleet)[n % 20]));
+      await drive.many(500, 100, ask);
+      await fleet.sandbox.post('rotate-all-tokens');
+      await drive.many(3000, 200, ask);
+    },
+  },
+  {
+    name: 'redis-restart',
+    only: 'redis',
+    taxpayers: 100,
+    promised: exactly(0),
+    run: async (fleet, drive) => {
+      await warm(fleet, drive);
+      await drive.many(400, 100, (n) => drive.token(n, ids(fleet)[Math.floor(n / 4)]));
+      const underLoad = drive.many(8000, 100, (n) => drive.token(n, ids(fleet)[n % 100]));
+      await fleet.redis.restart();
+      await underLoad;
+    },
+  },
+  {
+    name: 'redis-dead',
+    only: 'redis',
+    taxpayers: 100,
+    // nothing shared: each of the four processes asks once
+    promised: atMost(400),
+    run: async (fleet, drive) => {
+      await fleet.redis.stop();
+      await drive.many(4000, 200, (n) => drive.token(n, ids(fleet)[Math.floor(n / 4) % 100]));
+    },
+  },
+];

@@ -1,0 +1,114 @@
+// A day of a fleet in a minute: real brokers, a real store and the real sandbox, on a simulated clock. Popular taxpayers
+// are asked for often (Zipf), the fleet is deployed anew every four hours, some tokens are rotated, the service has an outage.
+
+import { CallGate } from '../../../dist/datasources/CallGate.js';
+import { identifierReader } from '../../../dist/datasources/identifiers.js';
+import { RefreshJobs } from '../../../dist/datasources/RefreshJobs.js';
+import { ResilientFetch } from '../../../dist/datasources/ResilientFetch.js';
+import { SealedStore } from '../../../dist/datasources/SealedStore.js';
+import { Sealer } from '../../../dist/datasources/sealing.js';
+import { MemoryStore } from '../../../dist/datasources/stores/MemoryStore.js';
+import { TaxpayerService } from '../../../dist/datasources/TaxpayerService.js';
+import { TokenBroker } from '../../../dist/datasources/TokenBroker.js';
+import { startSandbox } from '../../../dist/sandbox/Sandbox.js';
+import { Secret } from '../../../dist/secret.js';
+
+const day = { members: 4, taxpayers: 500, requests: 24_000, hours: 24, deployEveryHours: 4, outageHours: [13, 13.5] };
+
+/** @returns figures of the day, and a text of them */
+export async function simulateDay() {
+  const sandbox = await startSandbox({ clientId: 'day', clientSecret: 'day-secret', logCapacity: 0 });
+  const { control } = sandbox;
+  const startedAt = Date.now();
+  let clock = startedAt;
+  const now = () => clock;
+  const store = new MemoryStore({ now, maxEntries: 1_000_000 });
+  const deploy = () => Array.from({ length: day.members }, () => member({ sandbox, store, now }));
+  let members = deploy();
+  const { taxpayerId, jobId } = identifierReader(256);
+  const taxpayers = control.addTaxpayers(day.taxpayers, { status: 'AUTHORIZED' }).map((id) => taxpayerId(id));
+  const jobs = taxpayers.map((id) => jobId(control.addJob({ taxpayerId: id, endsAs: null }).jobId));
+  const random = seeded(20);
+  const pick = zipf(day.taxpayers, random);
+
+  const tally = { deploys: 0, rotations: 0, stale: 0, failed: 0, asked: new Set() };
+  for (let n = 0; n < day.requests; n += 1) {
+    const hour = (n / day.requests) * day.hours;
+    clock = startedAt + hour * 3_600_000;
+    if (hour >= (tally.deploys + 1) * day.deployEveryHours) {
+      tally.deploys += 1;
+      members = deploy();
+    }
+    control.disarmAll();
+    const out = hour >= day.outageHours[0] && hour < day.outageHours[1];
+    if (out) control.arm({ endpoint: 'any', fault: { kind: 'answer-with-status', status: 503 } });
+    const index = pick();
+    if (random() < 0.001) {
+      tally.rotations += tally.asked.has(index) ? 1 : 0;
+      control.rotateToken(taxpayers[index]);
+    }
+    const { broker, jobs: statuses } = members[n % day.members];
+    try {
+      if (random() < 0.2) tally.stale += (await broker.record(taxpayers[index])).stale ? 1 : 0;
+      else await statuses.status(taxpayers[index], jobs[index]);
+      tally.asked.add(index);
+    } catch {
+      tally.failed += 1;
+    }
+  }
+  const { taxpayerToken } = control.counters();
+  for (const { http } of members) http.stop();
+  await sandbox.stop();
+  const text = [
+    `A simulated day: ${day.members} processes, ${day.requests} requests for ${tally.asked.size} taxpayers, ${tally.deploys} deploys of`,
+    `all processes, ${tally.rotations} rotated tokens, a service outage of 30 minutes. Token calls: ${taxpayerToken}`,
+    `(${((1000 * taxpayerToken) / day.requests).toFixed(0)} per 1,000 requests, records older than 15 minutes read anew included);`,
+    `shown stale: ${tally.stale}; failed (job statuses during the outage): ${tally.failed}.`,
+  ].join('\n');
+  return { ...tally, tokenCalls: taxpayerToken, text };
+}
+
+function member({ sandbox, store, now }) {
+  const secret = new Secret('day-secret');
+  const sealer = new Sealer({ from: 'client-secret', secret });
+  const sealed = new SealedStore({ store, sealer, scope: [sandbox.url, 'day', '2024-01-01'], now });
+  const http = new ResilientFetch({
+    timeoutMs: 5000,
+    deadlineMs: 10_000,
+    breakerResetMs: 1,
+    maxResponseBytes: 100_000,
+    random: () => 0,
+  });
+  const service = new TaxpayerService({
+    baseUrl: sandbox.url,
+    apiVersion: '2024-01-01',
+    credentials: () => ({ clientId: 'day', clientSecret: secret }),
+    http,
+    gate: new CallGate({ store: sealed, now }),
+    maxDepth: 20,
+  });
+  const cache = { maxEntries: 10_000, workMs: 10_000 };
+  const broker = new TokenBroker({ service, store: sealed, freshMs: 900_000, budgetPerHour: 0, cache, now });
+  return { broker, http, jobs: new RefreshJobs({ service, broker, store: sealed, cache, now }) };
+}
+
+/** Index n is asked for in proportion to 1 / (n + 1). */
+function zipf(count, random) {
+  const sums = [];
+  for (let n = 0; n < count; n += 1) sums.push((sums[n - 1] ?? 0) + 1 / (n + 1));
+  return () => {
+    const target = random() * sums[count - 1];
+    return sums.findIndex((sum) => sum >= target);
+  };
+}
+
+/** The same day at every run (mulberry32). */
+function seeded(seed) {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

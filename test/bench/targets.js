@@ -1,0 +1,155 @@
+// Starts what is measured and what it needs: the sandbox, an identity provider, the built gateway, the baselines. Each is a
+// process of its own on loopback; the measured ones keep to the last core where the system can pin them.
+
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startIdentityProvider } from '../support/identityProvider.ts';
+
+const client = { clientId: 'bench-client', clientSecret: 'bench-secret-not-real' };
+const cores = availableParallelism();
+const canPin = cores > 1 && spawnSync('taskset', ['--version']).status === 0;
+
+export const pinning = canPin ? `targets on core ${cores - 1}, the rest elsewhere` : 'none';
+
+/** The service and the world in it: `{ url, control, taxpayerIds, jobs, stop }`. Its jobs never end. */
+export async function startService({ taxpayers = 50, core = 'helper' } = {}) {
+  const flags = [
+    '--client-id',
+    client.clientId,
+    '--client-secret',
+    client.clientSecret,
+    '--job-duration-ms',
+    '999999999',
+  ];
+  const child = launch(
+    [built('sandbox/main.js'), '--no-log', '--http-control', '--taxpayers', `${taxpayers}`, ...flags],
+    { core },
+  );
+  const { url, controlUrl, taxpayerIds } = await firstLine(child, (line) => line.startsWith('{') && JSON.parse(line));
+  const control = async (command, input = {}) => {
+    const response = await fetch(`${controlUrl}/__sandbox/${command}`, { method: 'POST', body: JSON.stringify(input) });
+    if (!response.ok) throw new Error(`The sandbox answered ${response.status} to ${command}`);
+    return response.json();
+  };
+  const counters = async () => (await fetch(`${controlUrl}/__sandbox/counters`)).json();
+  const owners = Array.from({ length: 100 }, (_, n) => taxpayerIds[n % 20]);
+  const jobs = await Promise.all(
+    owners.map(async (taxpayerId) => ({ taxpayerId, jobId: (await control('add-job', { taxpayerId })).jobId })),
+  );
+  return { url, control, counters, taxpayerIds, jobs, stop: () => stop(child) };
+}
+
+/** An identity provider in this process, and the Authorization header of a caller who may see every taxpayer. */
+export async function startIssuer() {
+  const provider = await startIdentityProvider();
+  const scope = 'client-links:create taxpayers:read taxpayer-tokens:read refresh-jobs:read taxpayers:any';
+  const token = await provider.token({ scope, sub: 'bench' }, { expiresIn: 36_000 });
+  return { provider, authorization: `Bearer ${token}`, stop: () => provider.stop() };
+}
+
+/**
+ * The gateway as it ships: the built entry, production settings, tokens checked, limits, metrics and logs on, its default
+ * store on disk. Only the rate limit is raised, because the loader is a single caller.
+ */
+export async function startGateway({ service, issuer, env = {}, core = 'target', nodeFlags = [] }) {
+  const directory = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-bench-'));
+  const child = launch([...nodeFlags, built('main.js')], {
+    core,
+    cwd: directory,
+    env: {
+      NODE_ENV: 'production',
+      PORT: '0',
+      HOST: '127.0.0.1',
+      UPSTREAM_BASE_URL: service.url,
+      UPSTREAM_CLIENT_ID: client.clientId,
+      UPSTREAM_CLIENT_SECRET: client.clientSecret,
+      AUTH_JWKS_URL: issuer.provider.jwksUrl,
+      AUTH_ISSUER: issuer.provider.issuer,
+      AUTH_AUDIENCE: issuer.provider.audience,
+      RATE_LIMIT_PER_MINUTE: '100000000',
+      TOKEN_BUDGET_PER_HOUR: '1000000',
+      ...env,
+    },
+  });
+  const url = await firstLine(child, (line) => /"graphql":"([^"]+)"/.exec(line)?.[1]);
+  const end = async () => {
+    await stop(child);
+    rmSync(directory, { recursive: true, force: true });
+  };
+  return { name: 'gateway', url: url.replace('localhost', '127.0.0.1'), pid: child.pid, directory, stop: end };
+}
+
+/** One of the programs in `baselines/`. */
+export async function startBaseline(name, { service, issuer }) {
+  const { issuer: iss, audience, jwksUrl } = issuer.provider;
+  const flags = { upstream: service.url, 'client-id': client.clientId, 'client-secret': client.clientSecret };
+  const all = Object.entries({ ...flags, 'jwks-url': jwksUrl, issuer: iss, audience }).flatMap(([k, v]) => [
+    `--${k}`,
+    v,
+  ]);
+  const program = fileURLToPath(new URL(`baselines/${name}.js`, import.meta.url));
+  const child = launch([program, ...all], {
+    core: 'target',
+    env: { NODE_ENV: 'production' },
+    stdio: ['ignore', 'pipe', 'ignore'], // some write a line for each error
+  });
+  const { url } = await firstLine(child, (line) => line.startsWith('{') && JSON.parse(line));
+  return { name, url, pid: child.pid, stop: () => stop(child) };
+}
+
+/** Sends load from a process of its own; `run(order)` as `load` in load.js. */
+export function startLoader({ core = 'helper' } = {}) {
+  const program = fileURLToPath(new URL('load.js', import.meta.url));
+  const child = launch([program], { core, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  return {
+    async run(order) {
+      child.send(order);
+      const [report] = await once(child, 'message');
+      return report;
+    },
+    stop: () => stop(child),
+  };
+}
+
+function built(path) {
+  return fileURLToPath(new URL(`../../dist/${path}`, import.meta.url));
+}
+
+/** `core`: where a process runs; `any` is for those that are measured with more than one process. */
+function launch(args, { core = 'helper', env = {}, cwd, stdio = ['ignore', 'pipe', 'inherit'] } = {}) {
+  const list = { target: `${cores - 1}`, helper: `0-${Math.max(0, cores - 2)}`, any: `0-${cores - 1}` }[core];
+  const command = [...(canPin ? ['taskset', '-c', list] : []), process.execPath, ...args];
+  const child = spawn(command[0], command.slice(1), { env: { PATH: process.env.PATH, ...env }, cwd, stdio });
+  process.once('exit', () => child.kill('SIGKILL')); // when the benchmark itself fails, nothing is left behind
+  return child;
+}
+
+/** The first line of output that `find` makes something of. The rest is read and dropped, so that nobody waits for a reader. */
+function firstLine(child, find) {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    let found = false;
+    child.stdout.setEncoding('utf8').on('data', (chunk) => {
+      if (found) return;
+      text += chunk;
+      for (const line of text.split('\n').slice(0, -1)) {
+        const result = !found && find(line);
+        if (!result) continue;
+        found = true;
+        resolve(result);
+      }
+    });
+    child.once('exit', (code) => reject(new Error(`A process ended with ${code} before it was ready: ${text}`)));
+  });
+}
+
+async function stop(child) {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGTERM');
+  await gone;
+}

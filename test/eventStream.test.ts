@@ -1,0 +1,224 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider, type TrustedProvider } from './support/authenticated.js';
+import { startTestGateway, type TestGateway } from './support/gateway.js';
+import { addJob, metric, quickPolls, update, watchJob } from './support/liveJob.js';
+import { until } from './support/redis.js';
+import { eventReader } from './support/streamReader.js';
+
+type Headers = Readonly<Record<string, string>>;
+
+function stream({ origin }: TestGateway, body: object, headers: Headers = {}, path = '/graphql/stream') {
+  return fetch(`${origin}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
+    body: JSON.stringify(body),
+  });
+}
+
+describe('server-sent events', () => {
+  let gateway: TestGateway;
+
+  beforeAll(async () => {
+    gateway = await startTestGateway({ ...quickPolls, MAX_SUBSCRIPTIONS: '2' });
+  });
+
+  afterAll(() => gateway.stop());
+
+  it.each(['/graphql/stream', '/graphql'])('on %s give each change, then complete', async (path) => {
+    const job = addJob(gateway);
+    const response = await stream(gateway, { query: watchJob, variables: job }, {}, path);
+    expect([response.status, response.headers.get('content-type'), response.headers.get('cache-control')]).toEqual([
+      200,
+      'text/event-stream; charset=utf-8',
+      'no-store',
+    ]);
+    const events = eventReader(response);
+    expect(await events.next()).toEqual({ event: 'next', data: update(job.jobId, 'PROCESSING') });
+    gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+    expect(await events.next()).toEqual({ event: 'next', data: update(job.jobId, 'COMPLETED') });
+    expect(await events.next()).toEqual({ event: 'complete', data: undefined });
+    expect(await events.next()).toBeUndefined();
+  });
+
+  it('answer a GET as an EventSource sends it, but no mutation', async () => {
+    const { taxpayerId, jobId } = addJob(gateway);
+    gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'failed' });
+    const get = (query: string, variables = {}) =>
+      fetch(
+        `${gateway.origin}/graphql/stream?${new URLSearchParams({ query, variables: JSON.stringify(variables) })}`,
+        {
+          headers: { accept: 'text/event-stream' },
+        },
+      );
+    const events = eventReader(await get(watchJob, { taxpayerId, jobId }));
+    expect(await events.next()).toEqual({ event: 'next', data: update(jobId, 'FAILED') });
+    const links = gateway.sandbox.control.counters().createClientLink;
+    const refused = await get('mutation { createClientLink(input: {}) { replayed } }');
+    expect([refused.status, gateway.sandbox.control.counters().createClientLink]).toEqual([405, links]);
+  });
+
+  it.each([
+    ['a syntax error', '{', 'GRAPHQL_PARSE_FAILED'],
+    ['a document that is not valid', '{ nothing }', 'GRAPHQL_VALIDATION_FAILED'],
+    ['malformed variables', watchJob, 'BAD_USER_INPUT'],
+  ])('tell of %s on the stream', async (_, query, code) => {
+    const events = eventReader(await stream(gateway, { query }));
+    const extensions = expect.objectContaining({ code, requestId: expect.any(String) });
+    expect(await events.next()).toEqual({
+      event: 'next',
+      data: { errors: [expect.objectContaining({ extensions })] },
+    });
+    expect(await events.next()).toMatchObject({ event: 'complete' });
+  });
+
+  it.each([
+    ['another origin', { origin: 'https://evil.example' }, 403],
+    ['a body that is no JSON', { 'content-type': 'text/plain' }, 415],
+    ['another form of answer', { accept: 'application/json' }, 406],
+  ])('are refused for %s', async (_, headers, status) => {
+    expect((await stream(gateway, { query: '{ __typename }' }, headers)).status).toBe(status);
+  });
+
+  it('refuse a body above MAX_BODY_BYTES', async () => {
+    expect((await stream(gateway, { query: 'x'.repeat(262_144) })).status).toBe(413);
+  });
+
+  it('leave no watcher behind when the caller goes', async () => {
+    const events = eventReader(await stream(gateway, { query: watchJob, variables: addJob(gateway) }));
+    await events.next();
+    expect(await metric(gateway, 'gateway_job_watchers')).toBe(1);
+    await events.cancel();
+    await until(async () => (await metric(gateway, 'gateway_job_watchers')) === 0);
+    await until(async () => (await metric(gateway, 'gateway_open_streams{transport="sse"}')) === 0);
+  });
+
+  describe('on a stream that operations share', () => {
+    const url = () => `${gateway.origin}/graphql/stream`;
+
+    async function openShared() {
+      const token = await (await fetch(url(), { method: 'PUT' })).text();
+      const headers = { 'x-graphql-event-stream-token': token };
+      const response = await fetch(`${url()}?token=${token}`, { headers: { accept: 'text/event-stream' } });
+      const events = eventReader(response);
+      const start = (operationId: string, variables: object, query = watchJob) =>
+        stream(
+          gateway,
+          { query, variables, extensions: { operationId } },
+          { ...headers, accept: 'application/json' },
+        ).then(({ status }) => status);
+      const leave = (operationId: string) =>
+        fetch(`${url()}?operationId=${operationId}`, { method: 'DELETE', headers }).then(({ status }) => status);
+      return { token, events, start, leave };
+    }
+
+    it('bring the results of each under its id', async () => {
+      const { events, start, leave } = await openShared();
+      const [one, two] = [addJob(gateway), addJob(gateway)];
+      expect(await start('1', one)).toBe(202);
+      expect(await events.next()).toEqual({
+        event: 'next',
+        data: { id: '1', payload: update(one.jobId, 'PROCESSING') },
+      });
+      expect(await start('2', two)).toBe(202);
+      expect(await events.next()).toEqual({
+        event: 'next',
+        data: { id: '2', payload: update(two.jobId, 'PROCESSING') },
+      });
+      expect([await start('1', one), await start('3', one)]).toEqual([409, 429]);
+      expect(await leave('1')).toBe(200);
+      gateway.sandbox.control.updateJob(two.taxpayerId, two.jobId, { status: 'completed' });
+      expect(await events.next()).toEqual({
+        event: 'next',
+        data: { id: '2', payload: update(two.jobId, 'COMPLETED') },
+      });
+      expect(await events.next()).toEqual({ event: 'complete', data: { id: '2' } });
+      expect(await start('4', {}, '{ nothing }')).toBe(202);
+      expect(await events.next()).toMatchObject({
+        data: { id: '4', payload: { errors: [{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }] } },
+      });
+      await events.cancel();
+      await until(async () => (await metric(gateway, 'gateway_open_streams{transport="sse"}')) === 0);
+      expect(await metric(gateway, 'gateway_job_watchers')).toBe(0);
+    });
+
+    it('refuse what fits no stream', async () => {
+      const { token, start, events } = await openShared();
+      const again = await fetch(`${url()}?token=${token}`, { headers: { accept: 'text/event-stream' } });
+      const strange = await fetch(`${url()}?token=strange`, { headers: { accept: 'text/event-stream' } });
+      expect([again.status, strange.status, await start('', addJob(gateway))]).toEqual([409, 404, 400]);
+      await events.cancel();
+    });
+  });
+});
+
+describe('a caller of an event stream', () => {
+  let provider: TrustedProvider;
+  let gateway: TestGateway;
+
+  beforeAll(async () => {
+    provider = await startTrustedProvider();
+    gateway = await startTestGateway({ ...quickPolls, ...provider.env });
+  });
+
+  afterAll(async () => {
+    await gateway.stop();
+    await provider.stop();
+  });
+
+  it('is turned away without a token', async () => {
+    const response = await stream(gateway, { query: watchJob, variables: addJob(gateway) });
+    expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+    expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
+    expect((await fetch(`${gateway.origin}/graphql/stream`, { method: 'PUT' })).status).toBe(401);
+  });
+
+  it('is refused the jobs of others, before any call', async () => {
+    const job = addJob(gateway);
+    const before = gateway.sandbox.control.counters();
+    const headers = { authorization: await provider.watcherOf(['somebody-else']) };
+    const events = eventReader(await stream(gateway, { query: watchJob, variables: job }, headers));
+    expect(await events.next()).toMatchObject({ data: { errors: [{ extensions: { code: 'FORBIDDEN' } }] } });
+    expect(gateway.sandbox.control.counters()).toEqual(before);
+  });
+
+  it('is told when the token expires, and the stream ends', async () => {
+    const job = addJob(gateway);
+    const headers = { authorization: await provider.watcherOf([job.taxpayerId], 2) };
+    const events = eventReader(await stream(gateway, { query: watchJob, variables: job }, headers));
+    expect(await events.next()).toMatchObject({ data: update(job.jobId, 'PROCESSING') });
+    expect(await events.next()).toMatchObject({ data: { errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] } });
+    expect(await events.next()).toMatchObject({ event: 'complete' });
+    expect(await events.next()).toBeUndefined();
+    await until(async () => (await metric(gateway, 'gateway_job_watchers')) === 0);
+  });
+
+  it("cannot use another's shared stream", async () => {
+    const url = `${gateway.origin}/graphql/stream`;
+    const mine = { authorization: await provider.watcherOf([]) };
+    const token = await (await fetch(url, { method: 'PUT', headers: mine })).text();
+    const theirs = { authorization: `Bearer ${await provider.token({ sub: 'eve' })}` };
+    const open = (headers: Headers) =>
+      fetch(`${url}?token=${token}`, { headers: { ...headers, accept: 'text/event-stream' } });
+    expect((await open(theirs)).status).toBe(404);
+    const opened = await open(mine);
+    expect(opened.status).toBe(200);
+    await opened.body?.cancel();
+  });
+});
+
+it('a stopping gateway ends event streams without calling them complete, after the answers under way', async () => {
+  const gateway = await startTestGateway(quickPolls);
+  const job = addJob(gateway);
+  const watching = eventReader(await stream(gateway, { query: watchJob, variables: job }));
+  await watching.next();
+  gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'hold-until-released', gate: 'g' } });
+  const called = gateway.sandbox.control.whenCalled('taxpayerToken', 2);
+  const { id } = gateway.sandbox.control.addTaxpayer();
+  const asking = eventReader(await stream(gateway, { query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` }));
+  await called;
+  const stopped = gateway.stop();
+  expect(await watching.next()).toBeUndefined();
+  gateway.sandbox.control.release('g');
+  expect(await asking.next()).toEqual({ event: 'next', data: { data: { taxpayerToken: { status: 'CREATED' } } } });
+  await stopped;
+});

@@ -1,0 +1,288 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { ResilientFetch, type ResilientFetchOptions, type ServiceRequest } from '../src/datasources/ResilientFetch.js';
+
+const limits = { timeoutMs: 2000, deadlineMs: 8000, breakerResetMs: 60_000, maxResponseBytes: 10_000 };
+
+let http: ResilientFetch;
+let service: Service;
+
+beforeEach(async () => {
+  http = new ResilientFetch(limits);
+  service = await startService();
+});
+afterEach(async () => {
+  http.stop();
+  await service.stop();
+});
+
+const get = (): ServiceRequest => ({ endpoint: 'refreshJob', method: 'GET', url: service.url, headers: {} });
+const post = (url = service.url): ServiceRequest => ({
+  endpoint: 'createClientLink',
+  method: 'POST',
+  url,
+  headers: { 'Content-Type': 'application/json' },
+  body: '{}',
+});
+const using = (options: Partial<ResilientFetchOptions>) => {
+  http.stop();
+  http = new ResilientFetch({ ...limits, ...options });
+};
+
+describe('A repeated GET', () => {
+  it('waits a random time before each repetition, up to twice as long each time', async () => {
+    using({ random: () => 0.999 });
+    service.answer = (_, response) => response.writeHead(500).end();
+    await expect(http.call(get())).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE' });
+    const [first = 0, second = 0, third = 0] = service.arrivals;
+    expect(service.arrivals).toHaveLength(3);
+    expect(second - first).toBeGreaterThan(190);
+    expect(third - second).toBeGreaterThan(390);
+  });
+
+  it('waits as long as Retry-After asks', async () => {
+    using({ random: () => 0 });
+    service.answer = (_, response) =>
+      service.arrivals.length === 1
+        ? response.writeHead(503, { 'retry-after': '1' }).end()
+        : response.writeHead(200).end('{"fine":true}');
+    expect(await http.call(get())).toMatchObject({ status: 200, json: { fine: true } });
+    const [first = 0, second = 0] = service.arrivals;
+    expect(second - first).toBeGreaterThan(990);
+  });
+
+  it('is not worth a pause of more than half the deadline', async () => {
+    service.answer = (_, response) => response.writeHead(503, { 'retry-after': '5' }).end();
+    await expect(http.call(get())).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE', retryAfterSeconds: 5 });
+    expect(service.arrivals).toHaveLength(1);
+  });
+
+  it('ends when its caller does, between two tries as well', async () => {
+    using({ random: () => 0.999 });
+    const caller = new AbortController();
+    service.answer = (_, response) => response.writeHead(503, { 'retry-after': '3' }).end();
+    const call = http.call({ ...get(), signal: caller.signal });
+    await service.whenCalled();
+    caller.abort();
+    await expect(call).rejects.toMatchObject({ code: expect.stringMatching(/^UPSTREAM_/) });
+    expect(service.arrivals).toHaveLength(1);
+  });
+});
+
+describe('The circuit breaker', () => {
+  const failing: RequestListener = (_, response) => response.writeHead(500).end();
+
+  it('stops calling an endpoint that kept failing, says when to come back, and leaves the others alone', async () => {
+    service.answer = failing;
+    for (let n = 0; n < 5; n += 1)
+      await expect(http.call(post())).rejects.toMatchObject({ retryAfterSeconds: undefined });
+    await expect(http.call(post())).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE', retryAfterSeconds: 60 });
+    expect(service.arrivals).toHaveLength(5);
+    service.answer = (_, response) => response.writeHead(200).end('{}');
+    expect((await http.call(get())).status).toBe(200);
+  });
+
+  it('tries again by itself after the time, and closes when that goes well', async () => {
+    const states: string[] = [];
+    using({ onBreaker: (endpoint, state) => states.push(`${endpoint} ${state}`) });
+    service.answer = failing;
+    for (let n = 0; n < 5; n += 1) await expect(http.call(post())).rejects.toThrow();
+    service.answer = (_, response) => response.writeHead(201).end('{}');
+    await expect(http.call(post())).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE' });
+    const later = Date.now() + limits.breakerResetMs;
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(later);
+    const answers = await Promise.all([http.call(post()), http.call(post())]);
+    clock.mockRestore();
+    expect(answers.map(({ status }) => status)).toEqual([201, 201]);
+    expect(states).toEqual(['createClientLink open', 'createClientLink half-open', 'createClientLink closed']);
+  });
+
+  it('takes an answer that breaks the contract for a sign of life', async () => {
+    service.answer = (_, response) => response.writeHead(200).end('no JSON');
+    for (let n = 0; n < 7; n += 1) {
+      await expect(http.call(post())).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
+    }
+    expect(service.arrivals).toHaveLength(7);
+  });
+});
+
+describe('A POST', () => {
+  it('is not lost to a connection that the service closed while it was idle', async () => {
+    service.answer = (_, response) => {
+      response.once('finish', () => response.socket?.resetAndDestroy());
+      response.writeHead(201).end('{}');
+    };
+    for (let n = 0; n < 5; n += 1) expect((await http.call(post())).status).toBe(201);
+    expect(service.arrivals).toHaveLength(5);
+  });
+
+  it('has no unknown outcome when nothing listens', async () => {
+    const { url } = service;
+    await service.stop();
+    await expect(http.call(post(url))).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE', retryable: true });
+  });
+
+  it('has no unknown outcome when the name does not exist', async () => {
+    await expect(http.call(post('http://no-such-host.invalid/'))).rejects.toMatchObject({
+      code: expect.stringMatching(/^UPSTREAM_(UNAVAILABLE|TIMEOUT)$/),
+      retryable: true,
+    });
+  });
+
+  it('has no unknown outcome when TLS fails, whether refused or never finished', async () => {
+    const plain = await startTcp((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+    await expect(http.call(post(`https://127.0.0.1:${plain.port}/`))).rejects.toMatchObject({
+      code: 'UPSTREAM_UNAVAILABLE',
+    });
+    await plain.stop();
+    const silent = await startTcp(() => {});
+    using({ timeoutMs: 100 });
+    await expect(http.call(post(`https://127.0.0.1:${silent.port}/`))).rejects.toMatchObject({
+      code: 'UPSTREAM_TIMEOUT',
+      retryable: true,
+    });
+    await silent.stop();
+  });
+
+  it('has an unknown outcome once it was sent and no answer came', async () => {
+    using({ timeoutMs: 100 });
+    service.answer = () => {};
+    await expect(http.call(post())).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN', retryable: false });
+    expect(service.arrivals).toHaveLength(1);
+  });
+});
+
+describe('An answer', () => {
+  it.each<[string, RequestListener]>([
+    ['headers too large', (_, response) => response.writeHead(200, { 'x-long': 'a'.repeat(40_000) }).end('{}')],
+    ['too many headers', (_, response) => response.writeHead(200, manyHeaders()).end('{}')],
+    ['no HTTP', (_, response) => response.socket?.end('SSH-2.0-x\r\n')],
+    [
+      'two lengths',
+      (_, response) => response.socket?.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}x'),
+    ],
+    ['broken Brotli', (_, response) => response.writeHead(200, { 'content-encoding': 'br' }).end('no brotli at all')],
+    ['broken deflate', (_, response) => response.writeHead(200, { 'content-encoding': 'deflate' }).end('no deflate')],
+    [
+      'an unknown encoding',
+      (_, response) => response.writeHead(200, { 'content-encoding': 'x-strange' }).end('no JSON'),
+    ],
+  ])('with %s breaks the contract and is not asked for again', async (_, answer) => {
+    service.answer = answer;
+    await expect(http.call(get())).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
+    expect(service.arrivals).toHaveLength(1);
+  });
+
+  it('that stops being HTTP in the middle is a broken connection, and asked for again', async () => {
+    service.answer = (_, response) => response.socket?.end(`${chunkedHead}zz\r\n{}\r\n`);
+    await expect(http.call(get())).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE' });
+    expect(service.arrivals).toHaveLength(3);
+  });
+
+  it('is taken when it is exactly as large as allowed, and not with one byte more', async () => {
+    const json = `"${'a'.repeat(limits.maxResponseBytes - 2)}"`;
+    service.answer = (_, response) => response.end(json);
+    expect((await http.call(get())).json).toHaveLength(limits.maxResponseBytes - 2);
+    service.answer = (_, response) => response.end(`${json} `);
+    await expect(http.call(get())).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
+  });
+
+  it('that is an error and never ends holds neither the caller nor the connection', async () => {
+    service.answer = (_, response) => response.writeHead(404, { 'content-length': '10' }).write('{');
+    expect((await http.call(get())).status).toBe(404);
+    await service.whenNoConnections();
+    service.answer = (_, response) => response.writeHead(404).write('{');
+    expect((await http.call(get())).status).toBe(404);
+    await service.whenNoConnections();
+  });
+
+  it('that is an error and short leaves the connection in use', async () => {
+    service.answer = (_, response) => response.writeHead(404).end('{}');
+    for (let n = 0; n < 4; n += 1) {
+      expect((await http.call(get())).status).toBe(404);
+      await service.whenIdle();
+    }
+    expect(service.connections).toBeLessThan(4);
+  });
+});
+
+const chunkedHead = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
+
+function manyHeaders(): Record<string, string> {
+  return Object.fromEntries(Array.from({ length: 3000 }, (_, index) => [`x-${index}`, 'some value']));
+}
+
+interface Service {
+  readonly url: string;
+  /** When each request came, in milliseconds. */
+  readonly arrivals: readonly number[];
+  /** Accepted so far. */
+  readonly connections: number;
+  answer: RequestListener;
+  whenCalled(): Promise<void>;
+  whenIdle(): Promise<void>;
+  whenNoConnections(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** A service that answers as the test says, whatever HTTP it speaks. */
+async function startService(): Promise<Service> {
+  const arrivals: number[] = [];
+  let connections = 0;
+  let open = 0;
+  const server: Server = createServer((request, response) => {
+    arrivals.push(performance.now());
+    request.resume();
+    request.once('end', () => running.answer(request, response));
+  });
+  server.on('connection', (socket) => {
+    connections += 1;
+    open += 1;
+    socket.once('close', () => {
+      open -= 1;
+      server.emit('one-closed');
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const running: Service = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    arrivals,
+    get connections() {
+      return connections;
+    },
+    answer: (_, response) => response.end('{}'),
+    whenCalled: async () => {
+      if (arrivals.length === 0) await once(server, 'request');
+    },
+    whenIdle: () => new Promise((resolve) => setImmediate(() => setImmediate(resolve))),
+    whenNoConnections: async () => {
+      while (open > 0) await once(server, 'one-closed');
+    },
+    stop: async () => {
+      server.closeAllConnections();
+      if (server.listening) await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return running;
+}
+
+async function startTcp(onConnection: (socket: Socket) => void) {
+  const server: TcpServer = createTcpServer((socket) => {
+    socket.on('error', () => {});
+    sockets.add(socket);
+    onConnection(socket);
+  });
+  const sockets = new Set<Socket>();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    stop: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

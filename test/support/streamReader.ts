@@ -1,0 +1,44 @@
+/** Reads a response piece by piece, as text up to a separator. */
+export function streamReader(response: Response) {
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  const decoder = new TextDecoder();
+  let text = '';
+  return {
+    /** The next piece, without its separator; undefined at the end of the response. What is left then comes first. */
+    async next(separator: string): Promise<string | undefined> {
+      for (;;) {
+        const end = text.indexOf(separator);
+        if (end !== -1) {
+          const piece = text.slice(0, end);
+          text = text.slice(end + separator.length);
+          return piece;
+        }
+        const { value, done } = await reader.read();
+        if (done) {
+          const rest = text;
+          text = '';
+          return rest === '' ? undefined : rest;
+        }
+        text += decoder.decode(value, { stream: true });
+      }
+    },
+    cancel: () => reader.cancel(),
+  };
+}
+
+/** The events of an event stream, comments left out, each as its name and its data. */
+export function eventReader(response: Response) {
+  const pieces = streamReader(response);
+  return {
+    async next(): Promise<{ readonly event: string; readonly data: unknown } | undefined> {
+      for (;;) {
+        const piece = await pieces.next('\n\n');
+        if (piece === undefined) return undefined;
+        const event = /^event: (.*)$/m.exec(piece)?.[1];
+        const data = /^data: (.*)$/m.exec(piece)?.[1];
+        if (event !== undefined) return { event, data: data ? JSON.parse(data) : undefined };
+      }
+    },
+    cancel: () => pieces.cancel(),
+  };
+}

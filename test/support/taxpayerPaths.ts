@@ -1,0 +1,118 @@
+import {
+  type GraphQLField,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  getNamedType,
+  isObjectType,
+  isRequiredArgument,
+  isUnionType,
+} from 'graphql';
+
+/** The types that say something about a taxpayer. */
+export const taxpayerTypes: readonly string[] = ['Taxpayer', 'TaxpayerToken', 'RefreshJob'];
+
+/** One way from a root field to a type that says something about a taxpayer. */
+export interface TaxpayerPath {
+  /** Such as `Query.taxpayer.token`. */
+  readonly name: string;
+  readonly operation: 'query' | 'mutation' | 'subscription';
+  /** The document; its variables are `$taxpayerId`, `$jobId` and `$representations`. */
+  readonly document: string;
+  /** Scopes published on the fields of the path: a caller needs all. */
+  readonly scopes: readonly string[];
+}
+
+const values: Readonly<Record<string, string>> = {
+  id: '$taxpayerId',
+  taxpayerId: '$taxpayerId',
+  jobId: '$jobId',
+  representations: '$representations',
+};
+/** Arguments that change how a field answers; a path is taken with and without each. */
+const options: Readonly<Record<string, string>> = { waitSeconds: '1', maxAgeSeconds: '60' };
+const maxLength = 5;
+
+/**
+ * Every path of the schema to a taxpayer-bearing type, in which no field stands twice, `_entities` included.
+ *
+ * @throws Error for a required argument it has no value for: a new way in has to be taught here before it can be tested
+ */
+export function taxpayerPaths(schema: GraphQLSchema): TaxpayerPath[] {
+  const roots = [
+    ['query', schema.getQueryType()],
+    ['mutation', schema.getMutationType()],
+    ['subscription', schema.getSubscriptionType()],
+  ] as const;
+  return roots.flatMap(([operation, type]) =>
+    type ? walk(schema, type, []).map((steps) => pathOf(operation, type, steps)) : [],
+  );
+}
+
+interface Step {
+  readonly field: GraphQLField<unknown, unknown>;
+  readonly type: GraphQLObjectType;
+  /** The field as written in a document, without its selection. */
+  readonly text: string;
+}
+
+function walk(schema: GraphQLSchema, from: GraphQLObjectType, before: readonly Step[]): Step[][] {
+  if (before.length === maxLength) return [];
+  return Object.values(from.getFields()).flatMap((field) => {
+    if (before.some((step) => step.field === field)) return [];
+    return targetsOf(schema, field).flatMap((type) =>
+      spellings(field).flatMap((text) => {
+        const steps = [...before, { field, type, text }];
+        const arrives = taxpayerTypes.includes(type.name) ? [steps] : [];
+        return [...arrives, ...walk(schema, type, steps)];
+      }),
+    );
+  });
+}
+
+function targetsOf(schema: GraphQLSchema, field: GraphQLField<unknown, unknown>): readonly GraphQLObjectType[] {
+  const type = getNamedType(field.type);
+  if (isUnionType(type)) return schema.getPossibleTypes(type);
+  return isObjectType(type) && !type.name.startsWith('__') ? [type] : [];
+}
+
+function spellings(field: GraphQLField<unknown, unknown>): string[] {
+  const needed = field.args.filter((argument) => argument.name in values);
+  const unknown = field.args.find((argument) => isRequiredArgument(argument) && !(argument.name in values));
+  if (unknown && unknown.name !== 'input') throw new Error(`No value for ${field.name}(${unknown.name}:)`);
+  const given = needed.map(({ name }) => `${name}: ${values[name]}`);
+  if (unknown) given.push('input: {}');
+  const optional = field.args.flatMap(({ name }) => (name in options ? [`${name}: ${options[name]}`] : []));
+  return [given, ...optional.map((option) => [...given, option])].map((args) =>
+    args.length > 0 ? `${field.name}(${args.join(', ')})` : field.name,
+  );
+}
+
+function pathOf(operation: TaxpayerPath['operation'], root: GraphQLObjectType, steps: readonly Step[]): TaxpayerPath {
+  const selection = steps.reduceRight((inner, { field, type, text }) => {
+    const narrowed = isUnionType(getNamedType(field.type)) ? `... on ${type.name} { ${inner} }` : inner;
+    return `${text} { ${narrowed} }`;
+  }, '__typename');
+  const used = [
+    ['$taxpayerId', 'ID!'],
+    ['$jobId', 'ID!'],
+    ['$representations', '[_Any!]!'],
+  ].filter(([name]) => selection.includes(`${name}`));
+  const variables = used.map(([name, type]) => `${name}: ${type}`).join(', ');
+  const last = steps.at(-1)?.type.name;
+  return {
+    name: `${[root.name, ...steps.map(({ text }) => text)].join('.')}: ${last}`,
+    operation,
+    document: `${operation}${variables && `(${variables})`} { ${selection} }`,
+    scopes: [...new Set(steps.flatMap(({ field }) => scopesOf(field)))],
+  };
+}
+
+/** `@requiresScopes(scopes: [["a"]])`, as published to routers. */
+function scopesOf(field: GraphQLField<unknown, unknown>): string[] {
+  const directive = field.astNode?.directives?.find(({ name }) => name.value === 'requiresScopes');
+  const lists = directive?.arguments?.[0]?.value;
+  if (lists?.kind !== 'ListValue') return [];
+  return lists.values.flatMap((list) =>
+    list.kind === 'ListValue' ? list.values.flatMap((item) => (item.kind === 'StringValue' ? [item.value] : [])) : [],
+  );
+}
