@@ -67,11 +67,20 @@ beforeAll(async () => {
     providers: defaultProviders,
     maxRepresentations: 1,
   });
-  const apollo = createApolloServer({ schema, introspection: true, maxTokens: 1000, validationRules: [], log, onBug });
+  const apollo = createApolloServer({
+    schema,
+    introspection: true,
+    maxTokens: 1000,
+    validationRules: [],
+    observer: metrics,
+    log,
+    onBug,
+  });
   await apollo.start();
   const endpoint = new GraphQLEndpoint({
     apollo,
     plans: new PlanCache(schema, 'off'),
+    observer: metrics,
     identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
     services,
     metrics,
