@@ -2,6 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { CacheTier, ReadReason } from './datasources/LeasedCache.js';
 import { type Endpoint, endpoints, type TryOutcome } from './datasources/ResilientFetch.js';
 import type { TokenEvent } from './datasources/TokenBroker.js';
+import type { OperationObserver } from './edge/observeOperations.js';
 import { type ErrorCode, errorCodes } from './errors.js';
 
 const latencyBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -11,18 +12,19 @@ export type RequestOutcome = 'ok' | 'errors' | 'refused';
 
 /** The series of a metric by their labels, each looked up in the registry once: that lookup costs more than the counting. */
 class Series<Child> {
-  readonly #find: (first: string, second: string) => Child;
-  readonly #found = new Map<string, Map<string, Child>>();
+  readonly #find: (...labels: string[]) => Child;
+  readonly #found = new Map<string, Map<string, Map<string, Child>>>();
 
-  constructor(find: (first: string, second: string) => Child) {
+  constructor(find: (...labels: string[]) => Child) {
     this.#find = find;
   }
 
-  of(first: string, second = ''): Child {
-    const known = this.#found.get(first)?.get(second);
+  of(first: string, second = '', third = ''): Child {
+    const known = this.#found.get(first)?.get(second)?.get(third);
     if (known !== undefined) return known;
-    const child = this.#find(first, second);
-    this.#found.set(first, (this.#found.get(first) ?? new Map<string, Child>()).set(second, child));
+    const child = this.#find(first, second, third);
+    const bySecond = this.#found.get(first) ?? new Map<string, Map<string, Child>>();
+    this.#found.set(first, bySecond.set(second, (bySecond.get(second) ?? new Map<string, Child>()).set(third, child)));
     return child;
   }
 }
@@ -41,6 +43,9 @@ export class Metrics {
   readonly requestSeconds = this.#histogram('gateway_request_seconds', 'Time to answer a GraphQL request.', [
     'transport',
   ] as const);
+  readonly executions = this.#counter('gateway_executions_total', 'Operations over HTTP, by what executed them.', [
+    'way',
+  ] as const);
   readonly operations = this.#counter(
     'gateway_operations_total',
     'GraphQL operations executed, by root field as the schema spells it.',
@@ -48,9 +53,6 @@ export class Metrics {
   );
   readonly operationSeconds = this.#histogram('gateway_operation_seconds', 'Time to execute a GraphQL operation.', [
     'operation',
-  ] as const);
-  readonly executions = this.#counter('gateway_executions_total', 'Operations over HTTP, by what executed them.', [
-    'way',
   ] as const);
   readonly errors = this.#counter('gateway_errors_total', 'Errors in answers, by code.', ['code'] as const);
   readonly upstreamCalls = this.#counter('gateway_upstream_calls_total', 'Tries of calls to the service.', [
@@ -120,12 +122,12 @@ export class Metrics {
   );
   #budget: { readonly left: number; readonly until: number } | undefined;
 
-  readonly #requestCounts = new Series((transport, outcome) => this.requests.labels(transport, outcome));
-  readonly #requestTimes = new Series((transport) => this.requestSeconds.labels(transport));
-  readonly #executionCounts = new Series((way) => this.executions.labels(way));
-  readonly #readCounts = new Series((kind, how) => this.cacheReads.labels(kind, ...how.split(' ')));
-  readonly #operationCounts = new Series((operation, outcome) => this.operations.labels(operation, outcome));
-  readonly #operationTimes = new Series((operation) => this.operationSeconds.labels(operation));
+  readonly #requestCounts = new Series((transport = '', outcome = '') => this.requests.labels(transport, outcome));
+  readonly #requestTimes = new Series((transport = '') => this.requestSeconds.labels(transport));
+  readonly #operationCounts = new Series((operation = '', outcome = '') => this.operations.labels(operation, outcome));
+  readonly #operationTimes = new Series((operation = '') => this.operationSeconds.labels(operation));
+  readonly #executionCounts = new Series((way = '') => this.executions.labels(way));
+  readonly #readCounts = new Series((kind = '', tier = '', reason = '') => this.cacheReads.labels(kind, tier, reason));
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
@@ -135,6 +137,16 @@ export class Metrics {
       this.breakerOpen.set({ endpoint }, 0);
       for (const reason of ['rate-limited', 'credentials-rejected']) this.gateClosed.inc({ endpoint, reason }, 0);
     }
+  }
+
+  /** Counts an answered request that began at `startedAt` (of `performance.now()`). */
+  onRequest(transport: Transport, outcome: RequestOutcome, startedAt: number): void {
+    this.#requestCounts.of(transport, outcome).inc();
+    this.#requestTimes.of(transport).observe((performance.now() - startedAt) / 1000);
+  }
+
+  onExecution(way: 'plan' | 'apollo'): void {
+    this.#executionCounts.of(way).inc();
   }
 
   /** Shows what is left of a budget; of an unlimited one there is nothing to show. */
@@ -157,23 +169,14 @@ export class Metrics {
     this.#budget = { left, until: Date.now() + resetsInMs };
   };
 
-  beginOperation = (): ((operation: string, errors: number) => void) => {
+  /** Counts and times operations, on whatever way they are executed. */
+  observeOperation: OperationObserver = () => {
     const startedAt = performance.now();
-    return (operation, errors) => {
-      this.#operationCounts.of(operation, errors > 0 ? 'errors' : 'ok').inc();
-      this.#operationTimes.of(operation).observe((performance.now() - startedAt) / 1000);
+    return (label, _type, errors) => {
+      this.#operationCounts.of(label, errors > 0 ? 'errors' : 'ok').inc();
+      this.#operationTimes.of(label).observe((performance.now() - startedAt) / 1000);
     };
   };
-
-  /** Counts an answered request that began at `startedAt` (of `performance.now()`). */
-  onRequest(transport: Transport, outcome: RequestOutcome, startedAt: number): void {
-    this.#requestCounts.of(transport, outcome).inc();
-    this.#requestTimes.of(transport).observe((performance.now() - startedAt) / 1000);
-  }
-
-  onExecution(way: 'plan' | 'apollo'): void {
-    this.#executionCounts.of(way).inc();
-  }
 
   onTry = (endpoint: Endpoint, outcome: TryOutcome, seconds: number): void => {
     this.upstreamCalls.inc({ endpoint, outcome });
@@ -185,7 +188,7 @@ export class Metrics {
   };
 
   onRead = (kind: string, tier: CacheTier, reason: ReadReason): void => {
-    this.#readCounts.of(kind, `${tier} ${reason}`).inc();
+    this.#readCounts.of(kind, tier, reason).inc();
     if (kind === 'token' && tier !== 'fetched') this.tokenCallsSaved.inc();
   };
 

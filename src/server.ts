@@ -13,7 +13,7 @@ import { identifier } from './edge/identify.js';
 import { LiveEdge } from './edge/LiveEdge.js';
 import { LiveOperations } from './edge/LiveOperations.js';
 import { OpenStreams } from './edge/OpenStreams.js';
-import { observing } from './edge/operationLabel.js';
+import { observeAll, observedByApollo } from './edge/observeOperations.js';
 import { PlanCache, type PlanMode } from './edge/PlanCache.js';
 import { apolloSandboxPage, graphiqlPage } from './edge/pages.js';
 import { RateLimit } from './edge/RateLimit.js';
@@ -84,8 +84,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   authenticator.start();
   if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
 
-  const observer = observing([metrics, ...(tracing ? [tracing] : [])]);
   const schema = buildSchema({ resolvers, providers, maxRepresentations: config.limits.representations });
+  const observe = observeAll([metrics.observeOperation, ...(tracing ? [tracing.observeOperation] : [])]);
   const validationRules = documentLimits(config.limits);
   const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
   const apollo = createApolloServer({
@@ -93,7 +93,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     introspection: config.introspection,
     maxTokens: config.limits.tokens,
     validationRules,
-    observer,
+    observers: [observedByApollo(observe)],
     log,
     onBug,
   });
@@ -104,7 +104,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const endpoint = new GraphQLEndpoint({
     apollo,
     plans: new PlanCache(schema, options.plans),
-    observer,
+    observe,
     identify,
     services,
     metrics,
@@ -127,8 +127,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       introspection: config.introspection,
       maxTokens: config.limits.tokens,
       validationRules,
+      observe,
       admit: admission({ rateLimit, trustedDocuments, requestLimits }),
-      observer,
       metrics,
       onBug,
     }),
@@ -141,11 +141,10 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   });
 
   const firstQuery = await firstQueryFor(config);
-  const graphql: Handler = (request, response) => endpoint.handle(request, response);
-  const traced = (route: string, handler: Handler) => tracing?.traced(route, handler) ?? handler;
+  const graphql = live.graphql((request, response) => endpoint.handle(request, response));
   const routes = new Map<string, Handler>([
-    ['/graphql', traced('/graphql', live.graphql(graphql))],
-    ['/graphql/stream', traced('/graphql/stream', (request, response) => live.stream(request, response))],
+    ['/graphql', tracing?.traced('/graphql', graphql) ?? graphql],
+    ['/graphql/stream', (request, response) => live.stream(request, response)],
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
   ]);

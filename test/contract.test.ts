@@ -175,6 +175,16 @@ describe('The body of a client link', () => {
     expect(lastRequest().body).toBe(`{"metadata":${metadata}}`);
   });
 
+  it.each(['1e999', '-1e999'])('refuses %s in metadata, which would be sent on as null', async (number) => {
+    const { errors } = await gateway.query(
+      `mutation { createClientLink(input: { metadata: { a: [${number}] } }) { replayed } }`,
+    );
+    expect(errors).toMatchObject([
+      { extensions: { code: 'BAD_USER_INPUT', violations: [{ path: 'input.metadata' }] } },
+    ]);
+    expect(sent()).toEqual([]);
+  });
+
   it('passes any metadata on unchanged', async () => {
     await fc.assert(
       fc.asyncProperty(fc.dictionary(fc.string({ unit: 'grapheme' }), fc.jsonValue({ maxDepth: 4 })), async (any) => {

@@ -195,6 +195,20 @@ describe('A value that was sent is not read again', () => {
     );
   });
 
+  it.each<[string, unknown]>([
+    ['of a type that is no entity', { __typename: 'Query', id: secret }],
+    ['of a type that does not exist', { __typename: secret }],
+    ['without a type', { id: secret }],
+    ['that is text', secret],
+    ['whose key is an object', { __typename: 'Taxpayer', id: { a: secret } }],
+    ['without its key', { __typename: 'RefreshJob', taxpayerId: secret }],
+    ['whose key cannot be an id', { __typename: 'TaxpayerToken', taxpayerId: `${secret}/..` }],
+  ])('when a representation is one %s', async (_, representation) => {
+    const query = 'query ($r: [_Any!]!) { _entities(representations: $r) { __typename } }';
+    const errors = await expectNoEcho({ query, variables: { r: [representation] } });
+    expect(errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
+  });
+
   it('blames the caller for a null that only shows when the field is executed', async () => {
     const query = 'query ($id: ID = "x", $if: Boolean = true) { taxpayer(id: $id) { id } __typename @skip(if: $if) }';
     for (const variables of [{ id: null }, { if: null }]) {

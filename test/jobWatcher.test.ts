@@ -54,6 +54,7 @@ describe('JobWatcher', () => {
       providers: defaultProviders,
       log,
       metrics: new Metrics(),
+      tracing: undefined,
     });
     started.push(services);
     return services;

@@ -61,7 +61,14 @@ beforeAll(async () => {
     clientSecret: new Secret('b'),
     clientSecretFile: undefined,
   };
-  const services = await startServices({ config, upstream, providers: defaultProviders, log, metrics });
+  const services = await startServices({
+    config,
+    upstream,
+    providers: defaultProviders,
+    tracing: undefined,
+    log,
+    metrics,
+  });
   const schema = buildSchema({
     resolvers: [...resolvers, BuggyResolver],
     providers: defaultProviders,
@@ -72,7 +79,7 @@ beforeAll(async () => {
     introspection: true,
     maxTokens: 1000,
     validationRules: [],
-    observer: metrics,
+    observers: [],
     log,
     onBug,
   });
@@ -80,7 +87,7 @@ beforeAll(async () => {
   const endpoint = new GraphQLEndpoint({
     apollo,
     plans: new PlanCache(schema, 'off'),
-    observer: metrics,
+    observe: metrics.observeOperation,
     identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
     services,
     metrics,

@@ -123,6 +123,12 @@ export function isNestedWithin(value: unknown, maxDepth: number): boolean {
   return true;
 }
 
+/** JSON has no Infinity: what came in as `1e999` would leave as null. For values of bounded nesting only: it recurses. */
+export function hasFiniteNumbers(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  return typeof value !== 'object' || value === null || Object.values(value).every(hasFiniteNumbers);
+}
+
 /** `found` names members, never their values. */
 function contractBreach(found: string): GatewayError {
   return new GatewayError('UPSTREAM_INVALID_RESPONSE', 'The service gave an answer that breaks its contract', {

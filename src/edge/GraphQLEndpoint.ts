@@ -15,7 +15,7 @@ import {
   readGraphQLRequest,
 } from './graphqlRequest.js';
 import { credentialsOf, type Identify } from './identify.js';
-import type { OperationObserver } from './operationLabel.js';
+import type { OperationObserver } from './observeOperations.js';
 import type { Plan, PlanCache } from './PlanCache.js';
 import type { RateLimit } from './RateLimit.js';
 import type { TrustedDocuments } from './trustedDocuments.js';
@@ -23,7 +23,8 @@ import type { TrustedDocuments } from './trustedDocuments.js';
 export interface GraphQLEndpointOptions {
   readonly apollo: ApolloServer<RequestContext>;
   readonly plans: PlanCache;
-  readonly observer: OperationObserver;
+  /** Told of the operations that plans execute; Apollo tells of its own. */
+  readonly observe: OperationObserver;
   readonly identify: Identify;
   readonly services: Services;
   readonly metrics: Metrics;
@@ -96,10 +97,10 @@ export class GraphQLEndpoint {
   }
 
   async #runPlan(plan: Plan, { variables }: GraphQLRequest, context: RequestContext): Promise<Outcome> {
-    const end = this.#options.observer.beginOperation();
+    const end = this.#options.observe();
     const running = plan.run(context, variables ?? noVariables);
     const { data, errors } = running instanceof Promise ? await running : running;
-    end(plan.label, errors?.length ?? 0);
+    end(plan.label, 'query', errors?.length ?? 0);
     return { status: 200, data, errors: errors && this.#masked(errors, context.requestId) };
   }
 

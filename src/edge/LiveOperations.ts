@@ -19,7 +19,8 @@ import { RequestContext, type RequestFacts, type Services } from '../context.js'
 import { GatewayError } from '../errors.js';
 import type { Metrics } from '../Metrics.js';
 import { isBug, maskError } from '../maskError.js';
-import { type OperationObserver, operationLabel } from './operationLabel.js';
+import type { OperationObserver } from './observeOperations.js';
+import { operationLabel } from './operationLabel.js';
 import { ResultStream } from './ResultStream.js';
 import { malformedVariables, violationsOf } from './variables.js';
 
@@ -45,7 +46,7 @@ export interface LiveOperationsOptions {
   readonly validationRules: readonly ValidationRule[];
   /** Runs before anything else: may refuse by throwing, or put a stored document in place of its id. */
   readonly admit: (request: LiveRequest, facts: RequestFacts) => LiveRequest;
-  readonly observer: OperationObserver;
+  readonly observe: OperationObserver;
   readonly metrics: Metrics;
   readonly onBug: (error: unknown, requestId: string) => void;
 }
@@ -54,8 +55,6 @@ export interface LiveOperationsOptions {
 export interface ReadyOperation {
   readonly kind: 'ready';
   readonly type: OperationDefinitionNode['operation'];
-  /** What metrics and traces call it. */
-  readonly label: string;
   readonly document: DocumentNode;
   readonly operationName: string | undefined;
   readonly variables: Readonly<Record<string, unknown>>;
@@ -103,8 +102,7 @@ export class LiveOperations {
       if (!operation) throw new GatewayError('BAD_USER_INPUT', 'operationName must name an operation of the document');
       const violations = violationsOf(this.#options.schema, operation, variables);
       if (violations.length > 0) throw malformedVariables(violations);
-      const label = operationLabel(this.#options.schema, operation);
-      return { kind: 'ready', type: operation.operation, label, document, operationName, variables, facts, transport };
+      return { kind: 'ready', type: operation.operation, document, operationName, variables, facts, transport };
     } catch (error) {
       this.#options.metrics.requests.inc({ transport, outcome: 'refused' });
       const errors = error instanceof RefusedDocument ? error.errors : [error];
@@ -125,23 +123,27 @@ export class LiveOperations {
       variableValues: operation.variables,
       contextValue: new RequestContext(facts, this.#options.services),
     };
-    const end = this.#options.observer.beginOperation();
+    const end = this.#options.observe();
+    const label = operationLabel(
+      this.#options.schema,
+      getOperationAST(operation.document, operation.operationName) ?? undefined,
+    );
     try {
       const result = await (operation.type === 'subscription' ? subscribe(args) : execute(args));
       if (Symbol.asyncIterator in result) {
+        end(label, operation.type, 0);
         this.#options.metrics.requests.inc({ transport, outcome: 'ok' });
-        end(operation.label, 0);
         return new ResultStream(result, facts.caller.expiresAt, {
           masked: (each) => this.#masked(each, facts.requestId),
           failed: (error) => ({ errors: [this.mask(error, facts.requestId)] }),
         });
       }
+      end(label, operation.type, result.errors?.length ?? 0);
       this.#options.metrics.requests.inc({ transport, outcome: result.errors ? 'errors' : 'ok' });
-      end(operation.label, result.errors?.length ?? 0);
       return this.#masked(result, facts.requestId);
     } catch (error) {
+      end(label, operation.type, 1);
       this.#options.metrics.requests.inc({ transport, outcome: 'errors' });
-      end(operation.label, 1);
       return { errors: [this.mask(error, facts.requestId)] };
     }
   }

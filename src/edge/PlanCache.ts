@@ -20,9 +20,9 @@ type Variables = Readonly<Record<string, unknown>>;
 
 /** An operation compiled to JavaScript: answers as Apollo would, without parsing, validating or interpreting anything. */
 export interface Plan {
-  readonly run: (context: RequestContext, variables: Variables) => ExecutionResult | Promise<ExecutionResult>;
-  /** What metrics and traces call it. */
+  /** What the operation is called in metrics, see {@link operationLabel}. */
   readonly label: string;
+  readonly run: (context: RequestContext, variables: Variables) => ExecutionResult | Promise<ExecutionResult>;
 }
 
 interface CompiledOperation extends Plan {
@@ -99,7 +99,7 @@ function compileOrThrow(schema: GraphQLSchema, query: string, operationName: str
   const compiled = compileQuery(schema, document, operationName, { disablingCapturingStackErrors: true });
   if (!isCompiledQuery(compiled)) return 'stays with Apollo';
   const label = operationLabel(schema, operation);
-  return { takes, label, run: (context, variables) => compiled.query(undefined, context, variables) };
+  return { label, takes, run: (context, variables) => compiled.query(undefined, context, variables) };
 }
 
 /**

@@ -10,7 +10,6 @@ import type { GraphQLFormattedError, GraphQLSchema, ValidationRule } from 'graph
 import type { RequestContext } from '../context.js';
 import type { Logger } from '../log.js';
 import { isBug, maskError } from '../maskError.js';
-import { type OperationObserver, observed } from './operationLabel.js';
 import { refuseSubscriptions } from './refuseSubscriptions.js';
 import { refuseMalformedVariables } from './variables.js';
 
@@ -19,7 +18,9 @@ export interface ApolloServerOptions {
   readonly introspection: boolean;
   readonly maxTokens: number;
   readonly validationRules: readonly ValidationRule[];
-  readonly observer: OperationObserver;
+  /** What looks on: metrics and traces. */
+  /** Plugins that look on. */
+  readonly observers: readonly ApolloServerPlugin<RequestContext>[];
   readonly log: Logger;
   readonly onBug: (error: unknown, requestId: string) => void;
 }
@@ -29,7 +30,7 @@ export interface ApolloServerOptions {
  * `GraphQLEndpoint`), and so are its reports and traces, which would send data elsewhere.
  */
 export function createApolloServer(options: ApolloServerOptions): ApolloServer<RequestContext> {
-  const { schema, introspection, maxTokens, validationRules, observer, log, onBug } = options;
+  const { schema, introspection, maxTokens, validationRules, observers, log, onBug } = options;
   return new ApolloServer<RequestContext>({
     schema,
     introspection,
@@ -52,7 +53,7 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
       refuseSubscriptions,
       refuseMalformedVariables,
       logBugs(onBug),
-      observed(observer),
+      ...observers,
     ],
   });
 }

@@ -1,6 +1,4 @@
-import type { ApolloServerPlugin } from '@apollo/server';
 import { type GraphQLSchema, Kind, type OperationDefinitionNode } from 'graphql';
-import type { RequestContext } from '../context.js';
 
 const labels = new WeakMap<OperationDefinitionNode, string>();
 
@@ -23,38 +21,4 @@ function labelOf(schema: GraphQLSchema, { operation, selectionSet }: OperationDe
   if (names.size !== 1 || name === undefined) return 'several';
   if (name.startsWith('__')) return 'introspection';
   return schema.getRootType(operation)?.getFields()[name] === undefined ? 'none' : name;
-}
-
-/** Is told of every operation, whatever it came by and whatever executes it. */
-export interface OperationObserver {
-  /** An operation begins. What is returned is called when it is answered, with its {@link operationLabel}. */
-  readonly beginOperation: () => (label: string, errors: number) => void;
-}
-
-/** Several observers as one. */
-export function observing(observers: readonly OperationObserver[]): OperationObserver {
-  const [only] = observers;
-  if (only !== undefined && observers.length === 1) return only;
-  return {
-    beginOperation: () => {
-      const ends = observers.map((observer) => observer.beginOperation());
-      return (label, errors) => {
-        for (const end of ends) end(label, errors);
-      };
-    },
-  };
-}
-
-/** Tells `observer` of the operations Apollo executes. */
-export function observed(observer: OperationObserver): ApolloServerPlugin<RequestContext> {
-  return {
-    async requestDidStart() {
-      const end = observer.beginOperation();
-      return {
-        async willSendResponse({ schema, operation, errors }) {
-          end(operationLabel(schema, operation), errors?.length ?? 0);
-        },
-      };
-    },
-  };
 }

@@ -1,6 +1,6 @@
 import { buildSubgraphSchema } from '@apollo/subgraph';
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
-import { type GraphQLFieldResolver, type GraphQLSchema, isObjectType, parse } from 'graphql';
+import { type GraphQLFieldResolver, type GraphQLSchema, type GraphQLUnionType, isObjectType, parse } from 'graphql';
 import { buildSchemaSync, createResolversMap, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { Scope } from '../caller.js';
 import type { RequestContext } from '../context.js';
@@ -104,14 +104,6 @@ function withReferences(
   return { ...map, ...Object.fromEntries(withReference) };
 }
 
-/** The types whose objects are found again from their keys. */
-const entities = ['Taxpayer', 'TaxpayerToken', 'RefreshJob'];
-
-function namesEntity(representation: unknown): boolean {
-  const { __typename: name } = Object(representation) as { __typename?: unknown };
-  return typeof name === 'string' && entities.includes(name);
-}
-
 /** Keys of representations arrive as the `_Any` scalar: nothing has checked them yet. */
 function text(value: unknown, path: string): string {
   if (typeof value === 'string') return value;
@@ -121,6 +113,7 @@ function text(value: unknown, path: string): string {
 /** `_service` and `_entities` are for the router: with a shared secret configured, for nobody else. */
 function guardFederation(schema: GraphQLSchema, maxRepresentations: number): void {
   const fields = schema.getQueryType()?.getFields() ?? {};
+  const entities = new Set((schema.getType('_Entity') as GraphQLUnionType).getTypes().map(({ name }) => name));
   for (const name of ['_service', '_entities']) {
     const field = fields[name];
     const resolve = field?.resolve as GraphQLFieldResolver<unknown, RequestContext> | undefined;
@@ -130,8 +123,10 @@ function guardFederation(schema: GraphQLSchema, maxRepresentations: number): voi
       if ((args.representations?.length ?? 0) > maxRepresentations) {
         throw badInput('representations', `must have at most ${maxRepresentations} items (MAX_REPRESENTATIONS)`);
       }
-      if (args.representations?.every(namesEntity) === false) {
-        throw badInput('representations', `must each have a __typename among ${entities.join(', ')}`);
+      for (const [index, reference] of (args.representations ?? []).entries()) {
+        const typename = (reference as Reference | null)?.['__typename'];
+        if (typeof typename === 'string' && entities.has(typename)) continue;
+        throw badInput(`representations.${index}.__typename`, 'must name an entity of this subgraph');
       }
       return resolve(source, args, context, info);
     };

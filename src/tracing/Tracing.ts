@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Endpoint, TryOutcome } from '../datasources/ResilientFetch.js';
 import type { Store } from '../datasources/stores/Store.js';
 import type { Handler } from '../edge/HttpServer.js';
-import type { OperationObserver } from '../edge/operationLabel.js';
+import type { OperationObserver } from '../edge/observeOperations.js';
 import { OtlpExporter, type OtlpExporterOptions } from './OtlpExporter.js';
 import { newSpanId, newTraceId, preciseNow, readTraceparent, type Span, type TraceParent } from './Span.js';
 import { TracedStore } from './TracedStore.js';
@@ -11,8 +11,7 @@ type SpanFacts = Pick<Span, 'name' | 'kind' | 'startedAt' | 'attributes' | 'fail
 
 /** What spans are begun under now. It moves from the HTTP request to its operation and back, so it is a box. */
 interface Position {
-  /** Undefined where the caller wants nothing recorded. */
-  parent: TraceParent | undefined;
+  parent: TraceParent;
 }
 
 /**
@@ -20,7 +19,7 @@ interface Position {
  * these hooks in its path when an endpoint is configured, and otherwise this module is not even loaded. The context of a
  * caller is continued and goes no further than the collector; the service never sees it.
  */
-export class Tracing implements OperationObserver {
+export class Tracing {
   readonly #exporter: OtlpExporter;
   readonly #position = new AsyncLocalStorage<Position>();
 
@@ -32,7 +31,7 @@ export class Tracing implements OperationObserver {
   traced(route: string, handler: Handler): Handler {
     return async (request, response) => {
       const caller = readTraceparent(request.headers.traceparent);
-      if (caller === 'unsampled') return this.#position.run({ parent: undefined }, () => handler(request, response));
+      if (caller === 'unsampled') return handler(request, response);
       const span = { traceId: caller?.traceId ?? newTraceId(), spanId: newSpanId() };
       const startedAt = preciseNow();
       response.once('close', () => {
@@ -56,24 +55,24 @@ export class Tracing implements OperationObserver {
     };
   }
 
-  /** A span for each operation; what it does within an HTTP request is under it. */
-  beginOperation = (): ((label: string, errors: number) => void) => {
+  /** A span for each operation; what the operation does is under it. */
+  observeOperation: OperationObserver = () => {
     const position = this.#position.getStore();
-    const outer = position?.parent;
-    if (position !== undefined && outer === undefined) return () => {};
-    const span = { traceId: outer?.traceId ?? newTraceId(), spanId: newSpanId() };
+    if (position === undefined) return () => {};
+    const outer = position.parent;
+    const span = { traceId: outer.traceId, spanId: newSpanId() };
     const startedAt = preciseNow();
-    if (position !== undefined) position.parent = span;
-    return (label, errors) => {
-      if (position !== undefined && outer !== undefined) position.parent = outer;
+    position.parent = span;
+    return (label, type, errors) => {
+      position.parent = outer;
       this.#exporter.add({
         ...span,
-        parentId: outer?.spanId,
+        parentId: outer.spanId,
         name: `graphql ${label}`,
         kind: 'internal',
         startedAt,
         endedAt: preciseNow(),
-        attributes: { 'gateway.errors': errors },
+        attributes: { 'graphql.operation.type': type, 'gateway.errors': errors },
         failed: errors > 0,
       });
     };

@@ -1,0 +1,38 @@
+/** Planted values by what they are: `{ 'access token': 'CanaryToken…' }`. Letters and digits find most encodings. */
+export type Canaries = Readonly<Record<string, string>>;
+
+/** The canaries that bytes hold, with how they are written there: `access token in base64`. */
+export function findCanaries(bytes: Buffer | string, canaries: Canaries): string[] {
+  const buffer = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
+  return Object.entries(canaries).flatMap(([what, value]) =>
+    Object.entries(spellingsOf(value)).flatMap(([how, needles]) =>
+      needles.some((needle) => buffer.includes(needle)) ? [`${what} ${how}`] : [],
+    ),
+  );
+}
+
+/** Every way a value might be written down by somebody who did not mean to. */
+export function spellingsOf(value: string): Readonly<Record<string, readonly (string | Buffer)[]>> {
+  const hex = Buffer.from(value).toString('hex');
+  const base64 = [0, 1, 2].map((offset) => base64Within(value, offset));
+  const characters = [...value];
+  const codes = characters.map((character) => character.charCodeAt(0).toString(16).padStart(2, '0'));
+  return {
+    'as it is': [value],
+    'in small letters': [value.toLowerCase()],
+    reversed: [characters.toReversed().join('')],
+    'in hex': [hex, hex.toUpperCase()],
+    'in base64': base64,
+    'in base64url': base64.map((text) => text.replaceAll('+', '-').replaceAll('/', '_')),
+    'percent-encoded': [encodeURIComponent(value), codes.map((code) => `%${code}`).join('')],
+    'JSON-escaped': [codes.map((code) => `\\u00${code}`).join('')],
+    'in UTF-16': [Buffer.from(value, 'utf16le')],
+  };
+}
+
+/** What of the base64 of any text is certain when `value` starts at a byte of it that leaves this rest modulo three. */
+function base64Within(value: string, offset: number): string {
+  const whole = Buffer.concat([Buffer.alloc(offset), Buffer.from(value)]);
+  const firstCertain = [0, 2, 3][offset];
+  return whole.toString('base64').slice(firstCertain, Math.floor((whole.length * 8) / 6));
+}
