@@ -67,10 +67,11 @@ function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | 
   };
 }
 
-/** fetch rejects with a TypeError; clients wrap it. */
+/** fetch rejects with a TypeError in every engine's own words; a bug of the app is a TypeError as well. */
 function isNetworkFailure(source: unknown): boolean {
-  if (source instanceof TypeError) return true;
-  return isObject(source) && (isNetworkFailure(source['networkError']) || isNetworkFailure(source['cause']));
+  if (!isObject(source)) return false;
+  if (source['name'] === 'TypeError' && /fetch|network|load failed/i.test(String(source['message']))) return true;
+  return isNetworkFailure(source['networkError']) || isNetworkFailure(source['cause']);
 }
 
 function isErrorCode(code: unknown): code is ErrorCode {
