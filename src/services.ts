@@ -26,7 +26,7 @@ export interface ServicesOptions {
   readonly providers: readonly ProviderEntry[];
   readonly log: Logger;
   readonly metrics: Metrics;
-  readonly tracing: Tracing | undefined;
+  readonly tracing?: Tracing | undefined;
 }
 
 export interface RunningServices extends Services {

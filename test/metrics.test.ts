@@ -96,6 +96,6 @@ describe('Metrics', () => {
       while (!isReplaced(text) && stops.length > 0) text = await page().catch(() => '');
       expect(seriesOf(text, answered)).toBe(6);
     },
-    60_000,
+    120_000,
   );
 });

@@ -1,0 +1,83 @@
+import { type ErrorCode, errorCodes } from '../errorCodes.js';
+
+/** One error of an answer, as the gateway sends it. */
+export interface GatewayProblem {
+  readonly code: ErrorCode;
+  /** For people who read logs; decide by `code`. */
+  readonly message: string;
+  readonly retryable: boolean;
+  /** When to try again, in whole seconds from when the answer arrived. */
+  readonly retryAfterSeconds: number | undefined;
+  /** What to quote when asking the gateway's operators. */
+  readonly requestId: string | undefined;
+  /** What was wrong with the input: where, and what was expected. */
+  readonly violations: readonly { readonly path: string; readonly message: string }[];
+  readonly path: readonly (string | number)[] | undefined;
+}
+
+/**
+ * Everything the gateway reported in `source`, in its order: an error of Apollo Client 4 or 3, of urql, of graphql-request,
+ * the body of an answer to a plain fetch, its `errors`, or one of them. Empty when none of it came from the gateway, as
+ * for a network that is down.
+ */
+export function problemsOf(source: unknown): readonly GatewayProblem[] {
+  if (Array.isArray(source)) return source.flatMap(problemsOf);
+  if (!isObject(source)) return [];
+  const own = problemOf(source);
+  if (own !== undefined) return [own];
+  for (const key of ['errors', 'graphQLErrors', 'networkError', 'result', 'response', 'cause']) {
+    const found = key in source ? problemsOf(source[key]) : [];
+    if (found.length > 0) return found;
+  }
+  return [];
+}
+
+/** The code of the first problem in `source`. */
+export function errorCodeOf(source: unknown): ErrorCode | undefined {
+  return problemsOf(source)[0]?.code;
+}
+
+/**
+ * Whether the same request may succeed when it is sent again: every problem of it passes. An error that did not come from
+ * the gateway may be the network's, which passes as well; a mutation needs an `idempotencyKey` to be repeated safely.
+ */
+export function isRetryable(source: unknown): boolean {
+  const problems = problemsOf(source);
+  return problems.length > 0 ? problems.every(({ retryable }) => retryable) : isNetworkFailure(source);
+}
+
+/** How long to wait before trying again, in seconds: the longest the gateway asked for; undefined when it named no time. */
+export function retryAfterSeconds(source: unknown): number | undefined {
+  const times = problemsOf(source).map((problem) => problem.retryAfterSeconds);
+  return times.reduce((longest, time) => (time === undefined ? longest : Math.max(longest ?? 0, time)), undefined);
+}
+
+function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | undefined {
+  const { extensions, message, path } = source;
+  if (!isObject(extensions) || !isErrorCode(extensions['code'])) return undefined;
+  const { code, retryable, retryAfterSeconds: seconds, requestId, violations } = extensions;
+  return {
+    code,
+    message: typeof message === 'string' ? message : code,
+    retryable: typeof retryable === 'boolean' ? retryable : errorCodes[code].retryable,
+    retryAfterSeconds: typeof seconds === 'number' ? seconds : undefined,
+    requestId: typeof requestId === 'string' ? requestId : undefined,
+    violations: Array.isArray(violations) ? violations : [],
+    path: Array.isArray(path) ? path : undefined,
+  };
+}
+
+/** fetch rejects with a TypeError in every engine's own words; a bug of the app is a TypeError as well. */
+function isNetworkFailure(source: unknown): boolean {
+  if (!isObject(source)) return false;
+  if (source['name'] === 'TypeError' && /fetch|network|load failed/i.test(String(source['message']))) return true;
+  return isNetworkFailure(source['networkError']) || isNetworkFailure(source['cause']);
+}
+
+function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(errorCodes, code);
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}
