@@ -1,9 +1,11 @@
 #!/usr/bin/env node
 import cluster from 'node:cluster';
-import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type Config, ConfigError, loadConfig } from './config.js';
 import { createLogger } from './log.js';
+import { connectToMachine, MachineMetrics } from './MachineMetrics.js';
+import { serveMetrics } from './metricsServer.js';
+import { packageVersion } from './packageVersion.js';
 import { credentialsOf, type Gateway, startEmbeddedSandbox, startGateway } from './server.js';
 import { announce, type GatewayFacts } from './startupScreen.js';
 import { assignedUpstream, reportReady, Workers } from './workers.js';
@@ -39,7 +41,7 @@ async function main(): Promise<void> {
     options: { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' } },
   });
   if (values.help) process.stdout.write(help);
-  else if (values.version) process.stdout.write(`${version()}\n`);
+  else if (values.version) process.stdout.write(`${packageVersion()}\n`);
   else await serve(loadConfig());
 }
 
@@ -53,7 +55,7 @@ async function serve(config: Config): Promise<void> {
 
 async function serveAsWorker(config: Config): Promise<void> {
   const upstream = await assignedUpstream();
-  const gateway = await startGateway(config, upstream ? { upstream } : {});
+  const gateway = await startGateway(config, { ...(upstream && { upstream }), joinMachine: connectToMachine });
   reportReady(factsOf(gateway));
   stopOnSignal(() => gateway.stop());
 }
@@ -61,12 +63,15 @@ async function serveAsWorker(config: Config): Promise<void> {
 async function serveWithWorkers(config: Config): Promise<void> {
   const log = createLogger(config.logLevel);
   const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
-  const workers = new Workers({ count: config.workers, upstream: sandbox && credentialsOf(sandbox), log });
+  const metrics = new MachineMetrics();
+  const metricsServer = await serveMetrics(config, () => metrics.text());
+  const workers = new Workers({ count: config.workers, upstream: sandbox && credentialsOf(sandbox), metrics, log });
   const facts = await workers.start();
   announce({ ...facts, sandbox }, config, log, process.stdout);
   stopOnSignal(async () => {
     await workers.stop();
     await sandbox?.stop();
+    await metricsServer?.drain(0);
   });
 }
 
@@ -95,13 +100,8 @@ function stopOnSignal(stop: () => Promise<void>): void {
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.problems.join('\n');
   const { code, message } = error as NodeJS.ErrnoException;
-  if (code === 'EADDRINUSE') return 'PORT is in use by another process: expected a free one';
+  if (code === 'EADDRINUSE') return 'PORT or METRICS_PORT is in use by another process: expected a free one';
   if (code === 'EACCES') return 'PORT or HOST may not be used by this user';
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return 'HOST is not an address of this machine';
   return message;
-}
-
-function version(): string {
-  const file = new URL('../package.json', import.meta.url);
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
 }

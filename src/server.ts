@@ -1,4 +1,5 @@
 import cors from 'cors';
+import type { Registry } from 'prom-client';
 import { Authenticator, type AuthenticatorOptions } from './auth.js';
 import type { Config, UpstreamCredentials } from './config.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './developerKeys.js';
@@ -12,6 +13,7 @@ import { identifier } from './edge/identify.js';
 import { LiveEdge } from './edge/LiveEdge.js';
 import { LiveOperations } from './edge/LiveOperations.js';
 import { OpenStreams } from './edge/OpenStreams.js';
+import { observeAll, observedByApollo } from './edge/observeOperations.js';
 import { PlanCache, type PlanMode } from './edge/PlanCache.js';
 import { apolloSandboxPage, graphiqlPage } from './edge/pages.js';
 import { RateLimit } from './edge/RateLimit.js';
@@ -20,16 +22,21 @@ import { readTlsFiles, watchTlsFiles } from './edge/tlsFiles.js';
 import { readTrustedDocuments } from './edge/trustedDocuments.js';
 import { createLogger, type LogDestination, type Logger } from './log.js';
 import { Metrics } from './Metrics.js';
+import { serveMetrics } from './metricsServer.js';
+import { packageVersion } from './packageVersion.js';
 import { resolvers } from './resolvers/index.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
 import { Secret } from './secret.js';
 import { startServices } from './services.js';
+import type { Tracing } from './tracing/Tracing.js';
 
 export interface GatewayOptions {
   /** The service to use in place of the configured one: where another process runs the embedded sandbox. */
   readonly upstream?: UpstreamCredentials;
+  /** In a worker: joins the numbers of this process to those of the machine, and gives all of them as text. */
+  readonly joinMachine?: (registry: Registry) => { readonly text: () => Promise<string> };
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
   /** When operations are compiled; for tests, which run with and without. */
@@ -56,13 +63,14 @@ export interface Gateway {
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
   const log = createLogger(config.logLevel, options.logDestination);
   const metrics = new Metrics();
+  const tracing = config.otlpEndpoint === undefined ? undefined : await startTracing(config.otlpEndpoint, metrics);
   const providers = config.providersFile === undefined ? defaultProviders : readProviders(config.providersFile);
   const tls = config.tls && readTlsFiles(config.tls);
   const trustedDocuments = config.trustedDocumentsFile ? readTrustedDocuments(config.trustedDocumentsFile) : undefined;
   const sandbox =
     config.upstream === 'embedded-sandbox' && !options.upstream ? await startEmbeddedSandbox() : undefined;
   const upstream = options.upstream ?? (sandbox ? credentialsOf(sandbox) : (config.upstream as UpstreamCredentials));
-  const services = await startServices({ config, upstream, providers, log, metrics });
+  const services = await startServices({ config, upstream, providers, log, metrics, tracing });
   const onBug = (error: unknown, requestId: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
 
   const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
@@ -72,10 +80,12 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       if (outcome.result === 'failed') log.warn({ issuer, reason: outcome.reason }, 'a key set could not be read');
     },
   });
+  metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysReadAt));
   authenticator.start();
   if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
 
   const schema = buildSchema({ resolvers, providers, maxRepresentations: config.limits.representations });
+  const observe = observeAll([metrics.observeOperation, ...(tracing ? [tracing.observeOperation] : [])]);
   const validationRules = documentLimits(config.limits);
   const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
   const apollo = createApolloServer({
@@ -83,6 +93,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     introspection: config.introspection,
     maxTokens: config.limits.tokens,
     validationRules,
+    observers: [observedByApollo(observe)],
     log,
     onBug,
   });
@@ -93,6 +104,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const endpoint = new GraphQLEndpoint({
     apollo,
     plans: new PlanCache(schema, options.plans),
+    observe,
     identify,
     services,
     metrics,
@@ -115,6 +127,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       introspection: config.introspection,
       maxTokens: config.limits.tokens,
       validationRules,
+      observe,
       admit: admission({ rateLimit, trustedDocuments, requestLimits }),
       metrics,
       onBug,
@@ -128,13 +141,16 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   });
 
   const firstQuery = await firstQueryFor(config);
+  const graphql = live.graphql((request, response) => endpoint.handle(request, response));
   const routes = new Map<string, Handler>([
-    ['/graphql', live.graphql((request, response) => endpoint.handle(request, response))],
+    ['/graphql', tracing?.traced('/graphql', graphql) ?? graphql],
     ['/graphql/stream', (request, response) => live.stream(request, response)],
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
   ]);
-  if (config.metricsPort === undefined) routes.set('/metrics', metricsPage(metrics.registry));
+  const metricsText = options.joinMachine?.(metrics.registry).text ?? (() => metrics.registry.metrics());
+  if (config.metricsPort === undefined) routes.set('/metrics', metricsPage(metricsText));
+  const metricsServer = options.joinMachine ? undefined : await serveMetrics(config, metricsText);
   if (config.introspection) {
     const headers = async () => developerHeaders(developerKeys);
     routes.set('/', apolloSandboxPage({ firstQuery, headers }));
@@ -184,9 +200,17 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       rateLimit.stop();
       await apollo.stop();
       await services.stop();
+      await tracing?.stop();
+      await metricsServer?.drain(0);
       await sandbox?.stop();
     },
   };
+}
+
+/** Loaded only where it is configured. */
+async function startTracing(endpoint: string, metrics: Metrics): Promise<Tracing> {
+  const { Tracing } = await import('./tracing/Tracing.js');
+  return new Tracing({ endpoint, version: packageVersion(), onDropped: (count) => metrics.spansDropped.inc(count) });
 }
 
 /** Loaded only where it is needed: a production gateway never reads its code. */

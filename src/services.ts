@@ -17,6 +17,7 @@ import type { Metrics } from './Metrics.js';
 import type { ProviderEntry } from './schema/Provider.js';
 import { Vocabulary } from './schema/Vocabulary.js';
 import { Secret } from './secret.js';
+import type { Tracing } from './tracing/Tracing.js';
 import { watchFile } from './watchFile.js';
 
 export interface ServicesOptions {
@@ -25,6 +26,7 @@ export interface ServicesOptions {
   readonly providers: readonly ProviderEntry[];
   readonly log: Logger;
   readonly metrics: Metrics;
+  readonly tracing: Tracing | undefined;
 }
 
 export interface RunningServices extends Services {
@@ -35,7 +37,7 @@ export interface RunningServices extends Services {
 
 /** Wires everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
 export async function startServices(options: ServicesOptions): Promise<RunningServices> {
-  const { config, upstream, log, metrics } = options;
+  const { config, upstream, log, metrics, tracing } = options;
   const sealer = new Sealer(keyMaterial(config, upstream.clientSecret), previousKeys(config));
   const store = await openStore(config.cache.url, {
     onDegraded: (trouble) => {
@@ -48,9 +50,16 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
     },
   });
   const scope = [upstream.baseUrl, upstream.clientId, config.service.apiVersion];
-  const sealed = new SealedStore({ store, sealer, scope });
+  const sealed = new SealedStore({ store: tracing?.store(store) ?? store, sealer, scope });
 
-  const http = new ResilientFetch({ ...config.service, onTry: metrics.onTry, onBreaker: metrics.onBreaker });
+  const http = new ResilientFetch({
+    ...config.service,
+    onTry: (...tried) => {
+      metrics.onTry(...tried);
+      tracing?.onTry(...tried);
+    },
+    onBreaker: metrics.onBreaker,
+  });
   const gate = new CallGate({
     store: sealed,
     onClosed: (endpoint, reason) => {
@@ -76,6 +85,7 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
     onRead: metrics.onRead,
     onLeaseWait: (kind: string, seconds: number) => metrics.leaseWaitSeconds.observe({ kind }, seconds),
   };
+  metrics.showBudget(config.tokens.budgetPerHour);
   const broker = new TokenBroker({
     service,
     store: sealed,
@@ -83,7 +93,7 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
     budgetPerHour: config.tokens.budgetPerHour,
     cache,
     onEvent: metrics.onTokenEvent,
-    onBudget: (remaining) => metrics.tokenBudgetLeft.set(remaining),
+    onBudget: metrics.onBudget,
   });
   const jobs = new RefreshJobs({ service, broker, store: sealed, cache });
   const watcher = new JobWatcher({ ...config.jobs, jobs, onWatchers: (count) => metrics.watchers.set(count) });

@@ -1,6 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { UpstreamCredentials } from './config.js';
 import type { Logger } from './log.js';
+import type { MachineMetrics } from './MachineMetrics.js';
 import { Secret } from './secret.js';
 import type { GatewayFacts } from './startupScreen.js';
 
@@ -8,6 +9,11 @@ import type { GatewayFacts } from './startupScreen.js';
 interface Assignment {
   readonly kind: 'assignment';
   readonly upstream: { readonly baseUrl: string; readonly clientId: string; readonly clientSecret: string } | undefined;
+}
+
+/** What a worker says first: only now does it listen, and a message sent to it before would be lost. */
+interface Hello {
+  readonly kind: 'hello';
 }
 
 /** What a worker tells the primary once it serves. */
@@ -19,6 +25,7 @@ interface Ready {
 export interface WorkersOptions {
   readonly count: number;
   readonly upstream: UpstreamCredentials | undefined;
+  readonly metrics: MachineMetrics;
   readonly log: Logger;
 }
 
@@ -60,13 +67,16 @@ export class Workers {
     const { upstream } = this.#options;
     const worker = cluster.fork();
     const bornAt = Date.now();
-    worker.send({
+    const assignment = {
       kind: 'assignment',
       upstream: upstream && { ...upstream, clientSecret: upstream.clientSecret.reveal() },
-    } satisfies Assignment & { upstream: unknown });
+    } satisfies Assignment & { upstream: unknown };
     return new Promise((resolve, reject) => {
-      worker.on('message', (message: Ready) => {
-        if (message?.kind === 'ready') resolve(message.facts);
+      worker.on('message', (message: Hello | Ready) => {
+        if (message?.kind === 'hello') worker.send(assignment);
+        if (message?.kind !== 'ready') return;
+        this.#options.metrics.join(worker);
+        resolve(message.facts);
       });
       worker.once('exit', (code, signal) => {
         reject(new Error('A worker process ended before it was ready'));
@@ -77,6 +87,7 @@ export class Workers {
 
   #replace(worker: Worker, death: { readonly code: number; readonly signal: string; readonly ageMs: number }): void {
     if (this.#stopping) return;
+    this.#options.metrics.noteDeath();
     this.#options.log.error({ worker: worker.process.pid, ...death }, 'a worker process died and is replaced');
     const pauseMs = death.ageMs < infancyMs ? replacementPauseMs : 0;
     setTimeout(() => {
@@ -89,6 +100,7 @@ export class Workers {
 export async function assignedUpstream(): Promise<UpstreamCredentials | undefined> {
   const assignment = await new Promise<Assignment>((resolve) => {
     process.once('message', (message) => resolve(message as Assignment));
+    process.send?.({ kind: 'hello' } satisfies Hello);
   });
   const { upstream } = assignment;
   return upstream && { ...upstream, clientSecret: new Secret(upstream.clientSecret), clientSecretFile: undefined };

@@ -61,17 +61,33 @@ beforeAll(async () => {
     clientSecret: new Secret('b'),
     clientSecretFile: undefined,
   };
-  const services = await startServices({ config, upstream, providers: defaultProviders, log, metrics });
+  const services = await startServices({
+    config,
+    upstream,
+    providers: defaultProviders,
+    tracing: undefined,
+    log,
+    metrics,
+  });
   const schema = buildSchema({
     resolvers: [...resolvers, BuggyResolver],
     providers: defaultProviders,
     maxRepresentations: 1,
   });
-  const apollo = createApolloServer({ schema, introspection: true, maxTokens: 1000, validationRules: [], log, onBug });
+  const apollo = createApolloServer({
+    schema,
+    introspection: true,
+    maxTokens: 1000,
+    validationRules: [],
+    observers: [],
+    log,
+    onBug,
+  });
   await apollo.start();
   const endpoint = new GraphQLEndpoint({
     apollo,
     plans: new PlanCache(schema, 'off'),
+    observe: metrics.observeOperation,
     identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
     services,
     metrics,

@@ -33,6 +33,9 @@ export interface ReadRequest<Value, Prepared = undefined> {
 
 export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
 
+/** `held`: memory had an acceptable entry. Otherwise it had none (`absent`), or one too old or refused (`outdated`). */
+export type ReadReason = 'held' | 'absent' | 'outdated';
+
 export interface LeasedCacheOptions<Value> {
   /** First part of every name, and the label of metrics. */
   readonly kind: string;
@@ -44,7 +47,7 @@ export interface LeasedCacheOptions<Value> {
   /** Longest the work under the lease may take, in milliseconds. The lease itself outlives it. */
   readonly workMs: number;
   readonly now?: () => number;
-  readonly onRead?: (kind: string, tier: CacheTier) => void;
+  readonly onRead?: (kind: string, tier: CacheTier, reason: ReadReason) => void;
   readonly onLeaseWait?: (kind: string, seconds: number) => void;
 }
 
@@ -83,7 +86,7 @@ export class LeasedCache<Value> {
   held(id: string, acceptable: (entry: Entry<Value>) => boolean): Entry<Value> | undefined {
     const entry = this.#memory.get(id);
     if (entry === undefined || !acceptable(entry)) return undefined;
-    this.#options.onRead?.(this.#options.kind, 'memory');
+    this.#options.onRead?.(this.#options.kind, 'memory', 'held');
     return entry;
   }
 
@@ -118,8 +121,9 @@ export class LeasedCache<Value> {
     const askedAt = this.#now();
     const willDo = (entry: Entry<Value> | undefined) => entry !== undefined && request.acceptable(entry, askedAt);
 
+    const reason = this.#reasonToLook(id);
     const stored = await this.#readStore(id);
-    if (stored !== undefined && willDo(stored)) return this.#remember(id, stored, 'store');
+    if (stored !== undefined && willDo(stored)) return this.#remember(id, stored, 'store', reason);
     const prepared = (await request.prepare?.()) as Prepared;
 
     const lease = [this.#options.kind, 'lease', id];
@@ -131,14 +135,14 @@ export class LeasedCache<Value> {
         try {
           // Between our look and our lease another holder may have come and gone.
           const again = await this.#readStore(id);
-          if (again !== undefined && willDo(again)) return this.#remember(id, again, 'store');
+          if (again !== undefined && willDo(again)) return this.#remember(id, again, 'store', reason);
           return await this.#fetch(id, owner, request, prepared);
         } finally {
           await this.#options.store.release(lease, owner);
         }
       }
       const brought = await this.#waitForHolder(id, lease, willDo, patienceEndsAt);
-      if (brought !== undefined) return this.#remember(id, brought, 'waited');
+      if (brought !== undefined) return this.#remember(id, brought, 'waited', reason);
     }
     throw new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time');
   }
@@ -154,7 +158,7 @@ export class LeasedCache<Value> {
     try {
       const value = await request.fetch(prepared, work.signal);
       const entry: Entry<Value> = { version: randomUUID(), value, fetchedAt: this.#now() };
-      this.#remember(id, entry, 'fetched');
+      this.#remember(id, entry, 'fetched', this.#reasonToLook(id));
       // Before the lease is released: who takes it next must find the value.
       await this.#writeStore(id, entry);
       return entry;
@@ -191,10 +195,14 @@ export class LeasedCache<Value> {
     return undefined;
   }
 
-  #remember(id: string, entry: Entry<Value>, tier: CacheTier): Entry<Value> {
+  #remember(id: string, entry: Entry<Value>, tier: CacheTier, reason: ReadReason): Entry<Value> {
     this.#keep(id, entry);
-    this.#options.onRead?.(this.#options.kind, tier);
+    this.#options.onRead?.(this.#options.kind, tier, reason);
     return entry;
+  }
+
+  #reasonToLook(id: string): ReadReason {
+    return this.#memory.has(id) ? 'outdated' : 'absent';
   }
 
   #keep(id: string, entry: Entry<Value>): void {

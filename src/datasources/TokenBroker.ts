@@ -36,8 +36,8 @@ export interface TokenBrokerOptions {
   readonly cache: Pick<LeasedCacheOptions<TokenAnswer>, 'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait'>;
   readonly now?: () => number;
   readonly onEvent?: (event: TokenEvent) => void;
-  /** After each call, with what is left of this hour's budget. */
-  readonly onBudget?: (remaining: number) => void;
+  /** After each call, with what is left of this hour's budget and when the hour ends, in milliseconds from now. */
+  readonly onBudget?: (remaining: number, resetsInMs: number) => void;
 }
 
 export type TokenEvent =
@@ -172,7 +172,7 @@ export class TokenBroker {
   async #spend(): Promise<void> {
     if (this.#options.budgetPerHour === 0) return;
     const { count, resetsInMs } = await this.#options.store.increment(['token-budget'], 1, hourMs);
-    this.#options.onBudget?.(Math.max(0, this.#options.budgetPerHour - count));
+    this.#options.onBudget?.(Math.max(0, this.#options.budgetPerHour - count), resetsInMs);
     if (count <= this.#options.budgetPerHour) return;
     this.#options.onEvent?.('budget-exhausted');
     throw new GatewayError('TOKEN_BUDGET_EXHAUSTED', "The fleet's hourly budget of token calls is spent", {

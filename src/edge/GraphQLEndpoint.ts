@@ -15,6 +15,7 @@ import {
   readGraphQLRequest,
 } from './graphqlRequest.js';
 import { credentialsOf, type Identify } from './identify.js';
+import type { OperationObserver } from './observeOperations.js';
 import type { Plan, PlanCache } from './PlanCache.js';
 import type { RateLimit } from './RateLimit.js';
 import type { TrustedDocuments } from './trustedDocuments.js';
@@ -22,6 +23,8 @@ import type { TrustedDocuments } from './trustedDocuments.js';
 export interface GraphQLEndpointOptions {
   readonly apollo: ApolloServer<RequestContext>;
   readonly plans: PlanCache;
+  /** Told of the operations that plans execute; Apollo tells of its own. */
+  readonly observe: OperationObserver;
   readonly identify: Identify;
   readonly services: Services;
   readonly metrics: Metrics;
@@ -94,8 +97,10 @@ export class GraphQLEndpoint {
   }
 
   async #runPlan(plan: Plan, { variables }: GraphQLRequest, context: RequestContext): Promise<Outcome> {
-    const running = plan(context, variables ?? noVariables);
+    const end = this.#options.observe();
+    const running = plan.run(context, variables ?? noVariables);
     const { data, errors } = running instanceof Promise ? await running : running;
+    end(plan.label, 'query', errors?.length ?? 0);
     return { status: 200, data, errors: errors && this.#masked(errors, context.requestId) };
   }
 

@@ -19,6 +19,8 @@ import { RequestContext, type RequestFacts, type Services } from '../context.js'
 import { GatewayError } from '../errors.js';
 import type { Metrics } from '../Metrics.js';
 import { isBug, maskError } from '../maskError.js';
+import type { OperationObserver } from './observeOperations.js';
+import { operationLabel } from './operationLabel.js';
 import { ResultStream } from './ResultStream.js';
 import { malformedVariables, violationsOf } from './variables.js';
 
@@ -44,6 +46,7 @@ export interface LiveOperationsOptions {
   readonly validationRules: readonly ValidationRule[];
   /** Runs before anything else: may refuse by throwing, or put a stored document in place of its id. */
   readonly admit: (request: LiveRequest, facts: RequestFacts) => LiveRequest;
+  readonly observe: OperationObserver;
   readonly metrics: Metrics;
   readonly onBug: (error: unknown, requestId: string) => void;
 }
@@ -120,18 +123,26 @@ export class LiveOperations {
       variableValues: operation.variables,
       contextValue: new RequestContext(facts, this.#options.services),
     };
+    const end = this.#options.observe();
+    const label = operationLabel(
+      this.#options.schema,
+      getOperationAST(operation.document, operation.operationName) ?? undefined,
+    );
     try {
       const result = await (operation.type === 'subscription' ? subscribe(args) : execute(args));
       if (Symbol.asyncIterator in result) {
+        end(label, operation.type, 0);
         this.#options.metrics.requests.inc({ transport, outcome: 'ok' });
         return new ResultStream(result, facts.caller.expiresAt, {
           masked: (each) => this.#masked(each, facts.requestId),
           failed: (error) => ({ errors: [this.mask(error, facts.requestId)] }),
         });
       }
+      end(label, operation.type, result.errors?.length ?? 0);
       this.#options.metrics.requests.inc({ transport, outcome: result.errors ? 'errors' : 'ok' });
       return this.#masked(result, facts.requestId);
     } catch (error) {
+      end(label, operation.type, 1);
       this.#options.metrics.requests.inc({ transport, outcome: 'errors' });
       return { errors: [this.mask(error, facts.requestId)] };
     }

@@ -14,14 +14,18 @@ import {
 import type { compileQuery, isCompiledQuery } from 'graphql-jit';
 import { LRUCache } from 'lru-cache';
 import type { RequestContext } from '../context.js';
+import { operationLabel } from './operationLabel.js';
 
 type Variables = Readonly<Record<string, unknown>>;
 
 /** An operation compiled to JavaScript: answers as Apollo would, without parsing, validating or interpreting anything. */
-export type Plan = (context: RequestContext, variables: Variables) => ExecutionResult | Promise<ExecutionResult>;
+export interface Plan {
+  /** What the operation is called in metrics, see {@link operationLabel}. */
+  readonly label: string;
+  readonly run: (context: RequestContext, variables: Variables) => ExecutionResult | Promise<ExecutionResult>;
+}
 
-interface CompiledOperation {
-  readonly run: Plan;
+interface CompiledOperation extends Plan {
   readonly takes: (variables: Variables) => boolean;
 }
 
@@ -67,7 +71,7 @@ export class PlanCache {
       known = compile(this.#compiler, this.#schema, query, operationName);
       operations?.set(operationName, known);
     }
-    return typeof known === 'object' && known.takes(variables) ? known.run : undefined;
+    return typeof known === 'object' && known.takes(variables) ? known : undefined;
   }
 
   /** Notes that Apollo answered an operation, so that it is valid and within all limits on documents. */
@@ -109,7 +113,8 @@ function compileOrThrow(
   if (!takes) return 'stays with Apollo';
   const compiled = compiler.compileQuery(schema, document, operationName, { disablingCapturingStackErrors: true });
   if (!compiler.isCompiledQuery(compiled)) return 'stays with Apollo';
-  return { takes, run: (context, variables) => compiled.query(undefined, context, variables) };
+  const label = operationLabel(schema, operation);
+  return { label, takes, run: (context, variables) => compiled.query(undefined, context, variables) };
 }
 
 /**

@@ -18,6 +18,9 @@ export interface ApolloServerOptions {
   readonly introspection: boolean;
   readonly maxTokens: number;
   readonly validationRules: readonly ValidationRule[];
+  /** What looks on: metrics and traces. */
+  /** Plugins that look on. */
+  readonly observers: readonly ApolloServerPlugin<RequestContext>[];
   readonly log: Logger;
   readonly onBug: (error: unknown, requestId: string) => void;
 }
@@ -27,7 +30,7 @@ export interface ApolloServerOptions {
  * `GraphQLEndpoint`), and so are its reports and traces, which would send data elsewhere.
  */
 export function createApolloServer(options: ApolloServerOptions): ApolloServer<RequestContext> {
-  const { schema, introspection, maxTokens, validationRules, log, onBug } = options;
+  const { schema, introspection, maxTokens, validationRules, observers, log, onBug } = options;
   return new ApolloServer<RequestContext>({
     schema,
     introspection,
@@ -50,6 +53,7 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
       refuseSubscriptions,
       refuseMalformedVariables,
       logBugs(onBug),
+      ...observers,
     ],
   });
 }

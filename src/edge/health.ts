@@ -1,4 +1,4 @@
-import type { Registry } from 'prom-client';
+import { Registry } from 'prom-client';
 import type { Handler } from './HttpServer.js';
 
 /** `/health/live`: the process answers. It says nothing about the service or the store: a restart would not mend those. */
@@ -20,10 +20,11 @@ export function readiness(reasonNotReady: () => string | undefined): Handler {
   };
 }
 
-/** `/metrics`: the registry in Prometheus' text format. */
-export function metricsPage(registry: Registry): Handler {
+/** `/metrics`: what `text` gives, in Prometheus' text format. */
+export function metricsPage(text: () => Promise<string>): Handler {
   return async (_, response) => {
-    const text = await registry.metrics();
-    response.writeHead(200, { 'content-type': registry.contentType, 'cache-control': 'no-store' }).end(text);
+    const page = await text();
+    const headers = { 'content-type': Registry.PROMETHEUS_CONTENT_TYPE, 'cache-control': 'no-store' };
+    response.writeHead(200, headers).end(page);
   };
 }

@@ -1,0 +1,124 @@
+import type { Worker } from 'node:cluster';
+import {
+  AggregatorRegistry,
+  Counter,
+  Gauge,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from 'prom-client';
+
+type Snapshot = MetricObjectWithValues<MetricValue<string>>[];
+
+type ToWorker =
+  | { readonly kind: 'snapshot-wanted'; readonly id: number }
+  | { readonly kind: 'machine-metrics'; readonly id: number; readonly text: string };
+type ToPrimary =
+  | { readonly kind: 'snapshot'; readonly id: number; readonly snapshot: Snapshot }
+  | { readonly kind: 'machine-metrics-wanted'; readonly id: number };
+
+/** Longest wait for the numbers of one process; one that hangs is left out of this answer, in milliseconds. */
+const patienceMs = 2000;
+
+/**
+ * In the primary process: the numbers of all workers of this machine as one, so that a scrape does not depend on which
+ * of them it happens to reach. What a dead worker had counted, as last seen, stays in the sums: a counter that went
+ * down would look like a restart of everything.
+ */
+export class MachineMetrics {
+  readonly #registry = new Registry();
+  readonly #deaths = new Counter({
+    name: 'gateway_worker_deaths_total',
+    help: 'Worker processes that died and were replaced.',
+    registers: [this.#registry],
+  });
+  readonly #workers = new Map<Worker, Snapshot>();
+  readonly #asked = new Map<number, (snapshot: Snapshot | undefined) => void>();
+  #departed: Snapshot = [];
+  #lastId = 0;
+
+  constructor() {
+    const size = () => this.#workers.size;
+    new Gauge({
+      name: 'gateway_workers',
+      help: 'Worker processes that serve.',
+      registers: [this.#registry],
+      collect() {
+        this.set(size());
+      },
+    });
+  }
+
+  /** Takes a worker that serves into account until it exits. */
+  join(worker: Worker): void {
+    this.#workers.set(worker, []);
+    worker.on('message', (message: ToPrimary) => void this.#receive(worker, message));
+    worker.once('exit', () => void this.#bury(worker));
+  }
+
+  noteDeath(): void {
+    this.#deaths.inc();
+  }
+
+  /** Everything in Prometheus' text format. */
+  async text(): Promise<string> {
+    await Promise.all([...this.#workers.keys()].map((worker) => this.#ask(worker)));
+    const own = (await this.#registry.getMetricsAsJSON()) as Snapshot;
+    return AggregatorRegistry.aggregate([...this.#workers.values(), this.#departed, own]).metrics();
+  }
+
+  async #ask(worker: Worker): Promise<void> {
+    if (!worker.isConnected()) return;
+    this.#lastId += 1;
+    const id = this.#lastId;
+    const snapshot = await new Promise<Snapshot | undefined>((resolve) => {
+      const timer = setTimeout(resolve, patienceMs, undefined);
+      this.#asked.set(id, (answer) => {
+        clearTimeout(timer);
+        resolve(answer);
+      });
+      worker.send({ kind: 'snapshot-wanted', id } satisfies ToWorker);
+    });
+    this.#asked.delete(id);
+    if (snapshot !== undefined && this.#workers.has(worker)) this.#workers.set(worker, snapshot);
+  }
+
+  async #receive(worker: Worker, message: ToPrimary): Promise<void> {
+    if (message?.kind === 'snapshot') this.#asked.get(message.id)?.(message.snapshot);
+    if (message?.kind !== 'machine-metrics-wanted') return;
+    const text = await this.text();
+    if (worker.isConnected()) worker.send({ kind: 'machine-metrics', id: message.id, text } satisfies ToWorker);
+  }
+
+  async #bury(worker: Worker): Promise<void> {
+    const counted = (this.#workers.get(worker) ?? []).filter(({ type }) => String(type) !== 'gauge');
+    this.#workers.delete(worker);
+    const sums = AggregatorRegistry.aggregate([this.#departed, counted]);
+    this.#departed = (await sums.getMetricsAsJSON()) as Snapshot;
+  }
+}
+
+/** In a worker: answers the primary's questions, and gives what it makes of all workers' numbers. */
+export function connectToMachine(registry: Registry): { readonly text: () => Promise<string> } {
+  const asked = new Map<number, (text: string) => void>();
+  let lastId = 0;
+  process.on('message', async (message: ToWorker) => {
+    if (message?.kind === 'machine-metrics') asked.get(message.id)?.(message.text);
+    if (message?.kind !== 'snapshot-wanted') return;
+    const snapshot = (await registry.getMetricsAsJSON()) as Snapshot;
+    process.send?.({ kind: 'snapshot', id: message.id, snapshot } satisfies ToPrimary);
+  });
+  return {
+    text: () => {
+      lastId += 1;
+      const id = lastId;
+      return new Promise((resolve) => {
+        asked.set(id, (text) => {
+          asked.delete(id);
+          resolve(text);
+        });
+        process.send?.({ kind: 'machine-metrics-wanted', id } satisfies ToPrimary);
+      });
+    },
+  };
+}

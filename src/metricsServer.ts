@@ -1,0 +1,17 @@
+import type { Config } from './config.js';
+import { HttpServer } from './edge/HttpServer.js';
+import { metricsPage } from './edge/health.js';
+
+/** Serves `/metrics`, and nothing else, on METRICS_PORT; undefined when that is not set. @throws Error EADDRINUSE */
+export async function serveMetrics(config: Config, text: () => Promise<string>): Promise<HttpServer | undefined> {
+  if (config.metricsPort === undefined) return undefined;
+  const server = new HttpServer({
+    host: config.host,
+    port: config.metricsPort,
+    tls: undefined,
+    routes: new Map([['/metrics', metricsPage(text)]]),
+    before: () => false,
+  });
+  await server.listen();
+  return server;
+}
