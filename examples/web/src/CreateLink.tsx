@@ -24,7 +24,7 @@ export function CreateLink() {
   return (
     <section aria-labelledby="create">
       <h2 id="create">New client link</h2>
-      <form ref={form} onSubmit={submit} onChange={() => error && setKey(crypto.randomUUID())}>
+      <form ref={form} onSubmit={submit} onChange={() => (error || data) && setKey(crypto.randomUUID())}>
         <p className="fine">Everything may be left empty; what you fill in, the taxpayer need not type.</p>
         <div className="pair">
           <Field name="reference" label="Your reference" />
