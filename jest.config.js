@@ -16,7 +16,7 @@ export default {
       },
     ],
   },
-  modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/examples/'],
+  modulePathIgnorePatterns: ['<rootDir>/dist/'],
   reporters: ['default', '<rootDir>/test/support/closingLineReporter.js'],
   testTimeout: 30_000,
 };

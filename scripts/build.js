@@ -9,6 +9,7 @@ import { cp, mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } fro
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { bundleMain } from './bundle.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const src = join(root, 'src');
@@ -70,6 +71,7 @@ async function buildNow() {
     await rm(out, { recursive: true, force: true });
     await compile(out);
     await cp(src, out, { recursive: true, filter: (path) => !path.endsWith('.ts') });
+    await bundleMain(out);
     // Dated by the start of the build, so that a source saved meanwhile makes this build stale.
     const entryBuilt = join(out, 'main.js');
     if (existsSync(entryBuilt)) await utimes(entryBuilt, startedAt, startedAt);

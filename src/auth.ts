@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import * as crypto from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type fetch from 'node-fetch';
 import { anyone, type Caller, localDeveloper } from './caller.js';
@@ -80,7 +80,7 @@ export class Authenticator {
     if (!this.#policy) return anyone;
     if (authorization === undefined && this.#unnamed) return this.#unnamed;
     const token = bearerToken(authorization);
-    const digest = createHash('sha256').update(token).digest('base64');
+    const digest = sha256(token);
     return this.#recall(digest, this.#policy.now()) ?? this.#verify(token, digest, this.#policy);
   }
 
@@ -119,7 +119,7 @@ export function routerSecretMatches(
 ): boolean {
   const presented = digestOf(header ?? '');
   const matches = [current, previous].map(
-    (secret) => timingSafeEqual(presented, digestOf(secret?.reveal() ?? '')) && secret !== undefined,
+    (secret) => crypto.timingSafeEqual(presented, digestOf(secret?.reveal() ?? '')) && secret !== undefined,
   );
   return header !== undefined && matches.includes(true);
 }
@@ -160,6 +160,11 @@ function bearerToken(authorization: string | undefined): string {
   return token;
 }
 
+/** In one step where Node.js can (20.12), which is twice as fast: this runs for every request. */
+const sha256: (text: string) => string = crypto.hash
+  ? (text) => crypto.hash('sha256', text, 'base64')
+  : (text) => crypto.createHash('sha256').update(text).digest('base64');
+
 function digestOf(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+  return crypto.createHash('sha256').update(text).digest();
 }

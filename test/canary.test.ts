@@ -58,10 +58,12 @@ test('the search finds a value in every encoding it looks for, within other text
 
 /*
  * Seen to fail, once for each of these, when it was taken away (and put back):
- *   the keyed hash of the audit line (services.ts)     → 'taxpayer id as it is' in the output of the process
- *   the keyed hash of entry names (sealing.ts)         → 'taxpayer id as it is' in the store
- *   the encryption of entries (sealing.ts)             → 'access token as it is', and the rest of the record, in the store
- *   the masking of foreign errors (maskError.ts)       → 'what the service says in errors' in answers
+ *   the keyed hash in the audit line (services.ts)        → 'taxpayer id as it is' in what the process wrote
+ *   the keyed hash of entry names (sealing.ts)            → 'taxpayer id as it is' in the store
+ *   the encryption of entries (SealedStore.ts)            → 'access token as it is' and all else of the record, in the store
+ *   the rule for literals in syntax errors (maskError.ts) → 'social security number as it is' in errors
+ * Seen not to fail, because another wall stands behind: `Secret.toJSON` (nothing logs or stores a Secret as it is) and the
+ * masked message of INTERNAL_SERVER_ERROR (no fault of the service becomes a bug of ours).
  */
 describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confidential is found', (kind) => {
   let provider: IdentityProvider;
@@ -81,7 +83,8 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
     provider = await startIdentityProvider();
     sandbox = await startSandbox({ clientId: 'canary-client', clientSecret: canaries['client secret'] ?? '' });
     if (kind === 'redis') {
-      redis = await startRedis();
+      // Uncompressed, so that what is stored can be found.
+      redis = await startRedis({ args: ['--rdbcompression', 'no'] });
       const client = new Redis(redis.port, '127.0.0.1');
       monitor = await client.monitor();
       client.disconnect(); // the monitor has a connection of its own
@@ -130,7 +133,7 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
     }
     expect(Object.keys(found)).toEqual(expect.arrayContaining(['id of link clean', 'address of link clean']));
     expect(refusedAnswers.length).toBeGreaterThan(300);
-  }, 120_000);
+  }, 240_000);
 
   test('in answers to callers without the right, and in errors to anybody', () => {
     expect(findCanaries(refusedAnswers.join('\n'), found)).toEqual([]);

@@ -67,7 +67,7 @@ describe('an error names the limit and its value', () => {
   const entities = 'query($r: [_Any!]!) { _entities(representations: $r) { __typename } }';
   const taxpayer = { __typename: 'Taxpayer', id: 'x' };
 
-  test.each<[string, string, string, object?]>([
+  const rows: readonly [setting: string, value: string, query: string, variables?: object][] = [
     ['MAX_DEPTH', 'at most 3 levels', '{ taxpayer(id: "x") { token { taxpayer { id } } } }'],
     [
       'MAX_DEPTH',
@@ -88,12 +88,16 @@ describe('an error names the limit and its value', () => {
     ['MAX_METADATA_DEPTH', 'at most 2 levels', create, { m: metadata(4) }],
     ['MAX_METADATA_DEPTH', 'at most 12 levels', create, { m: metadata(30) }],
     ['MAX_REPRESENTATIONS', 'at most 1 items', entities, { r: [taxpayer, taxpayer] }],
-  ])('%s: %s', async (setting, value, query, variables) => {
-    const answer = await small.query(query, variables);
-    const [error] = (answer.errors ?? []).filter(({ message }) => message.includes(setting));
-    expect(error?.message).toContain(value);
-    expect(['GRAPHQL_VALIDATION_FAILED', 'BAD_USER_INPUT']).toContain(error?.extensions.code);
-  });
+  ];
+  test.each(rows.map(([setting, value, query, variables = {}]) => ({ setting, value, query, variables })))(
+    '$setting: $value',
+    async ({ setting, value, query, variables }) => {
+      const answer = await small.query(query, variables);
+      const [error] = (answer.errors ?? []).filter(({ message }) => message.includes(setting));
+      expect(error?.message).toContain(value);
+      expect(['GRAPHQL_VALIDATION_FAILED', 'BAD_USER_INPUT']).toContain(error?.extensions.code);
+    },
+  );
 
   test('what is exactly at the limits passes', async () => {
     const document =

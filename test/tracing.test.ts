@@ -20,7 +20,7 @@ async function spansOf(headers: Record<string, string>) {
   await query(
     `query OfMine { refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { name status } }`,
     {},
-    { tracestate: 'vendor=1', baggage: 'user=ada', ...headers },
+    { tracestate: 'vendor=1', baggage: 'user=planted-baggage', ...headers },
   );
   const seenByService = sandbox.control.requests();
   await stop();
@@ -62,7 +62,7 @@ describe('Traces', () => {
   it('hold no id, name or token', async () => {
     const { requests, taxpayerId, jobId } = await spansOf({ authorization: 'Bearer caller-token-not-real' });
     const sent = requests.map(({ body }) => body).join();
-    for (const secret of [taxpayerId, jobId, 'OfMine', 'not-real', 'not real', 'test-client', 'ada']) {
+    for (const secret of [taxpayerId, jobId, 'OfMine', 'not-real', 'not real', 'test-client', 'planted-baggage']) {
       expect(sent).not.toContain(secret);
     }
   });

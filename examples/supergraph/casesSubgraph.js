@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { ApolloServer } from '@apollo/server';
+import { ApolloServerPluginInlineTraceDisabled } from '@apollo/server/plugin/disabled';
 import { startStandaloneServer } from '@apollo/server/standalone';
 import { buildSubgraphSchema } from '@apollo/subgraph';
 import { parse } from 'graphql';
@@ -29,7 +30,8 @@ export async function startCases({ port = 0, cases = [demoCase] } = {}) {
     },
     Taxpayer: { cases: ({ id }) => cases.filter(({ taxpayerId }) => taxpayerId === id) },
   };
-  const server = new ApolloServer({ schema: buildSubgraphSchema({ typeDefs: casesTypeDefs, resolvers }) });
+  const schema = buildSubgraphSchema({ typeDefs: casesTypeDefs, resolvers });
+  const server = new ApolloServer({ schema, plugins: [ApolloServerPluginInlineTraceDisabled()] });
   const { url } = await startStandaloneServer(server, { listen: { port, host: '127.0.0.1' } });
   return { url, stop: () => server.stop() };
 }

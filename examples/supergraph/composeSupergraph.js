@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { composeServices } from '@theguild/federation-composition';
-import { parse } from 'graphql';
+import { Kind, parse, visit } from 'graphql';
 import { casesTypeDefs } from './casesSubgraph.js';
 
 const gatewaySdl = new URL('../../src/schema/schema.graphql', import.meta.url);
@@ -13,9 +13,27 @@ export function subgraphs({ taxpayersUrl, casesUrl }) {
   return [taxpayers, { name: 'cases', typeDefs: casesTypeDefs, url: casesUrl }];
 }
 
-/** The SDL of the supergraph. Throws when the subgraphs do not fit together. */
-export function composeSupergraph(urls) {
-  const { errors, supergraphSdl } = composeServices(subgraphs(urls));
+/**
+ * The SDL of the supergraph. Throws when the subgraphs do not fit together.
+ *
+ * `@apollo/gateway`, the router written in JavaScript, does not know @authenticated and @requiresScopes and starts with no
+ * supergraph that has them: `scopes: false` leaves them out. The gateway asks for the scopes in any case.
+ */
+export function composeSupergraph(urls, { scopes = true } = {}) {
+  const parts = subgraphs(urls);
+  const { errors, supergraphSdl } = composeServices(scopes ? parts : parts.map(withoutScopes));
   if (errors) throw new Error(errors.map(({ message }) => message).join('\n'));
   return supergraphSdl;
+}
+
+const scopeDirectives = new Set(['authenticated', 'requiresScopes']);
+
+function withoutScopes(subgraph) {
+  const typeDefs = visit(subgraph.typeDefs, {
+    Directive: ({ name }) => (scopeDirectives.has(name.value) ? null : undefined),
+    DirectiveDefinition: ({ name }) => (scopeDirectives.has(name.value) ? null : undefined),
+    // In @link's list of imports.
+    [Kind.STRING]: ({ value }) => (scopeDirectives.has(value.slice(1)) && value.startsWith('@') ? null : undefined),
+  });
+  return { ...subgraph, typeDefs };
 }

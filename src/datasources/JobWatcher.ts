@@ -154,7 +154,7 @@ class PollLoop {
     // Somebody's query may have seen more than our last poll.
     const held = this.#options.held();
     if (held !== undefined && held.observedAt > (this.#latest?.observedAt ?? 0)) this.#publish(held);
-    else if (isFirst) void this.#poll(sharedMs);
+    else if (isFirst) void this.#poll();
   }
 
   leave(reader: Watch<JobView>): void {
@@ -170,7 +170,9 @@ class PollLoop {
     for (const reader of this.#readers) void reader.return();
   }
 
-  async #poll(maxAgeMs: number): Promise<void> {
+  async #poll(): Promise<void> {
+    // Whatever is newer than what we know will do: somebody of the fleet polled at this beat, and we may be late.
+    const maxAgeMs = this.#latest === undefined ? sharedMs : this.#options.now() - this.#latest.observedAt;
     try {
       const view = await this.#options.read(maxAgeMs);
       if (this.#ended) return;
@@ -193,9 +195,8 @@ class PollLoop {
     }
     const pauseMs = this.#options.pauseAfter(view);
     const dueInMs = view.observedAt + pauseMs - this.#options.now();
-    // Never longer than the pause: the observation may bear the time of a machine whose clock is ahead. Half the pause as
-    // age: whoever of the fleet polled at this beat will do, the observation before it will not.
-    this.#schedule(Math.min(Math.max(dueInMs, 0), pauseMs), pauseMs / 2);
+    // Never longer than the pause: the observation may bear the time of a machine whose clock is ahead.
+    this.#schedule(Math.min(Math.max(dueInMs, 0), pauseMs));
   }
 
   #wait(error: unknown): void {
@@ -207,11 +208,11 @@ class PollLoop {
     }
     const askedMs = (error.retryAfterSeconds ?? 0) * 1000;
     this.#failures += 1;
-    this.#schedule(Math.max(this.#options.pauseAfterFailures(this.#failures), askedMs), sharedMs);
+    this.#schedule(Math.max(this.#options.pauseAfterFailures(this.#failures), askedMs));
   }
 
-  #schedule(pauseMs: number, maxAgeMs: number): void {
+  #schedule(pauseMs: number): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#poll(maxAgeMs), pauseMs);
+    this.#timer = setTimeout(() => void this.#poll(), pauseMs);
   }
 }

@@ -120,7 +120,7 @@ export class GraphQLEndpoint {
     const { data, errors } = body.singleResult;
     const { query, operationName, extensions } = parameters;
     if (data != null && query !== undefined && extensions === undefined) {
-      this.#options.plans.accept(query, operationName);
+      await this.#options.plans.accept(query, operationName);
     }
     const isRefusal = data === undefined && mediaType === 'application/json, refusals as 200';
     return {

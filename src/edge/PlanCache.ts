@@ -11,7 +11,7 @@ import {
   typeFromAST,
   visit,
 } from 'graphql';
-import { compileQuery, isCompiledQuery } from 'graphql-jit';
+import type { compileQuery, isCompiledQuery } from 'graphql-jit';
 import { LRUCache } from 'lru-cache';
 import type { RequestContext } from '../context.js';
 import { operationLabel } from './operationLabel.js';
@@ -50,6 +50,7 @@ const maxCharacters = 1_000_000;
 export class PlanCache {
   readonly #schema: GraphQLSchema;
   readonly #mode: PlanMode;
+  #compiler: Compiler | undefined;
   /** By document, then by `operationName`. */
   readonly #known = new LRUCache<string, Map<string | undefined, Known>>({
     max: maxDocuments,
@@ -66,38 +67,52 @@ export class PlanCache {
   find(query: string, operationName: string | undefined, variables: Variables): Plan | undefined {
     const operations = this.#known.get(query);
     let known = operations?.get(operationName);
-    if (known === 'accepted') {
-      known = compile(this.#schema, query, operationName);
+    if (known === 'accepted' && this.#compiler) {
+      known = compile(this.#compiler, this.#schema, query, operationName);
       operations?.set(operationName, known);
     }
     return typeof known === 'object' && known.takes(variables) ? known : undefined;
   }
 
   /** Notes that Apollo answered an operation, so that it is valid and within all limits on documents. */
-  accept(query: string, operationName: string | undefined): void {
+  async accept(query: string, operationName: string | undefined): Promise<void> {
     if (this.#mode === 'off') return;
+    this.#compiler ??= await import('graphql-jit'); // not needed to start, and not small
     const operations = this.#known.get(query) ?? new Map<string | undefined, Known>();
     if (operations.has(operationName)) return;
-    operations.set(operationName, this.#mode === 'on' ? 'accepted' : compile(this.#schema, query, operationName));
+    operations.set(
+      operationName,
+      this.#mode === 'on' ? 'accepted' : compile(this.#compiler, this.#schema, query, operationName),
+    );
     this.#known.set(query, operations);
   }
 }
 
-function compile(schema: GraphQLSchema, query: string, operationName: string | undefined): Known {
+interface Compiler {
+  readonly compileQuery: typeof compileQuery;
+  readonly isCompiledQuery: typeof isCompiledQuery;
+}
+
+function compile(compiler: Compiler, schema: GraphQLSchema, query: string, operationName: string | undefined): Known {
   try {
-    return compileOrThrow(schema, query, operationName);
+    return compileOrThrow(compiler, schema, query, operationName);
   } catch {
     return 'stays with Apollo'; // which has answered it: what the compiler cannot do is no fault of the request
   }
 }
 
-function compileOrThrow(schema: GraphQLSchema, query: string, operationName: string | undefined): Known {
+function compileOrThrow(
+  compiler: Compiler,
+  schema: GraphQLSchema,
+  query: string,
+  operationName: string | undefined,
+): Known {
   const document = parse(query);
   const operation = getOperationAST(document, operationName);
   const takes = operation && isPlannable(document, operation) && plainVariables(schema, operation);
   if (!takes) return 'stays with Apollo';
-  const compiled = compileQuery(schema, document, operationName, { disablingCapturingStackErrors: true });
-  if (!isCompiledQuery(compiled)) return 'stays with Apollo';
+  const compiled = compiler.compileQuery(schema, document, operationName, { disablingCapturingStackErrors: true });
+  if (!compiler.isCompiledQuery(compiled)) return 'stays with Apollo';
   const label = operationLabel(schema, operation);
   return { label, takes, run: (context, variables) => compiled.query(undefined, context, variables) };
 }

@@ -2,7 +2,9 @@ import 'reflect-metadata';
 import { GraphQLURL } from 'graphql-scalars';
 import { Directive, Field, ID, ObjectType } from 'type-graphql';
 
-@ObjectType({ description: 'A link to the hosted flow in which a taxpayer signs the tax-authorization form.' })
+@ObjectType('ClientLink', {
+  description: 'A link to the hosted flow in which a taxpayer signs the tax-authorization form.',
+})
 @Directive('@key(fields: "id", resolvable: false)')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class ClientLink {
@@ -13,7 +15,7 @@ export class ClientLink {
   url!: string;
 }
 
-@ObjectType({ description: 'The outcome of createClientLink.' })
+@ObjectType('CreateClientLinkPayload', { description: 'The outcome of createClientLink.' })
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class CreateClientLinkPayload {
   @Field(() => ClientLink, { description: 'The link that was created, now or before.' })

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { GraphQLJSONObject } from 'graphql-scalars';
 import { Field, InputType } from 'type-graphql';
 
-@InputType({
+@InputType('TranscriptsInput', {
   description: 'Which transcripts to ask for, by kind. What the items of each list mean is defined by the service.',
 })
 export class TranscriptsInput {
@@ -28,7 +28,7 @@ export class TranscriptsInput {
   readonly notice?: readonly string[] | null;
 }
 
-@InputType({ description: 'What is known of a person.' })
+@InputType('PersonalInfoInput', { description: 'What is known of a person.' })
 export class PersonalInfoInput {
   @Field(() => String, { nullable: true, description: 'First name.' })
   readonly firstName?: string | null;
@@ -43,7 +43,7 @@ export class PersonalInfoInput {
   readonly ssn?: string | null;
 }
 
-@InputType({ description: 'What is known of a business.' })
+@InputType('BusinessInfoInput', { description: 'What is known of a business.' })
 export class BusinessInfoInput {
   @Field(() => String, { nullable: true, description: 'Name of the business.' })
   readonly name?: string | null;
@@ -61,7 +61,7 @@ export class BusinessInfoInput {
   readonly title?: string | null;
 }
 
-@InputType({ description: 'A postal address.' })
+@InputType('AddressInput', { description: 'A postal address.' })
 export class AddressInput {
   @Field(() => String, { nullable: true, description: 'Street and number.' })
   readonly street?: string | null;
@@ -79,7 +79,7 @@ export class AddressInput {
   readonly zip?: string | null;
 }
 
-@InputType({ description: 'What the hosted flow shows already filled in.' })
+@InputType('PrefillDataInput', { description: 'What the hosted flow shows already filled in.' })
 export class PrefillDataInput {
   @Field(() => PersonalInfoInput, { nullable: true, description: 'The person.' })
   readonly personalInfo?: PersonalInfoInput | null;
@@ -91,7 +91,7 @@ export class PrefillDataInput {
   readonly address?: AddressInput | null;
 }
 
-@InputType({ description: 'How the hosted flow behaves.' })
+@InputType('ClientLinkSettingsInput', { description: 'How the hosted flow behaves.' })
 export class ClientLinkSettingsInput {
   @Field(() => String, {
     nullable: true,
@@ -106,7 +106,9 @@ export class ClientLinkSettingsInput {
   readonly prefillData?: PrefillDataInput | null;
 }
 
-@InputType({ description: 'What to create a client link with. What is left out is left out towards the service.' })
+@InputType('CreateClientLinkInput', {
+  description: 'What to create a client link with. What is left out is left out towards the service.',
+})
 export class CreateClientLinkInput {
   @Field(() => String, {
     nullable: true,

@@ -25,7 +25,7 @@ registerEnumType(RefreshJobStatus, {
   },
 });
 
-@ObjectType({ description: "A job that refreshes a taxpayer's data." })
+@ObjectType('RefreshJob', { description: "A job that refreshes a taxpayer's data." })
 @Directive('@key(fields: "taxpayerId jobId")')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class RefreshJob {

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { Directive, Field, ID, ObjectType } from 'type-graphql';
 import type { TaxpayerId } from '../datasources/identifiers.js';
 
-@ObjectType({
+@ObjectType('Taxpayer', {
   description: 'A person or business whose tax data can be authorized. Other subgraphs may extend it by its id.',
 })
 @Directive('@key(fields: "id")')

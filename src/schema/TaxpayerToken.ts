@@ -33,7 +33,7 @@ registerEnumType(TaxpayerStatus, {
   },
 });
 
-@ObjectType({
+@ObjectType('TaxpayerToken', {
   description: "A taxpayer's token record: who they are, how far the authorization is, and the token itself.",
 })
 @Directive('@key(fields: "taxpayerId")')

@@ -92,6 +92,9 @@ function withReferences(
       context.require('refresh-jobs:read');
       return context.refreshJob(text(taxpayerId, 'representations.taxpayerId'), text(jobId, 'representations.jobId'));
     },
+    ClientLink: () => {
+      throw badInput('representations.__typename', 'names an entity that cannot be looked up');
+    },
   };
   const withReference = Object.entries(references).map(([type, resolve]) => [
     type,

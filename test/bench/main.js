@@ -1,11 +1,10 @@
 // npm run bench: the gateway as it ships beside what one would write or pick instead, in one run on one machine.
 
-import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { ensureBuilt, orExplain } from '../../scripts/build.js';
 import { measure, measureRevocation, summary } from './measure.js';
 import { jobStatus } from './queries.js';
-import { heading, machine, revocationTable, scenarioTable } from './report.js';
+import { heading, revocationTable, scenarioTable, writeSection } from './report.js';
 import { scenarios } from './scenarios.js';
 import { pinning, startBaseline, startGateway, startIssuer, startLoader, startService } from './targets.js';
 import { upstreamClients } from './upstreamClients.js';
@@ -98,15 +97,4 @@ async function revoked(targets, world) {
   const table = revocationTable(results);
   process.stdout.write(`\n${table}`);
   return table;
-}
-
-/** Between two markers of docs/performance.md; what stands around them is written by hand. */
-export function writeSection(name, text) {
-  const file = new URL('../../docs/performance.md', import.meta.url);
-  const page = readFileSync(file, 'utf8');
-  const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
-  const [head, tail] = [page.indexOf(begin), page.indexOf(end)];
-  if (head === -1 || tail === -1) throw new Error(`docs/performance.md has no markers for ${name}`);
-  writeFileSync(file, `${page.slice(0, head + begin.length)}\n${text}\n${page.slice(tail)}`);
-  process.stdout.write(`\nWritten to docs/performance.md, measured on ${machine()}\n`);
 }

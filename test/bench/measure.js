@@ -2,13 +2,13 @@
 
 import { cpuMicroseconds, residentMegabytes } from './processCost.js';
 
-const connections = 8;
+const usualConnections = 8;
 
 /** @returns `{ cpuUs, p50Ms, p99Ms, perSecond, megabytes, upstreamPer1000, failed }` per request where it says so not */
-export async function measure(target, { loader, service, issuer, bodies, durationMs, count }) {
+export async function measure(target, { loader, service, issuer, bodies, durationMs, count, connections }) {
   await service.control('reset-counters');
   const before = cpuMicroseconds(target.pid);
-  const report = await loader.run(orderFor(target, { issuer, bodies, durationMs, count }));
+  const report = await loader.run(orderFor(target, { issuer, bodies, durationMs, count, connections }));
   const cpuUs = (cpuMicroseconds(target.pid) - before) / report.requests;
   const { createClientLink, taxpayerToken, refreshJob } = await service.counters();
   if (report.failed > 0) process.stderr.write(`${target.name}: ${report.failed} failed\n${report.firstFailure}\n`);
@@ -57,7 +57,7 @@ export function median(numbers) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-function orderFor(target, { issuer, bodies, durationMs, count }) {
+function orderFor(target, { issuer, bodies, durationMs, count, connections = usualConnections }) {
   return {
     url: target.url,
     headers: { 'content-type': 'application/json', accept: 'application/json', authorization: issuer.authorization },

@@ -1,5 +1,6 @@
 // The tables of the benchmarks, in Markdown.
 
+import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 
 /** The machine in one line. */
@@ -46,4 +47,15 @@ export function table(columns, rows) {
 
 export function round(number) {
   return number >= 100 ? String(Math.round(number)) : number.toFixed(1);
+}
+
+/** Puts `text` between the two markers `name` of docs/performance.md; what stands around them is written by hand. */
+export function writeSection(name, text) {
+  const file = new URL('../../docs/performance.md', import.meta.url);
+  const page = readFileSync(file, 'utf8');
+  const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
+  const [head, tail] = [page.indexOf(begin), page.indexOf(end)];
+  if (head === -1 || tail === -1) throw new Error(`docs/performance.md has no markers for ${name}`);
+  writeFileSync(file, `${page.slice(0, head + begin.length)}\n${text}\n${page.slice(tail)}`);
+  process.stdout.write('\nWritten to docs/performance.md\n');
 }

@@ -1,0 +1,30 @@
+// Puts the gateway and what it loads at every start into a few files. Reading a thousand small modules is most of a start;
+// what only some gateways need (sandbox, Redis, explorer) stays in files of its own, read when first used. Classes may be renamed on the way, so nothing may depend on a class's name.
+
+import { join } from 'node:path';
+import { build } from 'esbuild';
+
+/** Read from node_modules as they are: native code, an optional peer that we never use, and a page of nine megabytes. */
+const external = ['lmdb', 'class-validator', '@graphql-yoga/render-graphiql'];
+
+/** Replaces `main.js` in a directory of compiled files by its bundle. Everything else in it stays usable by itself. */
+export async function bundleMain(directory) {
+  await build({
+    entryPoints: [join(directory, 'main.js')],
+    outdir: directory,
+    allowOverwrite: true,
+    chunkNames: 'chunks/[name]-[hash]',
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    external,
+    legalComments: 'none',
+    logLevel: 'error',
+    // CommonJS packages ask for the modules of Node.js by a `require` that an ES module does not have.
+    banner: {
+      js: "import { createRequire as __createRequire } from 'node:module';const require = __createRequire(import.meta.url);",
+    },
+  });
+}

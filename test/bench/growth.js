@@ -1,0 +1,132 @@
+// npm run bench:growth: what one request, one entry, one watcher and one process cost when there are many of them.
+
+import { parseArgs } from 'node:util';
+import { ensureBuilt, orExplain } from '../../scripts/build.js';
+import { cacheGrowth } from './growth/cache.js';
+import { watcherGrowth } from './growth/watchers.js';
+import { measure, median } from './measure.js';
+import { residentMegabytes } from './processCost.js';
+import { hotToken, jobAliases, jobAliasVariables } from './queries.js';
+import { machine, round, table, writeSection } from './report.js';
+import { startGateway, startIssuer, startLoader, startService } from './targets.js';
+
+const help = `Measures how the costs of the gateway grow: npm run bench:growth -- [options]
+
+  --part <name>   only this one; may be repeated. Names: aliases, cache, watchers, processes, start
+  --quick         smaller numbers, shorter rounds
+  --write         puts the tables into docs/performance.md
+  --help
+`;
+
+const { values } = parseArgs({
+  options: {
+    part: { type: 'string', multiple: true },
+    quick: { type: 'boolean' },
+    write: { type: 'boolean' },
+    help: { type: 'boolean' },
+  },
+});
+const durationMs = values.quick ? 700 : 2000;
+const rounds = values.quick ? 1 : 3;
+
+const titles = {
+  aliases: 'Jobs asked for in one request',
+  cache: 'Taxpayers in the memory of one process',
+  watchers: 'Watchers in one process, ten of each job',
+  processes: 'Processes on one port (`WORKERS`), with loader and service on the same cores',
+  start: 'Start of the built gateway, alone and idle',
+};
+
+const parts = {
+  aliases: () => withWorld(aliasGrowth),
+  cache: () => cacheGrowth(values.quick ? [1, 1000, 100_000] : [1, 1000, 10_000, 100_000, 1_000_000]),
+  watchers: () => watcherGrowth(values.quick ? [10, 1000] : [10, 100, 1000, 10_000]),
+  processes: () => withWorld(processGrowth),
+  start: () => withWorld(startCost),
+};
+
+if (values.help) process.stdout.write(help);
+else await orExplain(run);
+
+async function run() {
+  await ensureBuilt();
+  const sections = [`Measured ${new Date().toISOString().slice(0, 10)} on ${machine()}.\n`];
+  for (const [name, part] of Object.entries(parts)) {
+    if (values.part !== undefined && !values.part.includes(name)) continue;
+    const text = `**${titles[name]}** (\`--part ${name}\`)\n\n${await part()}`;
+    process.stdout.write(`\n${text}`);
+    sections.push(text);
+  }
+  if (values.write) writeSection('growth', sections.join('\n'));
+}
+
+async function withWorld(part) {
+  const service = await startService({ core: 'any' });
+  const issuer = await startIssuer();
+  const loader = startLoader({ core: 'any' });
+  try {
+    return await part({ service, issuer, loader });
+  } finally {
+    await loader.stop();
+    await issuer.stop();
+    await service.stop();
+  }
+}
+
+async function aliasGrowth(world) {
+  const env = { MAX_ALIASES: '1000', MAX_ROOT_FIELDS: '1000', MAX_TOKENS: '20000' };
+  const gateway = await startGateway({ ...world, env });
+  const rows = [];
+  for (const count of [1, 10, 50, 200]) {
+    const jobs = Array.from({ length: count }, (_, n) => world.service.jobs[n % world.service.jobs.length]);
+    const body = JSON.stringify({ query: jobAliases(count, 'a'), variables: jobAliasVariables(jobs) });
+    await measure(gateway, { ...world, bodies: [body], count: 3000, durationMs: 4000 });
+    const { cpuUs, p50Ms } = await medianOf(gateway, world, [body]);
+    rows.push([count, round(cpuUs), round(cpuUs / count), p50Ms.toFixed(2)]);
+  }
+  await gateway.stop();
+  return table(['jobs', 'CPU µs/request', 'CPU µs/job', 'p50 ms'], rows);
+}
+
+async function processGrowth(world) {
+  const body = JSON.stringify({ query: hotToken, variables: { id: world.service.taxpayerIds[0] } });
+  const rows = [];
+  for (const workers of values.quick ? [1, 2] : [1, 2, 4, 8]) {
+    const gateway = await startGateway({ ...world, core: 'any', env: { WORKERS: String(workers) } });
+    const load = { ...world, bodies: [body], connections: 32 };
+    await measure(gateway, { ...load, durationMs: 4000 });
+    const { cpuUs, perSecond, p99Ms, megabytes } = await medianOf(gateway, world, [body], 32);
+    rows.push([workers, round(cpuUs), Math.round(perSecond), p99Ms.toFixed(2), Math.round(megabytes)]);
+    await gateway.stop();
+  }
+  return table(['processes', 'CPU µs/request', 'requests/s', 'p99 ms', 'RSS MB, all'], rows);
+}
+
+async function startCost(world) {
+  const samples = [];
+  for (let time = 0; time < (values.quick ? 3 : 9); time += 1) {
+    const startedAt = performance.now();
+    const gateway = await startGateway({ ...world, core: 'any' });
+    const readyMs = performance.now() - startedAt;
+    await new Promise((resolve) => setTimeout(resolve, 1000)); // idle is after what a start leaves behind
+    samples.push({ readyMs, megabytes: residentMegabytes(gateway.pid) });
+    await gateway.stop();
+  }
+  const of = (column) => round(median(samples.map((sample) => sample[column])));
+  return table(
+    ['', 'median'],
+    [
+      ['ms from spawn to ready', of('readyMs')],
+      ['RSS MB', of('megabytes')],
+    ],
+  );
+}
+
+async function medianOf(gateway, world, bodies, connections) {
+  const samples = [];
+  for (let turn = 0; turn < rounds; turn += 1) {
+    samples.push(await measure(gateway, { ...world, bodies, durationMs, connections }));
+  }
+  const columns = Object.keys(samples[0]);
+  return Object.fromEntries(columns.map((column) => [column, median(samples.map((sample) => sample[column]))]));
+}
