@@ -100,7 +100,7 @@ function stopOnSignal(stop: () => Promise<void>): void {
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.problems.join('\n');
   const { code, message } = error as NodeJS.ErrnoException;
-  if (code === 'EADDRINUSE') return 'PORT or METRICS_PORT is in use by another process: expected a free one';
+  if (code === 'EADDRINUSE') return 'PORT is in use by another process: expected a free one';
   if (code === 'EACCES') return 'PORT or HOST may not be used by this user';
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return 'HOST is not an address of this machine';
   return message;

@@ -2,7 +2,7 @@ import type { Config } from './config.js';
 import { HttpServer } from './edge/HttpServer.js';
 import { metricsPage } from './edge/health.js';
 
-/** Serves `/metrics`, and nothing else, on METRICS_PORT; undefined when that is not set. @throws Error EADDRINUSE */
+/** Serves `/metrics`, and nothing else, on METRICS_PORT; undefined when that is not set. @throws Error in one plain line */
 export async function serveMetrics(config: Config, text: () => Promise<string>): Promise<HttpServer | undefined> {
   if (config.metricsPort === undefined) return undefined;
   const server = new HttpServer({
@@ -12,6 +12,11 @@ export async function serveMetrics(config: Config, text: () => Promise<string>):
     routes: new Map([['/metrics', metricsPage(text)]]),
     before: () => false,
   });
-  await server.listen();
+  try {
+    await server.listen();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    throw new Error('METRICS_PORT is in use by another process: expected a free one');
+  }
   return server;
 }
