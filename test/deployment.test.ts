@@ -1,9 +1,9 @@
-import { afterAll, describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from '@jest/globals';
 import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
 import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
@@ -22,7 +22,9 @@ const instructions = read('Dockerfile')
   .split('\n')
   .filter((line) => line !== '' && !line.startsWith('#'));
 const scratch: string[] = [];
-afterAll(() => scratch.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
+afterAll(() => {
+  for (const folder of scratch) rmSync(folder, { recursive: true, force: true });
+});
 
 describe('The Dockerfile', () => {
   const last = instructions.slice(instructions.findLastIndex((line) => line.startsWith('FROM ')));
@@ -40,7 +42,9 @@ describe('The Dockerfile', () => {
   });
 
   it('knows the settings it sets, and keeps secrets out of its layers', () => {
-    const names = instructions.flatMap((line) => [...line.matchAll(/^(?:ENV|ARG) (\w+)/g)].map(([, name = '']) => name));
+    const names = instructions.flatMap((line) =>
+      [...line.matchAll(/^(?:ENV|ARG) (\w+)/g)].map(([, name = '']) => name),
+    );
     for (const name of names) expect(knownSettings).toContain(name);
     expect(names.filter((name) => /SECRET|KEY/.test(name))).toEqual([]);
   });
@@ -48,7 +52,10 @@ describe('The Dockerfile', () => {
   it('builds from nothing but what it copies', () => {
     const folder = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-image-'));
     scratch.push(folder);
-    const first = instructions.slice(0, instructions.findLastIndex((line) => line.startsWith('FROM ')));
+    const first = instructions.slice(
+      0,
+      instructions.findLastIndex((line) => line.startsWith('FROM ')),
+    );
     for (const line of first) {
       const [verb, ...words] = line.split(/\s+/);
       if (verb === 'COPY') for (const source of words.slice(0, -1)) copyInto(folder, source);
@@ -65,7 +72,9 @@ describe('The Dockerfile', () => {
 
   it('ignores nothing it copies', () => {
     const ignored = read('.dockerignore').split('\n').filter(Boolean);
-    const copied = instructions.filter((line) => /^COPY (?!--from)/.test(line)).flatMap((line) => line.split(/\s+/).slice(1, -1));
+    const copied = instructions
+      .filter((line) => /^COPY (?!--from)/.test(line))
+      .flatMap((line) => line.split(/\s+/).slice(1, -1));
     expect(copied.filter((path) => ignored.includes(path))).toEqual([]);
     for (const secret of ['.env*', '.git', '.taxpayer-gateway']) expect(ignored).toContain(secret);
   });
@@ -93,7 +102,9 @@ describe('compose.yaml', () => {
 describe('The Kubernetes manifests', () => {
   const kinds = { Deployment, HorizontalPodAutoscaler, PodDisruptionBudget, Secret, Service };
   const manifests = readdirSync(join(root, 'ops/kubernetes')).flatMap((file) =>
-    parseAllDocuments(read(`ops/kubernetes/${file}`)).map((document) => document.toJS() as { kind: keyof typeof kinds }),
+    parseAllDocuments(read(`ops/kubernetes/${file}`)).map(
+      (document) => document.toJS() as { kind: keyof typeof kinds },
+    ),
   );
   const find = (kind: string) => manifests.find((manifest) => manifest.kind === kind) as never;
 
@@ -116,10 +127,15 @@ describe('The Kubernetes manifests', () => {
   });
 
   it('select each other', () => {
-    const deployment = find('Deployment') as { metadata: { name: string }; spec: { template: { metadata: { labels: object } } } };
+    const deployment = find('Deployment') as {
+      metadata: { name: string };
+      spec: { template: { metadata: { labels: object } } };
+    };
     const labels = deployment.spec.template.metadata.labels;
     expect((find('Service') as { spec: { selector: object } }).spec.selector).toEqual(labels);
-    expect((find('PodDisruptionBudget') as { spec: { selector: { matchLabels: object } } }).spec.selector.matchLabels).toEqual(labels);
+    expect(
+      (find('PodDisruptionBudget') as { spec: { selector: { matchLabels: object } } }).spec.selector.matchLabels,
+    ).toEqual(labels);
     const scaled = find('HorizontalPodAutoscaler') as { spec: { scaleTargetRef: { name: string } } };
     expect(scaled.spec.scaleTargetRef.name).toBe(deployment.metadata.name);
   });
@@ -131,6 +147,7 @@ interface Pod {
 }
 
 function copyInto(folder: string, source: string): void {
-  if (existsSync(join(root, source)) && !source.includes('.')) cpSync(join(root, source), join(folder, source), { recursive: true });
+  if (existsSync(join(root, source)) && !source.includes('.'))
+    cpSync(join(root, source), join(folder, source), { recursive: true });
   else copyFileSync(join(root, source), join(folder, source));
 }

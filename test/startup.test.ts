@@ -1,12 +1,13 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { startSandbox } from '../src/sandbox/Sandbox.js';
 import { childrenOf } from './support/childrenOf.js';
-import { launchGateway, postQuery, spawnGateway } from './support/gateway.js';
+import { environmentFor, launchGateway, postQuery, spawnGateway } from './support/gateway.js';
 
 const entry = fileURLToPath(new URL('../dist/main.js', import.meta.url));
 const stops: (() => unknown)[] = [];
@@ -47,7 +48,10 @@ describe('The first screen', () => {
     });
     child.kill('SIGTERM');
     await exited;
-    const lines = output().trimEnd().split('\n').map((line) => JSON.parse(line) as Record<string, unknown>);
+    const lines = output()
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
     expect(lines.find(({ level }) => level === 'warn')).toMatchObject({
       msg: expect.stringContaining('did you mean UPSTREAM_BASE_URL?'),
     });
@@ -61,24 +65,36 @@ describe('The first screen', () => {
 });
 
 describe('Several workers', () => {
-  it.each(['SIGTERM', 'SIGINT'] as const)('answer what is in flight on %s and are all gone', async (signal) => {
-    const gateway = await spawnGateway({ PORT: '0', WORKERS: '2', CACHE_URL: 'memory:', JOB_POLL_MIN_MS: '100' });
-    stops.push(gateway.stop);
-    const workers = await childrenOf(gateway.pid);
-    expect(workers.length).toBe(2);
-    const job = '44444444-4444-4444-8444-444444444444';
-    const waiting = postQuery<{ refreshJob: { status: string } }>(
-      gateway.origin,
-      `{ refreshJob(taxpayerId: "${job}", jobId: "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb", waitSeconds: 60) { status } }`,
-    );
-    // answered once the other is being waited for
-    await postQuery(gateway.origin, '{ __typename }');
-    const exited = once(gateway.child, 'exit');
-    gateway.child.kill(signal);
-    expect((await waiting).data?.refreshJob.status).toMatch(/PROCESSING|COMPLETED/);
-    expect((await exited)[0]).toBe(0);
-    expect(workers.filter(isAlive)).toEqual([]);
-  }, 120_000);
+  it.each([
+    ['SIGTERM', 'the embedded sandbox'],
+    ['SIGINT', 'the embedded sandbox'],
+    ['SIGTERM', 'a service of its own'],
+    ['SIGINT', 'a service of its own'],
+  ] as const)(
+    'answer what is in flight on %s and are all gone, with %s',
+    async (signal, upstream) => {
+      const service = upstream === 'a service of its own' && (await startSandbox({ clientId: 'a', clientSecret: 'b' }));
+      if (service) stops.push(service.stop);
+      const env = service ? environmentFor(service) : { PORT: '0' };
+      const gateway = await spawnGateway({ ...env, WORKERS: '2', CACHE_URL: 'memory:', JOB_POLL_MIN_MS: '100' });
+      stops.unshift(gateway.stop);
+      const workers = await childrenOf(gateway.pid);
+      expect(workers.length).toBe(2);
+      const job = '44444444-4444-4444-8444-444444444444';
+      const waiting = postQuery<{ refreshJob: { status: string } }>(
+        gateway.origin,
+        `{ refreshJob(taxpayerId: "${job}", jobId: "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb", waitSeconds: 60) { status } }`,
+      );
+      // answered once the other is being waited for
+      await postQuery(gateway.origin, '{ __typename }');
+      const exited = once(gateway.child, 'exit');
+      gateway.child.kill(signal);
+      expect((await waiting).data?.refreshJob.status).toMatch(/PROCESSING|COMPLETED/);
+      expect((await exited)[0]).toBe(0);
+      expect(workers.filter(isAlive)).toEqual([]);
+    },
+    120_000,
+  );
 });
 
 function isAlive(pid: number): boolean {
