@@ -1,0 +1,27 @@
+# Builds with the development dependencies, then keeps the build and what it needs to run.
+FROM node:22-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --no-audit
+COPY tsconfig.json ./
+COPY scripts ./scripts
+COPY src ./src
+RUN node scripts/build.js
+RUN npm prune --omit=dev --no-audit
+
+FROM node:22-bookworm-slim
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=build /app/package.json ./package.json
+COPY --from=build /app/node_modules ./node_modules
+COPY --from=build /app/dist ./dist
+# The only place that is written to. Mount a volume here to keep the embedded cache, or set CACHE_URL to a Redis.
+RUN mkdir -p /data && chown node:node /data
+VOLUME /data
+ENV CACHE_URL=lmdb:/data/cache
+USER node
+EXPOSE 4000 9464
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:'+(process.env.PORT||4000)+'/health/ready').then(r=>process.exit(r.ok?0:1),()=>process.exit(1))"]
+# Node.js itself is process 1: it gets SIGTERM and drains.
+CMD ["node", "dist/main.js"]

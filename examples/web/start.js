@@ -1,0 +1,49 @@
+// One command for app, gateway and sandbox: starts the gateway of this repository (which runs the sandbox of the service)
+// and Vite in front of it. GATEWAY_PORT and APP_PORT choose the ports; 0 picks a free one.
+
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { createServer } from 'vite';
+
+const appPort = Number(process.env.APP_PORT ?? 5173);
+const gateway = spawn(process.execPath, [fileURLToPath(new URL('../../scripts/start.js', import.meta.url))], {
+  env: {
+    ...process.env,
+    PORT: process.env.GATEWAY_PORT ?? '4000',
+    CORS_ORIGINS: '',
+    CACHE_URL: process.env.CACHE_URL ?? 'memory:',
+  },
+  stdio: ['ignore', 'pipe', 'inherit'],
+});
+gateway.once('exit', (code) => process.exit(code ?? 1));
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => gateway.kill('SIGTERM'));
+
+const ready = await readyLine(gateway.stdout);
+const target = ready.graphql.replace(/\/graphql$/, '');
+const vite = await createServer({
+  root: fileURLToPath(new URL('.', import.meta.url)),
+  logLevel: 'warn',
+  server: {
+    port: appPort,
+    strictPort: appPort !== 0,
+    host: '127.0.0.1',
+    // The page and the gateway are one origin to the browser, so nothing has to be allowed across origins.
+    proxy: { '/graphql': { target, changeOrigin: true, ws: true, rewriteWsOrigin: true } },
+  },
+});
+await vite.listen();
+const { port } = vite.httpServer.address();
+console.log(JSON.stringify({ app: `http://127.0.0.1:${port}/`, gateway: ready.graphql, demo: ready.demo }));
+
+/** The gateway tells where it is in one line of JSON; what it logs after that is passed on. */
+function readyLine(stream) {
+  return new Promise((resolve) => {
+    let text = '';
+    stream.setEncoding('utf8').on('data', (chunk) => {
+      process.stderr.write(chunk);
+      text += chunk;
+      const line = text.split('\n').find((one) => one.includes('"graphql"') && one.endsWith('}'));
+      if (line) resolve(JSON.parse(line));
+    });
+  });
+}
