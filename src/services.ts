@@ -100,7 +100,10 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
   const links = new ClientLinks({
     service,
     store: sealed,
-    digest: (text) => sealer.digest('client-link-input', text),
+    digests: {
+      of: (text) => sealer.digest('client-link-input', text),
+      match: (text, digest) => sealer.matchesDigest('client-link-input', text, digest),
+    },
     workMs: config.service.deadlineMs + leaseMarginMs,
     onOutcome: (outcome) => metrics.links.inc({ outcome }),
   });

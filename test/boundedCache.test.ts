@@ -13,7 +13,10 @@ afterAll(() => running.stop());
 
 async function reads(tier: 'memory' | 'store'): Promise<number> {
   const text = await (await fetch(`${running.origin}/metrics`)).text();
-  return Number(new RegExp(`gateway_cache_reads_total\\{kind="token",tier="${tier}"\\} (\\d+)`).exec(text)?.[1] ?? 0);
+  const series = text.matchAll(
+    new RegExp(`gateway_cache_reads_total\\{kind="token",tier="${tier}"[^}]*\\} (\\d+)`, 'g'),
+  );
+  return [...series].reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
 describe('memory', () => {

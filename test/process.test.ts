@@ -109,6 +109,9 @@ describe('A configuration that cannot work', () => {
     await once(taken, 'listening');
     const { port } = taken.address() as AddressInfo;
     expect(await fails({ PORT: String(port) })).toEqual(['PORT is in use by another process: expected a free one']);
+    expect(await fails({ PORT: '0', METRICS_PORT: String(port) })).toEqual([
+      'METRICS_PORT is in use by another process: expected a free one',
+    ]);
     taken.close();
   });
 

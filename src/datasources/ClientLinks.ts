@@ -15,8 +15,11 @@ export interface CreatedLink {
 export interface ClientLinksOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
-  /** Keyed hash of an input, so that inputs are compared without being kept. */
-  readonly digest: (text: string) => string;
+  /** Keyed hashes of inputs, so that inputs are compared without being kept; also across a rotation of the key. */
+  readonly digests: {
+    readonly of: (text: string) => string;
+    readonly match: (text: string, digest: string) => boolean;
+  };
   /** Longest a creation can be under way, in milliseconds; one that is older and has no result never will. */
   readonly workMs: number;
   readonly now?: () => number;
@@ -67,10 +70,11 @@ export class ClientLinks {
       return { link, replayed: false };
     }
     const name = ['client-link', idempotency.caller, idempotency.key];
-    const input = this.#options.digest(stableStringify(request));
+    const text = stableStringify(request);
+    const input = this.#options.digests.of(text);
     const begun: Attempt = { state: 'under-way', input, startedAt: this.#now() };
     while (!(await this.#options.store.setIfAbsent(name, begun, idempotencyTtlMs))) {
-      const link = await this.#settled(name, input);
+      const link = await this.#settled(name, text);
       if (link === undefined) continue; // the other try failed for certain and is forgotten: ours may begin
       this.#options.onOutcome?.('replayed');
       return { link, replayed: true };
@@ -95,12 +99,12 @@ export class ClientLinks {
   }
 
   /** The link of an earlier try, once that try is settled; undefined when it is known to have failed. */
-  async #settled(name: readonly string[], input: string): Promise<ClientLink | undefined> {
+  async #settled(name: readonly string[], text: string): Promise<ClientLink | undefined> {
     for (;;) {
       const stored = attempt.safeParse(await this.#options.store.get(name));
       if (!stored.success) return undefined;
       const earlier = stored.data;
-      if (earlier.input !== input) {
+      if (!this.#options.digests.match(text, earlier.input)) {
         this.#options.onOutcome?.('conflict');
         throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was used with another input');
       }

@@ -13,7 +13,7 @@ import {
 } from 'cockatiel';
 import nodeFetch, { FetchError, type Response } from 'node-fetch';
 import { GatewayError } from '../errors.js';
-import { OwnConnection } from './OwnConnection.js';
+import { RecentConnections } from './RecentConnections.js';
 import { retryAfterSeconds } from './retryAfter.js';
 
 /** The endpoints of the service (interface, part 4); also the label of metrics, gates and breakers. */
@@ -81,6 +81,8 @@ export class ResilientFetch {
   readonly #options: ResilientFetchOptions;
   readonly #fetch: typeof nodeFetch;
   readonly #agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
+  // A kept connection may be closed by the service just as it is used. A GET is then repeated; a POST must not be.
+  readonly #recent = new RecentConnections();
   readonly #breakers: Readonly<Record<Endpoint, CircuitBreakerPolicy>>;
   readonly #retry;
 
@@ -127,6 +129,7 @@ export class ResilientFetch {
   stop(): void {
     this.#agents.http.destroy();
     this.#agents.https.destroy();
+    this.#recent.stop();
   }
 
   async #try(request: ServiceRequest, deadline: AbortSignal): Promise<ServiceAnswer> {
@@ -138,8 +141,7 @@ export class ResilientFetch {
     deadline.addEventListener('abort', abort, { once: true });
     if (deadline.aborted) abort();
     let outcome: TryOutcome = 'ok';
-    // A kept connection may be closed by the service just as it is used. A GET is then repeated; a POST must not be.
-    const own = request.method === 'POST' ? new OwnConnection() : undefined;
+    const own = request.method === 'POST' ? this.#recent.forOneRequest() : undefined;
     try {
       const response = await this.#fetch(request.url, {
         method: request.method,

@@ -91,7 +91,10 @@ export async function startFleet({
     const links = new ClientLinks({
       service,
       store: sealed,
-      digest: (text) => sealer.digest('client-link-input', text),
+      digests: {
+        of: (text) => sealer.digest('client-link-input', text),
+        match: (text, digest) => sealer.matchesDigest('client-link-input', text, digest),
+      },
       workMs: 5000,
       now,
     });
