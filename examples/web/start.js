@@ -1,9 +1,18 @@
 // One command for app, gateway and sandbox: starts the gateway of this repository (which runs the sandbox of the service)
 // and Vite in front of it. GATEWAY_PORT and APP_PORT choose the ports; 0 picks a free one.
 
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { createServer } from 'vite';
+
+const repository = fileURLToPath(new URL('../..', import.meta.url));
+if (!existsSync(`${repository}/node_modules`)) {
+  // npm installs this example and not the gateway it links to.
+  console.error('Installing the gateway…');
+  const { status } = spawnSync('npm', ['ci', '--no-audit'], { cwd: repository, stdio: ['ignore', 2, 2] });
+  if (status !== 0) process.exit(status ?? 1);
+}
 
 const appPort = Number(process.env.APP_PORT ?? 5173);
 const gateway = spawn(process.execPath, [fileURLToPath(new URL('../../scripts/start.js', import.meta.url))], {
