@@ -49,13 +49,13 @@ export function round(number) {
   return number >= 100 ? String(Math.round(number)) : number.toFixed(1);
 }
 
-/** Puts `text` between the two markers `name` of docs/performance.md; what stands around them is written by hand. */
-export function writeSection(name, text) {
-  const file = new URL('../../docs/performance.md', import.meta.url);
+/** Puts `text` between the two markers `name` of a page; what stands around them is written by hand. */
+export function writeSection(name, text, path = 'docs/performance.md') {
+  const file = new URL(`../../${path}`, import.meta.url);
   const page = readFileSync(file, 'utf8');
   const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
   const [head, tail] = [page.indexOf(begin), page.indexOf(end)];
-  if (head === -1 || tail === -1) throw new Error(`docs/performance.md has no markers for ${name}`);
+  if (head === -1 || tail === -1) throw new Error(`${path} has no markers for ${name}`);
   writeFileSync(file, `${page.slice(0, head + begin.length)}\n${text}\n${page.slice(tail)}`);
-  process.stdout.write('\nWritten to docs/performance.md\n');
+  process.stdout.write(`\nWritten to ${path}\n`);
 }

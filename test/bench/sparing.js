@@ -2,11 +2,15 @@
 // real store, through restarts and kills. Prints a table; with --check it fails when a figure is not what is promised.
 
 import { parseArgs } from 'node:util';
+import { machine, table, writeSection } from './report.js';
 import { withFleet } from './sparing/fleet.js';
 import { scenarios } from './sparing/scenarios.js';
 import { simulateDay } from './sparing/simulatedDay.js';
 
-const help = `Usage: npm run bench:sparing -- [--store lmdb|redis|both] [--scenario NAME[,NAME]] [--check] [--help]
+const help = `Usage: npm run bench:sparing -- [--store lmdb|redis|both] [--scenario NAME[,NAME]] [--check] [--write] [--help]
+
+  --check   ends with 1 when a figure is not what is promised
+  --write   puts the table into docs/token-broker.md
 
 Scenarios: ${[...scenarios.map(({ name }) => name), 'simulated-day'].join(', ')}
 `;
@@ -16,6 +20,7 @@ const { values } = parseArgs({
     store: { type: 'string', default: 'both' },
     scenario: { type: 'string' },
     check: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
@@ -43,12 +48,14 @@ for (const store of stores) {
     rows.push({ store, scenario: scenario.name, ...row, promised: scenario.promised });
   }
 }
-if (rows.length > 0) printTable(rows);
+const sections = [];
+if (rows.length > 0) sections.push(tableOf(rows));
 if (!wanted || wanted.includes('simulated-day')) {
   process.stderr.write('simulated day…\n');
-  const day = await simulateDay();
-  process.stdout.write(`\n${day.text}\n`);
+  sections.push((await simulateDay()).text);
 }
+process.stdout.write(`${sections.join('\n')}\n`);
+if (values.write) writeSection('sparing', `\nOn ${machine()}:\n\n${sections.join('\n')}\n`, 'docs/token-broker.md');
 
 const broken = rows.filter(({ promised, tokenCalls, failed }) => !promised.holds({ tokenCalls, failed }));
 for (const { store, scenario, tokenCalls, failed, promised } of broken) {
@@ -58,24 +65,11 @@ for (const { store, scenario, tokenCalls, failed, promised } of broken) {
 }
 if (values.check && broken.length > 0) process.exit(1);
 
-function printTable(table) {
-  const columns = [
-    'scenario',
-    'store',
-    'processes',
-    'requests',
-    'failed',
-    'token calls',
-    'promised',
-    'job calls',
-    'lease waits',
-    'p50 ms',
-    'p99 ms',
-  ];
-  const cells = table.map((row) => [
+function tableOf(figures) {
+  const columns = ['scenario', 'store', 'processes', 'requests', 'failed', 'token calls', 'promised', 'job calls'];
+  const cells = figures.map((row) => [
     ...[row.scenario, row.store, row.processes, row.requests, row.failed, row.tokenCalls, row.promised.text],
     ...[row.jobCalls, row.leaseWaits, row.p50.toFixed(0), row.p99.toFixed(0)],
   ]);
-  const line = (items) => `| ${items.join(' | ')} |\n`;
-  process.stdout.write(line(columns) + line(columns.map(() => '---')) + cells.map(line).join(''));
+  return table([...columns, 'lease waits', 'p50 ms', 'p99 ms'], cells);
 }
