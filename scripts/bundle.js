@@ -1,5 +1,6 @@
 // Puts the gateway and what it loads at every start into a few files. Reading a thousand small modules is most of a start;
-// what only some gateways need (sandbox, Redis, explorer) stays in files of its own, read when first used. Classes may be renamed on the way, so nothing may depend on a class's name.
+// what only some gateways need (sandbox, Redis, explorer) stays in files of its own, read when first used. Classes may be
+// renamed on the way, so nothing may depend on a class's name.
 
 import { join } from 'node:path';
 import { build } from 'esbuild';
@@ -20,6 +21,9 @@ export async function bundleMain(directory) {
     platform: 'node',
     target: 'node20',
     external,
+    // Names stay, for stack traces.
+    minifyWhitespace: true,
+    minifySyntax: true,
     legalComments: 'none',
     logLevel: 'error',
     // CommonJS packages ask for the modules of Node.js by a `require` that an ES module does not have.

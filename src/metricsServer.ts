@@ -12,9 +12,11 @@ export async function serveMetrics(config: Config, text: () => Promise<string>):
     routes: new Map([['/metrics', metricsPage(text)]]),
     before: () => false,
   });
-  await server.listen().catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EADDRINUSE') throw error;
+  try {
+    await server.listen();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
     throw new Error('METRICS_PORT is in use by another process: expected a free one');
-  });
+  }
   return server;
 }

@@ -9,8 +9,8 @@ describe('createClientLink with an idempotency key', () => {
   let fleet: Fleet;
   afterEach(() => fleet.stop());
 
-  async function scene() {
-    fleet = await startFleet({ size: 2 });
+  async function scene(callMs?: number) {
+    fleet = await startFleet({ size: 2, ...(callMs && { callMs }) });
     const [one, two] = fleet.members;
     if (!one || !two) throw new Error('The fleet has two members');
     const { control } = fleet.sandbox;
@@ -55,7 +55,7 @@ describe('createClientLink with an idempotency key', () => {
     ['lost in a proxy', { kind: 'answer-with-status', status: 504, afterEffect: true }],
     ['never given', { kind: 'never-answer', afterEffect: true }],
   ] as const)('says that the outcome is unknown when the answer was %s, and says so again', async (_, fault) => {
-    const { one, two, control, posts } = await scene();
+    const { one, two, control, posts } = await scene(2000);
     control.arm({ endpoint: 'createClientLink', fault, times: 1 });
     expect(await outcomeOf(one.create(input, mine))).toBe('OUTCOME_UNKNOWN');
     expect(await outcomeOf(two.create(input, mine))).toBe('OUTCOME_UNKNOWN');
@@ -82,7 +82,7 @@ describe('createClientLink with an idempotency key', () => {
     control.arm({ endpoint: 'createClientLink', fault: { kind: 'hold-until-released', gate: 'dead' }, times: 1 });
     const died = outcomeOf(one.create(input, mine));
     await control.whenCalled('createClientLink', 1);
-    fleet.advance(5001); // longer than any creation can be under way
+    fleet.advance(30_000); // longer than any creation can be under way
     expect(await outcomeOf(two.create(input, mine))).toBe('OUTCOME_UNKNOWN');
     expect(posts()).toBe(1);
     control.release('dead');

@@ -20,7 +20,7 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 describe('The package', () => {
   it('is small', () => {
-    expect(statSync(tarball).size).toBeLessThan(1_250_000);
+    expect(statSync(tarball).size).toBeLessThan(900_000);
   });
 
   it('keeps what publint asks for', async () => {

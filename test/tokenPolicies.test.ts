@@ -176,7 +176,7 @@ describe('token policies', () => {
   });
 
   it('shares a failure with those who were waiting for it, on other members too', async () => {
-    const { id, one, two, control } = await scene();
+    const { id, one, two, control } = await scene({ callMs: 2000 });
     control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'never-answer' } });
     const first = outcomeOf(one.broker.record(id));
     await control.whenCalled('taxpayerToken', 1);

@@ -159,6 +159,7 @@ export class GraphQLEndpoint {
     if (response.headersSent || response.destroyed) return;
     const status = error instanceof GatewayError ? (error.httpStatus ?? 400) : 500;
     if (status === 401) response.setHeader('www-authenticate', 'Bearer');
+    if (status === 405) response.setHeader('allow', 'GET, POST');
     const { retryAfterSeconds } = masked.extensions as { retryAfterSeconds?: number };
     if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
     // What was not read of the body must not be taken for the next request.

@@ -124,7 +124,9 @@ function launch(args, { core = 'helper', env = {}, cwd, stdio = ['ignore', 'pipe
   const list = { target: `${cores - 1}`, helper: `0-${Math.max(0, cores - 2)}`, any: `0-${cores - 1}` }[core];
   const command = [...(canPin ? ['taskset', '-c', list] : []), process.execPath, ...args];
   const child = spawn(command[0], command.slice(1), { env: { PATH: process.env.PATH, ...env }, cwd, stdio });
-  process.once('exit', () => child.kill('SIGKILL')); // when the benchmark itself fails, nothing is left behind
+  const end = () => child.kill('SIGKILL'); // when the benchmark itself fails, nothing is left behind
+  process.once('exit', end);
+  child.once('exit', () => process.off('exit', end));
   return child;
 }
 

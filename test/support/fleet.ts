@@ -36,6 +36,8 @@ export interface Fleet {
 
 export interface FleetOptions {
   readonly size?: number;
+  /** Time for one call with its tries, in milliseconds; long, so that a busy machine does not decide a test. */
+  readonly callMs?: number;
   readonly freshMs?: number;
   readonly budgetPerHour?: number;
   /** The store all members share; a memory store on the fleet's clock unless given. */
@@ -45,6 +47,7 @@ export interface FleetOptions {
 /** Brokers that share a store, on a clock of their own, over a real sandbox. */
 export async function startFleet({
   size = 1,
+  callMs = 20_000,
   freshMs = 900_000,
   budgetPerHour = 0,
   store,
@@ -60,8 +63,8 @@ export async function startFleet({
     const sealer = new Sealer({ from: 'client-secret', secret: new Secret('fleet-secret') });
     const sealed = new SealedStore({ store: shared, sealer, scope: [sandbox.url, 'fleet', '2024-01-01'], now });
     const http = new ResilientFetch({
-      timeoutMs: 1500,
-      deadlineMs: 3000,
+      timeoutMs: callMs / 2,
+      deadlineMs: callMs,
       breakerResetMs: 50,
       maxResponseBytes: 100_000,
       random: () => 0,
@@ -77,7 +80,7 @@ export async function startFleet({
     });
     const events: TokenEvent[] = [];
     const budgetLeft: number[] = [];
-    const cache = { maxEntries: 1000, workMs: 5000 };
+    const cache = { maxEntries: 1000, workMs: callMs + 1000 };
     const broker = new TokenBroker({
       service,
       store: sealed,
@@ -95,7 +98,7 @@ export async function startFleet({
         of: (text) => sealer.digest('client-link-input', text),
         match: (text, digest) => sealer.matchesDigest('client-link-input', text, digest),
       },
-      workMs: 5000,
+      workMs: callMs + 1000,
       now,
     });
     return { broker, jobs: new RefreshJobs({ service, broker, store: sealed, cache, now }), links, events, budgetLeft };

@@ -16,6 +16,7 @@ async function watched(size) {
   const jobs = size / watchersOfAJob;
   let polls = 0;
   const service = {
+    held: () => undefined,
     async status(taxpayerId, jobId) {
       polls += 1;
       const now = Date.now();
