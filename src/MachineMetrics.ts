@@ -49,11 +49,15 @@ export class MachineMetrics {
     });
   }
 
+  /** Answers a worker from its birth on: its first request may come before we hear that it serves. */
+  attend(worker: Worker): void {
+    worker.on('message', (message: ToPrimary) => void this.#receive(worker, message));
+    worker.once('exit', () => void this.#bury(worker));
+  }
+
   /** Takes a worker that serves into account until it exits. */
   join(worker: Worker): void {
     this.#workers.set(worker, []);
-    worker.on('message', (message: ToPrimary) => void this.#receive(worker, message));
-    worker.once('exit', () => void this.#bury(worker));
   }
 
   noteDeath(): void {

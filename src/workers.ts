@@ -67,6 +67,7 @@ export class Workers {
     const { upstream } = this.#options;
     const worker = cluster.fork();
     const bornAt = Date.now();
+    this.#options.metrics.attend(worker);
     const assignment = {
       kind: 'assignment',
       upstream: upstream && { ...upstream, clientSecret: upstream.clientSecret.reveal() },
