@@ -39,7 +39,7 @@ async function main() {
     process.stdout.write(usage);
     return;
   }
-  const built = new URL('../dist/developerKeys.js', import.meta.url);
+  const built = new URL('../dist/auth/developerKeys.js', import.meta.url);
   if (!existsSync(built)) throw new Error('The gateway is not built yet: run `npm run build` first.');
   const { allScopes, developerDirectory, loadDeveloperKeys } = await import(built.href);
 

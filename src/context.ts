@@ -1,5 +1,5 @@
 import DataLoader from 'dataloader';
-import type { Caller, Scope } from './caller.js';
+import type { Caller, Scope } from './auth/caller.js';
 import type { ClientLinks } from './datasources/ClientLinks.js';
 import type { IdentifierReader, JobId, TaxpayerId } from './datasources/identifiers.js';
 import type { JobWatcher } from './datasources/JobWatcher.js';

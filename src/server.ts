@@ -1,18 +1,18 @@
 import cors from 'cors';
 import type { Registry } from 'prom-client';
-import { Authenticator, type AuthenticatorOptions } from './auth.js';
+import { Authenticator, type AuthenticatorOptions } from './auth/Authenticator.js';
+import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
 import type { Config, UpstreamCredentials } from './config.js';
-import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './developerKeys.js';
-import { admission } from './edge/admission.js';
 import { createApolloServer } from './edge/apolloServer.js';
 import { documentLimits } from './edge/documentLimits.js';
 import { GraphQLEndpoint } from './edge/GraphQLEndpoint.js';
 import { type Handler, HttpServer } from './edge/HttpServer.js';
 import { liveness, metricsPage, readiness } from './edge/health.js';
 import { identifier } from './edge/identify.js';
-import { LiveEdge } from './edge/LiveEdge.js';
-import { LiveOperations } from './edge/LiveOperations.js';
-import { OpenStreams } from './edge/OpenStreams.js';
+import { admission } from './edge/live/admission.js';
+import { LiveEdge } from './edge/live/LiveEdge.js';
+import { LiveOperations } from './edge/live/LiveOperations.js';
+import { OpenStreams } from './edge/live/OpenStreams.js';
 import { observeAll, observedByApollo } from './edge/observeOperations.js';
 import { PlanCache, type PlanMode } from './edge/PlanCache.js';
 import { apolloSandboxPage, graphiqlPage } from './edge/pages.js';
@@ -233,7 +233,7 @@ function authenticatorMode({ auth }: Config, developerKeys: DeveloperKeys | unde
 /** A token for the explorer's first tab, in developer mode only: there every caller is the local developer anyway. */
 async function developerHeaders(keys: DeveloperKeys | undefined): Promise<Record<string, string>> {
   if (keys === undefined) return {};
-  const { allScopes } = await import('./developerKeys.js');
+  const { allScopes } = await import('./auth/developerKeys.js');
   const token = await keys.sign({ subject: 'local-developer', scopes: allScopes, taxpayers: [], ttlSeconds: 86_400 });
   return { Authorization: `Bearer ${token}` };
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Authenticator, type Caller, routerSecretMatches } from '../src/auth.js';
-import { allScopes } from '../src/caller.js';
+import { Authenticator, type Caller, routerSecretMatches } from '../src/auth/Authenticator.js';
+import { allScopes } from '../src/auth/caller.js';
 import { Secret } from '../src/secret.js';
 import { type IdentityProvider, startIdentityProvider, strangeKey } from './support/identityProvider.js';
 import { bearer, jwtAuthenticator, refusalOf } from './support/jwtAuthenticator.js';

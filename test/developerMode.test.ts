@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Authenticator } from '../src/auth.js';
-import { allScopes } from '../src/caller.js';
-import { type DeveloperToken, loadDeveloperKeys } from '../src/developerKeys.js';
+import { Authenticator } from '../src/auth/Authenticator.js';
+import { allScopes } from '../src/auth/caller.js';
+import { type DeveloperToken, loadDeveloperKeys } from '../src/auth/developerKeys.js';
 
 const seconds = 1000;
 
@@ -93,10 +93,10 @@ describe('developer mode', () => {
     async function build(): Promise<void> {
       const { transform } = await import('@swc/core');
       for (const name of ['developerKeys', 'caller']) {
-        const source = await readFile(path.join(root, 'src', `${name}.ts`), 'utf8');
+        const source = await readFile(path.join(root, 'src/auth', `${name}.ts`), 'utf8');
         const { code } = await transform(source, { jsc: { target: 'es2022', parser: { syntax: 'typescript' } } });
-        await mkdir(path.join(project, 'dist'), { recursive: true });
-        await writeFile(path.join(project, 'dist', `${name}.js`), code);
+        await mkdir(path.join(project, 'dist/auth'), { recursive: true });
+        await writeFile(path.join(project, 'dist/auth', `${name}.js`), code);
       }
     }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { KeySet, type KeySetOptions, type RefreshOutcome } from '../src/keySet.js';
+import { KeySet, type KeySetOptions, type RefreshOutcome } from '../src/auth/keySet.js';
 import { type IdentityProvider, makeKey, publicJwk, startIdentityProvider } from './support/identityProvider.js';
 
 const seconds = 1000;

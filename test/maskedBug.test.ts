@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Field, ObjectType, Query, Resolver } from 'type-graphql';
-import { Authenticator } from '../src/auth.js';
+import { Authenticator } from '../src/auth/Authenticator.js';
 import { loadConfig } from '../src/config.js';
 import { createApolloServer } from '../src/edge/apolloServer.js';
 import { GraphQLEndpoint } from '../src/edge/GraphQLEndpoint.js';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { anyone, type Caller, router } from '../src/caller.js';
+import { anyone, type Caller, router } from '../src/auth/caller.js';
 import { SealedStore } from '../src/datasources/SealedStore.js';
 import { Sealer } from '../src/datasources/sealing.js';
 import { MemoryStore } from '../src/datasources/stores/MemoryStore.js';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ApolloServer, HeaderMap } from '@apollo/server';
 import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from 'graphql';
-import type { Caller } from '../caller.js';
+import type { Caller } from '../auth/caller.js';
 import { RequestContext, type RequestFacts, type Services } from '../context.js';
 import { GatewayError } from '../errors.js';
 import type { Metrics } from '../Metrics.js';

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Caller } from '../caller.js';
+import type { Caller } from '../auth/caller.js';
 import type { SealedStore } from '../datasources/SealedStore.js';
 import { GatewayError } from '../errors.js';
 

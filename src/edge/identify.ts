@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { type Authenticator, routerSecretMatches } from '../auth.js';
-import { type Caller, router } from '../caller.js';
+import { type Authenticator, routerSecretMatches } from '../auth/Authenticator.js';
+import { type Caller, router } from '../auth/caller.js';
 import type { Secret } from '../secret.js';
 
 /** What a caller shows: headers of a request, or the same names in the parameters of a socket. */

@@ -2,7 +2,7 @@ import { buildSubgraphSchema } from '@apollo/subgraph';
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
 import { type GraphQLFieldResolver, type GraphQLSchema, type GraphQLUnionType, isObjectType, parse } from 'graphql';
 import { buildSchemaSync, createResolversMap, type NonEmptyArray, type PubSub } from 'type-graphql';
-import type { Scope } from '../caller.js';
+import type { Scope } from '../auth/caller.js';
 import type { RequestContext } from '../context.js';
 import { badInput, GatewayError } from '../errors.js';
 import { withDirectResolvers } from './directResolvers.js';

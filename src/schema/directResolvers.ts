@@ -1,6 +1,6 @@
 import type { GraphQLFieldResolver } from 'graphql';
 import { getMetadataStorage } from 'type-graphql';
-import type { Scope } from '../caller.js';
+import type { Scope } from '../auth/caller.js';
 import type { RequestContext } from '../context.js';
 
 type Storage = ReturnType<typeof getMetadataStorage>;

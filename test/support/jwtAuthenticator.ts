@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import { Authenticator } from '../../src/auth.js';
+import { Authenticator } from '../../src/auth/Authenticator.js';
 import type { IdentityProvider } from './identityProvider.js';
 
 /** An authenticator that trusts these providers, with the audiences `taxpayer-gateway` and `other-audience`. */

@@ -15,14 +15,14 @@ import {
   validate,
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import { RequestContext, type RequestFacts, type Services } from '../context.js';
-import { GatewayError } from '../errors.js';
-import type { Metrics } from '../Metrics.js';
-import { isBug, maskError } from '../maskError.js';
-import type { OperationObserver } from './observeOperations.js';
-import { operationLabel } from './operationLabel.js';
+import { RequestContext, type RequestFacts, type Services } from '../../context.js';
+import { GatewayError } from '../../errors.js';
+import type { Metrics } from '../../Metrics.js';
+import { isBug, maskError } from '../../maskError.js';
+import type { OperationObserver } from '../observeOperations.js';
+import { operationLabel } from '../operationLabel.js';
+import { malformedVariables, violationsOf } from '../variables.js';
 import { ResultStream } from './ResultStream.js';
-import { malformedVariables, violationsOf } from './variables.js';
 
 /** The GraphQL parameters of an operation, whatever it came by. */
 export interface LiveRequest {

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
-import { badInput, GatewayError } from '../errors.js';
+import { badInput, GatewayError } from '../../errors.js';
+import { readGraphQLRequest } from '../graphqlRequest.js';
 import { CallbackPoster } from './CallbackPoster.js';
-import { readGraphQLRequest } from './graphqlRequest.js';
 import { admitStream, answering, type LiveEndpointOptions, sendJson } from './liveRequest.js';
 import { ResultStream } from './ResultStream.js';
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { GatewayError } from '../errors.js';
-import { readGraphQLRequest } from './graphqlRequest.js';
+import { GatewayError } from '../../errors.js';
+import { readGraphQLRequest } from '../graphqlRequest.js';
 import { eventStreamFormat, HttpStream } from './HttpStream.js';
 import { admitStream, answering, type LiveEndpointOptions } from './liveRequest.js';
 import { pipeResults } from './pipeResults.js';

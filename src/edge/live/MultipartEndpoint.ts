@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { readGraphQLRequest } from './graphqlRequest.js';
+import { readGraphQLRequest } from '../graphqlRequest.js';
 import { HttpStream, multipartFormat } from './HttpStream.js';
 import { admitStream, answering, type LiveEndpointOptions } from './liveRequest.js';
 import { pipeResults } from './pipeResults.js';

@@ -1,5 +1,5 @@
 import type { ExecutionResult } from 'graphql';
-import { GatewayError } from '../errors.js';
+import { GatewayError } from '../../errors.js';
 import { atTime } from './atTime.js';
 
 export interface ResultStreamOptions {

@@ -1,8 +1,8 @@
-import type { RequestFacts } from '../context.js';
-import { type RequestLimits, refuseDeepNesting } from './graphqlRequest.js';
+import type { RequestFacts } from '../../context.js';
+import { type RequestLimits, refuseDeepNesting } from '../graphqlRequest.js';
+import type { RateLimit } from '../RateLimit.js';
+import type { TrustedDocuments } from '../trustedDocuments.js';
 import type { LiveRequest } from './LiveOperations.js';
-import type { RateLimit } from './RateLimit.js';
-import type { TrustedDocuments } from './trustedDocuments.js';
 
 export interface AdmissionOptions {
   readonly rateLimit: RateLimit;

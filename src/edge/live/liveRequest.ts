@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { GatewayError } from '../errors.js';
+import { GatewayError } from '../../errors.js';
+import type { RequestLimits } from '../graphqlRequest.js';
+import { credentialsOf, type Identify, type Identity } from '../identify.js';
 import { isOriginAllowed } from './browserOrigin.js';
-import type { RequestLimits } from './graphqlRequest.js';
-import { credentialsOf, type Identify, type Identity } from './identify.js';
 import type { LiveOperations } from './LiveOperations.js';
 import type { OpenStreams } from './OpenStreams.js';
 

@@ -1,9 +1,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { GraphQLSchema } from 'graphql';
+import type { Handler } from '../HttpServer.js';
 import { CallbackEndpoint, type CallbackEndpointOptions, wantsCallback } from './CallbackEndpoint.js';
 import { EventStreamEndpoint, wantsEvents } from './EventStreamEndpoint.js';
-import type { Handler } from './HttpServer.js';
 import { MultipartEndpoint, wantsMultipart } from './MultipartEndpoint.js';
 import { reissueWithoutUpgrade } from './reissueWithoutUpgrade.js';
 import { WebSocketEndpoint } from './WebSocketEndpoint.js';

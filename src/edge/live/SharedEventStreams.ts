@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { GatewayError } from '../errors.js';
+import { GatewayError } from '../../errors.js';
+import { readGraphQLRequest } from '../graphqlRequest.js';
+import type { Identity } from '../identify.js';
 import { atTime } from './atTime.js';
-import { readGraphQLRequest } from './graphqlRequest.js';
 import { eventStreamFormat, HttpStream } from './HttpStream.js';
-import type { Identity } from './identify.js';
 import { admitStream, type LiveEndpointOptions, refuseWhenFull } from './liveRequest.js';
 import { pipeResults } from './pipeResults.js';
 

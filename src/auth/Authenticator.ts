@@ -1,10 +1,10 @@
 import * as crypto from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type fetch from 'node-fetch';
+import type { Secret } from '../secret.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
 import { type DeveloperKeys, developerAudience, developerIssuer, developerTaxpayersClaim } from './developerKeys.js';
 import { fixedKey, KeySet, type RefreshOutcome } from './keySet.js';
-import type { Secret } from './secret.js';
 import { maxTokenLength, type TokenPolicy, unauthenticated, type VerifiedToken, verifyToken } from './verifyToken.js';
 
 // The words of this file's signatures, for those who only ask who is calling.
