@@ -127,6 +127,7 @@ describe('The example web app', () => {
   it('can be used by keyboard alone', async () => {
     const page = await browser.newPage();
     await page.goto(app);
+    await page.getByText('Skip to the content').waitFor({ state: 'attached' });
     await page.keyboard.press('Tab');
     expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content');
     await page.keyboard.press('Enter');

@@ -52,11 +52,11 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
 
     it('forgets an entry when its time is over, not before, and a new set counts anew', async () => {
       const [short, long] = [newKey(), newKey()];
-      await store.set(short, bytes('x'), 120);
-      await store.set(long, bytes('x'), 60);
+      await store.set(short, bytes('x'), 1000);
+      await store.set(long, bytes('x'), 500);
       await store.set(long, bytes('x'), 60_000);
       expect(await peer.get(short)).toEqual(bytes('x'));
-      await under.pass(130);
+      await under.pass(1010);
       expect(await peer.get(short)).toBeUndefined();
       expect(await peer.get(long)).toEqual(bytes('x'));
     });
@@ -80,9 +80,9 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
 
     it('gives a lease anew once it has run out', async () => {
       const key = newKey();
-      expect(await store.setIfAbsent(key, bytes('a'), 60)).toBe(true);
-      expect(await peer.setIfAbsent(key, bytes('b'), 60)).toBe(false);
-      await under.pass(70);
+      expect(await store.setIfAbsent(key, bytes('a'), 500)).toBe(true);
+      expect(await peer.setIfAbsent(key, bytes('b'), 500)).toBe(false);
+      await under.pass(510);
       expect(await peer.setIfAbsent(key, bytes('b'), 60_000)).toBe(true);
       expect(await store.compareAndDelete(key, bytes('a'))).toBe(false);
       expect(await store.get(key)).toEqual(bytes('b'));
