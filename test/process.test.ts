@@ -203,7 +203,12 @@ describe('A running gateway', () => {
   it('loses no request when it is told to end under load', async () => {
     sandbox.control.setLatency(60);
     const { id } = sandbox.control.addTaxpayer();
-    const gateway = await start({ ...environmentFor(sandbox), CACHE_URL: 'memory:', RATE_LIMIT_PER_MINUTE: '0' });
+    const gateway = await start({
+      ...environmentFor(sandbox),
+      CACHE_URL: 'memory:',
+      RATE_LIMIT_PER_MINUTE: '0',
+      DRAIN_TIMEOUT_MS: '10000',
+    });
     const agent = new Agent({ keepAlive: true, maxSockets: 60 });
     let jobs = 0;
     let answered = 0;

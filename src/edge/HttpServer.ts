@@ -34,8 +34,11 @@ const defaultTimeouts: SlowClientTimeouts = {
   connectionsCheckingInterval: 5000,
 };
 
-/** While draining, kept connections that are idle stay open this long, so that a request just sent on one is answered. */
-const idleGraceMs = 1000;
+/**
+ * While draining, kept connections that are idle stay open this long, or half the drain time if that is shorter, so that a
+ * request just sent on one is answered; a busy client may take a second to send it.
+ */
+const idleGraceMs = 3000;
 
 /** The listening socket: routing by path, and a drain that loses no request. */
 export class HttpServer {
@@ -86,7 +89,7 @@ export class HttpServer {
     const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.server, () => resolve()));
     for (const response of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close');
     const endsAt = Date.now() + timeoutMs;
-    await Promise.race([closed, delay(Math.min(idleGraceMs, timeoutMs))]);
+    await Promise.race([closed, delay(Math.min(idleGraceMs, timeoutMs / 2))]);
     this.server.closeIdleConnections();
     while (this.#inFlight.size > 0 && Date.now() < endsAt) {
       await Promise.race([closed, delay(20)]);
