@@ -117,10 +117,14 @@ export function connectToMachine(registry: Registry): { readonly text: () => Pro
       lastId += 1;
       const id = lastId;
       return new Promise((resolve) => {
-        asked.set(id, (text) => {
+        const settle = (text: string | Promise<string>) => {
+          clearTimeout(timer);
           asked.delete(id);
           resolve(text);
-        });
+        };
+        // A primary that does not answer must not hold a scrape: this process's own numbers are better than none.
+        const timer = setTimeout(() => settle(registry.metrics()), 2 * patienceMs);
+        asked.set(id, settle);
         process.send?.({ kind: 'machine-metrics-wanted', id } satisfies ToPrimary);
       });
     },

@@ -8,7 +8,9 @@ afterEach(async () => {
   for (const stop of stops.splice(0)) await stop();
 });
 
-const scrape = async (origin: string) => (await fetch(`${origin}/metrics`)).text();
+/** With a limit, as Prometheus has one: a connection handed to a process that was just killed is answered by nobody. */
+const scrape = async (origin: string) =>
+  (await fetch(`${origin}/metrics`, { signal: AbortSignal.timeout(10_000) })).text();
 /** The value of one series; the labels in the order they are printed. */
 const seriesOf = (page: string, series: string) => {
   const line = page.split('\n').find((one) => one.startsWith(`${series} `));
