@@ -18,7 +18,7 @@ import { credentialsOf, type Identify } from './identify.js';
 import type { OperationObserver } from './observeOperations.js';
 import type { Plan, PlanCache } from './PlanCache.js';
 import type { RateLimit } from './RateLimit.js';
-import type { TrustedDocuments } from './trustedDocuments.js';
+import { type TrustedDocuments, withTrustedDocument } from './trustedDocuments.js';
 
 export interface GraphQLEndpointOptions {
   readonly apollo: ApolloServer<RequestContext>;
@@ -65,7 +65,8 @@ export class GraphQLEndpoint {
       const identifying = identify(credentialsOf(request));
       const { caller, fromRouter, remoteAddress } = identifying instanceof Promise ? await identifying : identifying;
       rateLimit.admit(caller, remoteAddress);
-      const parameters = this.#trusted(await readGraphQLRequest(request, requestLimits), fromRouter);
+      const asked = await readGraphQLRequest(request, requestLimits);
+      const parameters = withTrustedDocument(asked, fromRouter, this.#options.trustedDocuments);
       const facts = new HttpFacts(caller, requestId, fromRouter, response);
       const context = new RequestContext(facts, services);
       // Every request came this far on the same way; from here on, it is answered by a plan or by Apollo.
@@ -80,14 +81,6 @@ export class GraphQLEndpoint {
       this.#refuse(response, error, requestId);
       metrics.onRequest('http', 'refused', startedAt);
     }
-  }
-
-  /** The document that may run. A router that presents its secret writes its own; whom it serves is its to restrict. */
-  #trusted(parameters: GraphQLRequest, fromRouter: boolean | undefined): GraphQLRequest {
-    const { trustedDocuments } = this.#options;
-    if (trustedDocuments === undefined || fromRouter === true) return parameters;
-    // Without extensions: Apollo would take an id in them for a persisted query of its own.
-    return { ...parameters, query: trustedDocuments.resolve(parameters), extensions: undefined };
   }
 
   /** Extensions may ask for something else than the text says, so that such a request is Apollo's. */

@@ -53,6 +53,22 @@ export class TrustedDocuments {
 }
 
 /**
+ * The request with the document that may run, on every transport. A router that presents its secret writes its own
+ * documents; whom it serves is its to restrict. Without extensions: Apollo would take an id in them for a persisted query.
+ *
+ * @throws GatewayError as {@link TrustedDocuments.resolve}
+ */
+export function withTrustedDocument<Request extends Partial<DocumentReference>>(
+  request: Request,
+  fromRouter: boolean | undefined,
+  documents: TrustedDocuments | undefined,
+): Request {
+  if (documents === undefined || fromRouter === true) return request;
+  const { query, documentId, extensions } = request;
+  return { ...request, query: documents.resolve({ query, documentId, extensions }), extensions: undefined };
+}
+
+/**
  * Reads a manifest in Apollo's persisted-query format.
  *
  * @throws Error in one line that names TRUSTED_DOCUMENTS_FILE

@@ -1,7 +1,7 @@
 import type { RequestFacts } from '../../context.js';
 import { type RequestLimits, refuseDeepNesting } from '../graphqlRequest.js';
 import type { RateLimit } from '../RateLimit.js';
-import type { TrustedDocuments } from '../trustedDocuments.js';
+import { type TrustedDocuments, withTrustedDocument } from '../trustedDocuments.js';
 import type { LiveRequest } from './LiveOperations.js';
 
 export interface AdmissionOptions {
@@ -19,8 +19,6 @@ export function admission({ rateLimit, trustedDocuments, requestLimits }: Admiss
   return (request: LiveRequest, { caller, remoteAddress, fromRouter }: RequestFacts): LiveRequest => {
     rateLimit.admit(caller, remoteAddress);
     refuseDeepNesting(request, requestLimits);
-    if (trustedDocuments === undefined || fromRouter === true) return request;
-    const { query, documentId, extensions } = request;
-    return { ...request, query: trustedDocuments.resolve({ query, documentId, extensions }) };
+    return withTrustedDocument(request, fromRouter, trustedDocuments);
   };
 }
