@@ -1,33 +1,15 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client';
 import type { CacheTier, ReadReason } from './datasources/LeasedCache.js';
 import { type Endpoint, endpoints, type TryOutcome } from './datasources/ResilientFetch.js';
 import type { TokenEvent } from './datasources/TokenBroker.js';
 import type { OperationObserver } from './edge/observeOperations.js';
 import { type ErrorCode, errorCodes } from './errors.js';
+import { HotCounter, HotHistogram } from './hotMetrics.js';
 
 const latencyBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-export type Transport = 'http' | 'ws' | 'sse';
+export type Transport = 'http' | 'ws' | 'sse' | 'multipart' | 'callback';
 export type RequestOutcome = 'ok' | 'errors' | 'refused';
-
-/** The series of a metric by their labels, each looked up in the registry once: that lookup costs more than the counting. */
-class Series<Child> {
-  readonly #find: (...labels: string[]) => Child;
-  readonly #found = new Map<string, Map<string, Map<string, Child>>>();
-
-  constructor(find: (...labels: string[]) => Child) {
-    this.#find = find;
-  }
-
-  of(first: string, second = '', third = ''): Child {
-    const known = this.#found.get(first)?.get(second)?.get(third);
-    if (known !== undefined) return known;
-    const child = this.#find(first, second, third);
-    const bySecond = this.#found.get(first) ?? new Map<string, Map<string, Child>>();
-    this.#found.set(first, bySecond.set(second, (bySecond.get(second) ?? new Map<string, Child>()).set(third, child)));
-    return child;
-  }
-}
 
 /**
  * What the gateway counts. Every label is of a closed set: no id, URL or name that a caller chose can become one, so the
@@ -36,24 +18,28 @@ class Series<Child> {
 export class Metrics {
   readonly registry = new Registry();
 
-  readonly requests = this.#counter('gateway_requests_total', 'GraphQL requests answered.', [
+  readonly #requests = this.#hotCounter('gateway_requests_total', 'GraphQL requests answered.', [
     'transport',
     'outcome',
-  ] as const);
-  readonly requestSeconds = this.#histogram('gateway_request_seconds', 'Time to answer a GraphQL request.', [
+  ]);
+  readonly #requestSeconds = this.#hotHistogram(
+    'gateway_request_seconds',
+    'Time to answer a GraphQL request.',
     'transport',
-  ] as const);
-  readonly executions = this.#counter('gateway_executions_total', 'Operations over HTTP, by what executed them.', [
+  );
+  readonly #executions = this.#hotCounter('gateway_executions_total', 'Operations over HTTP, by what executed them.', [
     'way',
-  ] as const);
-  readonly operations = this.#counter(
+  ]);
+  readonly #operations = this.#hotCounter(
     'gateway_operations_total',
     'GraphQL operations executed, by root field as the schema spells it.',
-    ['operation', 'outcome'] as const,
+    ['operation', 'outcome'],
   );
-  readonly operationSeconds = this.#histogram('gateway_operation_seconds', 'Time to execute a GraphQL operation.', [
+  readonly #operationSeconds = this.#hotHistogram(
+    'gateway_operation_seconds',
+    'Time to execute a GraphQL operation.',
     'operation',
-  ] as const);
+  );
   readonly errors = this.#counter('gateway_errors_total', 'Errors in answers, by code.', ['code'] as const);
   readonly upstreamCalls = this.#counter('gateway_upstream_calls_total', 'Tries of calls to the service.', [
     'endpoint',
@@ -75,15 +61,15 @@ export class Metrics {
     'Times an endpoint was closed for the fleet, by reason.',
     ['endpoint', 'reason'] as const,
   );
-  readonly cacheReads = this.#counter(
+  readonly #cacheReads = this.#hotCounter(
     'gateway_cache_reads_total',
     'Reads by kind of entry, the tier that answered, and why memory alone did not.',
-    ['kind', 'tier', 'reason'] as const,
+    ['kind', 'tier', 'reason'],
   );
-  readonly tokenCallsSaved = this.#counter(
+  readonly #tokenCallsSaved = this.#hotCounter(
     'gateway_token_calls_saved_total',
     'Reads of a token that needed no call to the token endpoint.',
-    [] as const,
+    [],
   );
   readonly leaseWaitSeconds = this.#histogram('gateway_lease_wait_seconds', "Time spent waiting for another's fetch.", [
     'kind',
@@ -122,13 +108,6 @@ export class Metrics {
   );
   #budget: { readonly left: number; readonly until: number } | undefined;
 
-  readonly #requestCounts = new Series((transport = '', outcome = '') => this.requests.labels(transport, outcome));
-  readonly #requestTimes = new Series((transport = '') => this.requestSeconds.labels(transport));
-  readonly #operationCounts = new Series((operation = '', outcome = '') => this.operations.labels(operation, outcome));
-  readonly #operationTimes = new Series((operation = '') => this.operationSeconds.labels(operation));
-  readonly #executionCounts = new Series((way = '') => this.executions.labels(way));
-  readonly #readCounts = new Series((kind = '', tier = '', reason = '') => this.cacheReads.labels(kind, tier, reason));
-
   constructor() {
     collectDefaultMetrics({ register: this.registry });
     // A series that begins with its first event has no increase to alert on.
@@ -139,14 +118,14 @@ export class Metrics {
     }
   }
 
-  /** Counts an answered request that began at `startedAt` (of `performance.now()`). */
-  onRequest(transport: Transport, outcome: RequestOutcome, startedAt: number): void {
-    this.#requestCounts.of(transport, outcome).inc();
-    this.#requestTimes.of(transport).observe((performance.now() - startedAt) / 1000);
+  /** Counts an answered request; one that stayed open, as a stream does, has no `startedAt` (of `performance.now()`). */
+  onRequest(transport: Transport, outcome: RequestOutcome, startedAt?: number): void {
+    this.#requests.inc(transport, outcome);
+    if (startedAt !== undefined) this.#requestSeconds.observe(transport, (performance.now() - startedAt) / 1000);
   }
 
   onExecution(way: 'plan' | 'apollo'): void {
-    this.#executionCounts.of(way).inc();
+    this.#executions.inc(way);
   }
 
   /** Shows what is left of a budget; of an unlimited one there is nothing to show. */
@@ -173,8 +152,8 @@ export class Metrics {
   observeOperation: OperationObserver = () => {
     const startedAt = performance.now();
     return (label, _type, errors) => {
-      this.#operationCounts.of(label, errors > 0 ? 'errors' : 'ok').inc();
-      this.#operationTimes.of(label).observe((performance.now() - startedAt) / 1000);
+      this.#operations.inc(label, errors > 0 ? 'errors' : 'ok');
+      this.#operationSeconds.observe(label, (performance.now() - startedAt) / 1000);
     };
   };
 
@@ -188,8 +167,8 @@ export class Metrics {
   };
 
   onRead = (kind: string, tier: CacheTier, reason: ReadReason): void => {
-    this.#readCounts.of(kind, tier, reason).inc();
-    if (kind === 'token' && tier !== 'fetched') this.tokenCallsSaved.inc();
+    this.#cacheReads.inc(kind, tier, reason);
+    if (kind === 'token' && tier !== 'fetched') this.#tokenCallsSaved.inc();
   };
 
   onTokenEvent = (event: TokenEvent): void => {
@@ -199,6 +178,18 @@ export class Metrics {
   onError = (code: ErrorCode): void => {
     this.errors.inc({ code });
   };
+
+  #hotCounter(name: string, help: string, labelNames: readonly string[]): HotCounter {
+    const counter = new HotCounter(name, help, labelNames);
+    this.registry.registerMetric(counter as unknown as Metric);
+    return counter;
+  }
+
+  #hotHistogram(name: string, help: string, labelName: string): HotHistogram {
+    const histogram = new HotHistogram(name, help, [labelName], latencyBuckets);
+    this.registry.registerMetric(histogram as unknown as Metric);
+    return histogram;
+  }
 
   #counter<L extends string>(name: string, help: string, labelNames: readonly L[]): Counter<L> {
     return new Counter({ name, help, labelNames: [...labelNames], registers: [this.registry] });

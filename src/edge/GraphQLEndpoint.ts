@@ -201,16 +201,21 @@ function inDocumentOrder(a: GraphQLFormattedError, b: GraphQLFormattedError): nu
 
 function send(response: ServerResponse, requestId: string, mediaType: MediaType, outcome: Outcome): void {
   const { status, allow, errors, data } = outcome;
-  const text = JSON.stringify({ ...(errors && { errors }), ...(data !== undefined && { data }) });
-  const type = mediaType === 'application/graphql-response+json' ? mediaType : 'application/json';
-  response.writeHead(status, {
-    'x-request-id': requestId,
-    'cache-control': 'no-store',
-    'content-type': `${type}; charset=utf-8`,
-    'content-length': Buffer.byteLength(text),
-    ...(allow !== undefined && { allow }),
-  });
-  response.end(text);
+  const text = JSON.stringify(errors === undefined ? { data } : { errors, data });
+  const isFull = mediaType === 'application/graphql-response+json';
+  const length = Buffer.byteLength(text);
+  const headers = [
+    ...['x-request-id', requestId, 'cache-control', 'no-store'],
+    ...[
+      'content-type',
+      isFull ? 'application/graphql-response+json; charset=utf-8' : 'application/json; charset=utf-8',
+    ],
+    ...['content-length', `${length}`],
+  ];
+  if (allow !== undefined) headers.push('allow', allow);
+  response.writeHead(status, headers);
+  // Text without a character beyond ASCII is the same in both encodings, and written faster in this one.
+  response.end(text, length === text.length ? 'latin1' : 'utf8');
 }
 
 function withoutAbsent<T extends object>(parameters: T): { [K in keyof T]?: NonNullable<T[K]> } {

@@ -157,14 +157,14 @@ export function refuseDeepNesting(
   { maxMetadataDepth }: RequestLimits,
 ): void {
   const maxDepth = maxMetadataDepth + levelsAroundMetadata;
-  for (const [path, value] of Object.entries({ variables, extensions })) {
-    if (isNestedWithin(value, maxDepth)) continue;
-    const message = `must be nested at most ${maxDepth} levels (MAX_METADATA_DEPTH ${maxMetadataDepth} and ${levelsAroundMetadata} around it)`;
-    throw new GatewayError('BAD_USER_INPUT', `${path} ${message}`, {
-      violations: [{ path, message }],
-      httpStatus: 400,
-    });
-  }
+  const path = isNestedWithin(variables, maxDepth)
+    ? isNestedWithin(extensions, maxDepth)
+      ? undefined
+      : 'extensions'
+    : 'variables';
+  if (path === undefined) return;
+  const message = `must be nested at most ${maxDepth} levels (MAX_METADATA_DEPTH ${maxMetadataDepth} and ${levelsAroundMetadata} around it)`;
+  throw new GatewayError('BAD_USER_INPUT', `${path} ${message}`, { violations: [{ path, message }], httpStatus: 400 });
 }
 
 function checked(

@@ -17,7 +17,7 @@ import {
 import { LRUCache } from 'lru-cache';
 import { RequestContext, type RequestFacts, type Services } from '../../context.js';
 import { GatewayError } from '../../errors.js';
-import type { Metrics } from '../../Metrics.js';
+import type { Metrics, Transport } from '../../Metrics.js';
 import { isBug, maskError } from '../../maskError.js';
 import type { OperationObserver } from '../observeOperations.js';
 import { operationLabel } from '../operationLabel.js';
@@ -35,7 +35,7 @@ export interface LiveRequest {
 }
 
 /** How an operation came. */
-export type LiveTransport = 'ws' | 'sse' | 'multipart' | 'callback';
+export type LiveTransport = Exclude<Transport, 'http'>;
 
 export interface LiveOperationsOptions {
   readonly schema: GraphQLSchema;
@@ -104,7 +104,7 @@ export class LiveOperations {
       if (violations.length > 0) throw malformedVariables(violations);
       return { kind: 'ready', type: operation.operation, document, operationName, variables, facts, transport };
     } catch (error) {
-      this.#options.metrics.requests.inc({ transport, outcome: 'refused' });
+      this.#options.metrics.onRequest(transport, 'refused');
       const errors = error instanceof RefusedDocument ? error.errors : [error];
       return { kind: 'refused', errors: errors.map((each) => this.mask(each, facts.requestId)) };
     }
@@ -132,18 +132,18 @@ export class LiveOperations {
       const result = await (operation.type === 'subscription' ? subscribe(args) : execute(args));
       if (Symbol.asyncIterator in result) {
         end(label, operation.type, 0);
-        this.#options.metrics.requests.inc({ transport, outcome: 'ok' });
+        this.#options.metrics.onRequest(transport, 'ok');
         return new ResultStream(result, facts.caller.expiresAt, {
           masked: (each) => this.#masked(each, facts.requestId),
           failed: (error) => ({ errors: [this.mask(error, facts.requestId)] }),
         });
       }
       end(label, operation.type, result.errors?.length ?? 0);
-      this.#options.metrics.requests.inc({ transport, outcome: result.errors ? 'errors' : 'ok' });
+      this.#options.metrics.onRequest(transport, result.errors ? 'errors' : 'ok');
       return this.#masked(result, facts.requestId);
     } catch (error) {
       end(label, operation.type, 1);
-      this.#options.metrics.requests.inc({ transport, outcome: 'errors' });
+      this.#options.metrics.onRequest(transport, 'errors');
       return { errors: [this.mask(error, facts.requestId)] };
     }
   }
