@@ -101,7 +101,7 @@ export class RequestContext {
   taxpayerToken(id: string, maxAgeSeconds: number | undefined): TaxpayerToken | Promise<TaxpayerToken> {
     const access = this.taxpayer(id);
     const maxAgeMs = maxAgeSeconds == null ? Infinity : 1000 * within(maxAgeSeconds, 'maxAgeSeconds', 2_592_000);
-    return whenReady(access.token(maxAgeMs), (view) => new TaxpayerToken(view, this.services.vocabulary));
+    return whenReady(access.token(maxAgeMs), (view) => TaxpayerToken.of(view, this.services.vocabulary));
   }
 
   /** @throws GatewayError BAD_USER_INPUT, FORBIDDEN, or as {@link RefreshJobs.status} */
@@ -109,7 +109,7 @@ export class RequestContext {
     const access = this.taxpayer(taxpayerId);
     const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
     const view = waitMs > 0 ? access.settledJob(jobId, waitMs) : access.refreshJob(jobId);
-    return whenReady(view, (ready) => new RefreshJob(ready, this.services.vocabulary));
+    return whenReady(view, (ready) => RefreshJob.of(ready, this.services.vocabulary));
   }
 
   /** Each change of a job's status, the present one first. @throws GatewayError BAD_USER_INPUT or FORBIDDEN */
@@ -120,7 +120,7 @@ export class RequestContext {
   /** A status that a watch brought, through the same door again. @throws GatewayError FORBIDDEN */
   refreshJobSeen(view: JobView): RefreshJob {
     this.taxpayer(view.job.taxpayerId);
-    return new RefreshJob(view, this.services.vocabulary);
+    return RefreshJob.of(view, this.services.vocabulary);
   }
 
   /** @throws GatewayError BAD_USER_INPUT, or as {@link ClientLinks.create} */

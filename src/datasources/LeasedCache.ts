@@ -10,6 +10,8 @@ export interface Entry<Value> {
   readonly value: Value;
   /** Epoch milliseconds. */
   readonly fetchedAt: number;
+  /** What its readers made of it and need not make again. Never stored. */
+  view?: unknown;
 }
 
 /** How values pass through the shared store, where only JSON does. */
@@ -227,9 +229,9 @@ export class LeasedCache<Value> {
     }
   }
 
-  #writeStore(id: string, entry: Entry<Value>): Promise<void> {
-    const encoded = { ...entry, value: this.#options.codec.encode(entry.value) };
-    return this.#options.store.set([this.#options.kind, id], encoded, this.#options.ttlMs(entry.value));
+  #writeStore(id: string, { version, fetchedAt, value }: Entry<Value>): Promise<void> {
+    const encoded = { version, fetchedAt, value: this.#options.codec.encode(value) };
+    return this.#options.store.set([this.#options.kind, id], encoded, this.#options.ttlMs(value));
   }
 
   #outcomeName(owner: string): readonly string[] {

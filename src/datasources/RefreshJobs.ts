@@ -12,6 +12,8 @@ export interface JobView {
   readonly observedAt: number;
   /** When the present status was first observed, in epoch milliseconds. */
   readonly unchangedSince: number;
+  /** The same in the words of the schema, kept by whoever translated it. */
+  translated?: unknown;
 }
 
 export interface RefreshJobsOptions {
@@ -123,8 +125,11 @@ function idOf(taxpayerId: TaxpayerId, jobId: JobId): string {
   return `${taxpayerId}/${jobId}`;
 }
 
-function viewOf({ value, fetchedAt }: Entry<Observation>): JobView {
-  return { job: value.job, observedAt: fetchedAt, unchangedSince: value.unchangedSince };
+/** Of one entry always the same view, so that what is made of it can be kept with it. */
+function viewOf(entry: Entry<Observation>): JobView {
+  const { job, unchangedSince } = entry.value;
+  entry.view ??= { job, observedAt: entry.fetchedAt, unchangedSince } satisfies JobView;
+  return entry.view as JobView;
 }
 
 const observationCodec: Codec<Observation> = {

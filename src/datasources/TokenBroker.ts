@@ -18,6 +18,8 @@ export interface TokenView {
   readonly fetchedAt: number;
   /** Shown past its freshness because the service could not answer. */
   readonly stale: boolean;
+  /** The same in the words of the schema, kept by whoever translated it. */
+  translated?: unknown;
 }
 
 /** A token to be used. Two credentials of one taxpayer are the same exactly when their versions are. */
@@ -98,7 +100,7 @@ export class TokenBroker {
   /** The record to show when memory holds one that {@link record} would answer with; asks nobody. */
   held(id: TaxpayerId, maxAgeMs = Infinity): TokenView | undefined {
     const entry = this.#cache.held(id, (held) => this.#isFresh(held, maxAgeMs));
-    return entry && viewOf(entry, false);
+    return entry && viewOf(entry);
   }
 
   /**
@@ -110,9 +112,10 @@ export class TokenBroker {
   async record(id: TaxpayerId, maxAgeMs = Infinity): Promise<TokenView> {
     try {
       const entry = await this.#read(id, (held, askedAt) => held.fetchedAt >= askedAt || this.#isFresh(held, maxAgeMs));
-      return viewOf(entry, false);
+      return viewOf(entry);
     } catch (error) {
-      return viewOf(this.#staleInsteadOf(error, id), true);
+      const { value, fetchedAt } = this.#staleInsteadOf(error, id);
+      return { record: recordOf(value), fetchedAt, stale: true };
     }
   }
 
@@ -195,8 +198,10 @@ export class TokenBroker {
   }
 }
 
-function viewOf({ value, fetchedAt }: Entry<TokenAnswer>, stale: boolean): TokenView {
-  return { record: recordOf(value), fetchedAt, stale };
+/** Of one entry always the same view, so that what is made of it can be kept with it. */
+function viewOf(entry: Entry<TokenAnswer>): TokenView {
+  entry.view ??= { record: recordOf(entry.value), fetchedAt: entry.fetchedAt, stale: false } satisfies TokenView;
+  return entry.view as TokenView;
 }
 
 function credentialOf({ value, version }: Entry<TokenAnswer>): Credential {

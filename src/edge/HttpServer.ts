@@ -78,10 +78,16 @@ export class HttpServer {
   readonly server: Server;
   readonly #options: HttpServerOptions;
   readonly #inFlight = new Set<ServerResponse>();
+  /** One for all answers, each being `this` to its own: a closure for each is not free. */
+  readonly #onClose: (this: ServerResponse) => void;
   #draining = false;
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
+    const inFlight = this.#inFlight;
+    this.#onClose = function onClose() {
+      inFlight.delete(this);
+    };
     const limits = {
       ...(options.timeouts ?? defaultTimeouts),
       keepAliveTimeout: 65_000,
@@ -139,7 +145,7 @@ export class HttpServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.#inFlight.add(response);
-    response.once('close', () => this.#inFlight.delete(response));
+    response.on('close', this.#onClose);
     if (this.#draining) response.setHeader('connection', 'close');
     if (this.#options.before(request, response)) return;
     const url = request.url ?? '/';

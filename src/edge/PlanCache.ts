@@ -111,7 +111,11 @@ function compileOrThrow(
   const operation = getOperationAST(document, operationName);
   const takes = operation && isPlannable(document, operation) && plainVariables(schema, operation);
   if (!takes) return 'stays with Apollo';
-  const compiled = compiler.compileQuery(schema, document, operationName, { disablingCapturingStackErrors: true });
+  const compiled = compiler.compileQuery(schema, document, operationName, {
+    disablingCapturingStackErrors: true,
+    // Our objects hold strings, booleans and names of enum values as they are to be written.
+    disableLeafSerialization: true,
+  });
   if (!compiler.isCompiledQuery(compiled)) return 'stays with Apollo';
   const label = operationLabel(schema, operation);
   return { label, takes, run: (context, variables) => compiled.query(undefined, context, variables) };

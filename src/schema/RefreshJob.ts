@@ -3,6 +3,7 @@ import { GraphQLDateTime } from 'graphql-scalars';
 import { Directive, Field, ID, ObjectType, registerEnumType } from 'type-graphql';
 import type { JobId, TaxpayerId } from '../datasources/identifiers.js';
 import type { JobView } from '../datasources/RefreshJobs.js';
+import { Timestamp } from './Timestamp.js';
 import type { Vocabulary } from './Vocabulary.js';
 
 /** Interface, 3.2, and what stands for a value that is not listed there. */
@@ -46,11 +47,17 @@ export class RefreshJob {
   @Field(() => GraphQLDateTime, { description: 'When the gateway read this status from the service.' })
   observedAt: Date;
 
-  constructor({ job, observedAt }: JobView, vocabulary: Vocabulary) {
+  /** The same object for the same view, so that a status that is shown often is translated once. */
+  static of(view: JobView, vocabulary: Vocabulary): RefreshJob {
+    view.translated ??= new RefreshJob(view, vocabulary);
+    return view.translated as RefreshJob;
+  }
+
+  private constructor({ job, observedAt }: JobView, vocabulary: Vocabulary) {
     this.taxpayerId = job.taxpayerId as TaxpayerId;
     this.jobId = job.jobId as JobId;
     this.name = job.name;
     this.status = vocabulary.jobStatus(job.status);
-    this.observedAt = new Date(observedAt);
+    this.observedAt = new Timestamp(observedAt);
   }
 }

@@ -5,6 +5,7 @@ import type { TaxpayerId } from '../datasources/identifiers.js';
 import type { TokenView } from '../datasources/TokenBroker.js';
 import type { Secret } from '../secret.js';
 import { Provider } from './Provider.js';
+import { Timestamp } from './Timestamp.js';
 import type { Vocabulary } from './Vocabulary.js';
 
 /** Interface, 3.1, and what stands for a value that is not listed there. */
@@ -80,17 +81,23 @@ export class TaxpayerToken {
   })
   stale: boolean;
 
-  constructor(view: TokenView, vocabulary: Vocabulary) {
+  /** The same object for the same view, so that a record that is shown often is translated once. */
+  static of(view: TokenView, vocabulary: Vocabulary): TaxpayerToken {
+    view.translated ??= new TaxpayerToken(view, vocabulary);
+    return view.translated as TaxpayerToken;
+  }
+
+  private constructor(view: TokenView, vocabulary: Vocabulary) {
     const { record } = view;
     this.taxpayerId = record.taxpayerId as TaxpayerId;
     this.secretToken = record.accessToken;
     this.name = record.name;
     this.metadata = record.metadata;
-    this.createdAt = record.createdAt === null ? null : new Date(record.createdAt);
+    this.createdAt = record.createdAt === null ? null : new Timestamp(record.createdAt);
     this.provider = vocabulary.provider(record.providerId);
     this.providerId = record.providerId;
     this.status = vocabulary.taxpayerStatus(record.status);
-    this.fetchedAt = new Date(view.fetchedAt);
+    this.fetchedAt = new Timestamp(view.fetchedAt);
     this.stale = view.stale;
   }
 }
