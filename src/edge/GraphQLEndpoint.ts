@@ -9,6 +9,7 @@ import type { Metrics } from '../Metrics.js';
 import { isBug, maskError } from '../maskError.js';
 import {
   type GraphQLRequest,
+  KnownBodies,
   type MediaType,
   mediaTypeFor,
   type RequestLimits,
@@ -50,6 +51,7 @@ const noVariables = Object.freeze({});
 /** `/graphql` over HTTP: who is calling, what they ask, the answer in the form they accept. */
 export class GraphQLEndpoint {
   readonly #options: GraphQLEndpointOptions;
+  readonly #reading = { known: new KnownBodies((request) => this.#planFor(request) !== undefined) };
 
   constructor(options: GraphQLEndpointOptions) {
     this.#options = options;
@@ -65,7 +67,7 @@ export class GraphQLEndpoint {
       const identifying = identify(credentialsOf(request));
       const { caller, fromRouter, remoteAddress } = identifying instanceof Promise ? await identifying : identifying;
       rateLimit.admit(caller, remoteAddress);
-      const asked = await readGraphQLRequest(request, requestLimits);
+      const asked = await readGraphQLRequest(request, requestLimits, this.#reading);
       const parameters = withTrustedDocument(asked, fromRouter, this.#options.trustedDocuments);
       const facts = new HttpFacts(caller, requestId, fromRouter, response);
       const context = new RequestContext(facts, services);

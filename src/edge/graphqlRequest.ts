@@ -1,4 +1,6 @@
+import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
+import { LRUCache } from 'lru-cache';
 import { isNestedWithin } from '../datasources/wire.js';
 import { GatewayError } from '../errors.js';
 
@@ -20,6 +22,43 @@ export interface RequestLimits {
   readonly maxMetadataDepth: number;
 }
 
+export interface ReadOptions {
+  /** A GET needs no header that browsers would ask for first; the caller has seen to its origin. */
+  readonly simpleGet?: boolean;
+  /** Requests by their body, which are not read again. */
+  readonly known?: KnownBodies;
+}
+
+const maxKnownBodies = 10_000;
+/** All of them together, in characters. */
+const maxKnownCharacters = 4_000_000;
+
+/**
+ * Bodies that come again and again, as those of pages that ask for the same thing do: taking one apart costs more than
+ * recognising it. Bounded; the least recently seen go first.
+ */
+export class KnownBodies {
+  readonly #isWorthKeeping: (request: GraphQLRequest) => boolean;
+  readonly #requests = new LRUCache<string, GraphQLRequest>({
+    max: maxKnownBodies,
+    maxSize: maxKnownCharacters,
+    sizeCalculation: (_, body) => body.length,
+  });
+
+  /** `isWorthKeeping`: must be false for what may hold personal data, as the input of a mutation does. */
+  constructor(isWorthKeeping: (request: GraphQLRequest) => boolean) {
+    this.#isWorthKeeping = isWorthKeeping;
+  }
+
+  get(body: string): GraphQLRequest | undefined {
+    return this.#requests.get(body);
+  }
+
+  add(body: string, request: GraphQLRequest): void {
+    if (this.#isWorthKeeping(request)) this.#requests.set(body, request);
+  }
+}
+
 /** Levels of a request around its metadata: the body, variables, a variable, input, and some to spare. */
 const levelsAroundMetadata = 10;
 
@@ -34,8 +73,7 @@ export type MediaType = 'application/graphql-response+json' | 'application/json'
 export async function readGraphQLRequest(
   request: IncomingMessage,
   limits: RequestLimits,
-  /** `simpleGet`: a GET needs no header that browsers would ask for first; the caller has seen to its origin. */
-  options: { readonly simpleGet?: boolean } = {},
+  options: ReadOptions = {},
 ): Promise<GraphQLRequest> {
   if (request.method === 'GET') {
     if (!options.simpleGet) refuseSimpleRequest(request);
@@ -48,7 +86,7 @@ export async function readGraphQLRequest(
   }
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') throw refusal('The body must not be compressed', 415);
-  return parametersOfBody(await readBody(request, limits.maxBytes), limits);
+  return parametersOfBody(await readBody(request, limits.maxBytes), limits, options.known);
 }
 
 /** The media type of the answer (GraphQL over HTTP, section 4). @throws GatewayError with status 406 when none fits */
@@ -97,16 +135,22 @@ function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-function parametersOfBody(body: Buffer, limits: RequestLimits): GraphQLRequest {
+function parametersOfBody(bytes: Buffer, limits: RequestLimits, known: KnownBodies | undefined): GraphQLRequest {
+  let body: string;
   let json: unknown;
   try {
-    json = JSON.parse(utf8.decode(body));
+    body = isAscii(bytes) ? bytes.toString('latin1') : utf8.decode(bytes);
+    const request = known?.get(body);
+    if (request !== undefined) return request;
+    json = JSON.parse(body);
   } catch {
     throw refusal('The body must be JSON in UTF-8', 400);
   }
   if (Array.isArray(json)) throw refusal('Batches of operations are not served: send one operation per request', 400);
   if (!isObject(json)) throw refusal('The body must be a JSON object with a query', 400);
-  return checked('POST', json, limits);
+  const request = checked('POST', json, limits);
+  known?.add(body, request);
+  return request;
 }
 
 function parametersOfQuery(url: string, limits: RequestLimits): GraphQLRequest {
