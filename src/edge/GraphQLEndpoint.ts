@@ -96,7 +96,7 @@ export class GraphQLEndpoint {
     const running = plan.run(context, variables ?? noVariables);
     const { data, errors } = running instanceof Promise ? await running : running;
     end(plan.label, 'query', errors?.length ?? 0);
-    return { status: 200, data, errors: errors && this.#masked(errors, context.requestId) };
+    return { status: 200, data, errors: errors && this.#masked(errors, plan, context.requestId) };
   }
 
   async #runApollo(
@@ -127,13 +127,11 @@ export class GraphQLEndpoint {
   }
 
   /** What Apollo's `formatError` and our plugin do for its answers. */
-  #masked(errors: readonly GraphQLError[], requestId: string): readonly GraphQLFormattedError[] {
+  #masked(errors: readonly GraphQLError[], { locate }: Plan, requestId: string): readonly GraphQLFormattedError[] {
     const { suggestions, onBug } = this.#options;
     for (const error of errors) if (isBug(error)) onBug(error, requestId);
-    return this.#finished(
-      errors.map((error) => maskError(error, { requestId, suggestions })),
-      requestId,
-    );
+    const masked = errors.map((error) => maskError(error, { requestId, suggestions }));
+    return this.#finished(locate ? masked.map((error) => located(error, locate)) : masked, requestId);
   }
 
   /**
@@ -190,6 +188,10 @@ class HttpFacts implements RequestFacts {
 function requestIdOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id'];
   return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
+}
+
+function located(error: GraphQLFormattedError, locate: NonNullable<Plan['locate']>): GraphQLFormattedError {
+  return error.locations === undefined ? error : { ...error, locations: error.locations.map(locate) };
 }
 
 function inDocumentOrder(a: GraphQLFormattedError, b: GraphQLFormattedError): number {

@@ -8,12 +8,14 @@ import {
   isScalarType,
   type OperationDefinitionNode,
   parse,
+  type SourceLocation,
   typeFromAST,
   visit,
 } from 'graphql';
 import type { compileQuery, isCompiledQuery } from 'graphql-jit';
 import { LRUCache } from 'lru-cache';
 import type { RequestContext } from '../context.js';
+import { locationIn, type Template, templateOf, variablesWith, withVariables } from './literals.js';
 import { operationLabel } from './operationLabel.js';
 
 type Variables = Readonly<Record<string, unknown>>;
@@ -23,6 +25,8 @@ export interface Plan {
   /** What the operation is called in metrics, see {@link operationLabel}. */
   readonly label: string;
   readonly run: (context: RequestContext, variables: Variables) => ExecutionResult | Promise<ExecutionResult>;
+  /** Where a location in an error is in the text that was sent, when that is somewhere else. */
+  readonly locate?: (location: SourceLocation) => SourceLocation;
 }
 
 interface CompiledOperation extends Plan {
@@ -44,19 +48,18 @@ const maxCharacters = 1_000_000;
 
 /**
  * Plans of operations that Apollo has parsed, validated and answered: nothing that Apollo would refuse can have one. The
- * cache is keyed by the exact text and name, and an operation gets a plan only where the plan answers byte for byte as
- * Apollo does (see {@link isPlannable}).
+ * cache is keyed by the exact text and name, but for string literals where any other would do as well (see
+ * {@link templateOf}), and an operation gets a plan only where the plan answers byte for byte as Apollo does (see
+ * {@link isPlannable}).
  */
 export class PlanCache {
   readonly #schema: GraphQLSchema;
   readonly #mode: PlanMode;
   #compiler: Compiler | undefined;
   /** By document, then by `operationName`. */
-  readonly #known = new LRUCache<string, Map<string | undefined, Known>>({
-    max: maxDocuments,
-    maxSize: maxCharacters,
-    sizeCalculation: (_, query) => query.length + 1,
-  });
+  readonly #texts = new KnownDocuments();
+  /** The same of documents without their literals. */
+  readonly #templates = new KnownDocuments();
 
   constructor(schema: GraphQLSchema, mode: PlanMode = 'on') {
     this.#schema = schema;
@@ -65,27 +68,70 @@ export class PlanCache {
 
   /** The plan to answer with; undefined when this request is Apollo's. */
   find(query: string, operationName: string | undefined, variables: Variables): Plan | undefined {
-    const operations = this.#known.get(query);
-    let known = operations?.get(operationName);
-    if (known === 'accepted' && this.#compiler) {
-      known = compile(this.#compiler, this.#schema, query, operationName);
-      operations?.set(operationName, known);
-    }
-    return typeof known === 'object' && known.takes(variables) ? known : undefined;
+    const template = templateOf(query);
+    const like = template && this.#compiled(this.#templates, template.text, operationName, withVariables);
+    if (template !== undefined && like !== undefined) return like.takes(variables) ? bound(like, template) : undefined;
+    const exact = this.#compiled(this.#texts, query, operationName);
+    return exact?.takes(variables) ? exact : undefined;
   }
 
   /** Notes that Apollo answered an operation, so that it is valid and within all limits on documents. */
   async accept(query: string, operationName: string | undefined): Promise<void> {
     if (this.#mode === 'off') return;
     this.#compiler ??= await import('graphql-jit'); // not needed to start, and not small
-    const operations = this.#known.get(query) ?? new Map<string | undefined, Known>();
-    if (operations.has(operationName)) return;
-    operations.set(
-      operationName,
-      this.#mode === 'on' ? 'accepted' : compile(this.#compiler, this.#schema, query, operationName),
-    );
-    this.#known.set(query, operations);
+    const template = templateOf(query);
+    if (template !== undefined) {
+      const known =
+        this.#templates.get(template.text, operationName) ??
+        (withVariables(this.#schema, parse(template.text)) ? 'accepted' : 'stays with Apollo');
+      this.#templates.set(template.text, operationName, known);
+      if (this.#mode === 'at-once') this.#compiled(this.#templates, template.text, operationName, withVariables);
+      if (known !== 'stays with Apollo') return;
+    }
+    if (this.#texts.get(query, operationName) === undefined) this.#texts.set(query, operationName, 'accepted');
+    if (this.#mode === 'at-once') this.#compiled(this.#texts, query, operationName);
   }
+
+  /** Compiles what was accepted. */
+  #compiled(
+    documents: KnownDocuments,
+    text: string,
+    operationName: string | undefined,
+    prepare?: Prepare,
+  ): CompiledOperation | undefined {
+    let known = documents.get(text, operationName);
+    if (known === 'accepted' && this.#compiler) {
+      known = compile(this.#compiler, this.#schema, text, operationName, prepare);
+      documents.set(text, operationName, known);
+    }
+    return typeof known === 'object' ? known : undefined;
+  }
+}
+
+/** The least recently used go first. */
+class KnownDocuments {
+  readonly #documents = new LRUCache<string, Map<string | undefined, Known>>({
+    max: maxDocuments,
+    maxSize: maxCharacters,
+    sizeCalculation: (_, text) => text.length + 1,
+  });
+
+  get(text: string, operationName: string | undefined): Known | undefined {
+    return this.#documents.get(text)?.get(operationName);
+  }
+
+  set(text: string, operationName: string | undefined, known: Known): void {
+    const operations = this.#documents.get(text) ?? new Map<string | undefined, Known>();
+    this.#documents.set(text, operations.set(operationName, known));
+  }
+}
+
+function bound({ label, run }: CompiledOperation, template: Template): Plan {
+  return {
+    label,
+    run: (context, variables) => run(context, variablesWith(variables, template.literals)),
+    locate: (location) => locationIn(template, location),
+  };
 }
 
 interface Compiler {
@@ -93,9 +139,12 @@ interface Compiler {
   readonly isCompiledQuery: typeof isCompiledQuery;
 }
 
-function compile(compiler: Compiler, schema: GraphQLSchema, query: string, operationName: string | undefined): Known {
+/** Changes a document before it is compiled; undefined when it cannot be. */
+type Prepare = (schema: GraphQLSchema, document: DocumentNode) => DocumentNode | undefined;
+
+function compile(...input: Parameters<typeof compileOrThrow>): Known {
   try {
-    return compileOrThrow(compiler, schema, query, operationName);
+    return compileOrThrow(...input);
   } catch {
     return 'stays with Apollo'; // which has answered it: what the compiler cannot do is no fault of the request
   }
@@ -104,13 +153,15 @@ function compile(compiler: Compiler, schema: GraphQLSchema, query: string, opera
 function compileOrThrow(
   compiler: Compiler,
   schema: GraphQLSchema,
-  query: string,
+  text: string,
   operationName: string | undefined,
+  prepare: Prepare = (_, parsed) => parsed,
 ): Known {
-  const document = parse(query);
-  const operation = getOperationAST(document, operationName);
-  const takes = operation && isPlannable(document, operation) && plainVariables(schema, operation);
-  if (!takes) return 'stays with Apollo';
+  const asSent = parse(text);
+  const operation = getOperationAST(asSent, operationName);
+  const takes = operation && isPlannable(asSent, operation) && plainVariables(schema, operation);
+  const document = takes && prepare(schema, asSent);
+  if (!takes || !document) return 'stays with Apollo';
   const compiled = compiler.compileQuery(schema, document, operationName, {
     disablingCapturingStackErrors: true,
     // Our objects hold strings, booleans and names of enum values as they are to be written.
