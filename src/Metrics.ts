@@ -41,14 +41,14 @@ export class Metrics {
     'operation',
   );
   readonly errors = this.#counter('gateway_errors_total', 'Errors in answers, by code.', ['code'] as const);
-  readonly upstreamCalls = this.#counter('gateway_upstream_calls_total', 'Tries of calls to the service.', [
+  readonly #upstreamCalls = this.#hotCounter('gateway_upstream_calls_total', 'Tries of calls to the service.', [
     'endpoint',
     'outcome',
-  ] as const);
-  readonly upstreamSeconds = this.#histogram(
+  ]);
+  readonly #upstreamSeconds = this.#hotHistogram(
     'gateway_upstream_seconds',
     'Duration of one try of a call to the service.',
-    ['endpoint'] as const,
+    'endpoint',
   );
   readonly breakerOpen = this.#gauge(
     'gateway_breaker_open',
@@ -158,8 +158,8 @@ export class Metrics {
   };
 
   onTry = (endpoint: Endpoint, outcome: TryOutcome, seconds: number): void => {
-    this.upstreamCalls.inc({ endpoint, outcome });
-    this.upstreamSeconds.observe({ endpoint }, seconds);
+    this.#upstreamCalls.inc(endpoint, outcome);
+    this.#upstreamSeconds.observe(endpoint, seconds);
   };
 
   onBreaker = (endpoint: Endpoint, state: 'open' | 'half-open' | 'closed'): void => {

@@ -7,6 +7,9 @@ export interface LogDestination {
   write(line: string): void;
 }
 
+/** Lines of one turn that are longer together are written at once, in characters. */
+const maxPendingLength = 8192;
+
 /** Fields that must never be written down, whatever object they arrive in. */
 const neverLogged = [
   'authorization',
@@ -37,7 +40,29 @@ export function createLogger(level: string, destination?: LogDestination): Logge
     redact: { paths: neverLogged, censor: '[redacted]' },
     serializers: { err: errorWithoutMessage, error: errorWithoutMessage },
   };
-  return destination ? pino(options, destination) : pino(options);
+  return pino(options, destination ?? standardOutput());
+}
+
+/**
+ * Writes the lines of one turn of the event loop together when it ends, and waits until they are written: a line is lost
+ * only with a process that is killed in the very turn it was logged in.
+ */
+function standardOutput(): LogDestination {
+  const output = pino.destination({ fd: 1, sync: true, minLength: maxPendingLength });
+  let pending = false;
+  const flush = () => {
+    pending = false;
+    output.flushSync();
+  };
+  process.once('exit', flush);
+  return {
+    write(line) {
+      output.write(line);
+      if (pending) return;
+      pending = true;
+      setImmediate(flush);
+    },
+  };
 }
 
 function errorWithoutMessage(error: unknown): unknown {

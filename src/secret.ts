@@ -7,6 +7,7 @@ import { inspect } from 'node:util';
  */
 export class Secret {
   readonly #text: string;
+  #fingerprint: string | undefined;
 
   constructor(text: string) {
     this.#text = text;
@@ -19,7 +20,8 @@ export class Secret {
 
   /** A SHA-256 digest in base64url: tells two secrets apart without holding either. Not for low-entropy texts. */
   fingerprint(): string {
-    return createHash('sha256').update(this.#text).digest('base64url');
+    this.#fingerprint ??= createHash('sha256').update(this.#text).digest('base64url');
+    return this.#fingerprint;
   }
 
   toString(): string {

@@ -54,7 +54,7 @@ beforeAll(async () => {
     { plans: 'off', logDestination: { write: () => {} } },
   );
   const missing = ['missing', 'missing-1', 'missing-2', 'missing-3', 'missing-4'];
-  authorization = `Bearer ${await provider.token({ scope: 'taxpayers:read refresh-jobs:read', taxpayer_ids: [...ids, ...missing] })}`;
+  authorization = `Bearer ${await provider.token({ scope: 'taxpayers:read refresh-jobs:read client-links:create', taxpayer_ids: [...ids, ...missing] })}`;
 });
 
 afterAll(async () => {
@@ -63,7 +63,7 @@ afterAll(async () => {
   await provider.stop();
 });
 
-/** The whole answer: status, headers but the date, and the body to the byte; moments of reading are left out. */
+/** The whole answer: status, headers but the date, and the body to the byte; moments of reading and new links are left out. */
 async function answerOf(
   port: number,
   { query: of, operationName, variables: given }: Row,
@@ -83,7 +83,9 @@ async function answerOf(
     body: JSON.stringify({ query, variables, operationName }),
   });
   const headers = [...response.headers].filter(([name]) => name !== 'date');
-  const text = (await response.text()).replace(/("(?:fetchedAt|observedAt)":)"[^"]+"/g, '$1"…"');
+  const text = (await response.text())
+    .replace(/("(?:fetchedAt|observedAt)":)"[^"]+"/g, '$1"…"')
+    .replace(/"clientLink":\{"id":"[^"]+","url":"[^"]+"\}/g, '"clientLink":"…"');
   return { status: response.status, headers, text };
 }
 
@@ -185,6 +187,57 @@ const rows = (): Record<string, Row> => ({
     variables: { constructor: ids[0] },
     way: 'plan',
   },
+  'a mutation': {
+    query: `mutation M($input: CreateClientLinkInput!) { createClientLink(input: $input) { clientLink { id url } replayed } }`,
+    variables: {
+      input: {
+        metadata: { deep: [{ a: null }] },
+        settings: {
+          flowType: null,
+          transcripts: { actr: ['2021'], w2: '2022' },
+          prefillData: { personalInfo: { ssn: '1' } },
+        },
+      },
+    },
+    way: 'plan',
+  },
+  'a mutation with its input written into the document': {
+    query: (time) =>
+      `mutation { createClientLink(input: { idempotencyKey: "literal", settings: { flowType: "f${time % 4 === 3}" } }) { clientLink { id url } replayed } }`,
+    way: 'plan',
+    atLeast: 1,
+  },
+  'a mutation that is replayed, and then contradicted': {
+    query: `mutation M($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }`,
+    variables: (time) => ({ input: { idempotencyKey: 'key', settings: { flowType: time % 4 === 3 ? 'a' : 'b' } } }),
+    way: 'plan',
+  },
+  'a mutation that is refused for its input': {
+    query: `mutation M($input: CreateClientLinkInput!) { x: createClientLink(input: $input) { replayed } }`,
+    variables: (time) => {
+      const deep = JSON.parse(`${'['.repeat(23)}${']'.repeat(23)}`);
+      return { input: { metadata: { list: time % 4 === 1 ? [] : deep } } };
+    },
+    way: 'plan',
+  },
+  ...Object.fromEntries(
+    Object.entries({
+      'of another type': { settings: { flowType: 5 } },
+      'that does not exist': { settings: { flowTypes: 'x' } },
+      'with a null in a list': { settings: { transcripts: { actr: ['2021', null] } } },
+      'in place of an object': { settings: 'x' },
+      'that is a list in place of an object': { settings: ['x'] },
+      'that is no JSON object': { metadata: 'x' },
+    }).map(([what, wrong]) => [
+      `a mutation after one with a member ${what}`,
+      {
+        query: `mutation M($input: CreateClientLinkInput!) { y: createClientLink(input: $input) { replayed } } # ${what}`,
+        variables: (time: number) => ({ input: time % 2 === 0 ? wrong : {} }),
+        way: 'plan' as const,
+        atLeast: 1,
+      },
+    ]),
+  ),
   'fields that only generated code would mix up': {
     query: `{ a_token: taxpayer(id: "${ids[0]}") { id } a: taxpayer(id: "${ids[1]}") { token { name } } }`,
     way: 'plan',
@@ -259,7 +312,10 @@ const rows = (): Record<string, Row> => ({
     variables: { r: [{ __typename: 'Taxpayer', id: ids[0] }] },
     way: 'apollo',
   },
-  'a mutation': { query: 'mutation { createClientLink(input: {}) { replayed } }', way: 'apollo' },
+  'two mutations': {
+    query: 'mutation { a: createClientLink(input: {}) { replayed } b: createClientLink(input: {}) { replayed } }',
+    way: 'apollo',
+  },
   'a document that is not valid': { query: '{ nothing }', way: 'apollo' },
   'a document that does not parse': { query: '{', way: 'apollo' },
 });
@@ -286,16 +342,21 @@ describe('an answer of a plan', () => {
     }
   });
 
-  it('is refused as Apollo refuses once the caller may not ask any more', async () => {
-    const row = rows()['a variable'] as Row;
-    for (const caller of [authorization, `Bearer ${await provider.token({ scope: '', taxpayer_ids: ids })}`]) {
-      const ask = (port: number) =>
-        fetch(`http://127.0.0.1:${port}/graphql`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json', authorization: caller, 'x-request-id': 'the-same' },
-          body: JSON.stringify({ query: row.query, variables: row.variables }),
-        }).then((response) => response.text());
-      expect(await ask(planned.gateway.port)).toBe(await ask(interpreted.port));
-    }
-  });
+  it.each(['a variable', 'a mutation'])(
+    'is refused as Apollo refuses once the caller may not ask any more: %s',
+    async (name) => {
+      const row = rows()[name] as Row;
+      for (const caller of [authorization, `Bearer ${await provider.token({ scope: '', taxpayer_ids: ids })}`]) {
+        const ask = (port: number) =>
+          fetch(`http://127.0.0.1:${port}/graphql`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json', authorization: caller, 'x-request-id': 'the-same' },
+            body: JSON.stringify({ query: row.query, variables: row.variables }),
+          })
+            .then((response) => response.text())
+            .then((text) => text.replace(/"clientLink":\{[^}]*\}/, ''));
+        expect(await ask(planned.gateway.port)).toBe(await ask(interpreted.port));
+      }
+    },
+  );
 });

@@ -107,18 +107,30 @@ export class ResilientFetch {
    * @throws GatewayError UPSTREAM_TIMEOUT, UPSTREAM_UNAVAILABLE or UPSTREAM_INVALID_RESPONSE; whatever `beforeTry` throws
    */
   async call(request: ServiceRequest): Promise<ServiceAnswer> {
+    return request.method === 'POST' ? this.#callOnce(request) : this.#callRepeatedly(request);
+  }
+
+  /** With one try there is one limit, the shorter of the two. */
+  async #callOnce(request: ServiceRequest): Promise<ServiceAnswer> {
+    const limitMs = Math.min(this.#options.timeoutMs, this.#options.deadlineMs);
+    try {
+      return await this.#breakers[request.endpoint].execute(() => this.#try(request, limitMs, request.signal));
+    } catch (error) {
+      throw this.#translate(error, request.method, request.signal?.aborted ?? false);
+    }
+  }
+
+  async #callRepeatedly(request: ServiceRequest): Promise<ServiceAnswer> {
     const deadline = new AbortController();
     const abort = () => deadline.abort();
     const timer = setTimeout(abort, this.#options.deadlineMs);
     request.signal?.addEventListener('abort', abort, { once: true });
     if (request.signal?.aborted) abort();
     try {
-      const attempt = () => this.#try(request, deadline.signal);
-      return await this.#breakers[request.endpoint].execute(() =>
-        request.method === 'GET' ? this.#retry.execute(attempt, deadline.signal) : attempt(),
-      );
+      const attempt = () => this.#try(request, this.#options.timeoutMs, deadline.signal);
+      return await this.#breakers[request.endpoint].execute(() => this.#retry.execute(attempt, deadline.signal));
     } catch (error) {
-      throw this.#translate(error, request.method, deadline.signal);
+      throw this.#translate(error, request.method, deadline.signal.aborted);
     } finally {
       clearTimeout(timer);
       request.signal?.removeEventListener('abort', abort);
@@ -132,14 +144,14 @@ export class ResilientFetch {
     this.#recent.stop();
   }
 
-  async #try(request: ServiceRequest, deadline: AbortSignal): Promise<ServiceAnswer> {
+  async #try(request: ServiceRequest, limitMs: number, deadline: AbortSignal | undefined): Promise<ServiceAnswer> {
     await request.beforeTry?.();
     const startedAt = performance.now();
     const limit = new AbortController();
     const abort = () => limit.abort();
-    const timer = setTimeout(abort, this.#options.timeoutMs);
-    deadline.addEventListener('abort', abort, { once: true });
-    if (deadline.aborted) abort();
+    const timer = setTimeout(abort, limitMs);
+    deadline?.addEventListener('abort', abort, { once: true });
+    if (deadline?.aborted) abort();
     let outcome: TryOutcome = 'ok';
     const own = request.method === 'POST' ? this.#recent.forOneRequest() : undefined;
     try {
@@ -163,7 +175,7 @@ export class ResilientFetch {
       throw failure;
     } finally {
       clearTimeout(timer);
-      deadline.removeEventListener('abort', abort);
+      deadline?.removeEventListener('abort', abort);
       this.#options.onTry?.(request.endpoint, outcome, (performance.now() - startedAt) / 1000);
     }
   }
@@ -185,7 +197,7 @@ export class ResilientFetch {
     return Math.max(jittered, (asked ?? 0) * 1000);
   }
 
-  #translate(error: unknown, method: 'GET' | 'POST', deadline: AbortSignal): unknown {
+  #translate(error: unknown, method: 'GET' | 'POST', ended: boolean): unknown {
     if (error instanceof BrokenCircuitError) {
       return new GatewayError('UPSTREAM_UNAVAILABLE', 'The service has kept failing and is left alone for a moment', {
         retryAfterSeconds: Math.ceil(this.#options.breakerResetMs / 1000),
@@ -194,7 +206,7 @@ export class ResilientFetch {
     }
     if (!(error instanceof TryFailure)) {
       // cockatiel's own error for an abort during a pause between two tries
-      return deadline.aborted ? timeoutError(error) : error;
+      return ended ? timeoutError(error) : error;
     }
     if (method === 'POST' && mayHaveTakenEffect(error)) {
       return new GatewayError(
@@ -237,9 +249,11 @@ async function readAnswer(response: Response): Promise<ServiceAnswer> {
   return { status: response.status, retryAfterSeconds: askedSeconds, json: undefined };
 }
 
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
 function parse(bytes: ArrayBuffer): unknown {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    return JSON.parse(utf8.decode(bytes));
   } catch (cause) {
     throw new TryFailure('invalid', undefined, { cause });
   }

@@ -8,6 +8,7 @@ import {
   randomBytes,
   timingSafeEqual,
 } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { Secret } from '../secret.js';
 
 /** What the keys of stored entries are derived from. */
@@ -20,6 +21,7 @@ const KEY_ID_BYTES = 4;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES;
+const MAX_KNOWN_NAMES = 5000;
 
 /**
  * Makes what leaves the process for a store unreadable and unforgeable, and its names unguessable.
@@ -116,6 +118,8 @@ interface KeyRing {
   readonly id: Buffer;
   readonly encryption: KeyObject;
   readonly names: KeyObject;
+  /** Names made before: the same few are looked for again and again, and a hash costs ten times a look here. */
+  readonly known: LRUCache<string, string>;
   readonly digests: KeyObject;
 }
 
@@ -128,13 +132,19 @@ function deriveRing({ from, secret }: KeyMaterial): KeyRing {
     id: derive('id', KEY_ID_BYTES),
     encryption: createSecretKey(derive('encryption', 32)),
     names: createSecretKey(derive('names', 32)),
+    known: new LRUCache({ max: MAX_KNOWN_NAMES }),
     digests: createSecretKey(derive('digests', 32)),
   };
 }
 
 /** JSON keeps the boundaries between the parts, and escapes lone surrogates, which UTF-8 would merge into one character. */
 function nameOf(ring: KeyRing, parts: readonly string[]): string {
-  return createHmac('sha256', ring.names).update(JSON.stringify(parts)).digest('base64url');
+  const text = JSON.stringify(parts);
+  const known = ring.known.get(text);
+  if (known !== undefined) return known;
+  const name = createHmac('sha256', ring.names).update(text).digest('base64url');
+  ring.known.set(text, name);
+  return name;
 }
 
 function digestOf(ring: KeyRing, purpose: string, text: string): string {

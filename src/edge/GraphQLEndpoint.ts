@@ -9,7 +9,7 @@ import type { Metrics } from '../Metrics.js';
 import { isBug, maskError } from '../maskError.js';
 import {
   type GraphQLRequest,
-  KnownBodies,
+  KnownRequests,
   type MediaType,
   mediaTypeFor,
   type RequestLimits,
@@ -51,7 +51,7 @@ const noVariables = Object.freeze({});
 /** `/graphql` over HTTP: who is calling, what they ask, the answer in the form they accept. */
 export class GraphQLEndpoint {
   readonly #options: GraphQLEndpointOptions;
-  readonly #reading = { known: new KnownBodies((request) => this.#planFor(request) !== undefined) };
+  readonly #known = new KnownRequests();
 
   constructor(options: GraphQLEndpointOptions) {
     this.#options = options;
@@ -67,16 +67,17 @@ export class GraphQLEndpoint {
       const identifying = identify(credentialsOf(request));
       const { caller, fromRouter, remoteAddress } = identifying instanceof Promise ? await identifying : identifying;
       rateLimit.admit(caller, remoteAddress);
-      const asked = await readGraphQLRequest(request, requestLimits, this.#reading);
+      const asked = await readGraphQLRequest(request, requestLimits, { known: this.#known });
       const parameters = withTrustedDocument(asked, fromRouter, this.#options.trustedDocuments);
       const facts = new HttpFacts(caller, requestId, fromRouter, response);
       const context = new RequestContext(facts, services);
       // Every request came this far on the same way; from here on, it is answered by a plan or by Apollo.
       const plan = this.#planFor(parameters);
-      metrics.onExecution(plan ? 'plan' : 'apollo');
-      const outcome = plan
-        ? await this.#runPlan(plan, parameters, context)
-        : await this.#runApollo(parameters, context, mediaType);
+      if (plan?.type === 'query') this.#known.add(asked);
+      const planned = plan && this.#runPlan(plan, parameters, context);
+      const outcome =
+        (planned instanceof Promise ? await planned : planned) ??
+        (await this.#runApollo(parameters, context, mediaType));
       send(response, requestId, mediaType, outcome);
       metrics.onRequest('http', outcome.errors === undefined ? 'ok' : 'errors', startedAt);
     } catch (error) {
@@ -85,25 +86,39 @@ export class GraphQLEndpoint {
     }
   }
 
-  /** Extensions may ask for something else than the text says, so that such a request is Apollo's. */
-  #planFor({ query, operationName, variables, extensions }: GraphQLRequest): Plan | undefined {
+  /**
+   * Extensions may ask for something else than the text says, so that such a request is Apollo's; and so is the refusal of
+   * a mutation by GET.
+   */
+  #planFor({ method, query, operationName, variables, extensions }: GraphQLRequest): Plan | undefined {
     if (query === undefined || extensions !== undefined) return undefined;
-    return this.#options.plans.find(query, operationName, variables ?? noVariables);
+    const plan = this.#options.plans.find(query, operationName, variables ?? noVariables);
+    return plan?.type === 'mutation' && method === 'GET' ? undefined : plan;
   }
 
-  async #runPlan(plan: Plan, { variables }: GraphQLRequest, context: RequestContext): Promise<Outcome> {
+  /** At once where nothing has to be waited for. Undefined when the plan refused the variables: Apollo is to say why. */
+  #runPlan(
+    plan: Plan,
+    { variables }: GraphQLRequest,
+    context: RequestContext,
+  ): Outcome | undefined | Promise<Outcome | undefined> {
     const end = this.#options.observe();
+    const finish = ({ data, errors }: ExecutionResult): Outcome | undefined => {
+      if (data === undefined) return undefined;
+      this.#options.metrics.onExecution('plan');
+      end(plan.label, plan.type, errors?.length ?? 0);
+      return { status: 200, data, errors: errors && this.#masked(errors, plan, context.requestId) };
+    };
     const running = plan.run(context, variables ?? noVariables);
-    const { data, errors } = running instanceof Promise ? await running : running;
-    end(plan.label, 'query', errors?.length ?? 0);
-    return { status: 200, data, errors: errors && this.#masked(errors, plan, context.requestId) };
+    return running instanceof Promise ? running.then(finish) : finish(running);
   }
 
   async #runApollo(
-    { method, documentId: _, ...parameters }: GraphQLRequest,
+    { method, documentId: _documentId, body: _body, ...parameters }: GraphQLRequest,
     context: RequestContext,
     mediaType: MediaType,
   ): Promise<Outcome> {
+    this.#options.metrics.onExecution('apollo');
     const { body, http } = await this.#options.apollo.executeOperation(
       {
         ...withoutAbsent(parameters),

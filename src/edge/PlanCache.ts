@@ -4,8 +4,10 @@ import {
   type ExecutionResult,
   type GraphQLSchema,
   getOperationAST,
+  isInputObjectType,
   isNonNullType,
   isScalarType,
+  Kind,
   type OperationDefinitionNode,
   parse,
   type SourceLocation,
@@ -22,8 +24,10 @@ type Variables = Readonly<Record<string, unknown>>;
 
 /** An operation compiled to JavaScript: answers as Apollo would, without parsing, validating or interpreting anything. */
 export interface Plan {
+  readonly type: 'query' | 'mutation';
   /** What the operation is called in metrics, see {@link operationLabel}. */
   readonly label: string;
+  /** The result is without `data` when the variables were refused, and nothing was executed. */
   readonly run: (context: RequestContext, variables: Variables) => ExecutionResult | Promise<ExecutionResult>;
   /** Where a location in an error is in the text that was sent, when that is somewhere else. */
   readonly locate?: (location: SourceLocation) => SourceLocation;
@@ -126,8 +130,9 @@ class KnownDocuments {
   }
 }
 
-function bound({ label, run }: CompiledOperation, template: Template): Plan {
+function bound({ type, label, run }: CompiledOperation, template: Template): Plan {
   return {
+    type,
     label,
     run: (context, variables) => run(context, variablesWith(variables, template.literals)),
     locate: (location) => locationIn(template, location),
@@ -159,9 +164,9 @@ function compileOrThrow(
 ): Known {
   const asSent = parse(text);
   const operation = getOperationAST(asSent, operationName);
-  const takes = operation && isPlannable(asSent, operation) && plainVariables(schema, operation);
+  const takes = operation && isPlannable(asSent, operation) && variableCheck(schema, operation);
   const document = takes && prepare(schema, asSent);
-  if (!takes || !document) return 'stays with Apollo';
+  if (!takes || !document || operation.operation === 'subscription') return 'stays with Apollo';
   const compiled = compiler.compileQuery(schema, document, operationName, {
     disablingCapturingStackErrors: true,
     // Our objects hold strings, booleans and names of enum values as they are to be written.
@@ -169,16 +174,19 @@ function compileOrThrow(
   });
   if (!compiler.isCompiledQuery(compiled)) return 'stays with Apollo';
   const label = operationLabel(schema, operation);
-  return { label, takes, run: (context, variables) => compiled.query(undefined, context, variables) };
+  const type = operation.operation;
+  return { type, label, takes, run: (context, variables) => compiled.query(undefined, context, variables) };
 }
 
 /**
  * Whether a plan can be trusted to answer as graphql-js does. Not with directives: the compiler keeps a condition with the
  * field, so a fragment used under two conditions would get the wrong one. Not `_entities`: a failing item shifts the ones
- * after it. Not introspection and `_service`, which are rare, and not mutations, which have to wait for each other.
+ * after it. Not introspection and `_service`, which are rare, and not several mutations, which have to wait for each other.
  */
-function isPlannable(document: DocumentNode, operation: OperationDefinitionNode): boolean {
-  let plannable = operation.operation === 'query';
+function isPlannable(document: DocumentNode, { operation, selectionSet }: OperationDefinitionNode): boolean {
+  const [first, ...others] = selectionSet.selections;
+  const isOneMutation = operation === 'mutation' && first?.kind === Kind.FIELD && others.length === 0;
+  let plannable = operation === 'query' || isOneMutation;
   const refuse = () => {
     plannable = false;
     return BREAK;
@@ -193,28 +201,30 @@ function isPlannable(document: DocumentNode, operation: OperationDefinitionNode)
 }
 
 /**
- * A check of variables that are what they seem: nothing to coerce, to complain about or to fill in from an object. Any
- * other request is Apollo's. Undefined when the operation has variables of other types.
+ * A check of variables: scalars that are what they seem, with nothing to coerce, to complain about or to fill in. Input
+ * objects the plan checks itself. Any other request is Apollo's. Undefined when the operation has variables of other types.
  */
-function plainVariables(schema: GraphQLSchema, operation: OperationDefinitionNode) {
+function variableCheck(schema: GraphQLSchema, operation: OperationDefinitionNode) {
   const checks: ((variables: Variables) => boolean)[] = [];
   for (const { variable, type: typeNode, defaultValue } of operation.variableDefinitions ?? []) {
     const name = variable.name.value;
     const type = typeFromAST(schema, typeNode as never);
     const named = isNonNullType(type) ? type.ofType : type;
-    const isPlain = isScalarType(named) ? plainValue[named.name] : undefined;
-    if (isPlain === undefined) return undefined;
+    const fits = isInputObjectType(named) ? isGiven : isScalarType(named) ? plainValue[named.name] : undefined;
+    if (fits === undefined) return undefined;
     const isNullable = !isNonNullType(type);
     const isOptional = isNullable || defaultValue !== undefined;
     checks.push((variables) => {
       const value = variables[name];
       if (value === undefined) return isOptional && !(name in variables);
       // With a default, null may stand where an argument needs a value, which graphql-js finds out when it runs.
-      return value === null ? isNullable && defaultValue === undefined : isPlain(value);
+      return value === null ? isNullable && defaultValue === undefined : fits(value);
     });
   }
   return (variables: Variables) => checks.every((check) => check(variables));
 }
+
+const isGiven = () => true;
 
 const plainValue: Readonly<Record<string, (value: unknown) => boolean>> = {
   ID: (value) => typeof value === 'string',

@@ -13,6 +13,8 @@ export interface GraphQLRequest {
   readonly operationName: string | undefined;
   readonly variables: Readonly<Record<string, unknown>> | undefined;
   readonly extensions: Readonly<Record<string, unknown>> | undefined;
+  /** What it was read from, for {@link KnownRequests} to keep it by. */
+  readonly body?: string | undefined;
 }
 
 export interface RequestLimits {
@@ -26,36 +28,31 @@ export interface ReadOptions {
   /** A GET needs no header that browsers would ask for first; the caller has seen to its origin. */
   readonly simpleGet?: boolean;
   /** Requests by their body, which are not read again. */
-  readonly known?: KnownBodies;
+  readonly known?: KnownRequests;
 }
 
-const maxKnownBodies = 10_000;
-/** All of them together, in characters. */
+const maxKnownRequests = 10_000;
+/** All their bodies together, in characters. */
 const maxKnownCharacters = 4_000_000;
 
 /**
- * Bodies that come again and again, as those of pages that ask for the same thing do: taking one apart costs more than
- * recognising it. Bounded; the least recently seen go first.
+ * Requests that come again and again, as those of pages that ask for the same thing do: taking a body apart costs more
+ * than recognising it. Bounded; the least recently seen go first.
  */
-export class KnownBodies {
-  readonly #isWorthKeeping: (request: GraphQLRequest) => boolean;
+export class KnownRequests {
   readonly #requests = new LRUCache<string, GraphQLRequest>({
-    max: maxKnownBodies,
+    max: maxKnownRequests,
     maxSize: maxKnownCharacters,
     sizeCalculation: (_, body) => body.length,
   });
-
-  /** `isWorthKeeping`: must be false for what may hold personal data, as the input of a mutation does. */
-  constructor(isWorthKeeping: (request: GraphQLRequest) => boolean) {
-    this.#isWorthKeeping = isWorthKeeping;
-  }
 
   get(body: string): GraphQLRequest | undefined {
     return this.#requests.get(body);
   }
 
-  add(body: string, request: GraphQLRequest): void {
-    if (this.#isWorthKeeping(request)) this.#requests.set(body, request);
+  /** Keeps a request. Not for what may hold personal data, as the input of a mutation does. */
+  add({ body, ...request }: GraphQLRequest): void {
+    if (body !== undefined) this.#requests.set(body, request);
   }
 }
 
@@ -135,7 +132,7 @@ function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-function parametersOfBody(bytes: Buffer, limits: RequestLimits, known: KnownBodies | undefined): GraphQLRequest {
+function parametersOfBody(bytes: Buffer, limits: RequestLimits, known: KnownRequests | undefined): GraphQLRequest {
   let body: string;
   let json: unknown;
   try {
@@ -149,8 +146,7 @@ function parametersOfBody(bytes: Buffer, limits: RequestLimits, known: KnownBodi
   if (Array.isArray(json)) throw refusal('Batches of operations are not served: send one operation per request', 400);
   if (!isObject(json)) throw refusal('The body must be a JSON object with a query', 400);
   const request = checked('POST', json, limits);
-  known?.add(body, request);
-  return request;
+  return known === undefined ? request : { ...request, body };
 }
 
 function parametersOfQuery(url: string, limits: RequestLimits): GraphQLRequest {

@@ -57,16 +57,16 @@ function given<Name extends string, Value>(name: Name, value: Value | null | und
   return { [name]: value } as { [N in Name]?: Value };
 }
 
-function sent<T extends object>(part: T | null | undefined): Record<string, string> | undefined {
-  return part
-    ? (Object.fromEntries(Object.entries(part).filter(([, text]) => text != null)) as Record<string, string>)
-    : undefined;
+function sent<T extends object>(part: T | null | undefined): Record<string, string> {
+  const present: Record<string, string> = {};
+  for (const [name, text] of Object.entries(part ?? {})) if (text != null) present[name] = text as string;
+  return present;
 }
 
 function renamed(transcripts: TranscriptsInput | null | undefined): Partial<Record<TranscriptKey, readonly string[]>> {
-  const pairs = (Object.keys(transcriptKeys) as (keyof TranscriptsInput)[]).map((name) => [
-    transcriptKeys[name],
-    transcripts?.[name],
-  ]);
-  return Object.fromEntries(pairs.filter(([, items]) => items != null));
+  const present: Partial<Record<TranscriptKey, readonly string[]>> = {};
+  for (const [name, items] of Object.entries(transcripts ?? {})) {
+    if (items != null) present[transcriptKeys[name as keyof TranscriptsInput]] = items;
+  }
+  return present;
 }

@@ -14,8 +14,8 @@ type ResolverMap = Record<string, Record<string, unknown>>;
  * Replaces the wrappers that TypeGraphQL puts around resolver methods by direct calls, made from the same metadata. Its
  * wrappers await every argument and every role even where there is nothing to wait for, which costs a field that is in
  * memory a dozen promises. What the direct calls leave out is what we do not use: validation (off), middlewares (none),
- * containers per request, and turning a plain root object into an instance of its class (no method is called on one).
- * Whatever else a method needs keeps TypeGraphQL's wrapper: mutations, which take input objects, and subscriptions.
+ * containers per request, and turning plain root and input objects into instances of their classes (no method is called
+ * on one). Whatever else a method needs keeps TypeGraphQL's wrapper, and so do subscriptions.
  */
 export function withDirectResolvers(map: ResolverMap, instanceOf: (type: Handler['target']) => object): ResolverMap {
   const storage = getMetadataStorage();
@@ -28,6 +28,7 @@ export function withDirectResolvers(map: ResolverMap, instanceOf: (type: Handler
     }
   }
   for (const query of storage.queries) replace('Query', query);
+  for (const mutation of storage.mutations) replace('Mutation', mutation);
   for (const field of storage.fieldResolvers) {
     const target = field.getObjectType?.();
     const type = storage.objectTypes.find((candidate) => candidate.target === target);
@@ -39,15 +40,15 @@ export function withDirectResolvers(map: ResolverMap, instanceOf: (type: Handler
     const fields = direct[type];
     const wrapped = map[type]?.[handler.schemaName];
     if (fields === undefined || wrapped === undefined) return;
-    fields[handler.schemaName] = directCall(storage, handler, instanceOf(handler.target)) ?? wrapped;
+    fields[handler.schemaName] = directCall(handler, instanceOf(handler.target)) ?? wrapped;
   }
 }
 
 /** Undefined when the method needs something that only TypeGraphQL's wrapper gives. */
-function directCall(storage: Storage, handler: Handler, instance: object): Resolve | undefined {
+function directCall(handler: Handler, instance: object): Resolve | undefined {
   if (handler.middlewares?.length) return undefined;
   const params = [...(handler.params ?? [])].sort((a, b) => a.index - b.index);
-  const readers = params.map((param) => readerOf(storage, param));
+  const readers = params.map((param) => readerOf(param));
   if (!readers.every((reader) => reader !== undefined)) return undefined;
   const scopes = (handler.roles ?? []) as readonly Scope[];
   const method = (instance as Record<string, (...params: unknown[]) => unknown>)[handler.methodName];
@@ -61,7 +62,7 @@ function directCall(storage: Storage, handler: Handler, instance: object): Resol
   };
 }
 
-function readerOf(storage: Storage, param: Param): ReadParam | undefined {
+function readerOf(param: Param): ReadParam | undefined {
   switch (param.kind) {
     case 'context':
       return param.propertyName === undefined ? (_root, _args, context) => context : undefined;
@@ -69,8 +70,7 @@ function readerOf(storage: Storage, param: Param): ReadParam | undefined {
       return param.propertyName === undefined ? (root) => root : undefined;
     case 'arg': {
       const { name } = param;
-      const isInputObject = storage.inputTypes.some((type) => type.target === param.getType());
-      return isInputObject || param.validateFn ? undefined : (_root, args) => args[name];
+      return param.validateFn ? undefined : (_root, args) => args[name];
     }
     default:
       return undefined;

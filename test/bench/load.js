@@ -8,10 +8,10 @@ import { createHistogram } from 'node:perf_hooks';
 process.on('message', async (order) => process.send(await load(order)));
 
 /**
- * Sends `bodies` in turn over `connections` until `durationMs` are over or `count` requests are answered. A request fails
+ * Sends `bodies` in turn, from the `first` on, over `connections` until `durationMs` are over or `count` requests are answered. A request fails
  * when its answer has an error in it, or another status than 200.
  */
-async function load({ url, headers, bodies, connections, durationMs = Infinity, count = Infinity }) {
+async function load({ url, headers, bodies, connections, first = 0, durationMs = Infinity, count = Infinity }) {
   const { hostname, port, pathname } = new URL(url);
   const requests = bodies.map((body) => rendered({ pathname, hostname, headers, body }));
   const latency = createHistogram({ lowest: 1, highest: 60_000_000_000, figures: 3 });
@@ -20,7 +20,7 @@ async function load({ url, headers, bodies, connections, durationMs = Infinity, 
   const endsAt = startedAt + durationMs;
 
   const next = () =>
-    state.sent < count && performance.now() < endsAt ? requests[state.sent++ % requests.length] : undefined;
+    state.sent < count && performance.now() < endsAt ? requests[(first + state.sent++) % requests.length] : undefined;
   const onAnswer = (answer, nanoseconds) => {
     state.answered += 1;
     latency.record(Math.max(1, nanoseconds));

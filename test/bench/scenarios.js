@@ -41,11 +41,18 @@ export const scenarios = [
       })),
   },
   {
-    name: 'new-documents',
-    title: 'The same with ids in the document: 2,000 documents',
+    name: 'job-literals',
+    title: 'The same with ids written into the document: 5,000 documents',
     targets: graphqlTargets,
     bodies: ({ jobs }) =>
-      Array.from({ length: 2000 }, (_, n) => ({ query: jobLiterals(ofTenTaxpayers(jobs, n), `a${n}_`) })),
+      Array.from({ length: 5000 }, (_, n) => ({ query: jobLiterals(anyOfTenTaxpayers(jobs, n), 'job') })),
+  },
+  {
+    name: 'new-documents',
+    title: 'The same with other aliases each time: 5,000 documents',
+    targets: graphqlTargets,
+    bodies: ({ jobs }) =>
+      Array.from({ length: 5000 }, (_, n) => ({ query: jobLiterals(ofTenTaxpayers(jobs, n), `a${n}_`) })),
   },
   {
     name: 'typename',
@@ -87,6 +94,13 @@ export const scenarios = [
     },
   ]),
 ];
+
+/** The same in an order that hardly comes again. */
+function anyOfTenTaxpayers(jobs, n) {
+  const chosen = ofTenTaxpayers(jobs, n);
+  const step = [3, 7, 11, 13, 17, 19, 23, 29, 31, 37][Math.floor(n / 50) % 10];
+  return chosen.map((_, place) => chosen[(n + place * step) % chosen.length]);
+}
 
 /** Fifty jobs of ten taxpayers, other ones for another `n`. The world has five jobs for each of its first 20 taxpayers. */
 function ofTenTaxpayers(jobs, n) {
