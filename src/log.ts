@@ -48,19 +48,18 @@ export function createLogger(level: string, destination?: LogDestination): Logge
  * only with a process that is killed in the very turn it was logged in.
  */
 function standardOutput(): LogDestination {
-  const output = pino.destination({ fd: 1, sync: true, minLength: maxPendingLength });
-  let pending = false;
+  const output = pino.destination({ fd: 1, sync: true });
+  let pending = '';
   const flush = () => {
-    pending = false;
-    output.flushSync();
+    if (pending !== '') output.write(pending);
+    pending = '';
   };
   process.once('exit', flush);
   return {
     write(line) {
-      output.write(line);
-      if (pending) return;
-      pending = true;
-      setImmediate(flush);
+      if (pending === '') setImmediate(flush);
+      pending += line;
+      if (pending.length > maxPendingLength) flush();
     },
   };
 }
