@@ -194,7 +194,7 @@ const rows = (): Record<string, Row> => ({
         metadata: { deep: [{ a: null }] },
         settings: {
           flowType: null,
-          transcripts: { actr: ['2021'], w2: '2022' },
+          transcripts: { actr: ['2021'], w2: ['2022'] },
           prefillData: { personalInfo: { ssn: '1' } },
         },
       },
@@ -228,6 +228,7 @@ const rows = (): Record<string, Row> => ({
       'in place of an object': { settings: 'x' },
       'that is a list in place of an object': { settings: ['x'] },
       'that is no JSON object': { metadata: 'x' },
+      'that stands for a list of one': { settings: { transcripts: { w2: '2022' } } },
     }).map(([what, wrong]) => [
       `a mutation after one with a member ${what}`,
       {

@@ -17,7 +17,8 @@ import {
 } from './graphqlRequest.js';
 import { credentialsOf, type Identify } from './identify.js';
 import type { OperationObserver } from './observeOperations.js';
-import type { Plan, PlanCache } from './PlanCache.js';
+import type { BoundPlan, PlanCache } from './PlanCache.js';
+import type { PlanResult } from './plan.js';
 import type { RateLimit } from './RateLimit.js';
 import { type TrustedDocuments, withTrustedDocument } from './trustedDocuments.js';
 
@@ -90,24 +91,25 @@ export class GraphQLEndpoint {
    * Extensions may ask for something else than the text says, so that such a request is Apollo's; and so is the refusal of
    * a mutation by GET.
    */
-  #planFor({ method, query, operationName, variables, extensions }: GraphQLRequest): Plan | undefined {
+  #planFor({ method, query, operationName, extensions }: GraphQLRequest): BoundPlan | undefined {
     if (query === undefined || extensions !== undefined) return undefined;
-    const plan = this.#options.plans.find(query, operationName, variables ?? noVariables);
+    const plan = this.#options.plans.find(query, operationName);
     return plan?.type === 'mutation' && method === 'GET' ? undefined : plan;
   }
 
   /** At once where nothing has to be waited for. Undefined when the plan refused the variables: Apollo is to say why. */
   #runPlan(
-    plan: Plan,
+    plan: BoundPlan,
     { variables }: GraphQLRequest,
     context: RequestContext,
   ): Outcome | undefined | Promise<Outcome | undefined> {
     const end = this.#options.observe();
-    const finish = ({ data, errors }: ExecutionResult): Outcome | undefined => {
-      if (data === undefined) return undefined;
+    const finish = (result: PlanResult | undefined): Outcome | undefined => {
+      if (result === undefined) return undefined;
+      const { data, errors } = result;
       this.#options.metrics.onExecution('plan');
       end(plan.label, plan.type, errors?.length ?? 0);
-      return { status: 200, data, errors: errors && this.#masked(errors, plan, context.requestId) };
+      return { status: 200, data, errors: errors && this.#masked(errors, context.requestId) };
     };
     const running = plan.run(context, variables ?? noVariables);
     return running instanceof Promise ? running.then(finish) : finish(running);
@@ -130,7 +132,7 @@ export class GraphQLEndpoint {
     const { data, errors } = body.singleResult;
     const { query, operationName, extensions } = parameters;
     if (data != null && query !== undefined && extensions === undefined) {
-      await this.#options.plans.accept(query, operationName);
+      this.#options.plans.accept(query, operationName);
     }
     const isRefusal = data === undefined && mediaType === 'application/json, refusals as 200';
     return {
@@ -142,11 +144,11 @@ export class GraphQLEndpoint {
   }
 
   /** What Apollo's `formatError` and our plugin do for its answers. */
-  #masked(errors: readonly GraphQLError[], { locate }: Plan, requestId: string): readonly GraphQLFormattedError[] {
+  #masked(errors: readonly GraphQLError[], requestId: string): readonly GraphQLFormattedError[] {
     const { suggestions, onBug } = this.#options;
     for (const error of errors) if (isBug(error)) onBug(error, requestId);
     const masked = errors.map((error) => maskError(error, { requestId, suggestions }));
-    return this.#finished(locate ? masked.map((error) => located(error, locate)) : masked, requestId);
+    return this.#finished(masked, requestId);
   }
 
   /**
@@ -203,10 +205,6 @@ class HttpFacts implements RequestFacts {
 function requestIdOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id'];
   return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
-}
-
-function located(error: GraphQLFormattedError, locate: NonNullable<Plan['locate']>): GraphQLFormattedError {
-  return error.locations === undefined ? error : { ...error, locations: error.locations.map(locate) };
 }
 
 function inDocumentOrder(a: GraphQLFormattedError, b: GraphQLFormattedError): number {

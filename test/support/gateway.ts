@@ -46,7 +46,7 @@ export interface TestGateway {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Every test has to pass with operations compiled never and at once as well: `TEST_PLANS=off npm test`. */
+/** Every test has to pass without plans as well: `TEST_PLANS=off npm test`. */
 const planMode = (process.env['TEST_PLANS'] ?? 'on') as PlanMode;
 
 /**
