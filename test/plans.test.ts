@@ -144,19 +144,23 @@ const rows = (): Record<string, Row> => ({
   'inline fragments and merged fields': {
     query: `{ taxpayerToken(taxpayerId: "${ids[0]}") { name } ... on Query { taxpayerToken(taxpayerId: "${ids[0]}") { status ... { stale } } } }`,
     way: 'plan',
+    atLeast: 2,
   },
   'a default that is used': {
     query: `query Q($age: Int = 100, $id: ID = "${ids[0]}") { taxpayerToken(taxpayerId: $id, maxAgeSeconds: $age) { name } }`,
     way: 'plan',
+    atLeast: 2,
   },
   'a default that is not used': {
     query: `query Q($age: Int = -1) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
     variables: { age: 600 },
     way: 'plan',
+    atLeast: 2,
   },
   'a default that is malformed for the resolver': {
     query: `query Q($age: Int = -1) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
     way: 'plan',
+    atLeast: 2,
   },
   'an explicit null': {
     query: `query Q($age: Int) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
@@ -263,7 +267,7 @@ const rows = (): Record<string, Row> => ({
     query: (time) =>
       `{ a: taxpayer(id: "${ids[0]}") { id } a: taxpayer(id: "${ids[time % 4 === 3 ? 1 : 0]}") { token { name } } }`,
     way: 'plan',
-    atLeast: 2,
+    atLeast: 1,
   },
   'literals with escapes or beyond ASCII': {
     query: (time) => `{ a: taxpayer(id: "\\u00e9${time}") { id } b: taxpayer(id: "é${time}") { id } }`,

@@ -44,6 +44,8 @@ interface Outcome {
   readonly allow?: string | undefined;
   readonly errors?: readonly GraphQLFormattedError[] | undefined;
   readonly data?: ExecutionResult['data'];
+  /** `data` as text, when it was made as such. */
+  readonly json?: string;
 }
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
@@ -106,10 +108,10 @@ export class GraphQLEndpoint {
     const end = this.#options.observe();
     const finish = (result: PlanResult | undefined): Outcome | undefined => {
       if (result === undefined) return undefined;
-      const { data, errors } = result;
+      const { json, errors } = result;
       this.#options.metrics.onExecution('plan');
       end(plan.label, plan.type, errors?.length ?? 0);
-      return { status: 200, data, errors: errors && this.#masked(errors, context.requestId) };
+      return { status: 200, json, errors: errors && this.#masked(errors, context.requestId) };
     };
     const running = plan.run(context, variables ?? noVariables);
     return running instanceof Promise ? running.then(finish) : finish(running);
@@ -217,8 +219,8 @@ function inDocumentOrder(a: GraphQLFormattedError, b: GraphQLFormattedError): nu
 }
 
 function send(response: ServerResponse, requestId: string, mediaType: MediaType, outcome: Outcome): void {
-  const { status, allow, errors, data } = outcome;
-  const text = JSON.stringify(errors === undefined ? { data } : { errors, data });
+  const { status, allow } = outcome;
+  const text = textOf(outcome);
   const isFull = mediaType === 'application/graphql-response+json';
   const length = Buffer.byteLength(text);
   const headers = [
@@ -233,6 +235,11 @@ function send(response: ServerResponse, requestId: string, mediaType: MediaType,
   response.writeHead(status, headers);
   // Text without a character beyond ASCII is the same in both encodings, and written faster in this one.
   response.end(text, length === text.length ? 'latin1' : 'utf8');
+}
+
+function textOf({ errors, data, json }: Outcome): string {
+  if (json === undefined) return JSON.stringify(errors === undefined ? { data } : { errors, data });
+  return errors === undefined ? `{"data":${json}}` : `{"errors":${JSON.stringify(errors)},"data":${json}}`;
 }
 
 function withoutAbsent<T extends object>(parameters: T): { [K in keyof T]?: NonNullable<T[K]> } {

@@ -37,9 +37,13 @@ export class PlanCache {
   /** The plan to answer with; undefined when this request is Apollo's. */
   find(query: string, operationName: string | undefined): BoundPlan | undefined {
     const { text, literals } = templateOf(query);
-    const plan = this.#templates.get(text, operationName);
+    const hasLiterals = literals.length > 0;
+    const plan = this.#templates.planOf(text, operationName, () =>
+      planOf(this.#schema, text, operationName, hasLiterals),
+    );
     if (plan) return bound(plan, query, literals);
-    const exact = plan === null && literals.length > 0 ? this.#texts.get(query, operationName) : undefined;
+    if (plan === undefined || !hasLiterals) return undefined;
+    const exact = this.#texts.planOf(query, operationName, () => planOf(this.#schema, query, operationName, false));
     return exact ? bound(exact, query, []) : undefined;
   }
 
@@ -47,34 +51,39 @@ export class PlanCache {
   accept(query: string, operationName: string | undefined): void {
     if (this.#mode === 'off') return;
     const { text, literals } = templateOf(query);
-    const hasLiterals = literals.length > 0;
-    const plan = this.#templates.getOrAdd(text, operationName, () =>
-      planOf(this.#schema, text, operationName, hasLiterals),
-    );
-    if (plan !== null || !hasLiterals) return;
-    this.#texts.getOrAdd(query, operationName, () => planOf(this.#schema, query, operationName, false));
+    this.#templates.accept(text, operationName);
+    if (literals.length > 0 && this.#templates.hasNoPlan(text, operationName)) this.#texts.accept(query, operationName);
   }
 }
 
-/** By document, then by `operationName`; null for operations that no plan answers. The least recently used go first. */
+/** Documents that were answered, with the plans of those that came again: making one costs more than one answer saves. */
 class KnownDocuments {
-  readonly #documents = new LRUCache<string, Map<string | undefined, Plan | null>>({
+  /** By document, then by `operationName`. */
+  readonly #documents = new LRUCache<string, Map<string | undefined, Plan | 'accepted' | 'no plan'>>({
     max: maxDocuments,
     maxSize: maxCharacters,
     sizeCalculation: (_, text) => text.length + 1,
   });
 
-  get(text: string, operationName: string | undefined): Plan | null | undefined {
-    return this.#documents.get(text)?.get(operationName);
+  /** Null for an operation that no plan answers, undefined for one that is not known. */
+  planOf(text: string, operationName: string | undefined, create: () => Plan | undefined): Plan | null | undefined {
+    const operations = this.#documents.get(text);
+    let known = operations?.get(operationName);
+    if (known === 'accepted') {
+      known = create() ?? 'no plan';
+      operations?.set(operationName, known);
+    }
+    return known === 'no plan' ? null : (known as Plan | undefined);
   }
 
-  getOrAdd(text: string, operationName: string | undefined, create: () => Plan | undefined): Plan | null {
-    const operations = this.#documents.get(text) ?? new Map<string | undefined, Plan | null>();
-    const known = operations.get(operationName);
-    if (known !== undefined) return known;
-    const created = create() ?? null;
-    this.#documents.set(text, operations.set(operationName, created));
-    return created;
+  hasNoPlan(text: string, operationName: string | undefined): boolean {
+    return this.#documents.get(text)?.get(operationName) === 'no plan';
+  }
+
+  accept(text: string, operationName: string | undefined): void {
+    const operations = this.#documents.get(text) ?? new Map<string | undefined, Plan | 'accepted' | 'no plan'>();
+    if (operations.has(operationName)) return;
+    this.#documents.set(text, operations.set(operationName, 'accepted'));
   }
 }
 

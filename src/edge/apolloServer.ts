@@ -6,7 +6,8 @@ import {
   ApolloServerPluginSchemaReportingDisabled,
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
-import type { GraphQLFormattedError, GraphQLSchema, ValidationRule } from 'graphql';
+import type { DocumentNode, GraphQLFormattedError, GraphQLSchema, ValidationRule } from 'graphql';
+import { LRUCache } from 'lru-cache';
 import type { RequestContext } from '../context.js';
 import type { Logger } from '../log.js';
 import { isBug, maskError } from '../maskError.js';
@@ -18,7 +19,6 @@ export interface ApolloServerOptions {
   readonly introspection: boolean;
   readonly maxTokens: number;
   readonly validationRules: readonly ValidationRule[];
-  /** What looks on: metrics and traces. */
   /** Plugins that look on. */
   readonly observers: readonly ApolloServerPlugin<RequestContext>[];
   readonly log: Logger;
@@ -41,6 +41,7 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
     persistedQueries: false,
+    documentStore: documentStore(),
     logger: log,
     // The request id is added where the request is known.
     formatError: (_, error): GraphQLFormattedError => maskError(error, { requestId: '', suggestions: introspection }),
@@ -56,6 +57,29 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
       ...observers,
     ],
   });
+}
+
+type ApolloServerOptionsOf = ConstructorParameters<typeof ApolloServer<RequestContext>>[0];
+
+const maxDocuments = 500;
+/** All their texts together, in characters: a parsed document is a hundred times as large. */
+const maxCharacters = 500_000;
+
+/**
+ * Parsed and valid documents, for what has no plan. Bounded by their texts: Apollo's own store writes each document as
+ * JSON to learn its size, which takes as long as parsing it.
+ */
+function documentStore(): NonNullable<ApolloServerOptionsOf['documentStore']> {
+  const documents = new LRUCache<string, DocumentNode>({
+    max: maxDocuments,
+    maxSize: maxCharacters,
+    sizeCalculation: ({ loc }) => 1 + (loc?.end ?? maxCharacters),
+  });
+  return {
+    get: async (key) => documents.get(key),
+    set: async (key, document) => void documents.set(key, document),
+    delete: async (key) => documents.delete(key),
+  };
 }
 
 function logBugs(onBug: ApolloServerOptions['onBug']): ApolloServerPlugin<RequestContext> {

@@ -31,13 +31,15 @@ import {
   visit,
 } from 'graphql';
 import type { RequestContext } from '../context.js';
+import { SharedObject } from '../schema/SharedObject.js';
 import { operationLabel } from './operationLabel.js';
 
 export type Variables = Readonly<Record<string, unknown>>;
 
 /** What an operation came to; errors are not masked yet. */
 export interface PlanResult {
-  readonly data: Record<string, unknown> | null;
+  /** `data` as it is to be sent. */
+  readonly json: string;
   readonly errors: readonly GraphQLError[] | undefined;
 }
 
@@ -66,6 +68,8 @@ export interface Plan {
 /** One field of an answer. */
 interface Step {
   readonly key: string;
+  /** The key as it is to be sent, with its colon. */
+  readonly prefix: string;
   /** Its value when that is known beforehand, as a type's name is. */
   readonly constant: string | undefined;
   readonly name: string;
@@ -76,6 +80,8 @@ interface Step {
   readonly serialize: ((value: unknown) => unknown) | undefined;
   /** What is asked for of an object. */
   readonly fields: readonly Step[] | undefined;
+  /** The same as text, where that is nothing but values which the object has. */
+  readonly selection: string | undefined;
   readonly parentType: string;
   /** Where it stands in the text, each time it does. */
   readonly positions: readonly number[];
@@ -172,10 +178,16 @@ function planned(
 
 /** Which of the string literals of a template is which. */
 class Literals {
+  /** Where they begin, in ascending order. */
   readonly #starts: number[] = [];
+  readonly #places: ReadonlyMap<number, number>;
 
   constructor(document: DocumentNode, exist: boolean) {
-    if (!exist) return;
+    if (exist) this.#findIn(document);
+    this.#places = new Map(this.#starts.map((start, place) => [start, place]));
+  }
+
+  #findIn(document: DocumentNode): void {
     visit(document, {
       // A default is no argument, and its value is needed now.
       VariableDefinition: ({ defaultValue }) => {
@@ -188,8 +200,7 @@ class Literals {
 
   /** Undefined when the text of the literal is in the document. */
   placeOf({ loc }: StringValueNode): number | undefined {
-    const place = this.#starts.indexOf(loc?.start ?? -1);
-    return place === -1 ? undefined : place;
+    return this.#places.get(loc?.start ?? -1);
   }
 
   get exist(): boolean {
@@ -253,9 +264,15 @@ class Planner {
   #step(parent: GraphQLObjectType, key: string, nodes: readonly FieldNode[]): Step {
     const [node] = nodes as [FieldNode];
     const name = node.name.value;
-    const common = { key, name, parentType: parent.name, positions: nodes.map(({ loc }) => loc?.start ?? 0) };
+    const common = {
+      key,
+      prefix: `${JSON.stringify(key)}:`,
+      name,
+      parentType: parent.name,
+      positions: nodes.map(({ loc }) => loc?.start ?? 0),
+    };
     if (name === '__typename') {
-      const none = { resolve: undefined, args: [], serialize: undefined, fields: undefined };
+      const none = { resolve: undefined, args: [], serialize: undefined, fields: undefined, selection: undefined };
       return { ...common, ...none, constant: parent.name, isNullable: false };
     }
     const field = parent.getFields()[name];
@@ -266,6 +283,8 @@ class Planner {
     const type = getNullableType(field.type);
     if (!isLeafType(type) && !isObjectType(type)) throw new NotPlannable();
     const isWrittenAsIs = isEnumType(type) || isSpecifiedScalarType(type);
+    const selectionSets = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
+    const fields = isObjectType(type) ? this.steps(type, selectionSets) : undefined;
     return {
       ...common,
       constant: undefined,
@@ -274,12 +293,8 @@ class Planner {
       isNullable: !isNonNullType(field.type),
       // Our objects hold strings, booleans and names of enum values as they are to be written.
       serialize: isLeafType(type) && !isWrittenAsIs ? (value) => type.serialize(value) : undefined,
-      fields: isObjectType(type)
-        ? this.steps(
-            type,
-            nodes.flatMap(({ selectionSet }) => selectionSet ?? []),
-          )
-        : undefined,
+      fields,
+      selection: fields && selectionOf(type.name, fields),
     };
   }
 
@@ -293,10 +308,14 @@ class Planner {
 
   #argument(name: string, type: GraphQLInputType, otherwise: unknown, { value: node }: ArgumentNode): Argument {
     if (node.kind === Kind.VARIABLE) return { name, from: 'variable', variable: node.name.value, otherwise };
-    if (node.kind === Kind.STRING && this.#template.placeOf(node) !== undefined) {
+    const place = node.kind === Kind.STRING ? this.#template.placeOf(node) : undefined;
+    if (place !== undefined) {
       const { name: typeName } = getNullableType(type) as { readonly name?: string };
       if (typeName !== 'ID' && typeName !== 'String') throw new NotPlannable();
-      return { name, from: 'literal', place: this.#template.placeOf(node) as number };
+      return { name, from: 'literal', place };
+    }
+    if (node.kind !== Kind.OBJECT && node.kind !== Kind.LIST) {
+      return { name, from: 'document', value: valueFromAST(node, type) };
     }
     let hasVariables = false;
     visit(node, {
@@ -310,6 +329,12 @@ class Planner {
     if (!hasVariables) return { name, from: 'document', value: valueFromAST(node, type) };
     return { name, from: 'input', read: (variables) => valueFromAST(node, type, variables) };
   }
+}
+
+/** Undefined when one of the fields takes more than reading it. */
+function selectionOf(type: string, fields: readonly Step[]): string | undefined {
+  if (fields.some((field) => field.resolve || field.fields)) return undefined;
+  return `${type} ${fields.map(({ key, name }) => `${key}:${name}`).join(' ')}`;
 }
 
 /**
@@ -413,67 +438,39 @@ const plainly: Readonly<Record<string, (value: unknown) => boolean>> = {
   Int: (value) => typeof value === 'number' && (value | 0) === value && !Object.is(value, -0),
 };
 
+/** The values of an object's fields in the order of its steps; of an object they are such a list again, or its JSON. */
+type Values = unknown[];
+
 function execute(steps: readonly Step[], run: Run): PlanResult | Promise<PlanResult> {
-  const data: Record<string, unknown> = {};
-  const result = (isNulled: boolean): PlanResult => ({
-    data: isNulled ? null : data,
-    errors: run.errors.length > 0 ? run.errors : undefined,
-  });
+  const values: Values = [];
+  const result = (json: string): PlanResult => ({ json, errors: run.errors.length > 0 ? run.errors : undefined });
   const orNulled = (reason: unknown): PlanResult => {
     if (reason !== nulled) throw reason;
-    return result(true);
+    return result('null');
   };
   try {
-    const filling = fill(steps, undefined, data, undefined, run);
-    return filling ? filling.then(() => result(false), orNulled) : result(false);
+    const filling = fill(steps, undefined, values, undefined, run);
+    return filling ? filling.then(() => result(jsonOf(steps, values)), orNulled) : result(jsonOf(steps, values));
   } catch (reason) {
     return orNulled(reason);
   }
 }
 
-/** Puts the fields of an object into `target`. Throws or rejects with {@link nulled} when it has to be null. */
+/** Finds the values of an object's fields. Throws or rejects with {@link nulled} when the object has to be null. */
 function fill(
   steps: readonly Step[],
   source: unknown,
-  target: Record<string, unknown>,
+  values: Values,
   path: Path | undefined,
   run: Run,
 ): Promise<unknown> | undefined {
   let waiting: Promise<unknown>[] | undefined;
   try {
-    for (const step of steps) {
-      if (step.constant !== undefined) {
-        target[step.key] = step.constant;
-        continue;
-      }
-      let value: unknown;
-      if (step.resolve === undefined) value = (source as Record<string, unknown>)[step.name];
-      else {
-        try {
-          value = step.resolve(source, argumentsOf(step, run), run.context);
-        } catch (error) {
-          target[step.key] = refused(step, error, path, run);
-          continue;
-        }
-      }
-      if (value instanceof Promise) {
-        target[step.key] = null; // its place in the order
-        waiting ??= [];
-        waiting.push(
-          value.then(
-            (ready) => complete(step, ready, target, path, run),
-            (error) => {
-              target[step.key] = refused(step, error, path, run);
-            },
-          ),
-        );
-        continue;
-      }
-      const completing = complete(step, value, target, path, run);
-      if (completing) {
-        waiting ??= [];
-        waiting.push(completing);
-      }
+    for (let place = 0; place < steps.length; place += 1) {
+      const pending = take(steps[place] as Step, place, source, values, path, run);
+      if (pending === undefined) continue;
+      waiting ??= [];
+      waiting.push(pending);
     }
   } catch (reason) {
     if (waiting) Promise.all(waiting).catch(() => {}); // nobody waits for the others any more
@@ -482,42 +479,110 @@ function fill(
   return waiting && Promise.all(waiting);
 }
 
-function complete(
+function take(
   step: Step,
-  value: unknown,
-  target: Record<string, unknown>,
+  place: number,
+  source: unknown,
+  values: Values,
   path: Path | undefined,
   run: Run,
 ): Promise<unknown> | undefined {
-  const { key, fields, serialize } = step;
+  values[place] = null;
+  if (step.constant !== undefined) {
+    values[place] = step.constant;
+    return undefined;
+  }
+  if (step.resolve === undefined) {
+    return complete(step, place, (source as Record<string, unknown>)[step.name], values, path, run);
+  }
+  let value: unknown;
+  try {
+    value = step.resolve(source, argumentsOf(step, run), run.context);
+  } catch (error) {
+    refuse(step, error, path, run);
+    return undefined;
+  }
+  if (!(value instanceof Promise)) return complete(step, place, value, values, path, run);
+  return value.then(
+    (ready) => complete(step, place, ready, values, path, run),
+    (error) => refuse(step, error, path, run),
+  );
+}
+
+function complete(
+  step: Step,
+  place: number,
+  value: unknown,
+  values: Values,
+  path: Path | undefined,
+  run: Run,
+): Promise<unknown> | undefined {
   if (value === null || value === undefined) {
-    target[key] = step.isNullable ? null : refused(step, undefined, path, run);
+    if (!step.isNullable) refuse(step, undefined, path, run);
     return undefined;
   }
   if (value instanceof Error) {
-    target[key] = refused(step, value, path, run);
+    refuse(step, value, path, run);
     return undefined;
   }
-  if (fields === undefined) {
-    try {
-      target[key] = serialize ? serialize(value) : value;
-    } catch (error) {
-      target[key] = refused(step, error, path, run);
-    }
+  if (step.fields !== undefined) return completeObject(step, step.fields, place, value, values, path, run);
+  if (step.serialize === undefined) {
+    values[place] = value;
     return undefined;
   }
-  const child: Record<string, unknown> = {};
-  target[key] = child;
-  const orNull = (reason: unknown) => {
-    if (reason !== nulled || !step.isNullable) throw reason;
-    target[key] = null;
-  };
   try {
-    return fill(fields, value, child, { before: path, key }, run)?.catch(orNull);
+    values[place] = step.serialize(value);
+  } catch (error) {
+    refuse(step, error, path, run);
+  }
+  return undefined;
+}
+
+function completeObject(
+  { key, selection, isNullable }: Step,
+  fields: readonly Step[],
+  place: number,
+  value: unknown,
+  values: Values,
+  path: Path | undefined,
+  run: Run,
+): Promise<unknown> | undefined {
+  const shared = selection !== undefined && value instanceof SharedObject ? value : undefined;
+  const known = shared?.jsonOf(selection as string);
+  if (known !== undefined) {
+    values[place] = known;
+    return undefined;
+  }
+  const child: Values = [];
+  const orNull = (reason: unknown) => {
+    if (reason !== nulled || !isNullable) throw reason;
+    values[place] = null;
+  };
+  const errorsBefore = run.errors.length;
+  values[place] = child;
+  try {
+    const filling = fill(fields, value, child, { before: path, key }, run);
+    if (filling) return filling.catch(orNull);
+    if (shared && run.errors.length === errorsBefore) shared.keepJson(selection as string, jsonOf(fields, child));
   } catch (reason) {
     orNull(reason);
-    return undefined;
   }
+  return undefined;
+}
+
+/** As `JSON.stringify` would write the object, which it takes several times as long for. */
+function jsonOf(steps: readonly Step[], values: Values): string {
+  let json = '{';
+  for (let place = 0; place < steps.length; place += 1) {
+    const { prefix, fields } = steps[place] as Step;
+    const value = values[place];
+    if (place > 0) json += ',';
+    json += prefix;
+    if (fields === undefined) json += JSON.stringify(value);
+    else if (Array.isArray(value)) json += jsonOf(fields, value);
+    else json += value; // JSON already, or null
+  }
+  return `${json}}`;
 }
 
 function argumentsOf({ args }: Step, { request, variables }: Run): Record<string, unknown> {
@@ -533,8 +598,11 @@ function argumentsOf({ args }: Step, { request, variables }: Run): Record<string
   return values;
 }
 
-/** Notes why a field has no value (undefined: it was null and must not be); null where that will do. */
-function refused(step: Step, reason: unknown, path: Path | undefined, run: Run): null {
+/**
+ * Notes why a field has no value (undefined: it was null and must not be). Throws {@link nulled} where its null will not
+ * do.
+ */
+function refuse(step: Step, reason: unknown, path: Path | undefined, run: Run): void {
   const { request, template, errors } = run;
   const error = reason ?? new Error(`Cannot return null for non-nullable field ${step.parentType}.${step.name}.`);
   const original = error instanceof Error ? error : new Error('Something else than an error was thrown');
@@ -547,7 +615,6 @@ function refused(step: Step, reason: unknown, path: Path | undefined, run: Run):
     }),
   );
   if (!step.isNullable) throw nulled;
-  return null;
 }
 
 function keysOf(path: Path): string[] {

@@ -3,6 +3,7 @@ import { GraphQLDateTime } from 'graphql-scalars';
 import { Directive, Field, ID, ObjectType, registerEnumType } from 'type-graphql';
 import type { JobId, TaxpayerId } from '../datasources/identifiers.js';
 import type { JobView } from '../datasources/RefreshJobs.js';
+import { SharedObject } from './SharedObject.js';
 import { Timestamp } from './Timestamp.js';
 import type { Vocabulary } from './Vocabulary.js';
 
@@ -29,7 +30,7 @@ registerEnumType(RefreshJobStatus, {
 @ObjectType('RefreshJob', { description: "A job that refreshes a taxpayer's data." })
 @Directive('@key(fields: "taxpayerId jobId")')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
-export class RefreshJob {
+export class RefreshJob extends SharedObject {
   @Field(() => ID, { description: "The service's id of the taxpayer." })
   taxpayerId: TaxpayerId;
 
@@ -54,6 +55,7 @@ export class RefreshJob {
   }
 
   private constructor({ job, observedAt }: JobView, vocabulary: Vocabulary) {
+    super();
     this.taxpayerId = job.taxpayerId as TaxpayerId;
     this.jobId = job.jobId as JobId;
     this.name = job.name;

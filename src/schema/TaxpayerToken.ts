@@ -5,6 +5,7 @@ import type { TaxpayerId } from '../datasources/identifiers.js';
 import type { TokenView } from '../datasources/TokenBroker.js';
 import type { Secret } from '../secret.js';
 import { Provider } from './Provider.js';
+import { SharedObject } from './SharedObject.js';
 import { Timestamp } from './Timestamp.js';
 import type { Vocabulary } from './Vocabulary.js';
 
@@ -39,7 +40,7 @@ registerEnumType(TaxpayerStatus, {
 })
 @Directive('@key(fields: "taxpayerId")')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
-export class TaxpayerToken {
+export class TaxpayerToken extends SharedObject {
   @Field(() => ID, { description: "The service's id of the taxpayer." })
   taxpayerId: TaxpayerId;
 
@@ -88,6 +89,7 @@ export class TaxpayerToken {
   }
 
   private constructor(view: TokenView, vocabulary: Vocabulary) {
+    super();
     const { record } = view;
     this.taxpayerId = record.taxpayerId as TaxpayerId;
     this.secretToken = record.accessToken;
