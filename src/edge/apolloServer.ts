@@ -59,25 +59,29 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
   });
 }
 
-type ApolloServerOptionsOf = ConstructorParameters<typeof ApolloServer<RequestContext>>[0];
+type DocumentStore = NonNullable<ConstructorParameters<typeof ApolloServer<RequestContext>>[0]['documentStore']>;
 
 const maxDocuments = 500;
 /** All their texts together, in characters: a parsed document is a hundred times as large. */
 const maxCharacters = 500_000;
 
 /**
- * Parsed and valid documents, for what has no plan. Bounded by their texts: Apollo's own store writes each document as
- * JSON to learn its size, which takes as long as parsing it.
+ * Parsed and valid documents that came again, for what has no plan. Bounded by their texts: Apollo's own store writes each
+ * document as JSON to learn its size, which takes as long as parsing it; and it keeps those that come once.
  */
-function documentStore(): NonNullable<ApolloServerOptionsOf['documentStore']> {
+function documentStore(): DocumentStore {
   const documents = new LRUCache<string, DocumentNode>({
     max: maxDocuments,
     maxSize: maxCharacters,
     sizeCalculation: ({ loc }) => 1 + (loc?.end ?? maxCharacters),
   });
+  const seen = new LRUCache<string, true>({ max: maxDocuments });
   return {
     get: async (key) => documents.get(key),
-    set: async (key, document) => void documents.set(key, document),
+    set: async (key, document) => {
+      if (seen.has(key)) documents.set(key, document);
+      else seen.set(key, true);
+    },
     delete: async (key) => documents.delete(key),
   };
 }
