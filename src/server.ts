@@ -14,8 +14,8 @@ import { LiveEdge } from './edge/live/LiveEdge.js';
 import { LiveOperations } from './edge/live/LiveOperations.js';
 import { OpenStreams } from './edge/live/OpenStreams.js';
 import { observeAll, observedByApollo } from './edge/observeOperations.js';
-import { PlanCache, type PlanMode } from './edge/PlanCache.js';
 import { apolloSandboxPage, graphiqlPage } from './edge/pages.js';
+import { PlanCache, type PlanMode } from './edge/plans/PlanCache.js';
 import { RateLimit } from './edge/RateLimit.js';
 import { followRouterSecrets } from './edge/routerSecrets.js';
 import { readTlsFiles, watchTlsFiles } from './edge/tlsFiles.js';
@@ -39,7 +39,7 @@ export interface GatewayOptions {
   readonly joinMachine?: (registry: Registry) => { readonly text: () => Promise<string> };
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
-  /** When operations are compiled; for tests, which run with and without. */
+  /** Whether operations get plans; for tests, which run with and without. */
   readonly plans?: PlanMode;
 }
 

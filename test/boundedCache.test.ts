@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
-import { PlanCache } from '../src/edge/PlanCache.js';
+import { PlanCache } from '../src/edge/plans/PlanCache.js';
 import { startTestGateway, type TestGateway } from './support/gateway.js';
 
 let running: TestGateway;

@@ -7,7 +7,7 @@ import { createApolloServer } from '../src/edge/apolloServer.js';
 import { GraphQLEndpoint } from '../src/edge/GraphQLEndpoint.js';
 import { HttpServer } from '../src/edge/HttpServer.js';
 import { identifier } from '../src/edge/identify.js';
-import { PlanCache } from '../src/edge/PlanCache.js';
+import { PlanCache } from '../src/edge/plans/PlanCache.js';
 import { RateLimit } from '../src/edge/RateLimit.js';
 import { createLogger } from '../src/log.js';
 import { Metrics } from '../src/Metrics.js';

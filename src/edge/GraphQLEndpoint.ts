@@ -17,8 +17,8 @@ import {
 } from './graphqlRequest.js';
 import { credentialsOf, type Identify } from './identify.js';
 import type { OperationObserver } from './observeOperations.js';
-import type { BoundPlan, PlanCache } from './PlanCache.js';
-import type { PlanResult } from './plan.js';
+import type { Execute, PlanResult } from './plans/Plan.js';
+import type { BoundPlan, PlanCache } from './plans/PlanCache.js';
 import type { RateLimit } from './RateLimit.js';
 import { type TrustedDocuments, withTrustedDocument } from './trustedDocuments.js';
 
@@ -76,8 +76,9 @@ export class GraphQLEndpoint {
       const context = new RequestContext(facts, services);
       // Every request came this far on the same way; from here on, it is answered by a plan or by Apollo.
       const plan = this.#planFor(parameters);
+      const execute = plan?.prepare(parameters.variables ?? noVariables);
       if (plan?.type === 'query') this.#known.add(asked);
-      const planned = plan && this.#runPlan(plan, parameters, context);
+      const planned = plan && execute && this.#runPlan(plan, execute, context);
       const outcome =
         (planned instanceof Promise ? await planned : planned) ??
         (await this.#runApollo(parameters, context, mediaType));
@@ -99,22 +100,16 @@ export class GraphQLEndpoint {
     return plan?.type === 'mutation' && method === 'GET' ? undefined : plan;
   }
 
-  /** At once where nothing has to be waited for. Undefined when the plan refused the variables: Apollo is to say why. */
-  #runPlan(
-    plan: BoundPlan,
-    { variables }: GraphQLRequest,
-    context: RequestContext,
-  ): Outcome | undefined | Promise<Outcome | undefined> {
+  /** At once where nothing has to be waited for. */
+  #runPlan({ type, label }: BoundPlan, execute: Execute, context: RequestContext): Outcome | Promise<Outcome> {
+    this.#options.metrics.onExecution('plan');
     const end = this.#options.observe();
-    const finish = (result: PlanResult | undefined): Outcome | undefined => {
-      if (result === undefined) return undefined;
-      const { json, errors } = result;
-      this.#options.metrics.onExecution('plan');
-      end(plan.label, plan.type, errors?.length ?? 0);
+    const finish = ({ json, errors }: PlanResult): Outcome => {
+      end(label, type, errors?.length ?? 0);
       return { status: 200, json, errors: errors && this.#masked(errors, context.requestId) };
     };
-    const running = plan.run(context, variables ?? noVariables);
-    return running instanceof Promise ? running.then(finish) : finish(running);
+    const executing = execute(context);
+    return executing instanceof Promise ? executing.then(finish) : finish(executing);
   }
 
   async #runApollo(

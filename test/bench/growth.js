@@ -15,6 +15,7 @@ const help = `Measures how the costs of the gateway grow: npm run bench:growth -
   --part <name>   only this one; may be repeated. Names: aliases, cache, watchers, processes, start
   --quick         smaller numbers, shorter rounds
   --write         puts the tables into docs/performance.md
+  --page <path>   puts them into another page
   --help
 `;
 
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     part: { type: 'string', multiple: true },
     quick: { type: 'boolean' },
     write: { type: 'boolean' },
+    page: { type: 'string' },
     help: { type: 'boolean' },
   },
 });
@@ -57,7 +59,7 @@ async function run() {
     process.stdout.write(`\n${text}`);
     sections.push(text);
   }
-  if (values.write) writeSection('growth', sections.join('\n'));
+  if (values.write || values.page) writeSection('growth', sections.join('\n'), values.page);
 }
 
 async function withWorld(part) {

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { ensureBuilt, orExplain } from '../../scripts/build.js';
 import { measure, measureRevocation, summary } from './measure.js';
 import { jobStatus } from './queries.js';
-import { heading, revocationTable, scenarioTable, writeSection } from './report.js';
+import { heading, promisesTable, revocationTable, scenarioTable, writeSection } from './report.js';
 import { scenarios } from './scenarios.js';
 import { pinning, startBaseline, startGateway, startIssuer, startLoader, startService } from './targets.js';
 import { upstreamClients } from './upstreamClients.js';
@@ -18,6 +18,7 @@ const help = `Measures the gateway beside baselines: npm run bench -- [options]
   --rounds <n>        rounds per scenario and target (5)
   --seconds <n>       length of a round (2)
   --write             puts the tables into docs/performance.md
+  --page <path>       puts them into another page
   --help
 `;
 
@@ -29,6 +30,7 @@ const { values } = parseArgs({
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     write: { type: 'boolean' },
+    page: { type: 'string' },
     help: { type: 'boolean' },
   },
 });
@@ -61,14 +63,19 @@ async function run() {
     }
     const world = { loader, service, issuer };
     const sections = [heading({ rounds, durationMs, pinning })];
+    const results = {};
     for (const scenario of scenarios.filter(({ name }) => isWanted(name))) {
-      const table = scenarioTable(scenario, await compare(scenario, targets, world));
+      results[scenario.name] = await compare(scenario, targets, world);
+      const table = scenarioTable(scenario, results[scenario.name]);
       process.stdout.write(`\n${table}`);
       sections.push(table);
     }
     if (isWanted('revoked')) sections.push(await revoked(targets, world));
     if (isWanted('upstream-clients')) sections.push(await upstreamClients(service));
-    if (values.write) writeSection('comparison', sections.join('\n'));
+    const promises = promisesTable(results);
+    process.stdout.write(`\n${promises}`);
+    sections.splice(1, 0, promises);
+    if (values.write || values.page) writeSection('comparison', sections.join('\n'), values.page);
   } finally {
     for (const thing of running.reverse()) await thing.stop();
   }

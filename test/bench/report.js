@@ -2,6 +2,8 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 /** The machine in one line. */
 export function machine() {
@@ -40,6 +42,50 @@ export function revocationTable(results) {
   return `${title}\n\n${table(['target', 'failed of 100', 'token calls'], rows)}`;
 }
 
+const cpu = (name) => (results) => results.find((result) => result.name === name)?.cpuUs;
+const timesCheaper = (scenario, than, needed) => ({
+  what: `CPU of ${than} to the gateway, \`${scenario}\``,
+  needed: `at least ${needed}x`,
+  measured: ({ [scenario]: results }) => results && cpu(than)(results) / cpu('gateway')(results),
+  isMet: (ratio) => ratio >= needed,
+});
+const promises = [
+  timesCheaper('hot-token', 'apolloExpress', 12),
+  timesCheaper('job-status', 'apolloExpress', 12),
+  timesCheaper('job-aliases', 'apolloExpress', 20),
+  timesCheaper('job-literals', 'apolloExpress', 20),
+  timesCheaper('typename', 'apolloExpress', 7),
+  timesCheaper('create-link', 'apolloExpress', 1.3),
+  ...['hot-token', 'job-status', 'job-aliases', 'job-literals', 'new-documents', 'typename'].map((scenario) =>
+    timesCheaper(scenario, 'mercuriusJit', 1),
+  ),
+  {
+    what: 'CPU of the gateway to rawHttp, `hot-token`',
+    needed: 'at most 1.6x',
+    measured: ({ 'hot-token': results }) => results && cpu('gateway')(results) / cpu('rawHttp')(results),
+    isMet: (ratio) => ratio <= 1.6,
+  },
+  {
+    what: 'p99 of apolloExpress to the gateway, `hot-token-50ms`',
+    needed: 'at least 10x',
+    measured: ({ 'hot-token-50ms': results }) => {
+      const p99 = (name) => results?.find((result) => result.name === name)?.p99Ms;
+      return p99('apolloExpress') / p99('gateway');
+    },
+    isMet: (ratio) => ratio >= 10,
+  },
+];
+
+/** What the gateway is meant to be, beside what this run found; `results` by scenario. Empty when nothing of it was run. */
+export function promisesTable(results) {
+  const rows = promises.flatMap(({ what, needed, measured, isMet }) => {
+    const ratio = measured(results);
+    return Number.isFinite(ratio) ? [[what, needed, `${ratio.toFixed(2)}x`, isMet(ratio) ? 'yes' : 'no']] : [];
+  });
+  if (rows.length === 0) return '';
+  return `**Meant and measured, in this run**\n\n${table(['ratio', 'meant', 'measured', 'met'], rows)}`;
+}
+
 export function table(columns, rows) {
   const line = (cells) => `| ${cells.join(' | ')} |\n`;
   return line(columns) + line(columns.map((_, index) => (index === 0 ? '---' : '--:'))) + rows.map(line).join('');
@@ -51,7 +97,7 @@ export function round(number) {
 
 /** Puts `text` between the two markers `name` of a page; what stands around them is written by hand. */
 export function writeSection(name, text, path = 'docs/performance.md') {
-  const file = new URL(`../../${path}`, import.meta.url);
+  const file = resolve(fileURLToPath(new URL('../..', import.meta.url)), path);
   const page = readFileSync(file, 'utf8');
   const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
   const [head, tail] = [page.indexOf(begin), page.indexOf(end)];

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../src/config.js';
-import type { PlanMode } from '../../src/edge/PlanCache.js';
+import type { PlanMode } from '../../src/edge/plans/PlanCache.js';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { type Gateway, startGateway } from '../../src/server.js';
 

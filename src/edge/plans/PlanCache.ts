@@ -1,13 +1,13 @@
 import type { GraphQLSchema } from 'graphql';
 import { LRUCache } from 'lru-cache';
-import type { RequestContext } from '../context.js';
 import { templateOf } from './literals.js';
-import { type Plan, planOf, type Variables } from './plan.js';
+import type { Execute, Plan, Variables } from './Plan.js';
+import { planOf } from './planOperation.js';
 
 /** A plan together with the text it is to answer. */
 export interface BoundPlan extends Pick<Plan, 'type' | 'label'> {
-  /** As {@link Plan.run}. */
-  run(context: RequestContext, variables: Variables): ReturnType<Plan['run']>;
+  /** As {@link Plan.prepare}. */
+  prepare(variables: Variables): Execute | undefined;
 }
 
 /** `off` is for tests. */
@@ -87,6 +87,6 @@ class KnownDocuments {
   }
 }
 
-function bound({ type, label, run }: Plan, query: string, literals: readonly string[]): BoundPlan {
-  return { type, label, run: (context, variables) => run({ query, literals, variables }, context) };
+function bound({ type, label, prepare }: Plan, query: string, literals: readonly string[]): BoundPlan {
+  return { type, label, prepare: (variables) => prepare({ query, literals, variables }) };
 }
