@@ -11,7 +11,7 @@ import {
   type IRetryBackoffContext,
   retry,
 } from 'cockatiel';
-import nodeFetch, { FetchError, type Response } from 'node-fetch';
+import nodeFetch, { type Response } from 'node-fetch';
 import { GatewayError } from '../errors.js';
 import { RecentConnections } from './RecentConnections.js';
 import { retryAfterSeconds } from './retryAfter.js';
@@ -57,6 +57,7 @@ export interface ResilientFetchOptions {
 
 const maxRepetitions = 2;
 const failuresThatOpenTheBreaker = 5;
+const maxSpareLimits = 50;
 
 /** Why a call did not bring a usable answer; {@link ResilientFetch} turns it into a {@link GatewayError}. */
 class TryFailure extends Error {
@@ -83,6 +84,8 @@ export class ResilientFetch {
   readonly #agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
   // A kept connection may be closed by the service just as it is used. A GET is then repeated; a POST must not be.
   readonly #recent = new RecentConnections();
+  /** Of tries that are over and were not ended by them: making one costs as much as a read of the cache. */
+  readonly #limits: AbortController[] = [];
   readonly #breakers: Readonly<Record<Endpoint, CircuitBreakerPolicy>>;
   readonly #retry;
 
@@ -147,7 +150,7 @@ export class ResilientFetch {
   async #try(request: ServiceRequest, limitMs: number, deadline: AbortSignal | undefined): Promise<ServiceAnswer> {
     await request.beforeTry?.();
     const startedAt = performance.now();
-    const limit = new AbortController();
+    const limit = this.#limits.pop() ?? new AbortController();
     const abort = () => limit.abort();
     const timer = setTimeout(abort, limitMs);
     deadline?.addEventListener('abort', abort, { once: true });
@@ -160,13 +163,13 @@ export class ResilientFetch {
         headers: request.headers,
         ...(request.body !== undefined && { body: request.body }),
         redirect: 'manual',
-        size: this.#options.maxResponseBytes,
         agent: ({ protocol }) =>
           own?.agentFor(protocol) ?? (protocol === 'https:' ? this.#agents.https : this.#agents.http),
         signal: limit.signal as never,
       });
-      const answer = await readAnswer(response);
+      const answer = await readAnswer(response, this.#options.maxResponseBytes);
       if (answer.status >= 400) outcome = 'client-error';
+      else if (this.#limits.length < maxSpareLimits) this.#limits.push(limit);
       return answer;
     } catch (error) {
       const failure = failureOf(error, limit.signal.aborted);
@@ -237,10 +240,11 @@ export class ResilientFetch {
 /** Longest a short body that nobody reads is drained for, in milliseconds. */
 const drainMs = 1000;
 
-async function readAnswer(response: Response): Promise<ServiceAnswer> {
+async function readAnswer(response: Response, maxBytes: number): Promise<ServiceAnswer> {
   const askedSeconds = retryAfterSeconds(response.headers.get('retry-after'), Date.now());
   if (response.status >= 200 && response.status < 300) {
-    return { status: response.status, retryAfterSeconds: askedSeconds, json: parse(await response.arrayBuffer()) };
+    const bytes = await bytesOf(response.body as Readable | null, maxBytes);
+    return { status: response.status, retryAfterSeconds: askedSeconds, json: parse(bytes) };
   }
   discard(response);
   if (response.status >= 500) {
@@ -249,9 +253,28 @@ async function readAnswer(response: Response): Promise<ServiceAnswer> {
   return { status: response.status, retryAfterSeconds: askedSeconds, json: undefined };
 }
 
+/** By events: node-fetch iterates over the stream, which costs as much as parsing what is in it. */
+function bytesOf(stream: Readable | null, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    if (stream === null) {
+      resolve(Buffer.alloc(0));
+      return;
+    }
+    const chunks: Buffer[] = [];
+    let size = 0;
+    stream.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      chunks.push(chunk);
+      if (size > maxBytes) stream.destroy(new TryFailure('invalid', undefined));
+    });
+    stream.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+    stream.on('error', reject);
+  });
+}
+
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-function parse(bytes: ArrayBuffer): unknown {
+function parse(bytes: Buffer): unknown {
   try {
     return JSON.parse(utf8.decode(bytes));
   } catch (cause) {
@@ -277,9 +300,9 @@ function discard({ body: stream, headers }: Response): void {
 function failureOf(error: unknown, aborted: boolean): TryFailure {
   if (error instanceof TryFailure) return error;
   if (aborted) return new TryFailure('timeout', undefined, { cause: error });
-  const { type, code = '' } = error instanceof FetchError ? error : { type: '' };
+  const { code = '' } = error as NodeJS.ErrnoException;
   // Z_ and ERR__ERROR_FORMAT are zlib's (gzip and Brotli), HPE_ those of Node's HTTP parser.
-  const broken = type === 'max-size' || /^(Z_|ERR__ERROR_|ERR_BROTLI_|HPE_)/.test(code);
+  const broken = /^(Z_|ERR__ERROR_|ERR_BROTLI_|HPE_)/.test(code);
   return new TryFailure(broken ? 'invalid' : 'network', undefined, { cause: error });
 }
 
