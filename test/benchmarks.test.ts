@@ -11,7 +11,9 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const documented = readFileSync(join(root, 'docs/performance.md'), 'utf8');
-const commands = [...documented.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].flatMap(([, text = '']) => text.trim().split('\n'));
+const commands = [...documented.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].flatMap(([, text = '']) =>
+  text.trim().split('\n'),
+);
 const lessOf: Readonly<Record<string, string>> = {
   'npm run bench -- --write':
     '--quick --scenario hot-token --scenario revoked --target gateway --target rawHttp --page "$PAGE"',

@@ -71,6 +71,22 @@ describe('A repeated GET', () => {
   });
 });
 
+describe('The limit of a try', () => {
+  it('has no hold on later calls, of which a thousand leave nothing behind', async () => {
+    using({ timeoutMs: 400 });
+    service.answer = (_, response) => setTimeout(() => response.writeHead(200).end('{"fine":true}'), 250);
+    for (const call of [get(), get(), { ...get(), signal: new AbortController().signal }]) {
+      expect(await http.call(call)).toMatchObject({ json: { fine: true } });
+    }
+    const warned = jest.fn();
+    process.on('warning', warned);
+    service.answer = (_, response) => response.writeHead(200).end('{"fine":true}');
+    for (let n = 0; n < 1000; n += 1) await http.call(n % 2 ? get() : post());
+    process.off('warning', warned);
+    expect(warned).not.toHaveBeenCalled(); // of too many listeners on one signal
+  });
+});
+
 describe('The circuit breaker', () => {
   const failing: RequestListener = (_, response) => response.writeHead(500).end();
 
