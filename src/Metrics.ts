@@ -83,9 +83,9 @@ export class Metrics {
     [] as const,
     'max',
   );
-  readonly links = this.#counter('gateway_client_links_total', 'Creations of client links, by outcome.', [
+  readonly #links = this.#hotCounter('gateway_client_links_total', 'Creations of client links, by outcome.', [
     'outcome',
-  ] as const);
+  ]);
   readonly unknownValues = this.#counter(
     'gateway_unknown_values_total',
     'New values of the service that the schema has no name for.',
@@ -169,6 +169,10 @@ export class Metrics {
   onRead = (kind: string, tier: CacheTier, reason: ReadReason): void => {
     this.#cacheReads.inc(kind, tier, reason);
     if (kind === 'token' && tier !== 'fetched') this.#tokenCallsSaved.inc();
+  };
+
+  onLink = (outcome: string): void => {
+    this.#links.inc(outcome);
   };
 
   onTokenEvent = (event: TokenEvent): void => {

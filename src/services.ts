@@ -105,7 +105,7 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
       match: (text, digest) => sealer.matchesDigest('client-link-input', text, digest),
     },
     workMs: config.service.deadlineMs + leaseMarginMs,
-    onOutcome: (outcome) => metrics.links.inc({ outcome }),
+    onOutcome: metrics.onLink,
   });
   const pseudonym = (id: string) => sealer.digest('taxpayer', id);
 

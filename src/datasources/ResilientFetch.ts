@@ -109,7 +109,7 @@ export class ResilientFetch {
   /**
    * @throws GatewayError UPSTREAM_TIMEOUT, UPSTREAM_UNAVAILABLE or UPSTREAM_INVALID_RESPONSE; whatever `beforeTry` throws
    */
-  async call(request: ServiceRequest): Promise<ServiceAnswer> {
+  call(request: ServiceRequest): Promise<ServiceAnswer> {
     return request.method === 'POST' ? this.#callOnce(request) : this.#callRepeatedly(request);
   }
 
@@ -241,11 +241,11 @@ export class ResilientFetch {
 const drainMs = 1000;
 
 async function readAnswer(response: Response, maxBytes: number): Promise<ServiceAnswer> {
-  const askedSeconds = retryAfterSeconds(response.headers.get('retry-after'), Date.now());
   if (response.status >= 200 && response.status < 300) {
     const bytes = await bytesOf(response.body as Readable | null, maxBytes);
-    return { status: response.status, retryAfterSeconds: askedSeconds, json: parse(bytes) };
+    return { status: response.status, retryAfterSeconds: undefined, json: parse(bytes) };
   }
+  const askedSeconds = retryAfterSeconds(response.headers.get('retry-after'), Date.now());
   discard(response);
   if (response.status >= 500) {
     throw new TryFailure('server-error', askedSeconds, { cause: { status: response.status } });

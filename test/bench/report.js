@@ -91,6 +91,11 @@ export function table(columns, rows) {
   return line(columns) + line(columns.map((_, index) => (index === 0 ? '---' : '--:'))) + rows.map(line).join('');
 }
 
+/** Of a few things the heap says nothing: it changes by more than they take. */
+export function bytesEach(bytes, count) {
+  return count < 1000 ? '–' : Math.round(bytes);
+}
+
 export function round(number) {
   return number >= 100 ? String(Math.round(number)) : number.toFixed(1);
 }

@@ -5,7 +5,7 @@ import { SealedStore } from '../../../dist/datasources/SealedStore.js';
 import { Sealer } from '../../../dist/datasources/sealing.js';
 import { MemoryStore } from '../../../dist/datasources/stores/MemoryStore.js';
 import { Secret } from '../../../dist/secret.js';
-import { round, table } from '../report.js';
+import { bytesEach, round, table } from '../report.js';
 
 const lookups = 200_000;
 
@@ -42,7 +42,7 @@ async function cached(size) {
   const storeUs = ((performance.now() - storedAt) * 1000) / more;
   let held = 0;
   for (let n = 0; n < size + more; n += 1) if (cache.peek(idOf(n)) !== undefined) held += 1;
-  return [size, Math.round(bytes), lookupUs.toFixed(2), round(storeUs), held];
+  return [size, bytesEach(bytes, size), lookupUs.toFixed(2), round(storeUs), held];
 }
 
 function idOf(n) {
