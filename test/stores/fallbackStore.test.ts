@@ -33,6 +33,32 @@ async function useAll(store: Store, tag: string): Promise<number> {
   return slowest;
 }
 
+describe('FallbackStore over a store that answers at once', () => {
+  it('takes what it says, and counts its failures as those of any other', async () => {
+    let broken = false;
+    class AtOnce extends MemoryStore {
+      readonly #here = new Map<string, Buffer>();
+      getNow(key: string): Buffer | undefined {
+        if (broken) throw new StoreError('failed');
+        return this.#here.get(key);
+      }
+      override async get(key: string): Promise<Buffer | undefined> {
+        return this.getNow(key);
+      }
+      override async set(key: string, value: Buffer): Promise<void> {
+        this.#here.set(key, value);
+      }
+    }
+    const store = new FallbackStore(new AtOnce({ maxEntries: 10 }), { probeEveryMs: 60_000 });
+    await store.set('a', bytes('value'), 60_000);
+    expect([await store.get('a'), await store.get('b')]).toEqual([bytes('value'), undefined]);
+    broken = true;
+    expect([await store.get('a'), await store.get('a')]).toEqual([undefined, undefined]);
+    expect(store.degraded).toBe(true);
+    await store.close();
+  });
+});
+
 describe('FallbackStore over a real Redis', () => {
   let redis: TestRedis;
   let store: FallbackStore;

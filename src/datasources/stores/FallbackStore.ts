@@ -86,6 +86,13 @@ export class FallbackStore implements Store {
 
   async get(key: string): Promise<Buffer | undefined> {
     this.#assertOpen();
+    if (this.#primary.getNow && this.#reads.isClosed && this.#journal.isEmpty) {
+      try {
+        return this.#primary.getNow(key) ?? (await this.#local.get(key));
+      } catch {
+        // Asked again below, where failures are counted. What needs no waiting needs no limit of time.
+      }
+    }
     return (await this.#heldHere(key)) ?? (await this.#readPrimary(key)) ?? (await this.#local.get(key));
   }
 

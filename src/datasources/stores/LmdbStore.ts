@@ -87,6 +87,10 @@ export class LmdbStore implements Store {
   }
 
   async get(key: string): Promise<Buffer | undefined> {
+    return this.getNow(key);
+  }
+
+  getNow(key: string): Buffer | undefined {
     return this.#read(key)?.value;
   }
 

@@ -10,6 +10,9 @@ export interface Store {
   /** The bytes under `key`, or undefined when absent or expired. A value of a foreign shape is absent, not an error. */
   get(key: string): Promise<Buffer | undefined>;
 
+  /** The same at once, in a store that reads from memory. */
+  getNow?(key: string): Buffer | undefined;
+
   /** Writes `value`; it is gone after `ttlMs` milliseconds. */
   set(key: string, value: Buffer, ttlMs: number): Promise<void>;
 
