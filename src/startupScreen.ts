@@ -26,7 +26,7 @@ export function announce(facts: GatewayFacts, config: Config, log: Logger, outpu
     log.info({ ...places, firstQuery: facts.firstQuery, ...(demo && { demo }) }, 'ready');
     return;
   }
-  output.write(screen(places, facts, demo));
+  setImmediate(() => output.write(screen(places, facts, demo))); // after the warnings, which the log writes at the end of the turn
 }
 
 function originOf(config: Config, port: number): string {
