@@ -8,16 +8,26 @@ import type { Duplex } from 'node:stream';
  */
 const idleMs = 1000;
 
+/** What Node's client asks of an agent; it is missing in the types. */
+type Agent = HttpAgent & { addRequest(request: ClientRequest, ...rest: unknown[]): void };
+
 /** Connections for requests that must not be repeated: kept, because making one costs as much as a call, but not for long. */
 export class RecentConnections {
   readonly #agents = {
-    http: new HttpAgent({ keepAlive: true, timeout: idleMs }),
-    https: new HttpsAgent({ keepAlive: true, timeout: idleMs }),
+    http: this.#noting(new HttpAgent({ keepAlive: true, timeout: idleMs }), 'connect'),
+    https: this.#noting(new HttpsAgent({ keepAlive: true, timeout: idleMs }), 'secureConnect'),
   };
+  /** What the request that is made next is sent on. */
+  #next: OneConnection | undefined;
 
-  /** For one request, which can then tell whether its connection was ever made. */
-  forOneRequest(): OneConnection {
-    return new OneConnection(this.#agents);
+  /**
+   * The agent for one request, and what it will be sent on. The request has to be made in the same turn: that is how the
+   * two are known to belong together.
+   */
+  forOneRequest(url: string): { readonly agent: HttpAgent; readonly connection: OneConnection } {
+    const connection = { established: false };
+    this.#next = connection;
+    return { agent: url.startsWith('https:') ? this.#agents.https : this.#agents.http, connection };
   }
 
   /** Closes the kept connections. */
@@ -25,33 +35,27 @@ export class RecentConnections {
     this.#agents.http.destroy();
     this.#agents.https.destroy();
   }
+
+  #noting<A extends HttpAgent>(agent: A, connected: 'connect' | 'secureConnect'): A {
+    const noting = agent as A & Agent;
+    const { addRequest } = noting;
+    noting.addRequest = (request, ...rest) => {
+      const connection = this.#next;
+      this.#next = undefined;
+      if (connection) {
+        request.once('socket', (socket: Duplex) => {
+          if (request.reusedSocket) connection.established = true;
+          else socket.once(connected, () => (connection.established = true));
+        });
+      }
+      addRequest.call(noting, request, ...rest);
+    };
+    return agent;
+  }
 }
 
-/** What one request was sent on: one whose connection was not made cannot have arrived, whatever the error says. */
-class OneConnection {
-  readonly #agents: { readonly http: HttpAgent; readonly https: HttpAgent };
-  #established = false;
-
-  constructor(agents: { readonly http: HttpAgent; readonly https: HttpAgent }) {
-    this.#agents = agents;
-  }
-
+/** What one request is sent on: one whose connection was not made cannot have arrived, whatever the error says. */
+export interface OneConnection {
   /** Connected, and for `https:` with the certificate accepted. */
-  get established(): boolean {
-    return this.#established;
-  }
-
-  /** The shared agent of the protocol, listening in on this request's socket. */
-  agentFor(protocol: string): HttpAgent {
-    const secure = protocol === 'https:';
-    const shared = secure ? this.#agents.https : this.#agents.http;
-    const addRequest = (request: ClientRequest, ...rest: unknown[]) => {
-      request.once('socket', (socket: Duplex & { readonly connecting?: boolean }) => {
-        if (request.reusedSocket) this.#established = true;
-        else socket.once(secure ? 'secureConnect' : 'connect', () => (this.#established = true));
-      });
-      (shared as unknown as { addRequest: (...all: unknown[]) => void }).addRequest(request, ...rest);
-    };
-    return Object.create(shared, { addRequest: { value: addRequest } }) as HttpAgent;
-  }
+  established: boolean;
 }

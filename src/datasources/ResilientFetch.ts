@@ -13,7 +13,7 @@ import {
 } from 'cockatiel';
 import nodeFetch, { type Response } from 'node-fetch';
 import { GatewayError } from '../errors.js';
-import { RecentConnections } from './RecentConnections.js';
+import { type OneConnection, RecentConnections } from './RecentConnections.js';
 import { retryAfterSeconds } from './retryAfter.js';
 
 /** The endpoints of the service (interface, part 4); also the label of metrics, gates and breakers. */
@@ -25,11 +25,11 @@ export interface ServiceRequest {
   readonly method: 'GET' | 'POST';
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | undefined;
   /** Aborting it ends the call with all its tries. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Runs before each try, a repetition included; what it throws ends the call without that try. */
-  readonly beforeTry?: () => Promise<void>;
+  readonly beforeTry?: (() => Promise<void>) | undefined;
 }
 
 /** An answer in any status, with its body read within the limits. */
@@ -156,15 +156,14 @@ export class ResilientFetch {
     deadline?.addEventListener('abort', abort, { once: true });
     if (deadline?.aborted) abort();
     let outcome: TryOutcome = 'ok';
-    const own = request.method === 'POST' ? this.#recent.forOneRequest() : undefined;
+    const { agent, connection } = this.#sendOn(request);
     try {
       const response = await this.#fetch(request.url, {
         method: request.method,
         headers: request.headers,
-        ...(request.body !== undefined && { body: request.body }),
+        body: request.body ?? null,
         redirect: 'manual',
-        agent: ({ protocol }) =>
-          own?.agentFor(protocol) ?? (protocol === 'https:' ? this.#agents.https : this.#agents.http),
+        agent,
         signal: limit.signal as never,
       });
       const answer = await readAnswer(response, this.#options.maxResponseBytes);
@@ -173,7 +172,7 @@ export class ResilientFetch {
       return answer;
     } catch (error) {
       const failure = failureOf(error, limit.signal.aborted);
-      if (own !== undefined) failure.mayHaveArrived = own.established;
+      if (connection !== undefined) failure.mayHaveArrived = connection.established;
       outcome = failure.kind;
       throw failure;
     } finally {
@@ -181,6 +180,11 @@ export class ResilientFetch {
       deadline?.removeEventListener('abort', abort);
       this.#options.onTry?.(request.endpoint, outcome, (performance.now() - startedAt) / 1000);
     }
+  }
+
+  #sendOn({ method, url }: ServiceRequest): { readonly agent: HttpAgent; readonly connection?: OneConnection } {
+    if (method === 'POST') return this.#recent.forOneRequest(url);
+    return { agent: url.startsWith('https:') ? this.#agents.https : this.#agents.http };
   }
 
   #breakerFor(endpoint: Endpoint) {

@@ -37,9 +37,11 @@ export class AccessTokenRefused extends Error {}
 /** The REST service, one method per endpoint (interface, part 4): exact requests out, validated answers in. */
 export class TaxpayerService {
   readonly #options: TaxpayerServiceOptions;
+  readonly #clientLinksUrl: string;
 
   constructor(options: TaxpayerServiceOptions) {
     this.#options = options;
+    this.#clientLinksUrl = serviceUrl(options.baseUrl, 'client-links');
   }
 
   /**
@@ -50,7 +52,7 @@ export class TaxpayerService {
   async createClientLink(request: ClientLinkRequest): Promise<ClientLink> {
     const answer = await this.#callWithCredentials('createClientLink', {
       method: 'POST',
-      url: serviceUrl(this.#options.baseUrl, 'client-links'),
+      url: this.#clientLinksUrl,
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify(request),
     });
@@ -79,10 +81,10 @@ export class TaxpayerService {
    * @throws AccessTokenRefused when the service answers 401
    */
   async refreshJob(taxpayerId: TaxpayerId, jobId: JobId, accessToken: Secret, signal: AbortSignal): Promise<JobStatus> {
-    const answer = await this.#call('refreshJob', {
+    const answer = await this.#call('refreshJob', accessToken.reveal(), {
       method: 'GET',
       url: serviceUrl(this.#options.baseUrl, 'tax-payer', taxpayerId, 'refresh', jobId),
-      headers: { Authorization: `Bearer ${accessToken.reveal()}`, 'Service-API-Version': this.#options.apiVersion },
+      headers: { 'Service-API-Version': this.#options.apiVersion },
       signal,
     });
     if (answer.status === 401) throw new AccessTokenRefused();
@@ -96,10 +98,7 @@ export class TaxpayerService {
   async #callWithCredentials(endpoint: Endpoint, request: Omit<ServiceRequest, 'endpoint'>): Promise<ServiceAnswer> {
     const { clientId, clientSecret } = this.#options.credentials();
     const basic = Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
-    const answer = await this.#call(endpoint, {
-      ...request,
-      headers: { ...request.headers, Authorization: `Bearer ${basic}` },
-    });
+    const answer = await this.#call(endpoint, basic, request);
     if (answer.status === 401 || answer.status === 403) {
       throw await this.#options.gate.closeForCredentials(endpoint, this.#credential(), answer.status);
     }
@@ -107,16 +106,27 @@ export class TaxpayerService {
     return answer;
   }
 
-  async #call(endpoint: Endpoint, request: Omit<ServiceRequest, 'endpoint'>): Promise<ServiceAnswer> {
+  async #call(
+    endpoint: Endpoint,
+    bearer: string,
+    { method, url, headers, body, signal, beforeTry }: Omit<ServiceRequest, 'endpoint'>,
+  ): Promise<ServiceAnswer> {
+    const { gate, http } = this.#options;
     const credential = this.#credential();
-    const answer = await this.#options.http.call({
-      ...request,
+    const pass = () => gate.pass(endpoint, credential);
+    const answer = await http.call({
       endpoint,
-      headers: { Accept: 'application/json', 'User-Agent': 'taxpayer-gateway', ...request.headers },
-      beforeTry: async () => {
-        await this.#options.gate.pass(endpoint, credential);
-        await request.beforeTry?.();
+      method,
+      url,
+      headers: {
+        Accept: 'application/json',
+        'User-Agent': 'taxpayer-gateway',
+        Authorization: `Bearer ${bearer}`,
+        ...headers,
       },
+      body,
+      signal,
+      beforeTry: beforeTry === undefined ? pass : () => pass().then(beforeTry),
     });
     if (answer.status === 429) {
       throw await this.#options.gate.closeForRateLimit(endpoint, credential, answer.retryAfterSeconds);

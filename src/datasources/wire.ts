@@ -52,7 +52,7 @@ const jsonObject = z.custom<Record<string, unknown>>((v) => typeof v === 'object
 
 const clientLink = z.object({
   id: z.string().min(1),
-  url: z.string().refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)),
+  url: z.string().refine((text) => /^\s*https?:/i.test(text) && URL.canParse(text)),
 });
 
 // The interface marks nothing of this record as required; without these four it is of no use.

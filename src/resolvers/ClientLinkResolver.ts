@@ -36,37 +36,29 @@ const transcriptKeys: Readonly<Record<keyof TranscriptsInput, TranscriptKey>> = 
 
 /** The request in the service's words, with nothing in it that the caller did not send. */
 function requestOf({ metadata, settings }: CreateClientLinkInput): ClientLinkRequest {
-  return {
-    ...(metadata != null && { metadata }),
-    ...given('settings', {
-      ...given('flowType', settings?.flowType),
-      ...given('transcripts', renamed(settings?.transcripts)),
-      ...given('prefillData', {
-        ...given('personalInfo', sent(settings?.prefillData?.personalInfo)),
-        ...given('businessInfo', sent(settings?.prefillData?.businessInfo)),
-        ...given('address', sent(settings?.prefillData?.address)),
-      }),
+  const { flowType, transcripts, prefillData } = settings ?? {};
+  const { personalInfo, businessInfo, address } = prefillData ?? {};
+  const request = sent({
+    metadata,
+    settings: sent({
+      flowType,
+      transcripts: sent(transcripts, transcriptKeys),
+      prefillData: sent({ personalInfo: sent(personalInfo), businessInfo: sent(businessInfo), address: sent(address) }),
     }),
-  };
+  });
+  return request ?? {};
 }
 
-/** `{ [name]: value }`, or nothing at all when there is no value or an object without members. */
-function given<Name extends string, Value>(name: Name, value: Value | null | undefined): { [N in Name]?: Value } {
-  if (value == null) return {};
-  if (typeof value === 'object' && Object.keys(value).length === 0) return {};
-  return { [name]: value } as { [N in Name]?: Value };
-}
-
-function sent<T extends object>(part: T | null | undefined): Record<string, string> {
-  const present: Record<string, string> = {};
-  for (const [name, text] of Object.entries(part ?? {})) if (text != null) present[name] = text as string;
-  return present;
-}
-
-function renamed(transcripts: TranscriptsInput | null | undefined): Partial<Record<TranscriptKey, readonly string[]>> {
-  const present: Partial<Record<TranscriptKey, readonly string[]>> = {};
-  for (const [name, items] of Object.entries(transcripts ?? {})) {
-    if (items != null) present[transcriptKeys[name as keyof TranscriptsInput]] = items;
+/** The members that have a value, under the service's names; nothing at all when none has. */
+function sent(
+  part: object | null | undefined,
+  serviceNames: Readonly<Record<string, string>> = {},
+): Record<string, unknown> | undefined {
+  let members: Record<string, unknown> | undefined;
+  for (const [name, value] of Object.entries(part ?? {})) {
+    if (value == null) continue;
+    members ??= {};
+    members[serviceNames[name] ?? name] = value;
   }
-  return present;
+  return members;
 }
