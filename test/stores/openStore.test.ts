@@ -1,4 +1,5 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,6 +23,31 @@ describe('openStore', () => {
     expect(store).toMatchObject({ kind, degraded });
     await store.set('key', Buffer.from('x'), 1000);
     expect(await store.get('key')).toEqual(Buffer.from('x'));
+    await store.close();
+  });
+
+  it('does not give up LMDB for a disk that is busy for a moment: each process would ask the service again', async () => {
+    const path = join(directory, 'busy');
+    const troubles: string[] = [];
+    const store = await openStore(`lmdb:${path}`, { onDegraded: (trouble) => void troubles.push(trouble) });
+    const script = `
+      import { writeSync } from 'node:fs';
+      import { open } from 'lmdb';
+      const db = open({ path: process.argv[1], noSubdir: false, encoding: 'binary', useVersions: true });
+      db.transactionSync(() => {
+        writeSync(1, 'nobody else can write');
+        for (const end = performance.now() + 600; performance.now() < end; );
+      });
+      await db.close();`;
+    const holder = spawn(process.execPath, ['--input-type=module', '-e', script, path]);
+    const ended = once(holder, 'exit');
+    await once(holder.stdout, 'data');
+    const startedAt = performance.now();
+    await Promise.all(['a', 'b', 'c'].map((key) => store.set(key, Buffer.from('x'), 10_000)));
+    expect(performance.now() - startedAt).toBeGreaterThan(300); // so it did have to wait
+    expect(troubles).toEqual([]);
+    expect(store.degraded).toBe(false);
+    expect(await ended).toEqual([0, null]);
     await store.close();
   });
 

@@ -3,12 +3,12 @@ import { MemoryStore } from './MemoryStore.js';
 import type { Store } from './Store.js';
 import { StoreError } from './StoreError.js';
 
-export interface OpenStoreOptions extends FallbackStoreOptions {
-  /** What every key in Redis begins with. Default `txgw:`. */
-  readonly keyPrefix?: string;
-  /** Entries a `memory:` store holds. Default 100,000. */
-  readonly memoryEntries?: number;
-}
+/**
+ * Longest wait for one operation, in milliseconds. LMDB is waited for longer, because its writes stand still while the disk
+ * is busy, and each process that goes on by itself asks the service again. The wait for a lease and the one for the value
+ * written under it have to fit into what a lease outlives its work by (`leaseMarginMs`).
+ */
+const limitMs = { memory: 250, redis: 250, lmdb: 1000 };
 
 /** A store, and whether it currently answers from this process alone. */
 export type OpenedStore = Store & { readonly degraded: boolean };
@@ -18,24 +18,24 @@ export type OpenedStore = Store & { readonly degraded: boolean };
  * starts degraded and returns by itself. Rejects with a `misconfigured` {@link StoreError}, fit to be shown, when the URL
  * is wrong or the directory cannot be opened.
  */
-export async function openStore(cacheUrl: string, options: OpenStoreOptions = {}): Promise<OpenedStore> {
+export async function openStore(cacheUrl: string, options: FallbackStoreOptions = {}): Promise<OpenedStore> {
   if (cacheUrl === 'memory:') {
-    const { memoryEntries, now } = options;
-    return new MemoryStore({ ...(memoryEntries && { maxEntries: memoryEntries }), ...(now && { now }) });
+    return new MemoryStore(options.now && { now: options.now });
   }
-  const store = new FallbackStore(await openShared(cacheUrl, options), options);
+  const primary = await openShared(cacheUrl);
+  const store = new FallbackStore(primary, { limitMs: limitMs[primary.kind], ...options });
   await store.start();
   return store;
 }
 
-async function openShared(cacheUrl: string, { keyPrefix }: OpenStoreOptions): Promise<Store> {
+async function openShared(cacheUrl: string): Promise<Store> {
   if (/^lmdb:./.test(cacheUrl)) {
     const { LmdbStore } = await import('./LmdbStore.js');
     return LmdbStore.open(cacheUrl.slice('lmdb:'.length));
   }
   if (/^rediss?(\+sentinel|\+cluster)?:\/\//.test(cacheUrl)) {
     const { RedisStore } = await import('./RedisStore.js');
-    return RedisStore.open(cacheUrl, keyPrefix === undefined ? {} : { keyPrefix });
+    return RedisStore.open(cacheUrl);
   }
   throw new StoreError('misconfigured', 'CACHE_URL must begin with memory:, lmdb: or one of the redis forms');
 }
