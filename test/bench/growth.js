@@ -28,7 +28,7 @@ const { values } = parseArgs({
     help: { type: 'boolean' },
   },
 });
-const durationMs = values.quick ? 700 : 2000;
+const seconds = values.quick ? 1 : 2;
 const rounds = values.quick ? 1 : 3;
 
 const titles = {
@@ -82,7 +82,7 @@ async function aliasGrowth(world) {
   for (const count of [1, 10, 50, 200]) {
     const jobs = Array.from({ length: count }, (_, n) => world.service.jobs[n % world.service.jobs.length]);
     const body = JSON.stringify({ query: jobAliases(count, 'a'), variables: jobAliasVariables(jobs) });
-    await measure(gateway, { ...world, bodies: [body], count: 3000, durationMs: 4000 });
+    await measure(gateway, { ...world, bodies: [body], seconds: 4 });
     const { cpuUs, p50Ms } = await medianOf(gateway, world, [body]);
     rows.push([count, round(cpuUs), round(cpuUs / count), p50Ms.toFixed(2)]);
   }
@@ -96,7 +96,7 @@ async function processGrowth(world) {
   for (const workers of values.quick ? [1, 2] : [1, 2, 4, 8]) {
     const gateway = await startGateway({ ...world, core: 'any', env: { WORKERS: String(workers) } });
     const load = { ...world, bodies: [body], connections: 32 };
-    await measure(gateway, { ...load, durationMs: 4000 });
+    await measure(gateway, { ...load, seconds: 4 });
     const { cpuUs, perSecond, p99Ms, megabytes } = await medianOf(gateway, world, [body], 32);
     rows.push([workers, round(cpuUs), Math.round(perSecond), p99Ms.toFixed(2), Math.round(megabytes)]);
     await gateway.stop();
@@ -127,7 +127,7 @@ async function startCost(world) {
 async function medianOf(gateway, world, bodies, connections) {
   const samples = [];
   for (let turn = 0; turn < rounds; turn += 1) {
-    samples.push(await measure(gateway, { ...world, bodies, durationMs, connections }));
+    samples.push(await measure(gateway, { ...world, bodies, seconds, connections }));
   }
   const columns = Object.keys(samples[0]);
   return Object.fromEntries(columns.map((column) => [column, median(samples.map((sample) => sample[column]))]));

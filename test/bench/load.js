@@ -1,86 +1,42 @@
-// The loader, a process of its own: keep-alive connections on bare sockets, each sending the next request as soon as it
-// has the answer to its last. It costs a few microseconds per request, so that two cores are enough for it, the target
-// and the service. Told what to do by messages from main.js.
+// The load: wrk on kept connections, each sending its next request when it has the answer to its last. It is a process of
+// its own and costs a few microseconds per request, so that two cores are enough for it, the target and the service.
 
-import { connect } from 'node:net';
-import { createHistogram } from 'node:perf_hooks';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { provideTools } from '../../scripts/systemTools.js';
 
-process.on('message', async (order) => process.send(await load(order)));
+const script = fileURLToPath(new URL('load.lua', import.meta.url));
 
-/**
- * Sends `bodies` in turn, from the `first` on, over `connections` until `durationMs` are over or `count` requests are answered. A request fails
- * when its answer has an error in it, or another status than 200.
- */
-async function load({ url, headers, bodies, connections, first = 0, durationMs = Infinity, count = Infinity }) {
-  const { hostname, port, pathname } = new URL(url);
-  const requests = bodies.map((body) => rendered({ pathname, hostname, headers, body }));
-  const latency = createHistogram({ lowest: 1, highest: 60_000_000_000, figures: 3 });
-  const state = { sent: 0, answered: 0, failed: 0, firstFailure: undefined };
-  const startedAt = performance.now();
-  const endsAt = startedAt + durationMs;
-
-  const next = () =>
-    state.sent < count && performance.now() < endsAt ? requests[(first + state.sent++) % requests.length] : undefined;
-  const onAnswer = (answer, nanoseconds) => {
-    state.answered += 1;
-    latency.record(Math.max(1, nanoseconds));
-    if (answer.startsWith('HTTP/1.1 200') && !answer.includes('"errors":')) return;
-    state.failed += 1;
-    state.firstFailure ??= answer.slice(0, 600);
+/** `launch(command, args)` starts a program where load belongs. Throws one sentence when there is no wrk. */
+export function startLoader(launch) {
+  const { WRK_PATH: wrk } = provideTools(['wrk']);
+  const directory = mkdtempSync(join(tmpdir(), 'bench-load-'));
+  const files = new Map();
+  const fileOf = (bodies) => {
+    if (!files.has(bodies)) {
+      files.set(bodies, join(directory, `${files.size}.txt`));
+      writeFileSync(files.get(bodies), bodies.map((body) => `${body}\n`).join(''));
+    }
+    return files.get(bodies);
   };
-  await Promise.all(Array.from({ length: connections }, () => converse({ hostname, port: +port, next, onAnswer })));
   return {
-    requests: state.answered,
-    failed: state.failed,
-    firstFailure: state.firstFailure,
-    seconds: (performance.now() - startedAt) / 1000,
-    p50Ms: latency.percentile(50) / 1e6,
-    p99Ms: latency.percentile(99) / 1e6,
+    /**
+     * Sends `bodies` in turn, from the `first` on.
+     * @returns `{ requests, failed, seconds, p50Ms, p99Ms }`, and `firstFailure` when one failed
+     */
+    async run({ url, headers, bodies, first = 0, connections, seconds }) {
+      const given = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
+      const sizes = ['--threads', '1', '--connections', `${connections}`, '--duration', `${seconds}s`];
+      const child = launch(wrk, [...sizes, ...given, '--script', script, url, '--', fileOf(bodies), `${first}`]);
+      const [output] = await Promise.all([text(child.stdout), once(child, 'exit')]);
+      const figures = output.trimEnd().split('\n').at(-1) ?? '';
+      if (!figures.startsWith('{')) throw new Error(`wrk gave no figures: ${output}`);
+      return { ...JSON.parse(figures), firstFailure: /^first failure: (.*)$/m.exec(output)?.[1] };
+    },
+    stop: () => rmSync(directory, { recursive: true }),
   };
-}
-
-function rendered({ pathname, hostname, headers, body }) {
-  const lines = Object.entries({ host: hostname, ...headers, 'content-length': Buffer.byteLength(body) });
-  return Buffer.from(
-    `POST ${pathname} HTTP/1.1\r\n${lines.map(([n, v]) => `${n}: ${v}\r\n`).join('')}\r\n${body}`,
-    'latin1',
-  );
-}
-
-/** One connection's requests, one after the other; resolves when there is no next one. */
-function converse({ hostname, port, next, onAnswer }) {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ host: hostname, port, noDelay: true });
-    let sentAt = 0n;
-    let received = '';
-    const send = () => {
-      const request = next();
-      if (request === undefined) {
-        socket.end();
-        resolve();
-        return;
-      }
-      sentAt = process.hrtime.bigint();
-      socket.write(request);
-    };
-    socket.setEncoding('latin1');
-    socket.on('connect', send);
-    socket.on('data', (text) => {
-      received = received === '' ? text : received + text;
-      if (!isWhole(received)) return;
-      onAnswer(received, Number(process.hrtime.bigint() - sentAt));
-      received = '';
-      send();
-    });
-    socket.on('error', reject);
-    socket.on('close', () => resolve());
-  });
-}
-
-/** Whether an answer has all its bytes, counted by its length or ended by its last chunk. */
-function isWhole(text) {
-  const end = text.indexOf('\r\n\r\n');
-  if (end === -1) return false;
-  const length = /\r\ncontent-length: (\d+)/i.exec(text.slice(0, end + 2));
-  return length ? text.length - end - 4 >= Number(length[1]) : text.endsWith('\r\n0\r\n\r\n');
 }

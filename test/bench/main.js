@@ -16,7 +16,7 @@ const help = `Measures the gateway beside baselines: npm run bench -- [options]
                       revoked, upstream-clients
   --target <name>     only this one; may be repeated
   --rounds <n>        rounds per scenario and target (5)
-  --seconds <n>       length of a round (2)
+  --seconds <n>       length of a round, whole seconds (2)
   --write             puts the tables into docs/performance.md
   --page <path>       puts them into another page
   --help
@@ -35,9 +35,9 @@ const { values } = parseArgs({
   },
 });
 const rounds = Number(values.rounds ?? (values.quick ? 3 : 5));
-const durationMs = 1000 * Number(values.seconds ?? (values.quick ? 0.7 : 2));
-/** As many requests as the compiler of Node.js needs to settle; slow targets get there by time. */
-const warmUp = { count: 6000, durationMs: values.quick ? 3000 : 5000 };
+const seconds = Number(values.seconds ?? (values.quick ? 1 : 2));
+/** What the compiler of Node.js needs to settle. */
+const warmUpSeconds = values.quick ? 3 : 5;
 const isWanted = (name) => values.scenario === undefined || values.scenario.includes(name);
 const isMeasured = (name) => values.target === undefined || values.target.includes(name);
 
@@ -62,7 +62,7 @@ async function run() {
       targets.push(await start(startBaseline(name, { service, issuer })));
     }
     const world = { loader, service, issuer };
-    const sections = [heading({ rounds, durationMs, pinning })];
+    const sections = [heading({ rounds, seconds, pinning })];
     const results = {};
     for (const scenario of scenarios.filter(({ name }) => isWanted(name))) {
       results[scenario.name] = await compare(scenario, targets, world);
@@ -87,9 +87,9 @@ async function compare(scenario, targets, world) {
   const bodies = scenario.bodies(world.service).map((body) => JSON.stringify(body));
   const taking = targets.filter(({ name }) => scenario.targets.includes(name));
   const results = new Map(taking.map((target) => [target.name, []]));
-  for (const target of taking) await measure(target, { ...world, bodies, ...warmUp });
+  for (const target of taking) await measure(target, { ...world, bodies, seconds: warmUpSeconds });
   for (let round = 0; round < rounds; round += 1) {
-    for (const target of taking) results.get(target.name).push(await measure(target, { ...world, bodies, durationMs }));
+    for (const target of taking) results.get(target.name).push(await measure(target, { ...world, bodies, seconds }));
   }
   await world.service.control('set-latency', { latencyMs: 0 });
   return [...results].map(([name, samples]) => ({ name, ...summary(samples) }));

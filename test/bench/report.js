@@ -12,9 +12,9 @@ export function machine() {
   return `${cpus().length} x ${cpu.model.trim()}, ${memory} GB, ${type()} ${release()}, Node.js ${process.version}`;
 }
 
-export function heading({ rounds, durationMs, pinning }) {
+export function heading({ rounds, seconds, pinning }) {
   const date = new Date().toISOString().slice(0, 10);
-  return `Measured ${date} on ${machine()}. ${rounds} rounds of ${durationMs / 1000} s each; cores: ${pinning}.
+  return `Measured ${date} on ${machine()}. ${rounds} rounds of ${seconds} s each; cores: ${pinning}.
 `;
 }
 
