@@ -15,13 +15,14 @@ WORKDIR /app
 COPY --from=build /app/package.json ./package.json
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
-# The only place that is written to. Mount a volume here to keep the embedded cache, or set CACHE_URL to a Redis.
+# The only place that is written to: the embedded cache is kept in the working directory. Mount a volume here to keep it,
+# or set CACHE_URL to a Redis.
 RUN mkdir -p /data && chown node:node /data
+WORKDIR /data
 VOLUME /data
-ENV CACHE_URL=lmdb:/data/cache
 USER node
 EXPOSE 4000 9464
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:'+(process.env.PORT||4000)+'/health/ready').then(r=>process.exit(r.ok?0:1),()=>process.exit(1))"]
+  CMD ["node", "-e", "require(process.env.TLS_CERT_FILE?'https':'http').get({port:process.env.PORT||4000,path:'/health/ready',rejectUnauthorized:false},r=>process.exit(r.statusCode===200?0:1)).on('error',()=>process.exit(1))"]
 # Node.js itself is process 1: it gets SIGTERM and drains.
-CMD ["node", "dist/main.js"]
+CMD ["node", "/app/dist/main.js"]

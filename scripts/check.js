@@ -14,6 +14,7 @@ const steps = [
   { name: 'lint and format', command: [biome, 'check', '--error-on-warnings', '.'] },
   { name: 'SDL in sync', command: ['scripts/schema.js', '--check'] },
   { name: 'no breaking schema change', command: ['scripts/schema.js', '--breaking'] },
+  { name: 'supergraph composes', command: ['scripts/compose.js'] },
   { name: 'generated code in sync', command: [codegen, '--config', 'codegen.yml', '--check'] },
   { name: 'printed docs in sync', command: ['scripts/docs.js', '--check'] },
 ];

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Prints a token for the developer mode of the gateway. Nothing but the token goes to standard output.
-import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { ensureBuilt, orExplain } from './build.js';
 
 const usage = `Prints a token that the gateway accepts in developer mode (npm start without configuration).
 
@@ -39,9 +39,8 @@ async function main() {
     process.stdout.write(usage);
     return;
   }
-  const built = new URL('../dist/auth/developerKeys.js', import.meta.url);
-  if (!existsSync(built)) throw new Error('The gateway is not built yet: run `npm run build` first.');
-  const { allScopes, developerDirectory, loadDeveloperKeys } = await import(built.href);
+  await orExplain(ensureBuilt);
+  const { allScopes, developerDirectory, loadDeveloperKeys } = await import('../dist/auth/developerKeys.js');
 
   const token = {
     subject: readSubject(values.subject),

@@ -3,6 +3,7 @@ import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { Secret } from './secret.js';
 import { type SettingName, settings } from './settings.js';
+import { secretIn } from './watchFile.js';
 
 type Parsed = { readonly [Name in SettingName]?: z.output<(typeof settings)[Name]['schema']> };
 
@@ -51,7 +52,7 @@ function readText(
     return undefined;
   }
   try {
-    return readFileSync(file, 'utf8').replace(/\r?\n$/, '') || undefined;
+    return secretIn(readFileSync(file, 'utf8')) || undefined;
   } catch (error) {
     problems.push(`${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);
     return undefined;
@@ -77,7 +78,6 @@ function assemble(parsed: Parsed, env: Readonly<Record<string, string | undefine
   const production = parsed.NODE_ENV === 'production';
 
   return Object.freeze({
-    production,
     port: parsed.PORT ?? 4000,
     host,
     workers: parsed.WORKERS ?? 1,

@@ -43,10 +43,6 @@ export class GatewayError extends GraphQLError {
     this.httpStatus = options.httpStatus;
     this.cause = options.cause;
   }
-
-  get retryable(): boolean {
-    return errorCodes[this.code].retryable;
-  }
 }
 
 /** One malformed input; `message` says what was expected and never holds the value. */

@@ -23,7 +23,7 @@ Settings are environment variables; the ones to know first:
   CACHE_URL           lmdb:<directory> (default), redis://<host> or memory:
   WORKERS             processes that share the port (1)
 
-docs/configuration.md lists all of them.
+All of them: docs/configuration.md of this package.
 `;
 
 // A production process must not open a debugger because somebody can send it a signal.

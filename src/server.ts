@@ -1,6 +1,7 @@
 import cors from 'cors';
 import type { Registry } from 'prom-client';
 import { Authenticator, type AuthenticatorOptions } from './auth/Authenticator.js';
+import { allScopes } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
 import type { Config, UpstreamCredentials } from './config.js';
 import { createApolloServer } from './edge/apolloServer.js';
@@ -55,8 +56,8 @@ export interface Gateway {
 }
 
 /**
- * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLEndpoint` (who, how large, which form) → Apollo →
- * `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → the service.
+ * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLEndpoint` (who, how large, which form) → a plan or
+ * Apollo → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → the service.
  *
  * @throws Error in one plain line, when something configured cannot be used
  */
@@ -233,7 +234,6 @@ function authenticatorMode({ auth }: Config, developerKeys: DeveloperKeys | unde
 /** A token for the explorer's first tab, in developer mode only: there every caller is the local developer anyway. */
 async function developerHeaders(keys: DeveloperKeys | undefined): Promise<Record<string, string>> {
   if (keys === undefined) return {};
-  const { allScopes } = await import('./auth/developerKeys.js');
   const token = await keys.sign({ subject: 'local-developer', scopes: allScopes, taxpayers: [], ttlSeconds: 86_400 });
   return { Authorization: `Bearer ${token}` };
 }

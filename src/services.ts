@@ -16,9 +16,9 @@ import type { Logger } from './log.js';
 import type { Metrics } from './Metrics.js';
 import type { ProviderEntry } from './schema/Provider.js';
 import { Vocabulary } from './schema/Vocabulary.js';
-import { Secret } from './secret.js';
+import type { Secret } from './secret.js';
 import type { Tracing } from './tracing/Tracing.js';
-import { watchFile } from './watchFile.js';
+import { watchSecretFile } from './watchFile.js';
 
 export interface ServicesOptions {
   readonly config: Config;
@@ -110,13 +110,15 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
   const pseudonym = (id: string) => sealer.digest('taxpayer', id);
 
   const unwatch = upstream.clientSecretFile
-    ? watchFile(upstream.clientSecretFile, (content) => {
-        const text = content.toString().replace(/\r?\n$/, '');
-        if (text === '' || text === credentials.clientSecret.reveal()) return;
-        credentials.clientSecret = new Secret(text);
-        if (config.cache.encryptionKey === undefined)
-          sealer.rotate({ from: 'client-secret', secret: credentials.clientSecret });
-        log.info('the client secret was rotated');
+    ? watchSecretFile(upstream.clientSecretFile, {
+        minLength: 1,
+        current: () => credentials.clientSecret,
+        onRotated: (secret) => {
+          credentials.clientSecret = secret;
+          if (config.cache.encryptionKey === undefined) sealer.rotate({ from: 'client-secret', secret });
+          log.info('the client secret was rotated');
+        },
+        onRefused: () => log.warn('the client secret is empty in its file: the one in use stays'),
       })
     : () => {};
 

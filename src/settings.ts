@@ -60,6 +60,10 @@ const base64Key = z
 
 const anyText = z.string();
 
+/** Shortest secret that may be shared with a router, in characters. */
+export const minRouterSecretLength = 16;
+const routerSecret = anyText.min(minRouterSecretLength, `must have at least ${minRouterSecretLength} characters`);
+
 function setting<T>(
   schema: z.ZodType<T>,
   fallback: string,
@@ -183,7 +187,7 @@ export const settings = {
     integer(1, 10_000_000),
     '100000',
     '20000',
-    'Entries held in the memory of one process; the least recently used go first.',
+    'Token records, and as many job statuses, held in the memory of one process; the least recently used go first.',
   ),
   TOKEN_FRESH_SECONDS: setting(
     integer(1, 2_592_000),
@@ -201,13 +205,13 @@ export const settings = {
     integer(10, 3_600_000),
     '1000',
     '2000',
-    'First interval between polls of a watched job, in milliseconds.',
+    'First interval between polls of a watched job, in milliseconds, give or take a tenth.',
   ),
   JOB_POLL_MAX_MS: setting(
     integer(10, 3_600_000),
     '30000',
     '60000',
-    'Longest interval between polls of a watched job, in milliseconds.',
+    'Longest interval between polls of a watched job, in milliseconds, give or take a tenth.',
   ),
   JOB_WATCH_MAX_SECONDS: setting(
     integer(1, 604_800),
@@ -247,14 +251,14 @@ export const settings = {
     'Claim that lists the taxpayers a caller may see.',
   ),
   FEDERATION_SHARED_SECRET: setting(
-    anyText.min(16, 'must have at least 16 characters'),
+    routerSecret,
     'none: _service and _entities answer any authenticated caller',
     'a-long-random-text',
     'When set, _service, _entities and callback subscriptions answer only to a router that presents it in x-gateway-router-secret. From a file it is read again when the file changes.',
     true,
   ),
   FEDERATION_SHARED_SECRET_PREVIOUS: setting(
-    anyText.min(16, 'must have at least 16 characters'),
+    routerSecret,
     'none',
     'a-long-random-text',
     'The shared secret before a rotation, still accepted. From a file it is read again when the file changes.',
@@ -276,7 +280,7 @@ export const settings = {
     flag,
     'false when NODE_ENV is production, otherwise true',
     'true',
-    'Whether the schema may be introspected, with suggestions in errors.',
+    'Whether the schema may be introspected; with it come the explorers at / and /graphiql and suggestions in errors.',
   ),
   TRUSTED_DOCUMENTS_FILE: setting(
     anyText,
@@ -340,7 +344,12 @@ export const settings = {
     'http://collector:4318',
     'OpenTelemetry collector that receives traces over OTLP/HTTP.',
   ),
-  NODE_ENV: setting(anyText, 'development', 'production', 'production turns introspection and suggestions off.'),
+  NODE_ENV: setting(
+    anyText,
+    'development',
+    'production',
+    'production turns introspection, explorers, suggestions and the CORS origins of Apollo Sandbox off, unless they are set.',
+  ),
 } as const satisfies Record<string, Setting>;
 
 export type SettingName = keyof typeof settings;

@@ -15,10 +15,10 @@ export function announce(facts: GatewayFacts, config: Config, log: Logger, outpu
   const origin = originOf(config, facts.port);
   const places = {
     graphql: `${origin}/graphql`,
-    ...(config.introspection && { sandbox: `${origin}/`, graphiql: `${origin}/graphiql` }),
+    ...(config.introspection && { apolloSandbox: `${origin}/`, graphiql: `${origin}/graphiql` }),
     health: `${origin}/health/ready`,
     metrics: config.metricsPort === undefined ? `${origin}/metrics` : `port ${config.metricsPort}`,
-    service: facts.sandbox ? `embedded sandbox at ${facts.sandbox.url}` : 'UPSTREAM_BASE_URL',
+    service: facts.sandbox ? `embedded sandbox at ${facts.sandbox.url}` : baseUrlOf(config),
   };
   const demo = facts.sandbox && { taxpayerIds: facts.sandbox.demo.taxpayerIds, jobs: facts.sandbox.demo.jobs };
   for (const warning of config.warnings) log.warn(warning);
@@ -27,6 +27,10 @@ export function announce(facts: GatewayFacts, config: Config, log: Logger, outpu
     return;
   }
   setImmediate(() => output.write(screen(places, facts, demo))); // after the warnings, which the log writes at the end of the turn
+}
+
+function baseUrlOf({ upstream }: Config): string {
+  return upstream === 'embedded-sandbox' ? upstream : upstream.baseUrl;
 }
 
 function originOf(config: Config, port: number): string {

@@ -68,10 +68,10 @@ export class Workers {
     const worker = cluster.fork();
     const bornAt = Date.now();
     this.#options.metrics.attend(worker);
-    const assignment = {
+    const assignment: Assignment = {
       kind: 'assignment',
       upstream: upstream && { ...upstream, clientSecret: upstream.clientSecret.reveal() },
-    } satisfies Assignment & { upstream: unknown };
+    };
     return new Promise((resolve, reject) => {
       worker.on('message', (message: Hello | Ready) => {
         if (message?.kind === 'hello') worker.send(assignment);

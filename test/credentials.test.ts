@@ -45,4 +45,14 @@ describe('Client credentials that the service refuses', () => {
     expect(control.counters()).toMatchObject({ taxpayerToken: 2, createClientLink: 1 });
     expect(gateway.logs.join('')).not.toMatch(/rotated-secret|test-secret/);
   });
+
+  it('stay as they are when the file is emptied by mistake, and the log says so', async () => {
+    writeFileSync(file, '\n');
+    const { id } = gateway.sandbox.control.addTaxpayer();
+    while (!gateway.logs.some((line) => line.includes('the client secret is empty in its file'))) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    const { errors } = await gateway.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
+    expect(errors).toBeUndefined();
+  });
 });

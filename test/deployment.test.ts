@@ -1,5 +1,16 @@
-import { spawnSync } from 'node:child_process';
-import { copyFileSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +21,10 @@ import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBu
 import { Secret } from 'kubernetes-models/v1/Secret';
 import { Service } from 'kubernetes-models/v1/Service';
 import { parse, parseAllDocuments } from 'yaml';
+import { loadConfig } from '../src/config.js';
 import { settings } from '../src/settings.js';
+import { issueCertificate } from './support/certificate.js';
+import { startTestGateway } from './support/gateway.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -34,7 +48,7 @@ describe('The Dockerfile', () => {
     for (const base of bases) expect(base).toMatch(/^FROM node:\d+-[\w-]+( AS \w+)?$/);
     expect(last.filter((line) => line.startsWith('USER '))).toEqual(['USER node']);
     expect(last.find((line) => line.startsWith('HEALTHCHECK '))).toContain('/health/ready');
-    expect(last.at(-1)).toBe('CMD ["node", "dist/main.js"]');
+    expect(last.at(-1)).toBe('CMD ["node", "/app/dist/main.js"]');
     expect(instructions.filter((line) => /^ADD |curl |sudo |:latest/.test(line))).toEqual([]);
     expect(last.findIndex((line) => line.startsWith('USER '))).toBeGreaterThan(
       last.findLastIndex((line) => line.startsWith('RUN ')),
@@ -69,6 +83,24 @@ describe('The Dockerfile', () => {
     const { stdout } = spawnSync(process.execPath, ['dist/main.js', '--version'], { cwd: folder, encoding: 'utf8' });
     expect(stdout).toBe(`${JSON.parse(read('package.json')).version}\n`);
   }, 120_000);
+
+  it.each(['plain HTTP', 'HTTPS'])('finds a gateway healthy over %s, and one that is not there not', async (form) => {
+    const folder = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-health-'));
+    scratch.push(folder);
+    const tls = { TLS_CERT_FILE: join(folder, 'tls.crt'), TLS_KEY_FILE: join(folder, 'tls.key') };
+    issueCertificate('localhost', { certFile: tls.TLS_CERT_FILE, keyFile: tls.TLS_KEY_FILE });
+    const env = form === 'HTTPS' ? tls : {};
+    const [, command = '[]'] = / CMD (\[.*\])$/.exec(last.find((line) => line.startsWith('HEALTHCHECK ')) ?? '') ?? [];
+    const [, ...args] = JSON.parse(command) as string[];
+    const gateway = await startTestGateway(env);
+    const check = async () => {
+      const child = spawn(process.execPath, args, { env: { ...env, PORT: String(gateway.gateway.port) } });
+      return (await once(child, 'exit'))[0];
+    };
+    expect(await check()).toBe(0);
+    await gateway.stop();
+    expect(await check()).toBe(1);
+  });
 
   it('ignores nothing it copies', () => {
     const ignored = read('.dockerignore').split('\n').filter(Boolean);
@@ -124,6 +156,24 @@ describe('The Kubernetes manifests', () => {
     expect(files.sort()).toEqual(keys.sort());
     const drainMs = Number(env.find(({ name }) => name === 'DRAIN_TIMEOUT_MS')?.value);
     expect(spec.terminationGracePeriodSeconds * 1000).toBeGreaterThan(drainMs + 5000);
+  });
+
+  it('start the image: what both set is accepted', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-secrets-'));
+    scratch.push(folder);
+    const inImage = instructions.flatMap((line) =>
+      [...line.matchAll(/^ENV (\w+)=(\S+)$/g)].map(([, name, value]) => [name, value]),
+    );
+    const { stringData } = find('Secret') as { stringData: Record<string, string> };
+    for (const [name, text] of Object.entries(stringData)) writeFileSync(join(folder, name), text);
+    const { spec } = (find('Deployment') as { spec: { template: { spec: Pod } } }).spec.template;
+    const inPod = spec.containers[0]?.env.map(({ name, value }) => [
+      name,
+      name.endsWith('_FILE') ? join(folder, value.split('/').at(-1) ?? '') : value,
+    ]);
+    const config = loadConfig(Object.fromEntries([...inImage, ...(inPod ?? [])]));
+    expect(config.cache.url).toMatch(/^rediss?:/);
+    expect(config.introspection).toBe(false);
   });
 
   it('select each other', () => {

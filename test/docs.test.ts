@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -18,7 +20,7 @@ const blocksOf = (page: string, language: string) =>
     found === language ? [text] : [],
   );
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-const npmBuiltIns = ['ci', 'test', 'start', 'publish'];
+const npmBuiltIns = ['ci', 'test', 'start', 'publish', 'install'];
 
 let gateway: GatewayProcess;
 beforeAll(async () => {
@@ -36,7 +38,7 @@ describe.each(pages)('%s', (page) => {
       const folder = page.slice(0, page.lastIndexOf('/') + 1);
       expect({ path, exists: existsSync(`${root}${folder}${path}`) }).toEqual({ path, exists: true });
     }
-    for (const [, name = ''] of read(page).matchAll(/npm (?:run )?(\w[\w:]*)/g)) {
+    for (const [, name = ''] of read(page).matchAll(/npm (?:run )?(?:--silent )?(\w[\w:]*)/g)) {
       expect([...Object.keys(scripts), ...npmBuiltIns]).toContain(name);
     }
     for (const [, path = ''] of read(page).matchAll(/`((?:src|docs|test|ops|examples)\/[\w./-]+)`/g)) {
@@ -69,8 +71,20 @@ describe.each(pages)('%s', (page) => {
       expect(stdout).not.toContain('"errors"');
     });
   }
+  const tokens = commands.filter((line) => line.startsWith('npm run --silent dev:token'));
+  if (tokens.length > 0) {
+    it.each(tokens)('has a command that prints a token: %s', async (line) => {
+      const directory = mkdtempSync(join(tmpdir(), 'developer-key-'));
+      const { stdout } = await promisify(execFile)('sh', ['-c', `${line} --dir ${directory}`], { cwd: root });
+      rmSync(directory, { recursive: true });
+      const claims = JSON.parse(Buffer.from(stdout.split('.')[1] ?? '', 'base64url').toString());
+      expect(claims).toMatchObject({ scope: 'taxpayers:read', taxpayer_ids: [expect.stringMatching(/^4{8}-/)] });
+    });
+  }
   it('has only commands of the kinds that are tried', () => {
-    expect(commands.filter((line) => !/^(curl|npm (ci|start|test|run \w+)$)/.test(line))).toEqual([]);
+    expect(
+      commands.filter((line) => !/^(curl|npm run --silent dev:token|npm (ci|start|test|run \w+)$)/.test(line)),
+    ).toEqual([]);
   });
 });
 

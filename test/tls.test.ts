@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:https';
 import { connect as connectPlain } from 'node:net';
@@ -7,6 +6,7 @@ import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { HttpServer } from '../src/edge/HttpServer.js';
+import { issueCertificate } from './support/certificate.js';
 import { launchGateway, startTestGateway, type TestGateway } from './support/gateway.js';
 import { until } from './support/redis.js';
 
@@ -15,15 +15,8 @@ const certFile = join(directory, 'tls.crt');
 const keyFile = join(directory, 'tls.key');
 let gateway: TestGateway;
 
-/** Writes a new self-signed pair. */
-function issue(commonName: string, files = { certFile, keyFile }): void {
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', files.keyFile];
-  const subject = ['-subj', `/CN=${commonName}`, '-days', '1', '-out', files.certFile];
-  execFileSync('openssl', ['req', '-x509', ...key, ...subject], { stdio: 'ignore' });
-}
-
 beforeAll(async () => {
-  issue('first');
+  issueCertificate('first', { certFile, keyFile });
   gateway = await startTestGateway({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile });
 });
 
@@ -60,7 +53,7 @@ describe('HTTPS', () => {
     writeFileSync(certFile, 'half a certificate');
     await until(() => gateway.logs.some((line) => line.includes('TLS_CERT_FILE does not hold a certificate')));
     expect(await presented()).toBe('first');
-    issue('second');
+    issueCertificate('second', { certFile, keyFile });
     await until(async () => (await presented()) === 'second');
   });
 
@@ -78,7 +71,7 @@ describe('HTTPS', () => {
       'TLS_KEY_FILE does not hold the private key, in PEM and without a passphrase, of TLS_CERT_FILE',
     ],
   ])('%s ends the process with one line', async (_, { cert, key }, line) => {
-    issue('other', { certFile: join(directory, 'other.crt'), keyFile: join(directory, 'other.key') });
+    issueCertificate('other', { certFile: join(directory, 'other.crt'), keyFile: join(directory, 'other.key') });
     const { exited, output } = launchGateway({
       PORT: '0',
       TLS_CERT_FILE: join(directory, cert),

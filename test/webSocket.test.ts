@@ -341,7 +341,7 @@ describe('a caller on a socket', () => {
     await socket.init({ authorization: await provider.watcherOf([job.taxpayerId], 2) });
     socket.send(subscribe(job));
     await socket.message(({ type }) => type === 'next');
-    expect(await socket.closed).toEqual({ code: 4403, reason: 'The access token has expired.' });
+    expect(await socket.closed).toEqual({ code: 4403, reason: 'The access token has expired' });
     await until(async () => (await metric(gateway, 'gateway_job_watchers')) === 0);
   });
 

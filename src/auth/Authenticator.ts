@@ -79,9 +79,8 @@ export class Authenticator {
   authenticate(authorization: string | undefined): Caller | Promise<Caller> {
     if (!this.#policy) return anyone;
     if (authorization === undefined && this.#unnamed) return this.#unnamed;
-    if (authorization === undefined) throw unauthenticated('An Authorization header with a Bearer token is required.');
-    if (authorization.length > maxTokenLength + 'Bearer '.length)
-      throw unauthenticated('The access token is too long.');
+    if (authorization === undefined) throw unauthenticated('An Authorization header with a Bearer token is required');
+    if (authorization.length > maxTokenLength + 'Bearer '.length) throw unauthenticated('The access token is too long');
     // Of the whole header: one that was accepted needs no taking apart.
     const digest = sha256(authorization);
     return this.#recall(digest, this.#policy.now()) ?? this.#verify(bearerToken(authorization), digest, this.#policy);
@@ -157,7 +156,7 @@ function policyOf(options: AuthenticatorOptions, keySets: ReadonlyMap<string, Ke
 
 function bearerToken(authorization: string): string {
   const token = credentials.exec(authorization)?.[1];
-  if (!token) throw unauthenticated('The Authorization header must be the word Bearer and one token.');
+  if (!token) throw unauthenticated('The Authorization header must be the word Bearer and one token');
   return token;
 }
 

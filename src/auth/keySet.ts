@@ -107,7 +107,7 @@ export class KeySet implements KeySource {
   async keysFor(header: JWTHeaderParameters): Promise<CandidateKeys> {
     if (!this.#held && (this.#reading || this.#waitMs() === 0)) await this.#read();
     if (!this.#held) {
-      throw new GatewayError('AUTH_UNAVAILABLE', 'The keys of the identity provider cannot be read at the moment.', {
+      throw new GatewayError('AUTH_UNAVAILABLE', 'The keys of the identity provider cannot be read at the moment', {
         httpStatus: 503,
         retryAfterSeconds: Math.max(1, Math.ceil(this.#waitMs() / 1000)),
       });

@@ -38,7 +38,7 @@ const maxDateSeconds = 8.64e12;
 export async function verifyToken(token: string, policy: TokenPolicy): Promise<VerifiedToken> {
   const { header, issuer } = decode(token);
   const source = policy.issuers.get(issuer);
-  if (!source) throw unauthenticated('The access token is from an issuer that is not accepted here.');
+  if (!source) throw unauthenticated('The access token is from an issuer that is not accepted here');
   const { payload, version } = await verify(token, header, { issuer, source, policy });
   const { subject, expiresAt, validFrom } = readClaims(payload, policy.now());
   const scopes = readScopes(payload);
@@ -69,10 +69,10 @@ function decode(token: string): { header: JWTHeaderParameters; issuer: string } 
     header = decodeProtectedHeader(token);
     issuer = decodeJwt(token).iss;
   } catch {
-    throw unauthenticated('The access token is malformed.');
+    throw unauthenticated('The access token is malformed');
   }
-  if (!isAcceptedHeader(header)) throw unauthenticated('The access token is not signed with an accepted algorithm.');
-  if (typeof issuer !== 'string') throw unauthenticated('The access token names no issuer.');
+  if (!isAcceptedHeader(header)) throw unauthenticated('The access token is not signed with an accepted algorithm');
+  if (typeof issuer !== 'string') throw unauthenticated('The access token names no issuer');
   return { header, issuer };
 }
 
@@ -106,7 +106,7 @@ async function verify(token: string, header: JWTHeaderParameters, { issuer, sour
       }
     }
     if (!(await source.lookAgain(version))) {
-      throw unauthenticated('The access token is not signed with a key that its issuer publishes.');
+      throw unauthenticated('The access token is not signed with a key that its issuer publishes');
     }
   }
 }
@@ -115,29 +115,32 @@ function isSignatureFailure(error: unknown): boolean {
   return error instanceof errors.JOSEError && error.code === 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED';
 }
 
+/** What a caller sees whose token has ended, also while they listen to a stream. */
+export const tokenExpired = 'The access token has expired';
+
 /** Our own words, by code and claim: jose's errors carry the whole payload, so they are not kept as a cause either. */
 function refusal(error: unknown): string {
-  if (error instanceof errors.JWTExpired) return 'The access token has expired.';
+  if (error instanceof errors.JWTExpired) return tokenExpired;
   if (error instanceof errors.JWTClaimValidationFailed) {
-    if (error.claim === 'aud') return 'The access token is for another audience.';
-    if (error.claim === 'nbf') return 'The access token is not valid yet.';
-    if (error.claim === 'exp') return 'The access token has no valid expiry.';
-    if (error.claim === 'sub') return 'The access token names no valid subject.';
+    if (error.claim === 'aud') return 'The access token is for another audience';
+    if (error.claim === 'nbf') return 'The access token is not valid yet';
+    if (error.claim === 'exp') return 'The access token has no valid expiry';
+    if (error.claim === 'sub') return 'The access token names no valid subject';
   }
-  return 'The access token is malformed.';
+  return 'The access token is malformed';
 }
 
 /** What jose lets through: an empty or huge `sub`, times that are no finite number (`1e999`), an `iat` to come. */
 function readClaims({ sub, exp, nbf, iat }: JWTPayload, now: number) {
   if (typeof sub !== 'string' || sub === '' || sub.length > maxSubjectLength) {
-    throw unauthenticated('The access token names no valid subject.');
+    throw unauthenticated('The access token names no valid subject');
   }
-  if (!isDate(exp)) throw unauthenticated('The access token has no valid expiry.');
+  if (!isDate(exp)) throw unauthenticated('The access token has no valid expiry');
   if (![nbf, iat].every((time) => time === undefined || isDate(time))) {
-    throw unauthenticated('The access token is malformed.');
+    throw unauthenticated('The access token is malformed');
   }
   const validFrom = (Math.max(nbf ?? 0, iat ?? 0) - toleranceSeconds) * 1000;
-  if (validFrom > now) throw unauthenticated('The access token is not valid yet.');
+  if (validFrom > now) throw unauthenticated('The access token is not valid yet');
   return { subject: sub, expiresAt: exp * 1000, validFrom };
 }
 

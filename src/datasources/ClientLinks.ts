@@ -90,7 +90,7 @@ export class ClientLinks {
       return { link, replayed: false };
     } catch (error) {
       if (error instanceof GatewayError && !ambiguous.has(error.code)) {
-        await this.#options.store.deleteIf(name, () => true);
+        await this.#options.store.delete(name);
       } else {
         await this.#write(name, { state: 'unknown', input });
       }

@@ -60,13 +60,11 @@ export class SealedStore {
     return this.#store.setIfAbsent(key, this.#seal(key, value, ttlMs), ttlMs);
   }
 
-  /** Deletes the value under `name` when `matches` says it is the one meant; one written meanwhile survives. */
-  async deleteIf(name: EntryName, matches: (value: unknown) => boolean): Promise<boolean> {
+  /** Deletes the value under `name`; one written meanwhile survives. */
+  async delete(name: EntryName): Promise<void> {
     const key = this.#key(name);
     const bytes = await this.#store.get(key);
-    const held = this.#open(key, bytes);
-    if (bytes === undefined || held === undefined || !matches(held.value)) return false;
-    return this.#store.compareAndDelete(key, bytes);
+    if (bytes !== undefined) await this.#store.compareAndDelete(key, bytes);
   }
 
   increment(
@@ -92,8 +90,8 @@ export class SealedStore {
   }
 
   /** Resolves when the lease may have been released, at the latest after `timeoutMs`. */
-  waitForRelease(name: EntryName, timeoutMs: number, signal?: AbortSignal): Promise<void> {
-    return this.#store.waitForDelete(this.#key(name), timeoutMs, signal);
+  waitForRelease(name: EntryName, timeoutMs: number): Promise<void> {
+    return this.#store.waitForDelete(this.#key(name), timeoutMs);
   }
 
   #parts(name: EntryName): readonly string[] {

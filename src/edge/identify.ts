@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type Authenticator, routerSecretMatches } from '../auth/Authenticator.js';
 import { type Caller, router } from '../auth/caller.js';
-import type { Secret } from '../secret.js';
+import type { RouterSecrets } from './routerSecrets.js';
 
 /** What a caller shows: headers of a request, or the same names in the parameters of a socket. */
 export interface Credentials {
@@ -23,11 +23,6 @@ export interface Identity {
  * @throws GatewayError UNAUTHENTICATED or AUTH_UNAVAILABLE, in either way
  */
 export type Identify = (credentials: Credentials) => Identity | Promise<Identity>;
-
-export interface RouterSecrets {
-  readonly current: Secret | undefined;
-  readonly previous: Secret | undefined;
-}
 
 /** Tells who is calling. A router that presents its secret needs no user's token to read the schema. */
 export function identifier(authenticator: Authenticator, routerSecrets: () => RouterSecrets): Identify {

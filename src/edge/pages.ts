@@ -100,7 +100,7 @@ function secureHeaders(
       },
     },
     crossOriginEmbedderPolicy: false,
-    // Plain HTTP on a developer's machine; behind TLS the terminating proxy decides.
+    // Where the gateway itself serves HTTPS, `HttpServer` adds it.
     strictTransportSecurity: false,
   });
   policy(request, response, () => {});

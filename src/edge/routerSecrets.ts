@@ -1,15 +1,14 @@
 import type { Config } from '../config.js';
 import type { Logger } from '../log.js';
-import { Secret } from '../secret.js';
-import { watchFile } from '../watchFile.js';
+import type { Secret } from '../secret.js';
+import { minRouterSecretLength } from '../settings.js';
+import { watchSecretFile } from '../watchFile.js';
 
 /** What a router may present; either is accepted. */
 export interface RouterSecrets {
   readonly current: Secret | undefined;
   readonly previous: Secret | undefined;
 }
-
-const minLength = 16;
 
 /**
  * The secrets shared with the router. Those that came from a file follow it: a rotation is to write the old secret to the
@@ -23,15 +22,15 @@ export function followRouterSecrets(config: Config['federation'], log: Logger) {
   const follow = (which: keyof typeof secrets, file: string | undefined) =>
     file === undefined
       ? () => {}
-      : watchFile(file, (content) => {
-          const text = content.toString().replace(/\r?\n$/, '');
-          if (text === secrets[which]?.reveal()) return;
-          if (text.length < minLength) {
-            log.warn({ which }, 'the secret shared with the router is too short in its file: the one in use stays');
-            return;
-          }
-          secrets[which] = new Secret(text);
-          log.info({ which }, 'the secret shared with the router was rotated');
+      : watchSecretFile(file, {
+          minLength: minRouterSecretLength,
+          current: () => secrets[which],
+          onRotated: (secret) => {
+            secrets[which] = secret;
+            log.info({ which }, 'the secret shared with the router was rotated');
+          },
+          onRefused: () =>
+            log.warn({ which }, 'the secret shared with the router is too short in its file: the one in use stays'),
         });
   const stops = [follow('current', config.secretFile), follow('previous', config.previousSecretFile)];
   return {

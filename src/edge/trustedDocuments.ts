@@ -29,10 +29,6 @@ export class TrustedDocuments {
     }
   }
 
-  get size(): number {
-    return this.#byId.size;
-  }
-
   /**
    * The listed document a request means: by id (`documentId`, or `extensions.persistedQuery.sha256Hash` as Apollo's clients
    * send it), by its whole text in any layout, or by both when they agree.

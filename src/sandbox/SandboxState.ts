@@ -1,13 +1,4 @@
-/** Values of the interface; the fields below are plain strings so that tests can also plant values nobody knows. */
-export const taxpayerStatuses = [
-  'CREATED',
-  'CONSENT_RECEIVED',
-  'TAX_AUTHORIZATION_SUBMITTED',
-  'AUTHORIZED',
-  'REJECTED',
-  'COMPLETED',
-] as const;
-
+/** Statuses and providers are plain strings, so that tests can also plant values nobody knows. */
 export interface SandboxTaxpayer {
   readonly id: string;
   readonly name: string;

@@ -35,8 +35,8 @@ export class TracedStore implements Store {
     return this.#timed('increment', () => this.#store.increment(key, by, ttlMs));
   }
 
-  waitForDelete(key: string, timeoutMs: number, signal?: AbortSignal): Promise<void> {
-    return this.#timed('waitForDelete', () => this.#store.waitForDelete(key, timeoutMs, signal));
+  waitForDelete(key: string, timeoutMs: number): Promise<void> {
+    return this.#timed('waitForDelete', () => this.#store.waitForDelete(key, timeoutMs));
   }
 
   close(): Promise<void> {

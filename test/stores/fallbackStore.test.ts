@@ -303,7 +303,6 @@ class Moody implements Store {
   };
   compareAndDelete = (key: string, expected: Buffer) => this.#inner.compareAndDelete(key, expected);
   increment = (key: string, by: number, ttlMs: number) => this.#inner.increment(key, by, ttlMs);
-  waitForDelete = (key: string, timeoutMs: number, signal?: AbortSignal) =>
-    this.#inner.waitForDelete(key, timeoutMs, signal);
+  waitForDelete = (key: string, timeoutMs: number) => this.#inner.waitForDelete(key, timeoutMs);
   close = () => this.#inner.close();
 }

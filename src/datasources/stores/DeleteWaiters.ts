@@ -6,7 +6,6 @@ export interface PollPace {
 
 export interface PollOptions {
   readonly timeoutMs: number;
-  readonly signal: AbortSignal | undefined;
   readonly pace: PollPace;
   readonly isGone: () => Promise<boolean>;
   readonly random?: () => number;
@@ -16,20 +15,18 @@ export interface PollOptions {
 export class DeleteWaiters {
   readonly #waiting = new Map<string, Set<() => void>>();
 
-  /** Resolves when `key` is woken, after `timeoutMs`, or when `signal` aborts. */
-  wait(key: string, timeoutMs: number, signal?: AbortSignal): Promise<void> {
-    if (timeoutMs <= 0 || signal?.aborted) return Promise.resolve();
+  /** Resolves when `key` is woken, or after `timeoutMs`. */
+  wait(key: string, timeoutMs: number): Promise<void> {
+    if (timeoutMs <= 0) return Promise.resolve();
     return new Promise((resolve) => {
       const waiters = this.#waiting.get(key) ?? new Set();
       const done = () => {
         clearTimeout(timer);
-        signal?.removeEventListener('abort', done);
         waiters.delete(done);
         if (waiters.size === 0 && this.#waiting.get(key) === waiters) this.#waiting.delete(key);
         resolve();
       };
       const timer = setTimeout(done, timeoutMs);
-      signal?.addEventListener('abort', done, { once: true });
       this.#waiting.set(key, waiters.add(done));
     });
   }
@@ -39,14 +36,14 @@ export class DeleteWaiters {
    * Ends early when looking fails: whoever waits must then decide anew anyway.
    */
   async waitPolling(key: string, options: PollOptions): Promise<void> {
-    const { timeoutMs, signal, pace, isGone, random = Math.random } = options;
+    const { timeoutMs, pace, isGone, random = Math.random } = options;
     const giveUpAt = performance.now() + timeoutMs;
     let pauseMs = pace.firstMs;
     for (;;) {
-      if (signal?.aborted || (await isGone().catch(() => true))) return;
+      if (await isGone().catch(() => true)) return;
       const leftMs = giveUpAt - performance.now();
       if (leftMs <= 0) return;
-      await this.wait(key, Math.min(leftMs, pauseMs * (0.5 + random() / 2)), signal);
+      await this.wait(key, Math.min(leftMs, pauseMs * (0.5 + random() / 2)));
       pauseMs = Math.min(pauseMs * 2, pace.maxMs);
     }
   }

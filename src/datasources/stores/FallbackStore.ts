@@ -154,11 +154,11 @@ export class FallbackStore implements Store {
     return counted;
   }
 
-  async waitForDelete(key: string, timeoutMs: number, signal?: AbortSignal): Promise<void> {
+  async waitForDelete(key: string, timeoutMs: number): Promise<void> {
     if (this.#closed) return;
-    if (await this.#local.get(key)) return this.#local.waitForDelete(key, timeoutMs, signal);
-    if (this.#reads.isClosed) return this.#primary.waitForDelete(key, timeoutMs, signal).catch(() => undefined);
-    await sleep(Math.min(timeoutMs, 50), undefined, { signal }).catch(() => undefined); // nobody to ask: look again soon
+    if (await this.#local.get(key)) return this.#local.waitForDelete(key, timeoutMs);
+    if (this.#reads.isClosed) return this.#primary.waitForDelete(key, timeoutMs).catch(() => undefined);
+    await sleep(Math.min(timeoutMs, 50)); // nobody to ask: look again soon
   }
 
   async close(): Promise<void> {

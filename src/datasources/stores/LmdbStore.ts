@@ -141,10 +141,9 @@ export class LmdbStore implements Store {
     throw new StoreError('failed');
   }
 
-  waitForDelete(key: string, timeoutMs: number, signal?: AbortSignal): Promise<void> {
+  waitForDelete(key: string, timeoutMs: number): Promise<void> {
     return this.#waiters.waitPolling(key, {
       timeoutMs,
-      signal,
       pace: this.#options.pollPace,
       random: this.#options.random,
       isGone: async () => this.#read(key)?.value === undefined,

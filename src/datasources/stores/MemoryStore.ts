@@ -75,9 +75,9 @@ export class MemoryStore implements Store {
     return { count, resetsInMs: Math.max(0, expiresAt - this.#now()) };
   }
 
-  async waitForDelete(key: string, timeoutMs: number, signal?: AbortSignal): Promise<void> {
+  async waitForDelete(key: string, timeoutMs: number): Promise<void> {
     const entry = this.#closed ? undefined : this.#live(key);
-    if (entry) await this.#waiters.wait(key, Math.min(timeoutMs, entry.expiresAt - this.#now()), signal);
+    if (entry) await this.#waiters.wait(key, Math.min(timeoutMs, entry.expiresAt - this.#now()));
   }
 
   async close(): Promise<void> {

@@ -75,13 +75,12 @@ export class RedisStore implements Store {
     return { count, resetsInMs: Math.max(0, resetsInMs) };
   }
 
-  async waitForDelete(key: string, timeoutMs: number, signal?: AbortSignal): Promise<void> {
+  async waitForDelete(key: string, timeoutMs: number): Promise<void> {
     if (this.#closing) return;
     this.#subscribe();
     const name = this.#prefix + key;
     await this.#waiters.waitPolling(name, {
       timeoutMs,
-      signal,
       pace: this.#pollPace,
       isGone: async () => (await this.#run(() => this.#client.exists(name))) === 0,
     });

@@ -26,10 +26,10 @@ export interface Store {
   increment(key: string, by: number, ttlMs: number): Promise<{ readonly count: number; readonly resetsInMs: number }>;
 
   /**
-   * Resolves when `key` was compared-and-deleted by any process, at the latest after `timeoutMs`, or when `signal` aborts
-   * (it never rejects). May also resolve early for no reason: the caller looks again and decides.
+   * Resolves when `key` was compared-and-deleted by any process, at the latest after `timeoutMs`; it never rejects. May also
+   * resolve early for no reason: the caller looks again and decides.
    */
-  waitForDelete(key: string, timeoutMs: number, signal?: AbortSignal): Promise<void>;
+  waitForDelete(key: string, timeoutMs: number): Promise<void>;
 
   /** Ends connections, timers and files. Idempotent. */
   close(): Promise<void>;

@@ -1,4 +1,5 @@
 import type { ExecutionResult } from 'graphql';
+import { tokenExpired } from '../../auth/verifyToken.js';
 import { GatewayError } from '../../errors.js';
 import { atTime } from './atTime.js';
 
@@ -8,9 +9,6 @@ export interface ResultStreamOptions {
   /** The last result of a stream that failed. */
   readonly failed: (error: unknown) => ExecutionResult;
 }
-
-/** What a caller sees whose token ended while they listened. */
-export const tokenExpired = 'The access token has expired.';
 
 /**
  * The results of a subscription in the form in which they leave. Ends with its source, when it is left, or when the

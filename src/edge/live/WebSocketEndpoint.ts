@@ -4,13 +4,14 @@ import type { Duplex } from 'node:stream';
 import type { ExecutionArgs, ExecutionResult, GraphQLSchema } from 'graphql';
 import { type ConnectionInitMessage, type Context, handleProtocols, makeServer, type Server } from 'graphql-ws';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { tokenExpired } from '../../auth/verifyToken.js';
 import { GatewayError } from '../../errors.js';
 import { credentialsOfSocket, type Identify, type Identity } from '../identify.js';
 import { atTime } from './atTime.js';
 import { isOriginAllowed } from './browserOrigin.js';
 import type { LiveOperations, ReadyOperation } from './LiveOperations.js';
 import type { OpenStreams } from './OpenStreams.js';
-import { type ResultStream, tokenExpired } from './ResultStream.js';
+import { type ResultStream } from './ResultStream.js';
 
 export interface WebSocketEndpointOptions {
   readonly schema: GraphQLSchema;
