@@ -104,7 +104,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const identify = identifier(authenticator, routerSecrets.secrets);
   const endpoint = new GraphQLEndpoint({
     apollo,
-    plans: new PlanCache(schema, options.plans),
+    plans: new PlanCache(schema, { mode: options.plans, onBug: (error) => onBug(error, 'none: a plan') }),
     observe,
     identify,
     services,

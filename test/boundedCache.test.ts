@@ -36,12 +36,25 @@ describe('memory', () => {
     const query = new GraphQLObjectType({ name: 'Query', fields: { a: { type: GraphQLString } } });
     const plans = new PlanCache(new GraphQLSchema({ query }));
     const documents = Array.from({ length: 1001 }, (_, n) => `query Q${n} { a }`);
-    for (const document of documents) plans.accept(document, undefined);
+    for (const document of documents) plans.accept(document);
     expect(plans.find(documents[0] ?? '', undefined)).toBeUndefined();
     expect(plans.find(documents[1000] ?? '', undefined)).toBeDefined();
     const large = Array.from({ length: 3 }, (_, n) => `query L${n} { a } #${'x'.repeat(400_000)}`);
-    for (const document of large) plans.accept(document, undefined);
+    for (const document of large) plans.accept(document);
     expect(plans.find(large[0] ?? '', undefined)).toBeUndefined();
     expect(plans.find(large[2] ?? '', undefined)).toBeDefined();
   });
+});
+
+it('a plan that fails to be made leaves the document to Apollo, and is told of once', () => {
+  const query = new GraphQLObjectType({ name: 'Query', fields: { a: { type: GraphQLString } } });
+  const schema = new GraphQLSchema({ query });
+  schema.getRootType = () => {
+    throw new Error('a mistake of ours');
+  };
+  const bugs: unknown[] = [];
+  const plans = new PlanCache(schema, { onBug: (error) => bugs.push(error) });
+  plans.accept('{ a }');
+  expect([plans.find('{ a }', undefined), plans.find('{ a }', undefined)]).toEqual([undefined, undefined]);
+  expect(bugs).toHaveLength(1);
 });

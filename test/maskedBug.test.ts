@@ -86,7 +86,7 @@ beforeAll(async () => {
   await apollo.start();
   const endpoint = new GraphQLEndpoint({
     apollo,
-    plans: new PlanCache(schema, 'off'),
+    plans: new PlanCache(schema, { mode: 'off' }),
     observe: metrics.observeOperation,
     identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
     services,

@@ -177,10 +177,32 @@ const rows = (): Record<string, Row> => ({
     query: `query Q($age: Int) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
     way: 'plan',
   },
+  'an operation by its name': {
+    query: `query B { a: taxpayer(id: "${ids[0]}") { id } }`,
+    operationName: 'B',
+    way: 'plan',
+  },
+  'an operation by another name': { query: 'query B { __typename }', operationName: 'C', way: 'apollo' },
+  'a name where the operation has none': { query: '{ __typename }', operationName: 'C', way: 'apollo' },
   'one of two operations': {
     query: `query A { __typename } query B { a: taxpayer(id: "${ids[0]}") { id } }`,
     operationName: 'B',
-    way: 'plan',
+    way: 'apollo',
+  },
+  'literals that differ where fields are merged, in an operation that does not run': {
+    query: (time) =>
+      `query A { x: taxpayer(id: "a") { id } x: taxpayer(id: "${time % 2 ? 'a' : 'b'}") { id } } query B { __typename }`,
+    operationName: 'B',
+    way: 'apollo',
+  },
+  'literals side by side': {
+    query: (time) =>
+      `mutation { createClientLink(input: { settings: { transcripts: { w2: ["20${time}""2022"] } } }) { replayed } }`,
+    way: 'apollo',
+  },
+  'three literals side by side, and one that a template would take for another': {
+    query: (time) => `query Q($w: [String!] = ["a""b""c${time}"]) { taxpayer(id: "${ids[0]}") { id } }`,
+    way: 'apollo',
   },
   'texts that have to be escaped': {
     query: `{ a: taxpayer(id: "quote\\" \\u2028 \${x} \`") { id } b: taxpayer(id: """block "x" """) { id } }`,

@@ -127,9 +127,9 @@ export class GraphQLEndpoint {
     );
     if (body.kind !== 'single') throw new Error('The answer is incremental, which no schema of ours asks for');
     const { data, errors } = body.singleResult;
-    const { query, operationName, extensions } = parameters;
+    const { query, extensions } = parameters;
     if (data != null && query !== undefined && extensions === undefined) {
-      this.#options.plans.accept(query, operationName);
+      this.#options.plans.accept(query);
     }
     const isRefusal = data === undefined && mediaType === 'application/json, refusals as 200';
     return {

@@ -22,6 +22,8 @@ export interface Plan {
   readonly type: 'query' | 'mutation';
   /** What the operation is called in metrics, see {@link operationLabel}. */
   readonly label: string;
+  /** What the client calls it. */
+  readonly operationName: string | undefined;
   /**
    * Undefined when the variables are not plainly right: whether they are wrong, and how, is for others to say. What it
    * returns executes the operation, at once where nothing has to be waited for.

@@ -7,8 +7,10 @@ export class TemplateLiterals {
   readonly #starts: number[] = [];
   readonly #places: ReadonlyMap<number, number>;
 
-  constructor(document: DocumentNode, exist: boolean) {
-    if (exist) this.#findIn(document);
+  /** `count`: how many were taken out of the text. */
+  constructor(document: DocumentNode, count: number) {
+    if (count > 0) this.#findIn(document);
+    if (this.#starts.length !== count) throw new NotPlannable();
     this.#places = new Map(this.#starts.map((start, place) => [start, place]));
   }
 

@@ -10,7 +10,8 @@ const plainLiteral = /^[ !#-[\]-~]*$/;
 
 /**
  * Takes the string literals out of a document, so that documents with ids written into them look alike. The document as
- * it is where there are none, or where finding them would take more than looking for quotes (comments, escapes, blocks).
+ * it is where there are none, or where finding them would take more than looking for quotes (comments, escapes, blocks,
+ * literals side by side, which would look like a block once they are empty).
  */
 export function templateOf(query: string): Template {
   const whole = { text: query, literals: [] };
@@ -23,7 +24,7 @@ export function templateOf(query: string): Template {
     const close = query.indexOf('"', open + 1);
     if (close === -1 || literals.length === maxLiterals) return whole;
     const literal = query.slice(open + 1, close);
-    if (!plainLiteral.test(literal)) return whole;
+    if (!plainLiteral.test(literal) || query[close + 1] === '"') return whole;
     literals.push(literal);
     text += query.slice(rest, open + 1);
     rest = close;

@@ -30,22 +30,18 @@ import { variableReader } from './readVariables.js';
 import { TemplateLiterals } from './TemplateLiterals.js';
 
 /**
- * The plan of an operation that graphql-js has validated. `hasLiterals`: `text` is a template, and any strings may be
- * in its literals. Undefined for what a plan does not answer: directives, abstract types and lists, of which a client's
- * query of this schema has none; introspection, `_service` and `_entities`, which are a router's; several mutations, which have
- * to wait for each other.
+ * The plan of a document that graphql-js has validated. With `literals`, `text` is a template that has so many, and any
+ * strings may be in them. Undefined for what a plan does not answer: several operations in one document, whose literals
+ * would have to be checked for those that do not run as well; directives, abstract types and lists, of which a client's
+ * query of this schema has none; introspection, `_service` and `_entities`, which are a router's; several mutations, which
+ * have to wait for each other.
  */
-export function planOf(
-  schema: GraphQLSchema,
-  text: string,
-  operationName: string | undefined,
-  hasLiterals: boolean,
-): Plan | undefined {
+export function planOf(schema: GraphQLSchema, text: string, literals: number): Plan | undefined {
   try {
     const document = parse(text);
-    const operation = getOperationAST(document, operationName);
+    const operation = getOperationAST(document); // null when there are several
     if (!operation || !isPlannable(document, operation)) return undefined;
-    return planned(schema, document, operation, hasLiterals);
+    return planned(schema, document, operation, literals);
   } catch (error) {
     if (error instanceof NotPlannable) return undefined;
     throw error;
@@ -72,9 +68,9 @@ function planned(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-  hasLiterals: boolean,
+  literals: number,
 ): Plan {
-  const template = new TemplateLiterals(document, hasLiterals);
+  const template = new TemplateLiterals(document, literals);
   const root = schema.getRootType(operation.operation);
   if (!root) throw new NotPlannable();
   const steps = new Planner(schema, document, template).steps(root, [operation.selectionSet]);
@@ -82,6 +78,7 @@ function planned(
   return {
     type: operation.operation as Plan['type'],
     label: operationLabel(schema, operation),
+    operationName: operation.name?.value,
     prepare: (request) => {
       const variables = readVariables(request.variables);
       return variables && ((context) => execute(steps, { request, template, variables, context, errors: [] }));
