@@ -17,6 +17,8 @@ export interface GatewayErrorOptions {
   readonly cause?: unknown;
   /** The HTTP status of the whole answer; only for refusals before execution. */
   readonly httpStatus?: number;
+  /** With status 405: the methods that would do, as the header Allow has them. */
+  readonly allow?: string;
 }
 
 /**
@@ -28,6 +30,7 @@ export class GatewayError extends GraphQLError {
   readonly retryAfterSeconds: number | undefined;
   readonly violations: readonly Violation[] | undefined;
   readonly httpStatus: number | undefined;
+  readonly allow: string | undefined;
 
   constructor(code: ErrorCode, message: string, options: GatewayErrorOptions = {}) {
     super(message, {
@@ -41,6 +44,7 @@ export class GatewayError extends GraphQLError {
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.violations = options.violations;
     this.httpStatus = options.httpStatus;
+    this.allow = options.allow;
     this.cause = options.cause;
   }
 }

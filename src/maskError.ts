@@ -8,6 +8,9 @@ export interface MaskOptions {
   readonly suggestions: boolean;
 }
 
+/** Of a request whose `operationName` fits no operation, or that leaves open which of several it means. */
+export const unknownOperation = 'operationName must name one of the operations in the document';
+
 /**
  * The one exit of errors, on every transport: only coded errors leave as they are, anything else becomes
  * INTERNAL_SERVER_ERROR. What graphql-js says of a document is kept, without the values it quotes.
@@ -64,7 +67,7 @@ function publicFace(error: unknown, suggestions: boolean): PublicFace {
     case 'BAD_USER_INPUT':
       return { code, message: variableMessage(original.message) };
     case 'OPERATION_RESOLUTION_FAILURE':
-      return { code: 'BAD_USER_INPUT', message: 'operationName must name one of the operations in the document' };
+      return { code: 'BAD_USER_INPUT', message: unknownOperation };
     // Apollo's refusals of a request: their texts are its own
     case 'BAD_REQUEST':
     case 'PERSISTED_QUERY_NOT_FOUND':

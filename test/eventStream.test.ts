@@ -79,6 +79,49 @@ describe('server-sent events', () => {
     expect((await stream(gateway, { query: '{ __typename }' }, headers)).status).toBe(status);
   });
 
+  it.each([
+    ['no query', {}, 'The request must have a query'],
+    ['an empty query', { query: '' }, 'The request must have a query'],
+    ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, /^operationName must name one/],
+    ['no name of several operations', { query: 'query A { a: __typename } query B { b: __typename }' }, /^operationN/],
+    [
+      'an automatic persisted query',
+      { extensions: { persistedQuery: { version: 1, sha256Hash: '00' } } },
+      'PersistedQueryNotSupported',
+    ],
+  ])('tell of %s in the words of plain HTTP', async (_, body, words) => {
+    const headers = { 'x-request-id': 'the-same' };
+    const plain = await stream(gateway, body, { ...headers, accept: 'application/json' }, '/graphql');
+    const expected = (await plain.json()) as { errors: { message: string }[] };
+    expect(expected.errors).toEqual([expect.objectContaining({ message: expect.stringMatching(words) })]);
+    expect(await eventReader(await stream(gateway, body, headers)).next()).toEqual({ event: 'next', data: expected });
+  });
+
+  it.each([
+    ['another method', '/graphql/stream', 'PATCH', 'GET, POST, PUT, DELETE'],
+    ['another method on a shared stream', '/graphql/stream?token=a', 'PATCH', 'GET, POST, PUT, DELETE'],
+    ['another method on the path of plain HTTP', '/graphql', 'PATCH', 'GET, POST'],
+    ['a mutation by GET', '/graphql/stream?query=mutation{__typename}', 'GET', 'POST'],
+  ])('name the methods that would do, for %s', async (_, path, method, allow) => {
+    const response = await fetch(`${gateway.origin}${path}`, { method, headers: { accept: 'text/event-stream' } });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
+    expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
+  });
+
+  it('have the request id that a caller chose, when it is one', async () => {
+    const idsOf = async (chosen: string) => {
+      const response = await stream(gateway, { query: '{ nothing }' }, { 'x-request-id': chosen });
+      const event = (await eventReader(response).next()) as {
+        data: { errors: { extensions: { requestId: string } }[] };
+      };
+      return [response.headers.get('x-request-id'), event.data.errors[0]?.extensions.requestId];
+    };
+    expect(await idsOf('chosen-1')).toEqual(['chosen-1', 'chosen-1']);
+    const [inHeader, inError] = await idsOf('not "one"');
+    expect(inHeader).toMatch(/^[0-9a-f-]{36}$/);
+    expect(inError).toBe(inHeader);
+  });
+
   it('refuse a body above MAX_BODY_BYTES', async () => {
     expect((await stream(gateway, { query: 'x'.repeat(262_144) })).status).toBe(413);
   });
@@ -170,6 +213,37 @@ describe('a caller of an event stream', () => {
     expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
     expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
     expect((await fetch(`${gateway.origin}/graphql/stream`, { method: 'PUT' })).status).toBe(401);
+  });
+
+  it('is turned away with the whole answer of plain HTTP', async () => {
+    const unread = await startTrustedProvider();
+    unread.outage(true);
+    const cut = await startTestGateway(unread.env);
+    const headers = { 'x-request-id': 'the-same', accept: '*/*' };
+    const refusals: readonly [TestGateway, number, Headers][] = [
+      [gateway, 401, headers],
+      [gateway, 415, { ...headers, authorization: await provider.watcherOf([]), 'content-type': 'text/plain' }],
+      [cut, 503, { ...headers, authorization: await unread.watcherOf([]) }],
+    ];
+    try {
+      for (const [asked, status, sent] of refusals) {
+        const answers = ['/graphql', '/graphql/stream'].map(async (path) => {
+          const response = await stream(asked, { query: '{ __typename }' }, sent, path);
+          const { date: _, 'retry-after': wait, ...named } = Object.fromEntries(response.headers);
+          const text = await response.text();
+          const said = /"retryAfterSeconds":(\d+)/.exec(text)?.[1];
+          expect([wait, said === undefined]).toEqual([said, status !== 503]);
+          // Between two answers the time to wait may have become shorter.
+          return { status: response.status, headers: named, text: text.replace(`:${said}`, ':…') };
+        });
+        const [plain, live] = await Promise.all(answers);
+        expect(plain?.status).toBe(status);
+        expect(live).toEqual(plain);
+      }
+    } finally {
+      await cut.stop();
+      await unread.stop();
+    }
   });
 
   it('is refused the jobs of others, before any call', async () => {

@@ -49,6 +49,7 @@ describe('GraphQL over HTTP', () => {
     ['bytes that are not UTF-8', { method: 'POST', headers: json, body: new Uint8Array([34, 255, 34]) }, 400],
     ['a batch', { method: 'POST', headers: json, body: '[{"query":"{__typename}"}]' }, 400],
     ['no query', { method: 'POST', headers: json, body: '{}' }, 400],
+    ['an empty query', { method: 'POST', headers: json, body: '{"query":""}' }, 400],
     ['another method', { method: 'PUT', headers: json, body: '{"query":"{__typename}"}' }, 405],
     ['another method, DELETE', { method: 'DELETE' }, 405],
   ])('answers %s with its status, in GraphQL form', async (_, { path = '', ...init }, status) => {
@@ -59,8 +60,27 @@ describe('GraphQL over HTTP', () => {
     expect(response.headers.get('cache-control')).toBe('no-store');
     expect(response.headers.get('x-request-id')).toBeTruthy();
     expect(body.errors === undefined).toBe(status === 200);
-    if (status === 405) expect(response.headers.get('allow')).toMatch(/POST/);
+    if (status === 405) expect(response.headers.get('allow')).toBe(path === '' ? 'GET, POST' : 'POST');
   });
+
+  it.each(['*/*', 'application/json', responseJson])(
+    'says what a request without a query lacks, to %s',
+    async (accept) => {
+      const send = (body: object) =>
+        fetch(`${gateway.origin}/graphql`, {
+          method: 'POST',
+          headers: { ...json, accept },
+          body: JSON.stringify(body),
+        });
+      for (const body of [{}, { qeury: '{ __typename }' }, { query: null }, { query: '' }, { documentId: 'a' }]) {
+        const response = await send(body);
+        expect([response.status, await response.json()]).toMatchObject([
+          400,
+          { errors: [{ message: 'The request must have a query', extensions: { code: 'BAD_USER_INPUT' } }] },
+        ]);
+      }
+    },
+  );
 
   it('says refused documents apart from failed fields by the status, for those who accept the new media type', async () => {
     const ask = async (query: string, accept: string) => {

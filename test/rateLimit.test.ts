@@ -6,7 +6,7 @@ import { MemoryStore } from '../src/datasources/stores/MemoryStore.js';
 import { RateLimit } from '../src/edge/RateLimit.js';
 import type { GatewayError } from '../src/errors.js';
 import { Secret } from '../src/secret.js';
-import { startTestGateway, type TestGateway } from './support/gateway.js';
+import { type Answer, startTestGateway, type TestGateway } from './support/gateway.js';
 import { until } from './support/redis.js';
 
 const ada: Caller = { ...anyone, kind: 'bearer', key: 'ada' };
@@ -104,6 +104,25 @@ describe('the limit of operations per caller', () => {
     expect(seconds).toBeGreaterThanOrEqual(1);
     expect(seconds).toBeLessThanOrEqual(60);
     expect(refused?.headers.get('retry-after')).toBe(String(seconds));
+  });
+
+  test('is answered in the same way to a router that asks for a callback', async () => {
+    gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '3', CALLBACK_ORIGINS: 'http://127.0.0.1:1' });
+    const subscription = { callbackUrl: 'http://127.0.0.1:1/', subscriptionId: '1', verifier: 'v' };
+    const answers: Response[] = [];
+    for (let sent = 0; sent < 8; sent += 1) {
+      const answer = await fetch(`${gateway.origin}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', accept: 'application/json;callbackSpec=1.0' },
+        body: JSON.stringify({ query: '{ nothing }', extensions: { subscription } }),
+      });
+      answers.push(answer);
+    }
+    expect(answers[0]?.status).toBe(400);
+    const refused = answers.find(({ status }) => status === 429);
+    const body = (await refused?.json()) as Pick<Answer, 'errors'>;
+    expect(body.errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED', retryable: true } }]);
+    expect(refused?.headers.get('retry-after')).toBe(String(body.errors?.[0]?.extensions.retryAfterSeconds));
   });
 
   test('without authentication there is none unless it is asked for', async () => {

@@ -89,6 +89,10 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
     expect(await send({ query }, { 'x-gateway-router-secret': 'a-secret-that-is-not-it' })).toMatchObject({
       status: 400,
     });
+    expect(await send({}, { 'x-gateway-router-secret': routerSecret })).toMatchObject({
+      status: 400,
+      errors: [{ message: 'The request must have a query' }],
+    });
   });
 
   test.each<[string, unknown, string]>([

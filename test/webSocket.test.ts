@@ -132,6 +132,24 @@ describe('subscriptions over WebSocket', () => {
     ]);
   });
 
+  it.each([
+    ['an empty query', { query: '' }, 'The request must have a query'],
+    ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, /^operationName must name one/],
+  ])('tell of %s in the words of HTTP', async (_, payload, words) => {
+    const plain = await fetch(`${gateway.origin}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(payload),
+    });
+    const { errors } = (await plain.json()) as { errors: { message: string }[] };
+    expect(errors[0]?.message).toMatch(words);
+    const socket = socketTo(gateway);
+    await socket.init();
+    socket.send({ type: 'subscribe', id: '1', payload });
+    const refused = await socket.message(({ id }) => id === '1');
+    expect(refused.payload).toMatchObject([{ message: errors[0]?.message }]);
+  });
+
   it('echo no value of a variable', async () => {
     const socket = socketTo(gateway);
     await socket.init();

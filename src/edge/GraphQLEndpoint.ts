@@ -1,10 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ApolloServer, HeaderMap } from '@apollo/server';
 import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { Caller } from '../auth/caller.js';
 import { RequestContext, type RequestFacts, type Services } from '../context.js';
-import { GatewayError } from '../errors.js';
 import type { Metrics } from '../Metrics.js';
 import { isBug, maskError } from '../maskError.js';
 import {
@@ -20,7 +18,9 @@ import type { OperationObserver } from './observeOperations.js';
 import type { Execute, PlanResult } from './plans/Plan.js';
 import type { BoundPlan, PlanCache } from './plans/PlanCache.js';
 import type { RateLimit } from './RateLimit.js';
-import { type TrustedDocuments, withTrustedDocument } from './trustedDocuments.js';
+import { sendRefusal } from './refusal.js';
+import { requestIdOf } from './requestIdOf.js';
+import { type TrustedDocuments, withDocument } from './trustedDocuments.js';
 
 export interface GraphQLEndpointOptions {
   readonly apollo: ApolloServer<RequestContext>;
@@ -48,7 +48,6 @@ interface Outcome {
   readonly json?: string;
 }
 
-const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
 const noVariables = Object.freeze({});
 
 /** `/graphql` over HTTP: who is calling, what they ask, the answer in the form they accept. */
@@ -71,7 +70,7 @@ export class GraphQLEndpoint {
       const { caller, fromRouter, remoteAddress } = identifying instanceof Promise ? await identifying : identifying;
       rateLimit.admit(caller, remoteAddress);
       const asked = await readGraphQLRequest(request, requestLimits, { known: this.#known });
-      const parameters = withTrustedDocument(asked, fromRouter, this.#options.trustedDocuments);
+      const parameters = withDocument(asked, fromRouter, this.#options.trustedDocuments);
       const facts = new HttpFacts(caller, requestId, fromRouter, response);
       const context = new RequestContext(facts, services);
       // Every request came this far on the same way; from here on, it is answered by a plan or by Apollo.
@@ -85,7 +84,7 @@ export class GraphQLEndpoint {
       send(response, requestId, mediaType, outcome);
       metrics.onRequest('http', outcome.errors === undefined ? 'ok' : 'errors', startedAt);
     } catch (error) {
-      this.#refuse(response, error, requestId);
+      sendRefusal(response, error, { requestId, mask: (each) => this.#refusal(each, requestId) });
       metrics.onRequest('http', 'refused', startedAt);
     }
   }
@@ -158,20 +157,13 @@ export class GraphQLEndpoint {
     return finished.length > 1 ? finished.sort(inDocumentOrder) : finished;
   }
 
-  #refuse(response: ServerResponse, error: unknown, requestId: string): void {
+  /** The form in which a refusal leaves; a bug is logged. */
+  #refusal(error: unknown, requestId: string): GraphQLFormattedError {
     const { suggestions, onBug, metrics } = this.#options;
     if (isBug(error)) onBug(error, requestId);
     const masked = maskError(error, { requestId, suggestions });
     metrics.onError(masked.extensions?.['code'] as never);
-    if (response.headersSent || response.destroyed) return;
-    const status = error instanceof GatewayError ? (error.httpStatus ?? 400) : 500;
-    if (status === 401) response.setHeader('www-authenticate', 'Bearer');
-    if (status === 405) response.setHeader('allow', 'GET, POST');
-    const { retryAfterSeconds } = masked.extensions as { retryAfterSeconds?: number };
-    if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
-    // What was not read of the body must not be taken for the next request.
-    response.setHeader('connection', 'close');
-    send(response, requestId, 'application/json', { status, errors: [masked] });
+    return masked;
   }
 }
 
@@ -197,11 +189,6 @@ class HttpFacts implements RequestFacts {
     });
     return controller.signal;
   }
-}
-
-function requestIdOf({ headers }: IncomingMessage): string {
-  const given = headers['x-request-id'];
-  return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
 }
 
 function inDocumentOrder(a: GraphQLFormattedError, b: GraphQLFormattedError): number {

@@ -76,7 +76,10 @@ export async function readGraphQLRequest(
     if (!options.simpleGet) refuseSimpleRequest(request);
     return parametersOfQuery(request.url ?? '', limits);
   }
-  if (request.method !== 'POST') throw refusal('The method must be GET or POST', 405);
+  if (request.method !== 'POST') {
+    const options = { httpStatus: 405, allow: 'GET, POST' };
+    throw new GatewayError('BAD_USER_INPUT', 'The method must be GET or POST', options);
+  }
   const contentType = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
   if (contentType !== 'application/json') {
     throw refusal('The Content-Type must be application/json', 415);

@@ -49,17 +49,24 @@ export class TrustedDocuments {
 }
 
 /**
- * The request with the document that may run, on every transport. A router that presents its secret writes its own
- * documents; whom it serves is its to restrict. Without extensions: Apollo would take an id in them for a persisted query.
+ * The request with the document that is to run, on every transport. Where there is a list, it is a trusted one, and the
+ * request is left without extensions: Apollo would take an id in them for a persisted query. A router that presents its
+ * secret writes its own documents; whom it serves is its to restrict.
  *
- * @throws GatewayError as {@link TrustedDocuments.resolve}
+ * @throws GatewayError BAD_USER_INPUT (400) when there is no document, or as {@link TrustedDocuments.resolve}
  */
-export function withTrustedDocument<Request extends Partial<DocumentReference>>(
+export function withDocument<Request extends Partial<DocumentReference>>(
   request: Request,
   fromRouter: boolean | undefined,
   documents: TrustedDocuments | undefined,
 ): Request {
-  if (documents === undefined || fromRouter === true) return request;
+  if (documents === undefined || fromRouter === true) {
+    // An automatic persisted query has an answer of its own, which tells Apollo's clients to send the text.
+    if (!request.query && !request.extensions?.['persistedQuery']) {
+      throw new GatewayError('BAD_USER_INPUT', 'The request must have a query', { httpStatus: 400 });
+    }
+    return request;
+  }
   const { query, documentId, extensions } = request;
   return { ...request, query: documents.resolve({ query, documentId, extensions }), extensions: undefined };
 }

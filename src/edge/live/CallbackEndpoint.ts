@@ -2,8 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
 import { badInput, GatewayError } from '../../errors.js';
 import { readGraphQLRequest } from '../graphqlRequest.js';
+import { writeRefusal } from '../refusal.js';
 import { CallbackPoster } from './CallbackPoster.js';
-import { admitStream, answering, type LiveEndpointOptions, sendJson } from './liveRequest.js';
+import { admitStream, answering, type LiveEndpointOptions } from './liveRequest.js';
 import { ResultStream } from './ResultStream.js';
 
 export interface CallbackEndpointOptions extends LiveEndpointOptions {
@@ -20,6 +21,9 @@ const callbackRequest = z.object({
   verifier: shortText,
   heartbeatIntervalMs: z.number().int().min(0).max(3_600_000).default(5000),
 });
+
+/** The answer to the request itself. */
+const accepted = '{"data":null}';
 
 /** More often than this nobody needs to hear that we live, in milliseconds. */
 const shortestHeartbeatMs = 500;
@@ -39,7 +43,7 @@ export class CallbackEndpoint {
   /** Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { operations, streams, requestLimits } = this.#options;
-    return answering(response, operations, async (requestId) => {
+    return answering({ request, response, operations }, async (requestId) => {
       const identity = await admitStream(request, this.#options);
       if (identity.fromRouter === false) {
         throw new GatewayError('FORBIDDEN', 'Callback subscriptions answer to the router only', { httpStatus: 403 });
@@ -50,7 +54,8 @@ export class CallbackEndpoint {
       const facts = { ...identity, requestId, signal: left.signal };
       const operation = await operations.prepare(parameters, facts, 'callback');
       if (operation.kind === 'refused') {
-        sendJson(response, 400, { errors: operation.errors });
+        const { status, errors } = operation;
+        writeRefusal(response, requestId, { status, errors: errors.map(({ formatted }) => formatted) });
         return;
       }
       const poster = new CallbackPoster(callback);
@@ -61,8 +66,12 @@ export class CallbackEndpoint {
         });
       }
       const result = await operations.perform(operation);
-      response.setHeader('subscription-protocol', 'callback/1.0');
-      sendJson(response, 200, { data: null });
+      response.writeHead(200, {
+        'content-type': 'application/json; charset=utf-8',
+        'content-length': accepted.length,
+        'subscription-protocol': 'callback/1.0',
+      });
+      response.end(accepted);
       if (!(result instanceof ResultStream)) {
         await poster.complete(result.errors);
         return;

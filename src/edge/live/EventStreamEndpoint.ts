@@ -18,8 +18,10 @@ export class EventStreamEndpoint {
 
   /** `/graphql/stream`. Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    return answering(response, this.#options.operations, async (requestId) => {
-      const isShared = request.method === 'PUT' || request.method === 'DELETE' || streamTokenOf(request) !== undefined;
+    const { operations } = this.#options;
+    return answering({ request, response, operations }, async (requestId) => {
+      const isForOne = request.method === 'GET' || request.method === 'POST';
+      const isShared = !isForOne || streamTokenOf(request) !== undefined;
       if (isShared) await this.#shared.handle(request, response, requestId);
       else if (acceptsEvents(request)) await this.#serveOne(request, response, requestId);
       else throw new GatewayError('BAD_USER_INPUT', 'The Accept header must be text/event-stream', { httpStatus: 406 });
@@ -28,7 +30,8 @@ export class EventStreamEndpoint {
 
   /** One operation on a stream of its own, on whatever path. Never rejects. */
   handleOne(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    return answering(response, this.#options.operations, (requestId) => this.#serveOne(request, response, requestId));
+    const { operations } = this.#options;
+    return answering({ request, response, operations }, (requestId) => this.#serveOne(request, response, requestId));
   }
 
   async #serveOne(request: IncomingMessage, response: ServerResponse, requestId: string): Promise<void> {
@@ -40,7 +43,8 @@ export class EventStreamEndpoint {
     response.once('close', () => gone.abort());
     const operation = await operations.prepare(parameters, { ...identity, requestId, signal: gone.signal }, 'sse');
     if (method === 'GET' && operation.kind === 'ready' && operation.type === 'mutation') {
-      throw new GatewayError('BAD_USER_INPUT', 'A mutation must be sent with POST', { httpStatus: 405 });
+      const options = { httpStatus: 405, allow: 'POST' };
+      throw new GatewayError('BAD_USER_INPUT', 'A mutation must be sent with POST', options);
     }
     const stream = new HttpStream({ response, format: eventStreamFormat, transport: 'sse', streams, keepAliveMs });
     await pipeResults({ operations, operation, stream, left: stream.closed });

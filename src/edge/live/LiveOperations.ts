@@ -18,9 +18,10 @@ import { LRUCache } from 'lru-cache';
 import { RequestContext, type RequestFacts, type Services } from '../../context.js';
 import { GatewayError } from '../../errors.js';
 import type { Metrics, Transport } from '../../Metrics.js';
-import { isBug, maskError } from '../../maskError.js';
+import { isBug, maskError, unknownOperation } from '../../maskError.js';
 import type { OperationObserver } from '../observeOperations.js';
 import { operationLabel } from '../operationLabel.js';
+import { refusalStatus } from '../refusal.js';
 import { malformedVariables, violationsOf } from '../variables.js';
 import { ResultStream } from './ResultStream.js';
 
@@ -64,6 +65,8 @@ export interface ReadyOperation {
 
 export interface RefusedOperation {
   readonly kind: 'refused';
+  /** For a transport whose answer has not begun. */
+  readonly status: number;
   readonly errors: readonly MaskedError[];
 }
 
@@ -96,17 +99,19 @@ export class LiveOperations {
   ): Promise<ReadyOperation | RefusedOperation> {
     try {
       const { query, operationName, variables = {} } = this.#options.admit(request, facts);
-      if (!query) throw new GatewayError('BAD_USER_INPUT', 'query must be a string', { httpStatus: 400 });
+      // Only an automatic persisted query comes so far without a text. These are Apollo's words, which its clients know.
+      if (!query) throw new GatewayError('BAD_USER_INPUT', 'PersistedQueryNotSupported');
       const document = this.#document(query);
       const operation = getOperationAST(document, operationName);
-      if (!operation) throw new GatewayError('BAD_USER_INPUT', 'operationName must name an operation of the document');
+      if (!operation) throw new GatewayError('BAD_USER_INPUT', unknownOperation);
       const violations = violationsOf(this.#options.schema, operation, variables);
       if (violations.length > 0) throw malformedVariables(violations);
       return { kind: 'ready', type: operation.operation, document, operationName, variables, facts, transport };
     } catch (error) {
       this.#options.metrics.onRequest(transport, 'refused');
       const errors = error instanceof RefusedDocument ? error.errors : [error];
-      return { kind: 'refused', errors: errors.map((each) => this.mask(each, facts.requestId)) };
+      const masked = errors.map((each) => this.mask(each, facts.requestId));
+      return { kind: 'refused', status: refusalStatus(errors[0]), errors: masked };
     }
   }
 

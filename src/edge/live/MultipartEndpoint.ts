@@ -15,7 +15,7 @@ export class MultipartEndpoint {
   /** Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { operations, streams, requestLimits, keepAliveMs } = this.#options;
-    return answering(response, operations, async (requestId) => {
+    return answering({ request, response, operations }, async (requestId) => {
       const identity = await admitStream(request, this.#options);
       const { method: _, ...parameters } = await readGraphQLRequest(request, requestLimits);
       const gone = new AbortController();

@@ -36,17 +36,20 @@ export class SharedEventStreams {
 
   /** @throws GatewayError with the HTTP status that fits */
   async handle(request: IncomingMessage, response: ServerResponse, requestId: string): Promise<void> {
-    if (request.method === 'PUT') return this.#reserve(request, response);
-    const reservation = await this.#find(request);
     switch (request.method) {
+      case 'PUT':
+        return this.#reserve(request, response);
       case 'GET':
-        return this.#open(reservation, response);
+        return this.#open(await this.#find(request), response);
       case 'POST':
-        return this.#start(reservation, request, response, requestId);
+        return this.#start(await this.#find(request), request, response, requestId);
       case 'DELETE':
-        return this.#leave(reservation, request, response);
-      default:
-        throw refusal('Use PUT, GET, POST or DELETE', 405);
+        return this.#leave(await this.#find(request), request, response);
+      default: {
+        await admitStream(request, this.#options);
+        const options = { httpStatus: 405, allow: 'GET, POST, PUT, DELETE' };
+        throw new GatewayError('BAD_USER_INPUT', 'The method must be GET, POST, PUT or DELETE', options);
+      }
     }
   }
 

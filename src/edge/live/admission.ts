@@ -1,7 +1,7 @@
 import type { RequestFacts } from '../../context.js';
 import { type RequestLimits, refuseDeepNesting } from '../graphqlRequest.js';
 import type { RateLimit } from '../RateLimit.js';
-import { type TrustedDocuments, withTrustedDocument } from '../trustedDocuments.js';
+import { type TrustedDocuments, withDocument } from '../trustedDocuments.js';
 import type { LiveRequest } from './LiveOperations.js';
 
 export interface AdmissionOptions {
@@ -12,13 +12,13 @@ export interface AdmissionOptions {
 }
 
 /**
- * What every operation of a stream passes before anything of it is looked at: counted, not nested too deeply, and, where
- * there is a list, a trusted document. Throws a GatewayError that says which of these it is.
+ * What every operation of a stream passes before anything of it is looked at: counted, not nested too deeply, with a
+ * document, and, where there is a list, a trusted one. Throws a GatewayError that says which of these it is.
  */
 export function admission({ rateLimit, trustedDocuments, requestLimits }: AdmissionOptions) {
   return (request: LiveRequest, { caller, remoteAddress, fromRouter }: RequestFacts): LiveRequest => {
     rateLimit.admit(caller, remoteAddress);
     refuseDeepNesting(request, requestLimits);
-    return withTrustedDocument(request, fromRouter, trustedDocuments);
+    return withDocument(request, fromRouter, trustedDocuments);
   };
 }

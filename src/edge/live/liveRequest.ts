@@ -1,8 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.js';
 import type { RequestLimits } from '../graphqlRequest.js';
 import { credentialsOf, type Identify, type Identity } from '../identify.js';
+import { sendRefusal } from '../refusal.js';
+import { requestIdOf } from '../requestIdOf.js';
 import { isOriginAllowed } from './browserOrigin.js';
 import type { LiveOperations } from './LiveOperations.js';
 import type { OpenStreams } from './OpenStreams.js';
@@ -21,24 +22,24 @@ export interface LiveEndpointOptions {
   readonly keepAliveMs: number;
 }
 
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly operations: LiveOperations;
+}
+
 /** Runs `serve`; whatever it throws becomes an answer in GraphQL's form. Never rejects. */
 export async function answering(
-  response: ServerResponse,
-  operations: LiveOperations,
+  { request, response, operations }: Exchange,
   serve: (requestId: string) => Promise<void>,
 ): Promise<void> {
-  const requestId = randomUUID();
+  const requestId = requestIdOf(request);
   response.setHeader('x-request-id', requestId);
   response.setHeader('cache-control', 'no-store');
   try {
     await serve(requestId);
   } catch (error) {
-    const masked = operations.mask(error, requestId);
-    if (response.headersSent || response.destroyed) return;
-    const status = error instanceof GatewayError ? (error.httpStatus ?? 400) : 500;
-    if (status === 401) response.setHeader('www-authenticate', 'Bearer');
-    response.setHeader('connection', 'close'); // what was not read of the body is not the next request
-    sendJson(response, status, { errors: [masked] });
+    sendRefusal(response, error, { requestId, mask: (each) => operations.mask(each, requestId).formatted });
   }
 }
 
@@ -56,13 +57,4 @@ export function refuseWhenFull(streams: OpenStreams): void {
   if (streams.hasRoom) return;
   const message = streams.draining ? 'The gateway is shutting down' : 'No more open streams (MAX_CONNECTIONS)';
   throw new GatewayError('RATE_LIMITED', message, { httpStatus: 503 });
-}
-
-export function sendJson(response: ServerResponse, status: number, body: unknown): void {
-  const text = JSON.stringify(body);
-  response.writeHead(status, {
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': Buffer.byteLength(text),
-  });
-  response.end(text);
 }
