@@ -52,7 +52,9 @@ function readText(
     return undefined;
   }
   try {
-    return secretIn(readFileSync(file, 'utf8')) || undefined;
+    const text = secretIn(readFileSync(file, 'utf8'));
+    if (text === '') problems.push(`${name}_FILE is empty: expected a value in the file it names`);
+    return text || undefined;
   } catch (error) {
     problems.push(`${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);
     return undefined;

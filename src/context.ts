@@ -185,12 +185,14 @@ export class TaxpayerAccess {
     return this.services.jobs.held(this.id, id) ?? this.context.jobs.load({ taxpayerId: this.id, jobId: id });
   }
 
-  /** The status once it is terminal, or as it is when `waitMs` are over or the caller has gone. */
+  /** The status once it is terminal, or as it is when `waitMs` are over, the caller has gone or their token has expired. */
   async settledJob(jobId: string, waitMs: number): Promise<JobView> {
     const id = this.services.ids.jobId(jobId);
     const view = await this.services.jobs.status(this.id, id);
     if (isTerminal(view.job)) return view;
-    return this.services.watcher.settle(this.id, id, view, { waitMs, signal: this.context.signal });
+    const { caller, signal } = this.context;
+    const allowedMs = Math.min(waitMs, caller.expiresAt - Date.now());
+    return this.services.watcher.settle(this.id, id, view, { waitMs: allowedMs, signal });
   }
 
   /** Each change of a job's status, the present one first. */

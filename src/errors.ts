@@ -47,6 +47,10 @@ export class GatewayError extends GraphQLError {
     this.allow = options.allow;
     this.cause = options.cause;
   }
+
+  get retryable(): boolean {
+    return errorCodes[this.code].retryable;
+  }
 }
 
 /** One malformed input; `message` says what was expected and never holds the value. */

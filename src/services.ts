@@ -135,7 +135,9 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
     maxMetadataDepth: config.limits.metadataDepth,
     vocabulary: new Vocabulary(options.providers, (kind, value) => {
       metrics.unknownValues.inc({ kind });
-      log.warn({ kind, value: value.slice(0, 64) }, 'the service uses a value the schema has no name for');
+      // Only what can be nothing but a word: the service may put anything into these fields.
+      const told = /^[A-Za-z_-]{1,40}$/.test(value) ? value : 'withheld: not a plain word';
+      log.warn({ kind, value: told }, 'the service uses a value the schema has no name for');
     }),
     pseudonym,
     audit: (event) => auditLog.info(auditLine(event, pseudonym), 'audit'),

@@ -152,10 +152,15 @@ describe('A secret from a file', () => {
     ]);
   });
 
-  it('that is empty is missing', () => {
-    const env = { ...open, UPSTREAM_CLIENT_SECRET: '', UPSTREAM_CLIENT_SECRET_FILE: file('empty', '\n') };
-    expect(problemsOf(env)).toEqual([expect.stringMatching(/^UPSTREAM_CLIENT_SECRET .*is missing/)]);
-  });
+  it.each(['UPSTREAM_CLIENT_SECRET', 'CACHE_URL', 'CACHE_ENCRYPTION_KEY', 'FEDERATION_SHARED_SECRET'])(
+    'that is empty does not turn off what %s protects',
+    (name) => {
+      for (const content of ['', '\n']) {
+        const env = { ...open, [name]: '', [`${name}_FILE`]: file('empty', content) };
+        expect(problemsOf(env)).toEqual([`${name}_FILE is empty: expected a value in the file it names`]);
+      }
+    },
+  );
 });
 
 /** The secrets of a configuration, which print themselves nowhere. */

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { startTestGateway, type TestGateway } from './support/gateway.js';
+import { type Environment, startTestGateway, type TestGateway } from './support/gateway.js';
+import { startIdentityProvider } from './support/identityProvider.js';
 
 let gateway: TestGateway;
 let stopped = false;
@@ -13,15 +14,15 @@ const document = `query ($taxpayerId: ID!, $jobId: ID!, $waitSeconds: Int) {
 }`;
 
 /** A gateway that polls quickly, and a job that stays as it is until told otherwise. */
-async function scene() {
-  gateway = await startTestGateway({ JOB_POLL_MIN_MS: '20', JOB_POLL_MAX_MS: '50' });
+async function scene(env: Environment = {}, authorization = '') {
+  gateway = await startTestGateway({ JOB_POLL_MIN_MS: '20', JOB_POLL_MAX_MS: '50', ...env });
   const { control } = gateway.sandbox;
   const { id: taxpayerId } = control.addTaxpayer();
   const { jobId } = control.addJob({ taxpayerId, endsAs: null });
   const wait = (waitSeconds: number, signal?: AbortSignal) =>
     fetch(`${gateway.origin}/graphql`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...(authorization && { authorization }) },
       body: JSON.stringify({ query: document, variables: { taxpayerId, jobId, waitSeconds } }),
       ...(signal && { signal }),
     });
@@ -61,6 +62,16 @@ describe('A query that waits for a job', () => {
   it('answers with the present status when the time is up', async () => {
     const { wait } = await scene();
     expect(await (await wait(1)).json()).toEqual({ data: { refreshJob: { status: 'PROCESSING' } } });
+  });
+
+  it("ends with its caller's token", async () => {
+    const provider = await startIdentityProvider();
+    const { jwksUrl, issuer, audience } = provider;
+    const token = await provider.token({ scope: 'refresh-jobs:read taxpayers:any' }, { expiresIn: 3 });
+    const env = { AUTH_MODE: 'jwt', AUTH_JWKS_URL: jwksUrl, AUTH_ISSUER: issuer, AUTH_AUDIENCE: audience };
+    const { wait } = await scene(env, `Bearer ${token}`);
+    expect(await (await wait(300)).json()).toEqual({ data: { refreshJob: { status: 'PROCESSING' } } });
+    await provider.stop();
   });
 
   it('ends at once when its client leaves, and so do the polls', async () => {

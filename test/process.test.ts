@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { type Sandbox, startSandbox } from '../src/sandbox/Sandbox.js';
 import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from './support/gateway.js';
+import { until } from './support/redis.js';
 
 const startScript = fileURLToPath(new URL('../scripts/start.js', import.meta.url));
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
@@ -58,6 +59,24 @@ describe('Without configuration', () => {
     expect(ready.demo.taxpayerIds.authorized).toBe(sandbox.demo.taxpayerIds.authorized);
     child.kill(signal);
     expect(await exited).toEqual([0, null]);
+  });
+});
+
+describe('npm start', () => {
+  it('hands SIGTERM to the gateway: none is left behind', async () => {
+    const npm = spawn('npm', ['--silent', 'start'], {
+      env: { ...process.env, PORT: '0', NODE_OPTIONS: '', CACHE_URL: 'memory:' },
+      cwd: fileURLToPath(new URL('..', import.meta.url)),
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const { health } = await readyLine(npm.stdout);
+    npm.kill('SIGTERM');
+    const isThere = () =>
+      fetch(health).then(
+        () => true,
+        () => false,
+      );
+    await until(async () => !(await isThere()));
   });
 });
 
@@ -264,6 +283,7 @@ function post(origin: string, agent: Agent, query: string): Promise<string> {
 
 interface ReadyLine {
   readonly graphql: string;
+  readonly health: string;
   readonly firstQuery: string;
   readonly demo: { readonly taxpayerIds: Readonly<Record<string, string>> };
 }

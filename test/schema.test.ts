@@ -156,6 +156,17 @@ describe('A value of the service that the schema has no name for', () => {
     },
   );
 
+  it.each(['912-83-7465', 'token0a1b2c3d', 'two words', 'x'.repeat(41), ''])(
+    'is not written to the log when it may be more than a word: %j',
+    async (status) => {
+      const [taxpayerId] = gateway.sandbox.control.addTaxpayers(1, { status });
+      const query = 'query ($taxpayerId: ID!) { taxpayerToken(taxpayerId: $taxpayerId) { status } }';
+      const { data } = await gateway.query(query, { taxpayerId });
+      expect(data).toEqual({ taxpayerToken: { status: 'UNRECOGNIZED' } });
+      expect(warnings().at(-1)).toMatchObject({ kind: 'taxpayer-status', value: 'withheld: not a plain word' });
+    },
+  );
+
   it('cannot fill the log or the memory, however many there are', async () => {
     const before = warnings().length;
     for (let n = 0; n < 120; n += 1) {
@@ -181,3 +192,31 @@ function membersOf(schema: GraphQLSchema, name: string): string[] {
     return `${field.name}${args && `(${args})`}: ${field.type}`;
   });
 }
+
+describe('The date of creation', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+  });
+  afterAll(() => gateway.stop());
+  const read = (createdAt: string) => {
+    const { id } = gateway.sandbox.control.addTaxpayer({ createdAt });
+    return gateway.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { createdAt } }', { id });
+  };
+
+  it.each([
+    ['2024-02-03T04:05:06Z', '2024-02-03T04:05:06.000Z'],
+    ['2024-02-03T04:05:06.789123+02:00', '2024-02-03T02:05:06.789Z'],
+    ['2024-02-03T04:05:06', '2024-02-03T04:05:06.000Z'],
+    ['2024-02-03', '2024-02-03T00:00:00.000Z'],
+  ])('%s is shown as %s', async (given, shown) => {
+    expect((await read(given)).data).toEqual({ taxpayerToken: { createdAt: shown } });
+  });
+
+  it.each(['5', '-1', 'order 66', '2024-02-30T00:00:00Z', '2024', 'Sat, 03 Feb 2024 04:05:06 GMT'])(
+    'is never made up: %j',
+    async (given) => {
+      expect((await read(given)).errors).toMatchObject([{ extensions: { code: 'UPSTREAM_INVALID_RESPONSE' } }]);
+    },
+  );
+});

@@ -50,6 +50,11 @@ const accessToken = z.string().regex(/^[\x21-\x7e]+$/);
 
 const jsonObject = z.custom<Record<string, unknown>>((v) => typeof v === 'object' && v !== null && !Array.isArray(v));
 
+/** `Date.parse` makes a date of almost any text with a number in it; without a zone it asks the machine for one. */
+const isoDate = z
+  .union([z.iso.datetime({ offset: true, local: true }), z.iso.date()])
+  .transform((text) => (/T.*(Z|[+-]\d\d:\d\d)$|^[^T]*$/.test(text) ? text : `${text}Z`));
+
 const clientLink = z.object({
   id: z.string().min(1),
   url: z.string().refine((text) => /^\s*https?:/i.test(text) && URL.canParse(text)),
@@ -63,10 +68,7 @@ const tokenRecord = z.object({
   status: z.string(),
   name: z.string().nullish(),
   metadata: jsonObject.nullish(),
-  created_at: z
-    .string()
-    .refine((text) => !Number.isNaN(Date.parse(text)))
-    .nullish(),
+  created_at: isoDate.nullish(),
 });
 
 const jobStatus = z.object({ status: z.string(), jobId: z.string(), taxpayerId: z.string(), name: z.string() });
