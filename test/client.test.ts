@@ -1,8 +1,11 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
 import { ApolloClient, HttpLink, InMemoryCache } from '@apollo/client';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Client, fetchExchange } from '@urql/core';
 import { print } from 'graphql';
-import { WebSocket } from 'ws';
+import { useServer } from 'graphql-ws/use/ws';
+import { WebSocket, WebSocketServer } from 'ws';
 import {
   type ErrorCode,
   errorCodeOf,
@@ -16,7 +19,9 @@ import {
   type WebSocketLike,
   watchRefreshJob,
 } from '../src/client/index.js';
+import { startTrustedProvider, type TrustedProvider } from './support/authenticated.js';
 import { startTestGateway, type TestGateway } from './support/gateway.js';
+import { addJob, quickPolls } from './support/liveJob.js';
 
 let running: TestGateway;
 let url: string;
@@ -132,6 +137,94 @@ describe.each(['sse', 'ws'] as const)('watchRefreshJob over %s', (transport) => 
       expect(reconnects.length).toBeGreaterThan(0);
     } finally {
       await next.stop();
+    }
+  });
+
+  describe('with a token that expires', () => {
+    let provider: TrustedProvider;
+    let guarded: TestGateway;
+    let ending: AbortController;
+    beforeEach(async () => {
+      provider = await startTrustedProvider();
+      guarded = await startTestGateway({ ...provider.env, ...quickPolls });
+      ending = new AbortController();
+    });
+    afterEach(async () => {
+      ending.abort();
+      await guarded.stop();
+      await provider.stop();
+    });
+
+    const watchGuarded = (job: ReturnType<typeof addJob>, overrides: object) =>
+      watch({ url: `${guarded.origin}/graphql`, ...job, signal: ending.signal, ...overrides });
+    const tokenFor = ({ taxpayerId }: ReturnType<typeof addJob>, seconds: number) => {
+      const claims = { scope: 'refresh-jobs:read', taxpayer_ids: [taxpayerId] };
+      return provider.token({ ...claims, exp: Date.now() / 1000 + seconds });
+    };
+    const unauthenticated = { name: 'WatchFailed', problems: [{ code: 'UNAUTHENTICATED' }] };
+
+    it('asks for a new one whenever one has expired, and repeats no status', async () => {
+      const job = addJob(guarded);
+      const secondsLeft = [2, 2];
+      let asked = 0;
+      const token = () => tokenFor(job, secondsLeft[asked++] ?? 300);
+      let reconnects = 0;
+      const onReconnect = () => {
+        reconnects += 1;
+        if (reconnects === 2) guarded.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+      };
+      const seen: JobUpdate['status'][] = [];
+      for await (const { status } of watchGuarded(job, { token, onReconnect })) seen.push(status);
+      expect(seen).toEqual(['PROCESSING', 'COMPLETED']);
+      expect(asked).toBe(3);
+    });
+
+    it('fails when the new one is refused', async () => {
+      const job = addJob(guarded);
+      let asked = 0;
+      const token = () => (asked++ === 0 ? tokenFor(job, 2) : 'refused');
+      const updates = watchGuarded(job, { token });
+      expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
+      await expect(updates.next()).rejects.toMatchObject(unauthenticated);
+      expect(asked).toBe(2);
+    });
+
+    it('fails when there is no other', async () => {
+      const job = addJob(guarded);
+      const updates = watchGuarded(job, { token: await tokenFor(job, 2) });
+      expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
+      await expect(updates.next()).rejects.toMatchObject(unauthenticated);
+    });
+  });
+});
+
+describe('The socket of watchRefreshJob', () => {
+  const job = { taxpayerId: 'x', jobId: 'y', transport: 'ws' } as const;
+
+  it('tells a refusal to admit the caller from a token that expired', async () => {
+    const sockets = new WebSocketServer({ host: '127.0.0.1', port: 0 });
+    const server = useServer({ onConnect: () => false }, sockets);
+    await once(sockets, 'listening');
+    try {
+      const { port } = sockets.address() as AddressInfo;
+      const updates = watchRefreshJob({ url: `http://127.0.0.1:${port}`, ...job, openWebSocket });
+      await expect(updates.next()).rejects.toMatchObject({ problems: [{ code: 'FORBIDDEN' }] });
+    } finally {
+      await server.dispose();
+    }
+  });
+
+  it('has to be given where the runtime has none', async () => {
+    const own = Object.getOwnPropertyDescriptor(globalThis, 'WebSocket');
+    Reflect.deleteProperty(globalThis, 'WebSocket');
+    try {
+      const failure = await watchRefreshJob({ url, ...job })
+        .next()
+        .catch((error: unknown) => error);
+      expect(failure).toEqual(new TypeError('openWebSocket is needed: this runtime has no WebSocket'));
+      expect(failure).toBeInstanceOf(TypeError);
+    } finally {
+      if (own) Object.defineProperty(globalThis, 'WebSocket', own);
     }
   });
 });

@@ -12,7 +12,10 @@ export interface WatchOptions {
   readonly url: string;
   readonly taxpayerId: string;
   readonly jobId: string;
-  /** The caller's access token without `Bearer`, or what gives a fresh one for each connection. */
+  /**
+   * The caller's access token without `Bearer`, or what gives a fresh one for each connection; only with the latter can the
+   * watch outlive a token.
+   */
   readonly token?: string | (() => string | Promise<string>);
   /** `sse` (default) goes through fetch; `ws` through a WebSocket. */
   readonly transport?: 'sse' | 'ws';
@@ -25,7 +28,7 @@ export interface WatchOptions {
   readonly onReconnect?: (pauseMs: number) => void;
 }
 
-/** What a connection carries: the result of one event. */
+/** What one connection is opened with. */
 export interface StreamRequest {
   readonly url: string;
   readonly token: string | undefined;
@@ -47,12 +50,16 @@ const longestPauseMs = 30_000;
 
 /**
  * The status of a job now, then each change; ends after a final one. A lost connection is made again, with growing
- * pauses, and a status seen before is not repeated. Leaving the loop ends the connection.
+ * pauses, and so is one whose token expired, where `token` is a function. A status seen before is not repeated. Leaving the
+ * loop ends the connection.
  *
- * @throws WatchFailed when the gateway refuses for a reason that will not pass
+ * @throws WatchFailed when the gateway refuses for a reason that will not pass, such as a token that was never good
+ * @throws TypeError when `ws` is wanted where there is no global `WebSocket`, without `openWebSocket`
  */
 export async function* watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate, void, undefined> {
   const { taxpayerId, jobId, signal } = options;
+  // Not in the loop, where a TypeError is taken for fetch's when the network is down.
+  const connect = connectorOf(options);
   let last: JobUpdate | undefined;
   let attempt = 0;
   while (!signal?.aborted) {
@@ -60,16 +67,19 @@ export async function* watchRefreshJob(options: WatchOptions): AsyncGenerator<Jo
     const leave = () => connection.abort();
     signal?.addEventListener('abort', leave, { once: true });
     let pauseMs: number | undefined;
+    // A token that brought a status and is refused later has expired; asking again after any other could go on for ever.
+    let renewable = false;
     try {
       const token = typeof options.token === 'function' ? await options.token() : options.token;
       const body = { query, variables: { taxpayerId, jobId } };
       const request: StreamRequest = { url: options.url, token, body, signal: connection.signal };
-      for await (const result of open(options, request)) {
+      for await (const result of connect(request)) {
         const problems = problemsOf(result);
-        if (problems.length > 0) pauseMs = pauseAfter(problems);
+        if (problems.length > 0) pauseMs = pauseAfter(problems, renewable);
         const job = (result as { data?: RefreshJobUpdatedSubscription | null }).data?.refreshJobUpdated;
         if (!job) continue;
         attempt = 0;
+        renewable = typeof options.token === 'function';
         if (job.status !== last?.status) yield job;
         last = job;
         if (job.status === 'COMPLETED' || job.status === 'FAILED') return;
@@ -78,7 +88,7 @@ export async function* watchRefreshJob(options: WatchOptions): AsyncGenerator<Jo
       if (signal?.aborted) return;
       if (error instanceof WatchFailed) throw error;
       const problems = problemsOf(error);
-      if (problems.length > 0) pauseMs = pauseAfter(problems);
+      if (problems.length > 0) pauseMs = pauseAfter(problems, renewable);
     } finally {
       signal?.removeEventListener('abort', leave);
       connection.abort();
@@ -92,21 +102,23 @@ export async function* watchRefreshJob(options: WatchOptions): AsyncGenerator<Jo
   }
 }
 
-function open(options: WatchOptions, request: StreamRequest): AsyncIterable<unknown> {
-  if (options.transport !== 'ws') return eventStream(request, options.fetch ?? fetch);
-  return webSocketStream(request, options.openWebSocket ?? openGlobalWebSocket);
+function connectorOf(options: WatchOptions): (request: StreamRequest) => AsyncIterable<unknown> {
+  if (options.transport !== 'ws') return (request) => eventStream(request, options.fetch ?? fetch);
+  const openWebSocket = options.openWebSocket ?? globalWebSocket();
+  return (request) => webSocketStream(request, openWebSocket);
 }
 
-/** @throws WatchFailed for a problem that will not pass */
-function pauseAfter(problems: readonly GatewayProblem[]): number {
-  if (!problems.every(({ retryable }) => retryable)) throw new WatchFailed(problems);
-  return 1000 * Math.max(0, ...problems.map(({ retryAfterSeconds }) => retryAfterSeconds ?? 0));
-}
-
-function openGlobalWebSocket(url: string, protocol: string): WebSocketLike {
+function globalWebSocket(): (url: string, protocol: string) => WebSocketLike {
   const { WebSocket } = globalThis as unknown as { WebSocket?: new (url: string, protocol: string) => WebSocketLike };
-  if (WebSocket === undefined) throw new WatchFailed([]);
-  return new WebSocket(url, protocol);
+  if (WebSocket === undefined) throw new TypeError('openWebSocket is needed: this runtime has no WebSocket');
+  return (url, protocol) => new WebSocket(url, protocol);
+}
+
+/** @throws WatchFailed for a problem that will not pass; being unauthenticated passes with a `renewable` token */
+function pauseAfter(problems: readonly GatewayProblem[], renewable: boolean): number {
+  const passes = ({ code, retryable }: GatewayProblem) => retryable || (renewable && code === 'UNAUTHENTICATED');
+  if (!problems.every(passes)) throw new WatchFailed(problems);
+  return 1000 * Math.max(0, ...problems.map(({ retryAfterSeconds }) => retryAfterSeconds ?? 0));
 }
 
 function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {

@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../errorCodes.js';
 import type { StreamRequest } from './watchRefreshJob.js';
 
 /** What is needed of a WebSocket: the browser's own, or that of the package `ws`. */
@@ -36,9 +37,16 @@ export async function* webSocketStream(
   socket.onopen = () => {
     send({ type: 'connection_init', ...(token !== undefined && { payload: { authorization: `Bearer ${token}` } }) });
   };
-  socket.onmessage = ({ data }: { data: unknown }) => inbox.put(JSON.parse(String(data)) as Message);
+  let acknowledged = false;
+  socket.onmessage = ({ data }: { data: unknown }) => {
+    const message = JSON.parse(String(data)) as Message;
+    acknowledged ||= message.type === 'connection_ack';
+    inbox.put(message);
+  };
   socket.onerror = () => {};
-  socket.onclose = ({ code }: { code: number }) => inbox.end(refusalOf(code));
+  socket.onclose = ({ code, reason }: { code: number; reason: string }) => {
+    inbox.end(refusalOf(code, reason, acknowledged));
+  };
   try {
     for (;;) {
       const message = await inbox.take();
@@ -64,13 +72,19 @@ export async function* webSocketStream(
   }
 }
 
-/** A socket that is refused has no body to say why: the close code does (graphql-transport-ws; 4401, 4403). */
-function refusalOf(code: number): unknown {
-  const names: Readonly<Record<number, string>> = { 4401: 'UNAUTHENTICATED', 4403: 'FORBIDDEN' };
-  const name = names[code];
-  return name === undefined
+/**
+ * A socket that is refused has no body to say why: the close code does. 4403 before the acknowledgement is a refusal
+ * (graphql-transport-ws); after it, the gateway says so that the token has expired.
+ */
+function refusalOf(closeCode: number, reason: string, acknowledged: boolean): unknown {
+  const codes: Readonly<Record<number, ErrorCode>> = {
+    4401: 'UNAUTHENTICATED',
+    4403: acknowledged ? 'UNAUTHENTICATED' : 'FORBIDDEN',
+  };
+  const code = codes[closeCode];
+  return code === undefined
     ? new Error('The socket broke off')
-    : { message: 'The gateway refused the connection', extensions: { code: name } };
+    : { message: reason || 'The gateway refused the connection', extensions: { code } };
 }
 
 /** Messages that arrive by events, for a loop that takes them one by one. */
