@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { MemoryStore } from '../src/datasources/stores/MemoryStore.js';
 import { type Fleet, type FleetOptions, outcomeOf, startFleet } from './support/fleet.js';
 
 const minute = 60_000;
@@ -143,6 +144,20 @@ describe('token policies', () => {
     fleet.advance(16 * minute);
     control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 404 } });
     expect(await outcomeOf(one.broker.record(id))).toBe('NOT_FOUND');
+  });
+
+  it('asks nobody to wait for more than an hour, however long the store keeps the counter', async () => {
+    class Forgetful extends MemoryStore {
+      override increment(key: string, by: number) {
+        return super.increment(key, by, 24 * hour);
+      }
+    }
+    const { id, one, control } = await scene({ budgetPerHour: 1, store: new Forgetful() });
+    await one.broker.record(fleet.ids.taxpayerId(control.addTaxpayer().id));
+    await expect(one.broker.record(id)).rejects.toMatchObject({
+      code: 'TOKEN_BUDGET_EXHAUSTED',
+      retryAfterSeconds: 3600,
+    });
   });
 
   it('spends the hourly budget of the fleet, then says when to come back', async () => {

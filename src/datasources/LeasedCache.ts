@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
 import { type ErrorCode, errorCodes, GatewayError } from '../errors.js';
+import { heldBytes } from './heldBytes.js';
 import type { SealedStore } from './SealedStore.js';
 
 /** One answer of the service as it is kept. */
@@ -44,10 +46,14 @@ export interface LeasedCacheOptions<Value> {
   readonly store: SealedStore;
   readonly codec: Codec<Value>;
   readonly maxEntries: number;
+  /** Most memory the entries take, in bytes as {@link heldBytes} estimates them. Default: a quarter of what the heap may grow to. */
+  readonly maxBytes?: number;
   /** How long a value is kept in the shared store, in milliseconds. */
   readonly ttlMs: (value: Value) => number;
   /** Longest the work under the lease may take, in milliseconds. The lease itself outlives it. */
   readonly workMs: number;
+  /** How far the clocks of the fleet's machines may be apart, in milliseconds. Default 1000. */
+  readonly skewMs?: number;
   readonly now?: () => number;
   readonly onRead?: (kind: string, tier: CacheTier, reason: ReadReason) => void;
   readonly onLeaseWait?: (kind: string, seconds: number) => void;
@@ -55,6 +61,8 @@ export interface LeasedCacheOptions<Value> {
 
 /** What a lease lives longer than the work it covers: slow timers, a paused event loop. */
 export const leaseMarginMs = 2000;
+
+const defaultSkewMs = 1000;
 
 /** How long the failure of a lease holder can be read by those who were waiting for it. */
 const outcomeTtlMs = 10_000;
@@ -72,11 +80,27 @@ export class LeasedCache<Value> {
   readonly #now: () => number;
   readonly #memory: LRUCache<string, Entry<Value>>;
   readonly #flights = new Map<string, Promise<Entry<Value>>>();
+  readonly #leaseMs: number;
 
   constructor(options: LeasedCacheOptions<Value>) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
-    this.#memory = new LRUCache({ max: options.maxEntries });
+    this.#leaseMs = options.workMs + leaseMarginMs;
+    this.#memory = new LRUCache({
+      max: options.maxEntries,
+      maxSize: options.maxBytes ?? Math.floor(getHeapStatistics().heap_size_limit / 4),
+      // Of the encoded value: a secret hides its text. One larger than all the room is answered, but not kept.
+      sizeCalculation: ({ value }) => heldBytes(options.codec.encode(value)),
+    });
+  }
+
+  /**
+   * How long ago the entry was fetched, in milliseconds; a little below zero when the clock that says so is a little ahead.
+   * Infinite when it is further ahead: such an entry bears the time of a clock that was wrong, and may be of any age.
+   */
+  ageOf({ fetchedAt }: Entry<Value>): number {
+    const ageMs = this.#now() - fetchedAt;
+    return ageMs < -(this.#options.skewMs ?? defaultSkewMs) ? Infinity : ageMs;
   }
 
   /** The entry in this process's memory, whatever its age. */
@@ -94,7 +118,7 @@ export class LeasedCache<Value> {
 
   /**
    * An acceptable entry: at once when memory has it, otherwise from the store, another's fetch, or our own. Waits at most
-   * twice the work time plus the lease margin, and that only when a lease holder died.
+   * twice the work time plus the lease margin, and that only when a lease holder died, however long its lease says it lasts.
    *
    * @throws whatever the fetch threw, here or in the process that held the lease
    */
@@ -109,7 +133,7 @@ export class LeasedCache<Value> {
       if (underway === undefined) return this.#takeOff(id, request);
       // Those on board came with demands of their own: an entry that did for them may not do here.
       const entry = await underway;
-      if (request.acceptable(entry, askedAt)) return entry;
+      if (this.#willDo(entry, request, askedAt)) return entry;
     }
   }
 
@@ -121,7 +145,7 @@ export class LeasedCache<Value> {
 
   async #load<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
     const askedAt = this.#now();
-    const willDo = (entry: Entry<Value> | undefined) => entry !== undefined && request.acceptable(entry, askedAt);
+    const willDo = (entry: Entry<Value> | undefined) => entry !== undefined && this.#willDo(entry, request, askedAt);
 
     const reason = this.#reasonToLook(id);
     const stored = await this.#readStore(id);
@@ -129,11 +153,11 @@ export class LeasedCache<Value> {
     const prepared = (await request.prepare?.()) as Prepared;
 
     const lease = [this.#options.kind, 'lease', id];
-    const leaseMs = this.#options.workMs + leaseMarginMs;
-    const patienceEndsAt = this.#now() + leaseMs + this.#options.workMs;
-    while (this.#now() < patienceEndsAt) {
+    // Waits are measured by a clock that nobody sets: with another, a correction would end or prolong them.
+    const patienceEndsAt = performance.now() + this.#leaseMs + this.#options.workMs;
+    while (performance.now() < patienceEndsAt) {
       const owner = randomUUID();
-      if (await this.#options.store.lease(lease, owner, leaseMs)) {
+      if (await this.#options.store.lease(lease, owner, this.#leaseMs)) {
         try {
           // Between our look and our lease another holder may have come and gone.
           const again = await this.#readStore(id);
@@ -149,6 +173,11 @@ export class LeasedCache<Value> {
     throw new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time');
   }
 
+  /** Whether an entry was fetched since `askedAt` cannot be told by the time of a wrong clock. */
+  #willDo<Prepared>(entry: Entry<Value>, request: ReadRequest<Value, Prepared>, askedAt: number): boolean {
+    return request.acceptable(entry, this.ageOf(entry) === Infinity ? Infinity : askedAt);
+  }
+
   async #fetch<Prepared>(
     id: string,
     owner: string,
@@ -160,7 +189,10 @@ export class LeasedCache<Value> {
     try {
       const value = await request.fetch(prepared, work.signal);
       const entry: Entry<Value> = { version: randomUUID(), value, fetchedAt: this.#now() };
-      this.#remember(id, entry, 'fetched', this.#reasonToLook(id));
+      const reason = this.#reasonToLook(id);
+      // Whatever time the entry that was held bears: it may be of a clock that was ahead.
+      this.#memory.set(id, entry);
+      this.#options.onRead?.(this.#options.kind, 'fetched', reason);
       // Before the lease is released: who takes it next must find the value.
       await this.#writeStore(id, entry);
       return entry;
@@ -175,7 +207,7 @@ export class LeasedCache<Value> {
     }
   }
 
-  /** Waits until the present holder is done. @throws the holder's failure */
+  /** Waits until the present holder is done, or must have died. @throws the holder's failure */
   async #waitForHolder(
     id: string,
     lease: readonly string[],
@@ -183,18 +215,33 @@ export class LeasedCache<Value> {
     until: number,
   ): Promise<Entry<Value> | undefined> {
     const holder = await this.#options.store.leaseOwner(lease);
-    const waitedFrom = this.#now();
+    const waitedFrom = performance.now();
+    // A lease that is still the same after that long outlives the work of whoever took it: somebody forged it, or the
+    // store's clock is wrong. Without this it would hold up every reader until it ends.
+    const deadAt = waitedFrom + this.#leaseMs;
     let present = holder;
-    while (holder !== undefined && present === holder && this.#now() < until) {
-      await this.#options.store.waitForRelease(lease, Math.min(lookAgainMs, until - this.#now()));
+    while (holder !== undefined && present === holder && performance.now() < until) {
+      const leftMs = deadAt - performance.now();
+      if (leftMs <= 0) {
+        await this.#endLease(lease, holder);
+        break;
+      }
+      await this.#options.store.waitForRelease(lease, Math.min(lookAgainMs, leftMs, until - performance.now()));
       present = await this.#options.store.leaseOwner(lease);
     }
-    this.#options.onLeaseWait?.(this.#options.kind, (this.#now() - waitedFrom) / 1000);
+    this.#options.onLeaseWait?.(this.#options.kind, (performance.now() - waitedFrom) / 1000);
     const stored = await this.#readStore(id);
     if (willDo(stored)) return stored;
     const outcome = holder === undefined ? undefined : await this.#options.store.get(this.#outcomeName(holder));
     if (outcome !== undefined) throw sharedFailure(outcome);
     return undefined;
+  }
+
+  async #endLease(lease: readonly string[], holder: string): Promise<void> {
+    const { store } = this.#options;
+    await store.release(lease, holder);
+    // What was forged need not be text, and is then not equal to the text it reads as.
+    if ((await store.leaseOwner(lease)) === holder) await store.delete(lease);
   }
 
   #remember(id: string, entry: Entry<Value>, tier: CacheTier, reason: ReadReason): Entry<Value> {
@@ -209,7 +256,9 @@ export class LeasedCache<Value> {
 
   #keep(id: string, entry: Entry<Value>): void {
     const held = this.#memory.get(id);
-    if (held === undefined || held.fetchedAt <= entry.fetchedAt) this.#memory.set(id, entry);
+    if (held === entry) return; // setting it again would estimate its size again
+    const isNewer = held === undefined || held.fetchedAt <= entry.fetchedAt || this.ageOf(held) === Infinity;
+    if (isNewer) this.#memory.set(id, entry);
   }
 
   async #readStore(id: string): Promise<Entry<Value> | undefined> {

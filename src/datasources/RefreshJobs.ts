@@ -82,8 +82,8 @@ export class RefreshJobs {
     return viewOf(entry);
   }
 
-  #isCurrent({ value, fetchedAt }: Entry<Observation>, maxAgeMs: number): boolean {
-    return isTerminal(value.job) || this.#now() - fetchedAt < maxAgeMs;
+  #isCurrent(entry: Entry<Observation>, maxAgeMs: number): boolean {
+    return isTerminal(entry.value.job) || this.#cache.ageOf(entry) < maxAgeMs;
   }
 
   async #observe(

@@ -55,6 +55,8 @@ export const freshnessFloorMs = 60_000;
 export const terminalFreshMs = 24 * 3_600_000;
 /** How long a 404 is remembered, in milliseconds. */
 export const absenceMs = 15_000;
+/** How far ahead another machine's clock may be: more than for jobs, because every call that it costs counts here. */
+const skewMs = 10_000;
 /** After a brand-new token was refused: how long no other is fetched for that taxpayer, in milliseconds. */
 export const refetchCoolDownMs = 60_000;
 /** How long a record is kept in the shared store: its token may be good for as long, in milliseconds. */
@@ -81,19 +83,18 @@ const cannotAnswer: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
  */
 export class TokenBroker {
   readonly #options: TokenBrokerOptions;
-  readonly #now: () => number;
   readonly #cache: LeasedCache<TokenAnswer>;
 
   constructor(options: TokenBrokerOptions) {
     this.#options = options;
-    this.#now = options.now ?? Date.now;
     this.#cache = new LeasedCache({
       ...options.cache,
       kind: 'token',
       store: options.store,
       codec: tokenAnswerCodec,
       ttlMs: (answer) => (answer.kind === 'record' ? recordTtlMs : absenceMs),
-      now: this.#now,
+      skewMs,
+      now: options.now ?? Date.now,
     });
   }
 
@@ -129,8 +130,7 @@ export class TokenBroker {
   credential(id: TaxpayerId, refused?: string): Credential | Promise<Credential> {
     const read = this.#read(
       id,
-      ({ version, value, fetchedAt }) =>
-        version !== refused && (value.kind === 'record' || this.#now() - fetchedAt < absenceMs),
+      (entry) => entry.version !== refused && (entry.value.kind === 'record' || this.#cache.ageOf(entry) < absenceMs),
     );
     return read instanceof Promise ? read.then(credentialOf) : credentialOf(read);
   }
@@ -174,7 +174,9 @@ export class TokenBroker {
   /** Takes one call from the fleet's budget: before each try, because the service counts those. */
   async #spend(): Promise<void> {
     if (this.#options.budgetPerHour === 0) return;
-    const { count, resetsInMs } = await this.#options.store.increment(['token-budget'], 1, hourMs);
+    const counter = await this.#options.store.increment(['token-budget'], 1, hourMs);
+    const { count } = counter;
+    const resetsInMs = Math.min(counter.resetsInMs, hourMs); // whatever a store says that lost track of time
     this.#options.onBudget?.(Math.max(0, this.#options.budgetPerHour - count), resetsInMs);
     if (count <= this.#options.budgetPerHour) return;
     this.#options.onEvent?.('budget-exhausted');
@@ -183,8 +185,9 @@ export class TokenBroker {
     });
   }
 
-  #isFresh({ value, fetchedAt }: Entry<TokenAnswer>, maxAgeMs: number): boolean {
-    const ageMs = this.#now() - fetchedAt;
+  #isFresh(entry: Entry<TokenAnswer>, maxAgeMs: number): boolean {
+    const { value } = entry;
+    const ageMs = this.#cache.ageOf(entry);
     if (value.kind === 'no-such-taxpayer') return ageMs < absenceMs;
     const freshMs = terminalStatuses.has(value.record.status) ? terminalFreshMs : this.#options.freshMs;
     return ageMs < Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs));
