@@ -187,7 +187,7 @@ export const settings = {
     integer(1, 10_000_000),
     '100000',
     '20000',
-    'Token records, and as many job statuses, held in the memory of one process; the least recently used go first.',
+    'Token records, and as many job statuses, held in the memory of one process; the least recently used go first, also when either takes a quarter of the heap.',
   ),
   TOKEN_FRESH_SECONDS: setting(
     integer(1, 2_592_000),

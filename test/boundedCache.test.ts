@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import { LeasedCache } from '../src/datasources/LeasedCache.js';
 import { SealedStore } from '../src/datasources/SealedStore.js';
@@ -6,13 +6,14 @@ import { Sealer } from '../src/datasources/sealing.js';
 import { MemoryStore } from '../src/datasources/stores/MemoryStore.js';
 import { PlanCache } from '../src/edge/plans/PlanCache.js';
 import { startSandbox } from '../src/sandbox/Sandbox.js';
+import { SharedObject } from '../src/schema/SharedObject.js';
 import { Secret } from '../src/secret.js';
 import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from './support/gateway.js';
 
 let running: TestGateway;
 
 beforeAll(async () => {
-  running = await startTestGateway({ CACHE_MAX_ENTRIES: '3', CACHE_URL: 'memory:' });
+  running = await startTestGateway({ CACHE_MAX_ENTRIES: '3', CACHE_URL: 'memory:' }, {}, 'on');
 });
 
 afterAll(() => running.stop());
@@ -81,6 +82,21 @@ describe('memory', () => {
       await small.kill();
       await sandbox.stop();
     }
+  });
+
+  it('keeps no answer that can be many times as large as the record: a field under several names, or long ones', async () => {
+    const keep = jest.spyOn(SharedObject.prototype, 'keepJson');
+    const { id } = running.sandbox.control.addTaxpayer({ metadata: { large: 'x'.repeat(10_000) } });
+    const kept = async (fields: string) => {
+      keep.mockClear();
+      for (let time = 0; time < 3; time += 1)
+        await running.query(`{ taxpayerToken(taxpayerId: "${id}") { ${fields} } }`);
+      return keep.mock.calls.length;
+    };
+    expect(await kept('metadata status')).toBe(1);
+    expect(await kept('a: metadata b: metadata')).toBe(0);
+    expect(await kept(`${'long'.repeat(300)}: metadata`)).toBe(0);
+    keep.mockRestore();
   });
 
   it('holds a thousand documents, or a million characters of them, for plans', () => {

@@ -95,7 +95,9 @@ export class RefreshJobs {
   ): Promise<Observation> {
     const job = await this.#readWithToken(taxpayerId, jobId, credential, signal);
     const before = this.#cache.peek(id)?.value;
-    return { job, unchangedSince: before?.job.status === job.status ? before.unchangedSince : this.#now() };
+    const now = this.#now();
+    // Never later than now: a clock that was ahead would keep the polls at their fastest until it is caught up with.
+    return { job, unchangedSince: before?.job.status === job.status ? Math.min(before.unchangedSince, now) : now };
   }
 
   /** One 401 costs one fetch of a token for the fleet; a second one in a row is final (interface, part 5). */

@@ -199,8 +199,15 @@ class Planner {
   }
 }
 
-/** Undefined when one of the fields takes more than reading it. */
+const maxSelectionLength = 1000;
+
+/**
+ * Undefined when one of the fields takes more than reading it, and when the answer could be much larger than the object,
+ * whose size is what memory is bounded by: a field under several names, long names.
+ */
 function selectionOf(type: string, fields: readonly Step[]): string | undefined {
   if (fields.some((field) => field.resolve || field.fields)) return undefined;
-  return `${type} ${fields.map(({ key, name }) => `${key}:${name}`).join(' ')}`;
+  if (new Set(fields.map(({ name }) => name)).size < fields.length) return undefined;
+  const selection = `${type} ${fields.map(({ key, name }) => `${key}:${name}`).join(' ')}`;
+  return selection.length > maxSelectionLength ? undefined : selection;
 }
