@@ -1,6 +1,14 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { LmdbStore } from '../src/datasources/stores/LmdbStore.js';
 import { MemoryStore } from '../src/datasources/stores/MemoryStore.js';
+import { RedisStore } from '../src/datasources/stores/RedisStore.js';
+import type { Store } from '../src/datasources/stores/Store.js';
 import { type Fleet, outcomeOf, startFleet } from './support/fleet.js';
+import { startRedis } from './support/redis.js';
 
 const input = { metadata: { case: 'C-1' }, settings: { prefillData: { personalInfo: { ssn: 'planted-ssn-000-11' } } } };
 const mine = { caller: 'caller-1', key: 'key-1' };
@@ -77,6 +85,13 @@ describe('createClientLink with an idempotency key', () => {
     expect((await two.create(input, mine)).replayed).toBe(false);
   });
 
+  it('lets the other begin when both tries arrive at once and the first fails for certain', async () => {
+    const { one, two, control } = await scene();
+    control.arm({ endpoint: 'createClientLink', fault: { kind: 'answer-with-status', status: 422 }, times: 1 });
+    const outcomes = await Promise.all([one, two].map((links) => outcomeOf(links.create(input, mine))));
+    expect(outcomes.sort()).toEqual(['UPSTREAM_REJECTED', 'answered']);
+  });
+
   it('says that the outcome is unknown after the process that was creating it died', async () => {
     const { one, two, control, posts } = await scene();
     control.arm({ endpoint: 'createClientLink', fault: { kind: 'hold-until-released', gate: 'dead' }, times: 1 });
@@ -95,6 +110,79 @@ describe('createClientLink with an idempotency key', () => {
     fleet.advance(24 * 3_600_000);
     expect((await one.create(input, mine)).replayed).toBe(false);
     expect(posts()).toBe(2);
+  });
+});
+
+describe('a record that is there and cannot be read', () => {
+  const ends: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end();
+  });
+
+  /** A store that notes the key written last, and fails after very many calls, so that a loop without pauses ends. */
+  function watched(store: Store) {
+    const seen = { calls: 0, key: '' };
+    const proxy = new Proxy(store, {
+      get: (target, method) => {
+        const value = Reflect.get(target, method);
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]) => {
+          if (method === 'set') seen.key = String(args[0]);
+          if (++seen.calls > 5000) throw new Error('The store is asked without a pause');
+          return value.apply(target, args);
+        };
+      },
+    });
+    return { store: proxy, seen };
+  }
+
+  function lmdb() {
+    const directory = mkdtempSync(join(tmpdir(), 'links-test-'));
+    ends.push(() => rmSync(directory, { recursive: true }));
+    return LmdbStore.open(directory);
+  }
+
+  async function askAfter(store: Store, spoil: (key: string, fleet: Fleet) => Promise<unknown> | undefined) {
+    const { store: shared, seen } = watched(store);
+    const fleet = await startFleet({ size: 2, store: shared });
+    ends.push(fleet.stop);
+    const [one, two] = fleet.members;
+    await one?.links.create(input, mine);
+    await spoil(seen.key, fleet);
+    const outcome = outcomeOf(two?.links.create(input, mine) ?? Promise.reject());
+    seen.calls = 0;
+    await delay(400); // what is shown is that time passes and little is asked meanwhile
+    expect(seen.calls).toBeLessThan(40);
+    fleet.advance(30_000); // longer than any creation can be under way
+    expect(await outcome).toBe('OUTCOME_UNKNOWN');
+    expect(fleet.sandbox.control.counters().createClientLink).toBe(1);
+  }
+
+  async function redis() {
+    const server = await startRedis();
+    ends.push(() => server.stop());
+    return RedisStore.open(server.url);
+  }
+
+  it.each([
+    ['LMDB', lmdb],
+    ['Redis', redis],
+  ])('is an unknown outcome when a bit of it was flipped in %s', async (_, open) => {
+    const store = await open();
+    await askAfter(store, async (key) => {
+      const bytes = Buffer.from((await store.get(key)) ?? []);
+      bytes[40] = (bytes[40] ?? 0) ^ 1;
+      await store.set(key, bytes, 3_600_000);
+    });
+  });
+
+  it('is an unknown outcome when something else is in its place', async () => {
+    const store = lmdb();
+    await askAfter(store, (key) => store.set(key, Buffer.from('something else'), 3_600_000));
+  });
+
+  it('is an unknown outcome when it expired by our clock and not by that of the store', async () => {
+    await askAfter(lmdb(), async (_, fleet) => fleet.advance(24 * 3_600_000));
   });
 });
 

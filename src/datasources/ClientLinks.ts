@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { stringify as stableStringify } from 'safe-stable-stringify';
 import { z } from 'zod';
@@ -32,10 +33,19 @@ export const idempotencyTtlMs = 24 * 3_600_000;
 /** Pauses between two looks at a creation that somebody else has under way, in milliseconds. */
 const lookAgainMs = 50;
 
+/** What was asked, to be compared and not to be read. */
+const asked = z.object({
+  /** Under the key of the process that wrote it, which others may not know; for records and gateways without a fingerprint. */
+  input: z.string(),
+  /** Under no key: whoever can open the record can compare it. */
+  fingerprint: z.string().optional(),
+});
+type Asked = z.output<typeof asked>;
+
 const attempt = z.discriminatedUnion('state', [
-  z.object({ state: z.literal('under-way'), input: z.string(), startedAt: z.number() }),
-  z.object({ state: z.literal('created'), input: z.string(), link: z.object({ id: z.string(), url: z.string() }) }),
-  z.object({ state: z.literal('unknown'), input: z.string() }),
+  asked.extend({ state: z.literal('under-way'), startedAt: z.number() }),
+  asked.extend({ state: z.literal('created'), link: z.object({ id: z.string(), url: z.string() }) }),
+  asked.extend({ state: z.literal('unknown') }),
 ]);
 type Attempt = z.output<typeof attempt>;
 
@@ -45,7 +55,8 @@ const ambiguous: ReadonlySet<string> = new Set(['OUTCOME_UNKNOWN', 'UPSTREAM_INV
 /**
  * Creates client links; with an idempotency key at most once for each caller and key in 24 hours, whatever happens on
  * the way. The attempt is written down before the request leaves, and that record alone decides what a later try may do:
- * no record, go ahead; created, replay; under way, wait; under way for too long or unknown, say so and never guess.
+ * no record, go ahead; created, replay; under way, wait; under way for too long, unknown, or not to be read for as long,
+ * say so and never guess.
  */
 export class ClientLinks {
   readonly #options: ClientLinksOptions;
@@ -71,50 +82,77 @@ export class ClientLinks {
     }
     const name = ['client-link', idempotency.caller, idempotency.key];
     const text = stableStringify(request);
-    const input = this.#options.digests.of(text);
-    const begun: Attempt = { state: 'under-way', input, startedAt: this.#now() };
-    while (!(await this.#options.store.setIfAbsent(name, begun, idempotencyTtlMs))) {
-      const link = await this.#settled(name, text);
-      if (link === undefined) continue; // the other try failed for certain and is forgotten: ours may begin
-      this.#options.onOutcome?.('replayed');
-      return { link, replayed: true };
+    const own: Asked = { input: this.#options.digests.of(text), fingerprint: fingerprintOf(name, text) };
+    let unreadableSince: number | undefined;
+    while (!(await this.#begin(name, own))) {
+      const earlier = await this.#settled(name, text, own);
+      if (earlier === 'failed') {
+        unreadableSince = undefined; // it is forgotten: ours may begin
+      } else if (earlier !== 'unreadable') {
+        this.#options.onOutcome?.('replayed');
+        return { link: earlier, replayed: true };
+      } else if (unreadableSince === undefined) {
+        unreadableSince = this.#now(); // or it vanished before we looked: then ours begins at once
+      } else {
+        if (this.#now() - unreadableSince > this.#options.workMs) throw this.#unknown();
+        await delay(lookAgainMs);
+      }
     }
-    return this.#attempt(name, input, request);
+    return this.#attempt(name, own, request);
   }
 
-  async #attempt(name: readonly string[], input: string, request: ClientLinkRequest): Promise<CreatedLink> {
+  /** Writes down that a try begins, unless there is a record already. */
+  #begin(name: readonly string[], own: Asked): Promise<boolean> {
+    const begun: Attempt = { state: 'under-way', ...own, startedAt: this.#now() };
+    return this.#options.store.setIfAbsent(name, begun, idempotencyTtlMs);
+  }
+
+  async #attempt(name: readonly string[], own: Asked, request: ClientLinkRequest): Promise<CreatedLink> {
     try {
       const link = await this.#send(request);
-      await this.#write(name, { state: 'created', input, link });
+      await this.#write(name, { state: 'created', ...own, link });
       this.#options.onOutcome?.('created');
       return { link, replayed: false };
     } catch (error) {
       if (error instanceof GatewayError && !ambiguous.has(error.code)) {
         await this.#options.store.delete(name);
       } else {
-        await this.#write(name, { state: 'unknown', input });
+        await this.#write(name, { state: 'unknown', ...own });
       }
       throw error;
     }
   }
 
-  /** The link of an earlier try, once that try is settled; undefined when it is known to have failed. */
-  async #settled(name: readonly string[], text: string): Promise<ClientLink | undefined> {
-    for (;;) {
-      const stored = attempt.safeParse(await this.#options.store.get(name));
-      if (!stored.success) return undefined;
+  /**
+   * The link of an earlier try, once that try is settled. `failed`: it was under way and its record is gone, so it failed for
+   * certain. `unreadable`: there is no record, or one that does not open (tampered, foreign, expired by our clock alone).
+   */
+  async #settled(name: readonly string[], text: string, own: Asked): Promise<ClientLink | 'failed' | 'unreadable'> {
+    const waitedFrom = this.#now();
+    for (let seen = false; ; seen = true) {
+      const stored = attempt.safeParse(await this.#options.store.look(name));
+      if (!stored.success) return seen ? 'failed' : 'unreadable';
       const earlier = stored.data;
-      if (!this.#options.digests.match(text, earlier.input)) {
+      if (!this.#isSame(earlier, text, own)) {
         this.#options.onOutcome?.('conflict');
         throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was used with another input');
       }
       if (earlier.state === 'created') return earlier.link;
-      if (earlier.state === 'unknown' || this.#now() - earlier.startedAt > this.#options.workMs) {
-        this.#options.onOutcome?.('unknown');
-        throw new GatewayError('OUTCOME_UNKNOWN', 'An earlier try with this idempotencyKey may have created the link');
-      }
+      if (earlier.state === 'unknown') throw this.#unknown();
+      // Its clock may be ahead of ours: then what counts is how long we have waited.
+      if (this.#now() - Math.min(earlier.startedAt, waitedFrom) > this.#options.workMs) throw this.#unknown();
       await delay(lookAgainMs);
     }
+  }
+
+  #isSame(earlier: Asked, text: string, own: Asked): boolean {
+    if (earlier.fingerprint !== undefined) return earlier.fingerprint === own.fingerprint;
+    return this.#options.digests.match(text, earlier.input);
+  }
+
+  #unknown(): GatewayError {
+    this.#options.onOutcome?.('unknown');
+    return new GatewayError('OUTCOME_UNKNOWN', 'An earlier try with this idempotencyKey may have created the link');
   }
 
   async #send(request: ClientLinkRequest): Promise<ClientLink> {
@@ -130,4 +168,11 @@ export class ClientLinks {
   #write(name: readonly string[], state: Attempt): Promise<void> {
     return this.#options.store.set(name, state, idempotencyTtlMs);
   }
+}
+
+/** The name makes equal inputs under different keys look different. */
+function fingerprintOf(name: readonly string[], text: string): string {
+  return createHash('sha256')
+    .update(JSON.stringify([...name, text]))
+    .digest('base64url');
 }

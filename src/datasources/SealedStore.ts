@@ -1,4 +1,4 @@
-import type { Sealer } from './sealing.js';
+import type { SealedEntry, Sealer } from './sealing.js';
 import type { Store } from './stores/Store.js';
 
 /** A name in the store as readable parts; only its keyed hash leaves the process. */
@@ -21,6 +21,12 @@ export interface SealedStoreOptions {
 /**
  * JSON values in a {@link Store} that sees neither names nor values: names are HMACs, values are encrypted and bound to
  * their name. What does not decrypt or parse (tampered, foreign, moved to another name) is absent.
+ *
+ * **While a previous key is known** a name has one key in the store for each, and everything is done under all of them, so
+ * that in a rolling rotation the processes that know only the old key and those that know only the new one each see it.
+ * Values are written under all and the newest is read. Claims ({@link setIfAbsent}, {@link lease}) are taken oldest key
+ * first, and given back when a later one is taken; releases go the other way, so that whoever finds the oldest key free
+ * finds the others free too. A process that dies, or loses the store, half-way leaves at worst a claim that expires.
  */
 export class SealedStore {
   readonly #store: Store;
@@ -35,76 +41,113 @@ export class SealedStore {
     this.#now = options.now ?? Date.now;
   }
 
-  /** The value under `name`, also when it was sealed before a key rotation; such a one is sealed anew. */
+  /** The value under `name`, also when it was sealed before a key rotation; such a one is sealed anew, to outlive the old key. */
   async get(name: EntryName): Promise<unknown> {
-    const [current, ...previous] = this.#sealer.keys(this.#parts(name)) as [string, ...string[]];
-    const held = this.#open(current, await this.#store.get(current));
-    if (held !== undefined) return held.value;
-    for (const key of previous) {
-      const older = this.#open(key, await this.#store.get(key));
-      if (older === undefined) continue;
-      await this.set(name, older.value, older.expiresAt - this.#now());
-      return older.value;
-    }
-    return undefined;
+    const [current, ...previous] = await this.#openAll(name);
+    const newest = newestOf([current, ...previous]);
+    if (newest === undefined || current !== undefined) return newest?.value;
+    const key = this.#sealer.key(this.#parts(name));
+    const anew = this.#sealer.seal(key, bytesOf(newest));
+    // Only where there is nothing: what was written meanwhile is newer.
+    await this.#store.setIfAbsent(key, anew, Math.max(1, newest.expiresAt - this.#now()));
+    return newest.value;
+  }
+
+  /** The same, and nothing is sealed anew: for a value that its writer may still delete under the old key alone. */
+  async look(name: EntryName): Promise<unknown> {
+    return newestOf(await this.#openAll(name))?.value;
   }
 
   async set(name: EntryName, value: unknown, ttlMs: number): Promise<void> {
-    const key = this.#key(name);
-    await this.#store.set(key, this.#seal(key, value, ttlMs), ttlMs);
+    const entries = this.#seal(name, value, ttlMs);
+    await Promise.all(entries.map(({ key, bytes }) => this.#store.set(key, bytes, ttlMs)));
   }
 
   /** Writes only when there is nothing under `name`; tells whether it wrote. Atomic over the fleet. */
-  async setIfAbsent(name: EntryName, value: unknown, ttlMs: number): Promise<boolean> {
-    const key = this.#key(name);
-    return this.#store.setIfAbsent(key, this.#seal(key, value, ttlMs), ttlMs);
+  setIfAbsent(name: EntryName, value: unknown, ttlMs: number): Promise<boolean> {
+    return this.#claim(this.#seal(name, value, ttlMs), ttlMs);
   }
 
   /** Deletes the value under `name`; one written meanwhile survives. */
   async delete(name: EntryName): Promise<void> {
-    const key = this.#key(name);
-    const bytes = await this.#store.get(key);
-    if (bytes !== undefined) await this.#store.compareAndDelete(key, bytes);
+    for (const key of this.#keys(name)) {
+      const bytes = await this.#store.get(key);
+      if (bytes !== undefined) await this.#store.compareAndDelete(key, bytes);
+    }
   }
 
-  increment(
+  /** Adds `by` to the counter `name`. Under each key count the processes that know it: the highest count is the fleet's. */
+  async increment(
     name: EntryName,
     by: number,
     ttlMs: number,
   ): Promise<{ readonly count: number; readonly resetsInMs: number }> {
-    return this.#store.increment(this.#key(name), by, ttlMs);
+    const counts = await Promise.all(this.#keys(name).map((key) => this.#store.increment(key, by, ttlMs)));
+    return counts.reduce((highest, other) => (other.count > highest.count ? other : highest));
   }
 
   /** Takes the lease `name` for `owner` (random, not secret) until released or `ttlMs` are over. */
   lease(name: EntryName, owner: string, ttlMs: number): Promise<boolean> {
-    return this.#store.setIfAbsent(this.#key(name), Buffer.from(owner), ttlMs);
+    const bytes = Buffer.from(owner);
+    return this.#claim(
+      this.#keys(name).map((key) => ({ key, bytes })),
+      ttlMs,
+    );
   }
 
   async leaseOwner(name: EntryName): Promise<string | undefined> {
-    return (await this.#store.get(this.#key(name)))?.toString();
+    for (const key of this.#keys(name).toReversed()) {
+      const owner = await this.#store.get(key);
+      if (owner !== undefined) return owner.toString();
+    }
+    return undefined;
   }
 
   /** Ends the lease when `owner` still holds it, which wakes {@link waitForRelease}. */
   async release(name: EntryName, owner: string): Promise<void> {
-    await this.#store.compareAndDelete(this.#key(name), Buffer.from(owner));
+    const bytes = Buffer.from(owner);
+    await this.#giveBack(this.#keys(name).map((key) => ({ key, bytes })));
   }
 
   /** Resolves when the lease may have been released, at the latest after `timeoutMs`. */
-  waitForRelease(name: EntryName, timeoutMs: number): Promise<void> {
-    return this.#store.waitForDelete(this.#key(name), timeoutMs);
+  async waitForRelease(name: EntryName, timeoutMs: number): Promise<void> {
+    let held = this.#sealer.key(this.#parts(name));
+    for (const key of this.#keys(name).slice(1)) if ((await this.#store.get(key)) !== undefined) held = key;
+    await this.#store.waitForDelete(held, timeoutMs);
+  }
+
+  /** Writes all of `entries`, whose first is of the current key, or none of them. */
+  async #claim(entries: readonly SealedEntry[], ttlMs: number): Promise<boolean> {
+    for (let at = entries.length - 1; at >= 0; at--) {
+      const { key, bytes } = entries[at] as SealedEntry;
+      if (!(await this.#store.setIfAbsent(key, bytes, ttlMs))) {
+        await this.#giveBack(entries.slice(at + 1));
+        return false;
+      }
+    }
+    return true;
+  }
+
+  async #giveBack(entries: readonly SealedEntry[]): Promise<void> {
+    for (const { key, bytes } of entries) await this.#store.compareAndDelete(key, bytes);
   }
 
   #parts(name: EntryName): readonly string[] {
     return [...this.#scope, ...name];
   }
 
-  #key(name: EntryName): string {
-    return this.#sealer.key(this.#parts(name));
+  /** Current first. */
+  #keys(name: EntryName): readonly string[] {
+    return this.#sealer.keys(this.#parts(name));
   }
 
-  #seal(key: string, value: unknown, ttlMs: number): Buffer {
-    const envelope: Envelope = { value, expiresAt: this.#now() + ttlMs };
-    return this.#sealer.seal(key, Buffer.from(JSON.stringify(envelope)));
+  #seal(name: EntryName, value: unknown, ttlMs: number): readonly SealedEntry[] {
+    return this.#sealer.sealAll(this.#parts(name), bytesOf({ value, expiresAt: this.#now() + ttlMs }));
+  }
+
+  /** What each of the keys of `name` holds, current first. */
+  #openAll(name: EntryName): Promise<readonly (Envelope | undefined)[]> {
+    return Promise.all(this.#keys(name).map(async (key) => this.#open(key, await this.#store.get(key))));
   }
 
   #open(key: string, bytes: Buffer | undefined): Envelope | undefined {
@@ -118,4 +161,15 @@ export class SealedStore {
       return undefined;
     }
   }
+}
+
+function bytesOf(envelope: Envelope): Buffer {
+  return Buffer.from(JSON.stringify(envelope));
+}
+
+/** Values under one name are written with the same time to live, as a rule: so the one that expires last was written last. */
+function newestOf(envelopes: readonly (Envelope | undefined)[]): Envelope | undefined {
+  return envelopes.reduce((newest, other) =>
+    other !== undefined && (newest === undefined || other.expiresAt > newest.expiresAt) ? other : newest,
+  );
 }

@@ -22,6 +22,14 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES;
 const MAX_KNOWN_NAMES = 5000;
+/** The current key and two before it: each one costs a store operation wherever an entry is looked for. */
+const MAX_RINGS = 3;
+
+/** Bytes for the store, and the name they are bound to. */
+export interface SealedEntry {
+  readonly key: string;
+  readonly bytes: Buffer;
+}
 
 /**
  * Makes what leaves the process for a store unreadable and unforgeable, and its names unguessable.
@@ -29,25 +37,22 @@ const MAX_KNOWN_NAMES = 5000;
  * An entry is: version byte, key id (4), nonce (12), AES-256-GCM ciphertext, tag (16). The name it is stored under is
  * authenticated with it, so an entry copied to another name does not open.
  *
- * **Rotation.** Names are keyed too, so a new key gives every entry a new name. Entries of the old key are found by
- * trying {@link keys} in order: the current name, then the names under the previous keys. An entry opens only under the name
- * it was found at. So after a rotation nothing is fetched again as long as the old key is given as previous; when it is
- * not, or a client secret the keys are derived from changed without it, old entries are simply not found, which costs one
- * fetch each. Whatever deletes an entry must delete it under every name.
+ * **Rotation.** Names are keyed too, so a new key gives every entry a new name. While a previous key is known, whatever is
+ * done to an entry is done under each of its names ({@link keys}), sealed with the key of that name ({@link sealAll}): so
+ * processes that know only the old key, or only the new one, see it as well. When the old key is not given as previous,
+ * old entries are simply not found, which costs one fetch each.
  */
 export class Sealer {
   /** Current first. */
   #rings: readonly KeyRing[];
 
   constructor(current: KeyMaterial, previous: readonly KeyMaterial[] = []) {
-    this.#rings = [current, ...previous].map(deriveRing);
+    this.#rings = newestOnce([current, ...previous].map(deriveRing));
   }
 
-  /** Makes `current` the key of new entries, when it is not already; what was current becomes the first of the previous. */
+  /** Makes `current` the key of new entries, when it is not already; of the keys before it the newest two stay known. */
   rotate(current: KeyMaterial): void {
-    const ring = deriveRing(current);
-    const others = this.#rings.filter((known) => !known.id.equals(ring.id));
-    this.#rings = [ring, ...others];
+    this.#rings = newestOnce([deriveRing(current), ...this.#rings]);
   }
 
   /** The name of what `parts` identify under the current key: 43 characters of base64url. */
@@ -55,18 +60,22 @@ export class Sealer {
     return nameOf(this.#current, parts);
   }
 
-  /** The names of what `parts` identify, current key first, then the previous ones: the order to look them up in. */
+  /** The names of what `parts` identify, current key first, then the previous ones from the newest to the oldest. */
   keys(parts: readonly string[]): readonly string[] {
     return this.#rings.map((ring) => nameOf(ring, parts));
   }
 
   /** Encrypts `bytes` to be stored under `key`. */
   seal(key: string, bytes: Uint8Array): Buffer {
-    const { id, encryption } = this.#current;
-    const header = Buffer.concat([Buffer.of(VERSION), id, randomBytes(NONCE_BYTES)]);
-    const cipher = createCipheriv('aes-256-gcm', encryption, header.subarray(-NONCE_BYTES));
-    cipher.setAAD(associatedData(header, key));
-    return Buffer.concat([header, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
+    return sealWith(this.#current, key, bytes);
+  }
+
+  /** Encrypts `bytes` for each of the names of what `parts` identify, with the key of that name; in the order of {@link keys}. */
+  sealAll(parts: readonly string[], bytes: Uint8Array): readonly SealedEntry[] {
+    return this.#rings.map((ring) => {
+      const key = nameOf(ring, parts);
+      return { key, bytes: sealWith(ring, key, bytes) };
+    });
   }
 
   /** Decrypts what was found under `key`. Undefined when it is anything but an intact entry of a known key and that name. */
@@ -135,6 +144,18 @@ function deriveRing({ from, secret }: KeyMaterial): KeyRing {
     known: new LRUCache({ max: MAX_KNOWN_NAMES }),
     digests: createSecretKey(derive('digests', 32)),
   };
+}
+
+/** Each key once, though it be given as current and previous: an entry must not meet itself under a second name. */
+function newestOnce(rings: readonly KeyRing[]): readonly KeyRing[] {
+  return rings.filter(({ id }, at) => rings.findIndex((ring) => ring.id.equals(id)) === at).slice(0, MAX_RINGS);
+}
+
+function sealWith({ id, encryption }: KeyRing, key: string, bytes: Uint8Array): Buffer {
+  const header = Buffer.concat([Buffer.of(VERSION), id, randomBytes(NONCE_BYTES)]);
+  const cipher = createCipheriv('aes-256-gcm', encryption, header.subarray(-NONCE_BYTES));
+  cipher.setAAD(associatedData(header, key));
+  return Buffer.concat([header, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
 }
 
 /** JSON keeps the boundaries between the parts, and escapes lone surrogates, which UTF-8 would merge into one character. */

@@ -112,6 +112,24 @@ describe('Sealer', () => {
     expect(rotating.keys(['a'])[0]).toBe(name);
   });
 
+  it('forgets all but the two newest keys before the current one', () => {
+    const rotating = new Sealer(fromClient('0'));
+    for (let rotation = 1; rotation <= 30; rotation++) rotating.rotate(fromClient(`${rotation}`));
+    expect(rotating.keys(['a'])).toEqual(['30', '29', '28'].map((secret) => new Sealer(fromClient(secret)).key(['a'])));
+  });
+
+  it('seals an entry for each of its names with the key of that name', () => {
+    const during = new Sealer(fromKey(2), [fromKey(1), fromKey(2)]);
+    const entries = during.sealAll(['a'], Buffer.from('v'));
+    expect(entries.map(({ key }) => key)).toEqual(during.keys(['a']));
+    expect(entries).toHaveLength(2);
+    for (const [at, byte] of [2, 1].entries()) {
+      const { key, bytes } = entries[at] ?? { key: '', bytes: Buffer.of() };
+      expect(new Sealer(fromKey(byte)).open(key, bytes)).toEqual(Buffer.from('v'));
+      expect(new Sealer(fromKey(3 - byte)).open(key, bytes)).toBeUndefined();
+    }
+  });
+
   it('gives digests that depend on the purpose, the text and the key', () => {
     const digests = [
       sealer.digest('a', 'text'),
