@@ -100,10 +100,6 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
   const links = new ClientLinks({
     service,
     store: sealed,
-    digests: {
-      of: (text) => sealer.digest('client-link-input', text),
-      match: (text, digest) => sealer.matchesDigest('client-link-input', text, digest),
-    },
     workMs: config.service.deadlineMs + leaseMarginMs,
     onOutcome: metrics.onLink,
   });

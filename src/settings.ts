@@ -180,7 +180,7 @@ export const settings = {
     base64Key,
     'none',
     'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
-    'The key before a rotation: entries it sealed can still be read.',
+    'The key before a rotation: entries it sealed can still be read. Keep it for a day after the last process has the new one.',
     true,
   ),
   CACHE_MAX_ENTRIES: setting(

@@ -16,11 +16,6 @@ export interface CreatedLink {
 export interface ClientLinksOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
-  /** Keyed hashes of inputs, so that inputs are compared without being kept; also across a rotation of the key. */
-  readonly digests: {
-    readonly of: (text: string) => string;
-    readonly match: (text: string, digest: string) => boolean;
-  };
   /** Longest a creation can be under way, in milliseconds; one that is older and has no result never will. */
   readonly workMs: number;
   readonly now?: () => number;
@@ -33,13 +28,8 @@ export const idempotencyTtlMs = 24 * 3_600_000;
 /** Pauses between two looks at a creation that somebody else has under way, in milliseconds. */
 const lookAgainMs = 50;
 
-/** What was asked, to be compared and not to be read. */
-const asked = z.object({
-  /** Under the key of the process that wrote it, which others may not know; for records and gateways without a fingerprint. */
-  input: z.string(),
-  /** Under no key: whoever can open the record can compare it. */
-  fingerprint: z.string().optional(),
-});
+/** A hash of what was asked, to be compared and not to be read. It has no key of its own: the record it is in is encrypted. */
+const asked = z.object({ input: z.string() });
 type Asked = z.output<typeof asked>;
 
 const attempt = z.discriminatedUnion('state', [
@@ -81,11 +71,10 @@ export class ClientLinks {
       return { link, replayed: false };
     }
     const name = ['client-link', idempotency.caller, idempotency.key];
-    const text = stableStringify(request);
-    const own: Asked = { input: this.#options.digests.of(text), fingerprint: fingerprintOf(name, text) };
+    const own: Asked = { input: hashOf(name, stableStringify(request)) };
     let unreadableSince: number | undefined;
     while (!(await this.#begin(name, own))) {
-      const earlier = await this.#settled(name, text, own);
+      const earlier = await this.#settled(name, own);
       if (earlier === 'failed') {
         unreadableSince = undefined; // it is forgotten: ours may begin
       } else if (earlier !== 'unreadable') {
@@ -127,13 +116,13 @@ export class ClientLinks {
    * The link of an earlier try, once that try is settled. `failed`: it was under way and its record is gone, so it failed for
    * certain. `unreadable`: there is no record, or one that does not open (tampered, foreign, expired by our clock alone).
    */
-  async #settled(name: readonly string[], text: string, own: Asked): Promise<ClientLink | 'failed' | 'unreadable'> {
+  async #settled(name: readonly string[], own: Asked): Promise<ClientLink | 'failed' | 'unreadable'> {
     const waitedFrom = this.#now();
     for (let seen = false; ; seen = true) {
       const stored = attempt.safeParse(await this.#options.store.look(name));
       if (!stored.success) return seen ? 'failed' : 'unreadable';
       const earlier = stored.data;
-      if (!this.#isSame(earlier, text, own)) {
+      if (earlier.input !== own.input) {
         this.#options.onOutcome?.('conflict');
         throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was used with another input');
       }
@@ -143,11 +132,6 @@ export class ClientLinks {
       if (this.#now() - Math.min(earlier.startedAt, waitedFrom) > this.#options.workMs) throw this.#unknown();
       await delay(lookAgainMs);
     }
-  }
-
-  #isSame(earlier: Asked, text: string, own: Asked): boolean {
-    if (earlier.fingerprint !== undefined) return earlier.fingerprint === own.fingerprint;
-    return this.#options.digests.match(text, earlier.input);
   }
 
   #unknown(): GatewayError {
@@ -171,7 +155,7 @@ export class ClientLinks {
 }
 
 /** The name makes equal inputs under different keys look different. */
-function fingerprintOf(name: readonly string[], text: string): string {
+function hashOf(name: readonly string[], text: string): string {
   return createHash('sha256')
     .update(JSON.stringify([...name, text]))
     .digest('base64url');

@@ -94,10 +94,6 @@ export async function startFleet({
     const links = new ClientLinks({
       service,
       store: sealed,
-      digests: {
-        of: (text) => sealer.digest('client-link-input', text),
-        match: (text, digest) => sealer.matchesDigest('client-link-input', text, digest),
-      },
       workMs: callMs + 1000,
       now,
     });
