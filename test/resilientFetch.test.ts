@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { ResilientFetch, type ResilientFetchOptions, type ServiceRequest } from '../src/datasources/ResilientFetch.js';
 
@@ -59,15 +60,53 @@ describe('A repeated GET', () => {
     expect(service.arrivals).toHaveLength(1);
   });
 
+  it('is not worth a pause that would end after the deadline', async () => {
+    using({ deadlineMs: 2200 });
+    const beforeTry = jest.fn(async () => {});
+    service.answer = (_, response) =>
+      setTimeout(
+        () => response.writeHead(503, { 'retry-after': '1' }).end(),
+        service.arrivals.length === 1 ? 300 : 500,
+      );
+    const startedAt = performance.now();
+    await expect(http.call({ ...get(), beforeTry })).rejects.toMatchObject({
+      code: 'UPSTREAM_UNAVAILABLE',
+      retryAfterSeconds: 1,
+    });
+    expect(performance.now() - startedAt).toBeLessThan(2200);
+    expect(service.arrivals).toHaveLength(2);
+    expect(beforeTry).toHaveBeenCalledTimes(2);
+  });
+
+  it('does not leave when the deadline passes before it can', async () => {
+    const tried = jest.fn();
+    using({ deadlineMs: 100, onTry: tried });
+    const beforeTry = () => new Promise<void>((resolve) => setTimeout(resolve, 200));
+    await expect(http.call({ ...get(), beforeTry })).rejects.toMatchObject({ code: 'UPSTREAM_TIMEOUT' });
+    expect(tried).not.toHaveBeenCalled();
+    expect(service.arrivals).toHaveLength(0);
+  });
+
+  it('does not begin for a caller that is gone', async () => {
+    const beforeTry = jest.fn(async () => {});
+    const call = http.call({ ...get(), beforeTry, signal: AbortSignal.abort() });
+    await expect(call).rejects.toMatchObject({ code: 'UPSTREAM_TIMEOUT' });
+    expect(beforeTry).not.toHaveBeenCalled();
+  });
+
   it('ends when its caller does, between two tries as well', async () => {
     using({ random: () => 0.999 });
+    const beforeTry = jest.fn(async () => {});
     const caller = new AbortController();
     service.answer = (_, response) => response.writeHead(503, { 'retry-after': '3' }).end();
-    const call = http.call({ ...get(), signal: caller.signal });
+    const call = http.call({ ...get(), beforeTry, signal: caller.signal });
     await service.whenCalled();
-    caller.abort();
+    setTimeout(() => caller.abort(), 200);
+    const startedAt = performance.now();
     await expect(call).rejects.toMatchObject({ code: expect.stringMatching(/^UPSTREAM_/) });
+    expect(performance.now() - startedAt).toBeLessThan(2500);
     expect(service.arrivals).toHaveLength(1);
+    expect(beforeTry).toHaveBeenCalledTimes(1);
   });
 });
 
@@ -162,6 +201,16 @@ describe('A POST', () => {
     await silent.stop();
   });
 
+  it.each([502, 504, 520, 522, 524, 599])('has an unknown outcome when a proxy answers %i', async (status) => {
+    service.answer = (_, response) => response.writeHead(status).end();
+    await expect(http.call(post())).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN', retryable: false });
+  });
+
+  it.each([500, 503, 511])('has no unknown outcome when the service answers %i', async (status) => {
+    service.answer = (_, response) => response.writeHead(status).end();
+    await expect(http.call(post())).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE', retryable: true });
+  });
+
   it('has an unknown outcome once it was sent and no answer came', async () => {
     using({ timeoutMs: 100 });
     service.answer = () => {};
@@ -218,6 +267,63 @@ describe('An answer', () => {
     service.answer = (_, response) => response.writeHead(404).end('{}');
     for (let n = 0; n < 4; n += 1) {
       expect((await http.call(get())).status).toBe(404);
+      await service.whenIdle();
+    }
+    expect(service.connections).toBeLessThan(4);
+  });
+});
+
+describe('A packed answer', () => {
+  const packings: [string, Buffer][] = [
+    ['br', brotliCompressSync('{"fine":true}')],
+    ['deflate', deflateSync('{"fine":true}')],
+    ['gzip', gzipSync('{"fine":true}')],
+  ];
+  /** What follows the packed data, until the connection is closed. */
+  const goOn = (response: ServerResponse) => {
+    const timer = setInterval(() => response.write('more'), 5);
+    response.once('close', () => clearInterval(timer));
+  };
+
+  // What follows gzip would be another member of it.
+  const endingByThemselves = packings.filter(([encoding]) => encoding !== 'gzip');
+
+  it.each(endingByThemselves)('(%s) that goes on behind its data is taken, and ended', async (encoding, packed) => {
+    const warned = jest.fn();
+    process.on('warning', warned);
+    service.answer = (_, response) => {
+      response.writeHead(200, { 'content-encoding': encoding }).write(Buffer.concat([packed, Buffer.from('more')]));
+      goOn(response);
+    };
+    for (let n = 0; n < 24; n += 1) {
+      expect(await http.call(n % 2 ? get() : post())).toMatchObject({ json: { fine: true } });
+    }
+    await service.whenNoConnections();
+    process.off('warning', warned);
+    expect(warned).not.toHaveBeenCalled(); // of too many listeners on one signal
+  });
+
+  it.each(packings)('(%s) that goes on behind an error, or behind no JSON, is ended', async (encoding, packed) => {
+    const start = Buffer.concat([packed, Buffer.from('more')]);
+    service.answer = (_, response) => {
+      response.writeHead(404, { 'content-encoding': encoding, 'content-length': '60000' }).write(start);
+      goOn(response);
+    };
+    expect((await http.call(get())).status).toBe(404);
+    await service.whenNoConnections();
+    service.answer = (_, response) => {
+      const data = encoding === 'br' ? brotliCompressSync('{') : encoding === 'gzip' ? gzipSync('{') : deflateSync('{');
+      response.writeHead(200, { 'content-encoding': encoding }).write(Buffer.concat([data, Buffer.from('more')]));
+      goOn(response);
+    };
+    await expect(http.call(get())).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
+    await service.whenNoConnections();
+  });
+
+  it.each(packings)('(%s) that ends with its data leaves the connection in use', async (encoding, packed) => {
+    service.answer = (_, response) => response.writeHead(200, { 'content-encoding': encoding }).end(packed);
+    for (let n = 0; n < 4; n += 1) {
+      expect(await http.call(get())).toMatchObject({ json: { fine: true } });
       await service.whenIdle();
     }
     expect(service.connections).toBeLessThan(4);

@@ -21,9 +21,10 @@ describe('Retry-After', () => {
     expect(retryAfterSeconds('Mon, 06 May 2024 07:08:39 GMT', now + 999)).toBe(30);
   });
 
-  it('is over when the date has passed', () => {
-    expect(retryAfterSeconds('Mon, 06 May 2024 07:00:00 GMT', now)).toBe(0);
-    expect(retryAfterSeconds('Thu, 01 Jan 1970 00:00:00 GMT', now)).toBe(0);
+  it('is over when the date has passed on its way', () => {
+    expect(retryAfterSeconds('Mon, 06 May 2024 07:08:09 GMT', now)).toBe(0);
+    expect(retryAfterSeconds('Mon, 06 May 2024 07:08:09 GMT', now + 1999)).toBe(0);
+    expect(retryAfterSeconds('Mon, 06 May 2024 07:08:09 GMT', now + 2000)).toBeUndefined();
   });
 
   it.each([
@@ -43,6 +44,8 @@ describe('Retry-After', () => {
     ['NaN'],
     ['2024-05-06T07:08:39Z'],
     ['Fri, 06 May 2044 07:08:39 GMT'],
+    ['Mon, 06 May 2024 07:00:00 GMT'],
+    ['Thu, 01 Jan 1970 00:00:00 GMT'],
     ['Mon, 99 May 2024 99:99:99 GMT'],
     ['1'.repeat(100_000)],
   ])('%.40j is not believed', (header) => {

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { type Fleet, outcomeOf, startFleet } from './support/fleet.js';
+import { startTestGateway } from './support/gateway.js';
 
 describe('a token that the service no longer takes', () => {
   let fleet: Fleet;
@@ -82,6 +83,34 @@ describe('a token that the service no longer takes', () => {
     expect(await outcomeOf(member(0).jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
     expect(calls()).toBe(3);
   });
+});
+
+it('answers for a job within two deadlines, although token, job and the next token are all slow', async () => {
+  const deadlineMs = 2000;
+  const { query, sandbox, stop } = await startTestGateway({
+    UPSTREAM_TIMEOUT_MS: '1000',
+    UPSTREAM_DEADLINE_MS: String(deadlineMs),
+  });
+  try {
+    const { control } = sandbox;
+    const taxpayerId = control.addTaxpayer().id;
+    control.addJob({ taxpayerId, jobId: 'job', endsAs: null });
+    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'never-answer' }, times: 1 });
+    control.arm({ endpoint: 'refreshJob', fault: { kind: 'never-answer' }, times: 1 });
+    control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-late', afterMs: 600 } });
+    const askedAt = performance.now();
+    const answer = query('query ($taxpayerId: ID!) { refreshJob(taxpayerId: $taxpayerId, jobId: "job") { status } }', {
+      taxpayerId,
+    });
+    await control.whenCalled('refreshJob', 1);
+    control.rotateToken(taxpayerId);
+    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'never-answer' } });
+    expect((await answer).errors).toMatchObject([{ extensions: { code: 'UPSTREAM_TIMEOUT' } }]);
+    expect(performance.now() - askedAt).toBeLessThan(2 * deadlineMs);
+    expect(control.tokenCalls(taxpayerId)).toBeGreaterThan(2); // the first with its repetition, and one for the replacement
+  } finally {
+    await stop();
+  }
 });
 
 describe('job statuses', () => {

@@ -117,6 +117,22 @@ describe('token policies', () => {
   });
 
   it.each([
+    ['0', 1],
+    ['Thu, 01 Jan 1970 00:00:00 GMT', 5],
+  ])('keeps the whole fleet silent after a 429 with Retry-After: %s as well', async (retryAfter, seconds) => {
+    const { id, one, two, control } = await scene();
+    const headers = { 'Retry-After': retryAfter };
+    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 429, headers }, times: 1 });
+    const refusal = { code: 'UPSTREAM_RATE_LIMITED', retryAfterSeconds: seconds };
+    await expect(one.broker.record(id)).rejects.toMatchObject(refusal);
+    fleet.advance(seconds * 1000 - 1);
+    for (const member of [one, two]) expect(await outcomeOf(member.broker.record(id))).toBe('UPSTREAM_RATE_LIMITED');
+    expect(control.counters().taxpayerToken).toBe(1);
+    fleet.advance(1);
+    expect(await outcomeOf(two.broker.record(id))).toBe('answered');
+  });
+
+  it.each([
     ['a failing service', { kind: 'answer-with-status', status: 503 }],
     ['a refused credential', { kind: 'answer-with-status', status: 403 }],
     ['a broken answer', { kind: 'answer-with-text-that-is-not-json' }],

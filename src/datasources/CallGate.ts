@@ -14,6 +14,8 @@ export const credentialsCoolDownMs = 30_000;
 
 /** Silence after a 429 without a believable `Retry-After`, in seconds. */
 export const defaultSilenceSeconds = 5;
+/** Silence after any 429, in seconds: a service that asks for fewer calls and for no pause still means fewer. */
+export const shortestSilenceSeconds = 1;
 
 export interface CallGateOptions {
   readonly store: SealedStore;
@@ -49,7 +51,7 @@ export class CallGate {
     credential: string,
     retryAfterSeconds: number | undefined,
   ): Promise<GatewayError> {
-    const silenceMs = (retryAfterSeconds ?? defaultSilenceSeconds) * 1000;
+    const silenceMs = Math.max(shortestSilenceSeconds, retryAfterSeconds ?? defaultSilenceSeconds) * 1000;
     return this.#close([endpoint], credential, { reason: 'rate-limited', until: this.#now() + silenceMs }, silenceMs);
   }
 
@@ -64,9 +66,7 @@ export class CallGate {
   }
 
   async #close(closed: readonly Endpoint[], credential: string, mark: Block, ttlMs: number): Promise<GatewayError> {
-    if (ttlMs > 0) {
-      await Promise.all(closed.map((endpoint) => this.#options.store.set(keyOf(endpoint, credential), mark, ttlMs)));
-    }
+    await Promise.all(closed.map((endpoint) => this.#options.store.set(keyOf(endpoint, credential), mark, ttlMs)));
     for (const endpoint of closed) this.#options.onClosed?.(endpoint, mark.reason);
     return this.#refusal(mark);
   }

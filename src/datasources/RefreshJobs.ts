@@ -113,7 +113,7 @@ export class RefreshJobs {
     } catch (error) {
       if (!(error instanceof AccessTokenRefused)) throw error;
     }
-    const second = await broker.replace(taxpayerId, first);
+    const second = await broker.replace(taxpayerId, first, signal);
     try {
       return await service.refreshJob(taxpayerId, jobId, second.accessToken, signal);
     } catch (error) {

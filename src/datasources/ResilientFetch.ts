@@ -1,15 +1,13 @@
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   BrokenCircuitError,
   type CircuitBreakerPolicy,
   ConsecutiveBreaker,
   circuitBreaker,
-  DelegateBackoff,
   handleWhen,
-  type IRetryBackoffContext,
-  retry,
 } from 'cockatiel';
 import nodeFetch, { type Response } from 'node-fetch';
 import { GatewayError } from '../errors.js';
@@ -87,7 +85,6 @@ export class ResilientFetch {
   /** Of tries that are over and were not ended by them: making one costs as much as a read of the cache. */
   readonly #limits: AbortController[] = [];
   readonly #breakers: Readonly<Record<Endpoint, CircuitBreakerPolicy>>;
-  readonly #retry;
 
   constructor(options: ResilientFetchOptions) {
     this.#options = options;
@@ -97,19 +94,13 @@ export class ResilientFetch {
       taxpayerToken: this.#breakerFor('taxpayerToken'),
       refreshJob: this.#breakerFor('refreshJob'),
     };
-    this.#retry = retry(
-      handleWhen((error) => isWorthRepeating(error, options.deadlineMs)),
-      {
-        maxAttempts: maxRepetitions,
-        backoff: new DelegateBackoff((context: IRetryBackoffContext<unknown>) => this.#pauseBefore(context)),
-      },
-    );
   }
 
   /**
    * @throws GatewayError UPSTREAM_TIMEOUT, UPSTREAM_UNAVAILABLE or UPSTREAM_INVALID_RESPONSE; whatever `beforeTry` throws
    */
-  call(request: ServiceRequest): Promise<ServiceAnswer> {
+  async call(request: ServiceRequest): Promise<ServiceAnswer> {
+    if (request.signal?.aborted) throw timeoutError(request.signal.reason);
     return request.method === 'POST' ? this.#callOnce(request) : this.#callRepeatedly(request);
   }
 
@@ -119,7 +110,7 @@ export class ResilientFetch {
     try {
       return await this.#breakers[request.endpoint].execute(() => this.#try(request, limitMs, request.signal));
     } catch (error) {
-      throw this.#translate(error, request.method, request.signal?.aborted ?? false);
+      throw this.#translate(error, request.method);
     }
   }
 
@@ -128,15 +119,29 @@ export class ResilientFetch {
     const abort = () => deadline.abort();
     const timer = setTimeout(abort, this.#options.deadlineMs);
     request.signal?.addEventListener('abort', abort, { once: true });
-    if (request.signal?.aborted) abort();
     try {
-      const attempt = () => this.#try(request, this.#options.timeoutMs, deadline.signal);
-      return await this.#breakers[request.endpoint].execute(() => this.#retry.execute(attempt, deadline.signal));
+      return await this.#breakers[request.endpoint].execute(() => this.#tryAndRepeat(request, deadline.signal));
     } catch (error) {
-      throw this.#translate(error, request.method, deadline.signal.aborted);
+      throw this.#translate(error, request.method);
     } finally {
       clearTimeout(timer);
       request.signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  /** cockatiel's own repetition neither ends a pause with its signal nor looks at the time left before it begins one. */
+  async #tryAndRepeat(request: ServiceRequest, deadline: AbortSignal): Promise<ServiceAnswer> {
+    const endsAt = performance.now() + this.#options.deadlineMs;
+    for (let repetition = 1; ; repetition += 1) {
+      try {
+        return await this.#try(request, this.#options.timeoutMs, deadline);
+      } catch (error) {
+        if (repetition > maxRepetitions || !isWorthRepeating(error, this.#options.deadlineMs)) throw error;
+        const pauseMs = this.#pauseBefore(repetition, error);
+        if (performance.now() + pauseMs >= endsAt) throw error;
+        await sleep(pauseMs, undefined, { signal: deadline }).catch(() => {});
+        if (deadline.aborted) throw error;
+      }
     }
   }
 
@@ -149,12 +154,12 @@ export class ResilientFetch {
 
   async #try(request: ServiceRequest, limitMs: number, deadline: AbortSignal | undefined): Promise<ServiceAnswer> {
     await request.beforeTry?.();
+    if (deadline?.aborted) throw timeoutError(deadline.reason);
     const startedAt = performance.now();
     const limit = this.#limits.pop() ?? new AbortController();
     const abort = () => limit.abort();
     const timer = setTimeout(abort, limitMs);
     deadline?.addEventListener('abort', abort, { once: true });
-    if (deadline?.aborted) abort();
     let outcome: TryOutcome = 'ok';
     const { agent, connection } = this.#sendOn(request);
     try {
@@ -166,9 +171,10 @@ export class ResilientFetch {
         agent,
         signal: limit.signal as never,
       });
-      const answer = await readAnswer(response, this.#options.maxResponseBytes);
+      const answer = await readAnswer(response, this.#options.maxResponseBytes, limit);
       if (answer.status >= 400) outcome = 'client-error';
-      else if (this.#limits.length < maxSpareLimits) this.#limits.push(limit);
+      const isOver = answer.status < 300 && !limit.signal.aborted;
+      if (isOver && this.#limits.length < maxSpareLimits) this.#limits.push(limit);
       return answer;
     } catch (error) {
       const failure = failureOf(error, limit.signal.aborted);
@@ -198,23 +204,19 @@ export class ResilientFetch {
     return policy;
   }
 
-  #pauseBefore(context: IRetryBackoffContext<unknown>): number {
-    const asked = 'error' in context.result ? (context.result.error as TryFailure).retryAfterSeconds : undefined;
-    const jittered = (this.#options.random ?? Math.random)() * 100 * 2 ** context.attempt;
-    return Math.max(jittered, (asked ?? 0) * 1000);
+  #pauseBefore(repetition: number, { retryAfterSeconds: asked = 0 }: TryFailure): number {
+    const jittered = (this.#options.random ?? Math.random)() * 100 * 2 ** repetition;
+    return Math.max(jittered, asked * 1000);
   }
 
-  #translate(error: unknown, method: 'GET' | 'POST', ended: boolean): unknown {
+  #translate(error: unknown, method: 'GET' | 'POST'): unknown {
     if (error instanceof BrokenCircuitError) {
       return new GatewayError('UPSTREAM_UNAVAILABLE', 'The service has kept failing and is left alone for a moment', {
         retryAfterSeconds: Math.ceil(this.#options.breakerResetMs / 1000),
         cause: error,
       });
     }
-    if (!(error instanceof TryFailure)) {
-      // cockatiel's own error for an abort during a pause between two tries
-      return ended ? timeoutError(error) : error;
-    }
+    if (!(error instanceof TryFailure)) return error;
     if (method === 'POST' && mayHaveTakenEffect(error)) {
       return new GatewayError(
         'OUTCOME_UNKNOWN',
@@ -244,13 +246,16 @@ export class ResilientFetch {
 /** Longest a short body that nobody reads is drained for, in milliseconds. */
 const drainMs = 1000;
 
-async function readAnswer(response: Response, maxBytes: number): Promise<ServiceAnswer> {
+/** `limit` is what ends the try; it is aborted when the body may be read to its end while the answer goes on. */
+async function readAnswer(response: Response, maxBytes: number, limit: AbortController): Promise<ServiceAnswer> {
   if (response.status >= 200 && response.status < 300) {
     const bytes = await bytesOf(response.body as Readable | null, maxBytes);
+    // What is unpacked ends where the packed data does. More may follow, without end and read by nobody.
+    if (response.headers.has('content-encoding')) limit.abort();
     return { status: response.status, retryAfterSeconds: undefined, json: parse(bytes) };
   }
   const askedSeconds = retryAfterSeconds(response.headers.get('retry-after'), Date.now());
-  discard(response);
+  discard(response, limit);
   if (response.status >= 500) {
     throw new TryFailure('server-error', askedSeconds, { cause: { status: response.status } });
   }
@@ -286,17 +291,23 @@ function parse(bytes: Buffer): unknown {
   }
 }
 
-/** A body not read, because nothing of it may be passed on. A short one is drained, so that the connection can be used again. */
-function discard({ body: stream, headers }: Response): void {
+/**
+ * A body not read, because nothing of it may be passed on. A short one is drained, so that the connection can be used
+ * again; aborting the limit then ends only what goes on behind it.
+ */
+function discard({ body: stream, headers }: Response, limit: AbortController): void {
   const body = stream as Readable | null;
   if (body === null) return;
   body.on('error', () => {});
   if (!(Number(headers.get('content-length') ?? Infinity) <= 65_536)) {
-    body.destroy();
+    limit.abort();
     return;
   }
-  const timer = setTimeout(() => body.destroy(), drainMs).unref();
-  body.once('close', () => clearTimeout(timer));
+  const timer = setTimeout(() => limit.abort(), drainMs).unref();
+  body.once('close', () => {
+    clearTimeout(timer);
+    limit.abort();
+  });
   body.resume();
 }
 
@@ -311,14 +322,20 @@ function failureOf(error: unknown, aborted: boolean): TryFailure {
 }
 
 /** A service that asks for a longer pause than half the deadline is not waited for: the caller is told when to return. */
-function isWorthRepeating(error: Error, deadlineMs: number): boolean {
+function isWorthRepeating(error: unknown, deadlineMs: number): error is TryFailure {
   if (!(error instanceof TryFailure) || (error.retryAfterSeconds ?? 0) * 1000 > deadlineMs / 2) return false;
   return error.kind === 'timeout' || error.kind === 'network' || error.kind === 'server-error';
 }
 
-/** Whether the service may have acted on a request we got no answer to. A 502 or 504 is a proxy's word, not the service's. */
+/**
+ * Whether the service may have acted on a request we got no answer to. A 502 or 504 is a proxy's word, not the service's,
+ * and so are the codes from 520 on, which proxies made up.
+ */
 function mayHaveTakenEffect({ kind, cause, mayHaveArrived }: TryFailure): boolean {
-  if (kind === 'server-error') return [502, 504].includes((cause as { status: number }).status);
+  if (kind === 'server-error') {
+    const { status } = cause as { status: number };
+    return status === 502 || status === 504 || status >= 520;
+  }
   return kind !== 'invalid' && mayHaveArrived;
 }
 

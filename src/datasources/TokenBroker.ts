@@ -137,15 +137,21 @@ export class TokenBroker {
 
   /**
    * A credential in place of one that the service refused. Fetches at most once for the fleet; throws while the taxpayer
-   * is in the cool-down that {@link giveUp} began.
+   * is in the cool-down that {@link giveUp} began. `signal` ends the wait.
    *
-   * @throws GatewayError TAXPAYER_NOT_AUTHORIZED during the cool-down; otherwise as {@link credential}
+   * @throws GatewayError TAXPAYER_NOT_AUTHORIZED during the cool-down; UPSTREAM_TIMEOUT when `signal` aborts; otherwise as
+   *   {@link credential}
    */
-  async replace(id: TaxpayerId, refused: Credential): Promise<Credential> {
+  replace(id: TaxpayerId, refused: Credential, signal: AbortSignal): Promise<Credential> {
+    return endingWith(signal, this.#replace(id, refused, signal));
+  }
+
+  async #replace(id: TaxpayerId, refused: Credential, signal: AbortSignal): Promise<Credential> {
     if ((await this.#options.store.get(refusalName(id))) === refused.version) {
       this.#options.onEvent?.('refetch-cool-down');
       throw notAuthorized();
     }
+    signal.throwIfAborted();
     this.#options.onEvent?.('credential-replaced');
     return this.credential(id, refused.version);
   }
@@ -218,6 +224,16 @@ function recordOf(answer: TokenAnswer): TokenRecord {
 
 function notAuthorized(): GatewayError {
   return new GatewayError('TAXPAYER_NOT_AUTHORIZED', "The service refuses this taxpayer's token, a new one included");
+}
+
+/** Waits until `signal` aborts at most. The work itself goes on: others may be waiting for it. */
+function endingWith<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const end = () => reject(new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time'));
+    if (signal.aborted) end();
+    signal.addEventListener('abort', end, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', end));
+  });
 }
 
 function refusalName(id: TaxpayerId): readonly string[] {

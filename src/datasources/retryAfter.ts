@@ -1,5 +1,7 @@
 /** Waits above this are not believed: a broken header must not silence the gateway for a year. */
 const longestBelievableSeconds = 3600;
+/** A date means "now" when it has just passed on its way to us, in seconds. One of long ago is of a wrong clock. */
+const justPassedSeconds = 1;
 
 /**
  * Reads a `Retry-After` header in either form (RFC 9110, section 10.2.3: seconds or an HTTP date).
@@ -9,7 +11,7 @@ export function retryAfterSeconds(header: string | null, now: number): number | 
   if (header === null) return undefined;
   const text = header.trim();
   const seconds = /^\d+$/.test(text) ? Number(text) : Math.ceil((httpDate(text) - now) / 1000);
-  if (!Number.isFinite(seconds) || seconds > longestBelievableSeconds) return undefined;
+  if (!(seconds >= -justPassedSeconds && seconds <= longestBelievableSeconds)) return undefined;
   return Math.max(0, seconds);
 }
 
