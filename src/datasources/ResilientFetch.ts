@@ -1,6 +1,5 @@
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   BrokenCircuitError,
@@ -9,10 +8,10 @@ import {
   circuitBreaker,
   handleWhen,
 } from 'cockatiel';
-import nodeFetch, { type Response } from 'node-fetch';
+import nodeFetch from 'node-fetch';
 import { GatewayError } from '../errors.js';
 import { type OneConnection, RecentConnections } from './RecentConnections.js';
-import { retryAfterSeconds } from './retryAfter.js';
+import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
 /** The endpoints of the service (interface, part 4); also the label of metrics, gates and breakers. */
 export const endpoints = ['createClientLink', 'taxpayerToken', 'refreshJob'] as const;
@@ -28,15 +27,6 @@ export interface ServiceRequest {
   readonly signal?: AbortSignal | undefined;
   /** Runs before each try, a repetition included; what it throws ends the call without that try. */
   readonly beforeTry?: (() => Promise<void>) | undefined;
-}
-
-/** An answer in any status, with its body read within the limits. */
-export interface ServiceAnswer {
-  readonly status: number;
-  /** Whole seconds until the service wants to hear from us again, when it said so in a believable way. */
-  readonly retryAfterSeconds: number | undefined;
-  /** The parsed JSON of a 2xx answer; other bodies are thrown away unread, so nothing of them can be passed on. */
-  readonly json: unknown;
 }
 
 export type TryOutcome = 'ok' | 'client-error' | 'server-error' | 'timeout' | 'network' | 'invalid';
@@ -56,20 +46,6 @@ export interface ResilientFetchOptions {
 const maxRepetitions = 2;
 const failuresThatOpenTheBreaker = 5;
 const maxSpareLimits = 50;
-
-/** Why a call did not bring a usable answer; {@link ResilientFetch} turns it into a {@link GatewayError}. */
-class TryFailure extends Error {
-  /** Whether the service can have received the request. */
-  mayHaveArrived = true;
-
-  constructor(
-    readonly kind: 'timeout' | 'network' | 'server-error' | 'invalid',
-    readonly retryAfterSeconds: number | undefined,
-    options?: { readonly cause: unknown },
-  ) {
-    super(kind, options);
-  }
-}
 
 /**
  * Calls the service so that it answers, or fails, within a known time: a limit for each try and one for the whole call,
@@ -241,74 +217,6 @@ export class ResilientFetch {
         });
     }
   }
-}
-
-/** Longest a short body that nobody reads is drained for, in milliseconds. */
-const drainMs = 1000;
-
-/** `limit` is what ends the try; it is aborted when the body may be read to its end while the answer goes on. */
-async function readAnswer(response: Response, maxBytes: number, limit: AbortController): Promise<ServiceAnswer> {
-  if (response.status >= 200 && response.status < 300) {
-    const bytes = await bytesOf(response.body as Readable | null, maxBytes);
-    // What is unpacked ends where the packed data does. More may follow, without end and read by nobody.
-    if (response.headers.has('content-encoding')) limit.abort();
-    return { status: response.status, retryAfterSeconds: undefined, json: parse(bytes) };
-  }
-  const askedSeconds = retryAfterSeconds(response.headers.get('retry-after'), Date.now());
-  discard(response, limit);
-  if (response.status >= 500) {
-    throw new TryFailure('server-error', askedSeconds, { cause: { status: response.status } });
-  }
-  return { status: response.status, retryAfterSeconds: askedSeconds, json: undefined };
-}
-
-/** By events: node-fetch iterates over the stream, which costs as much as parsing what is in it. */
-function bytesOf(stream: Readable | null, maxBytes: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    if (stream === null) {
-      resolve(Buffer.alloc(0));
-      return;
-    }
-    const chunks: Buffer[] = [];
-    let size = 0;
-    stream.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      chunks.push(chunk);
-      if (size > maxBytes) stream.destroy(new TryFailure('invalid', undefined));
-    });
-    stream.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
-    stream.on('error', reject);
-  });
-}
-
-const utf8 = new TextDecoder('utf-8', { fatal: true });
-
-function parse(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(utf8.decode(bytes));
-  } catch (cause) {
-    throw new TryFailure('invalid', undefined, { cause });
-  }
-}
-
-/**
- * A body not read, because nothing of it may be passed on. A short one is drained, so that the connection can be used
- * again; aborting the limit then ends only what goes on behind it.
- */
-function discard({ body: stream, headers }: Response, limit: AbortController): void {
-  const body = stream as Readable | null;
-  if (body === null) return;
-  body.on('error', () => {});
-  if (!(Number(headers.get('content-length') ?? Infinity) <= 65_536)) {
-    limit.abort();
-    return;
-  }
-  const timer = setTimeout(() => limit.abort(), drainMs).unref();
-  body.once('close', () => {
-    clearTimeout(timer);
-    limit.abort();
-  });
-  body.resume();
 }
 
 /** Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. */

@@ -2,7 +2,8 @@ import { GatewayError } from '../errors.js';
 import { Secret } from '../secret.js';
 import type { CallGate } from './CallGate.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import type { Endpoint, ResilientFetch, ServiceAnswer, ServiceRequest } from './ResilientFetch.js';
+import type { Endpoint, ResilientFetch, ServiceRequest } from './ResilientFetch.js';
+import type { ServiceAnswer } from './readAnswer.js';
 import { serviceUrl } from './serviceUrl.js';
 import {
   type ClientLink,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { GatewayError } from '../errors.js';
 import { Secret } from '../secret.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import type { ServiceAnswer } from './ResilientFetch.js';
+import type { ServiceAnswer } from './readAnswer.js';
 
 /** Request body of client link creation, in the service's words (interface, 2.2). Absent members stay absent. */
 export interface ClientLinkRequest {
