@@ -1,4 +1,4 @@
-// Finds the programs that tests and benchmarks need beside npm packages, and installs them where that is safe: Debian, as root.
+// Finds the programs that tests need beside npm packages, and installs them where that is safe: Debian, as root.
 
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
@@ -18,24 +18,22 @@ const tools = {
     variable: 'CHROMIUM_PATH',
     package: 'chromium',
   },
-  wrk: { title: 'wrk', names: ['wrk'], variable: 'WRK_PATH', package: 'wrk' },
 };
 
-/** Paths of tools by variable name, installing what is missing. Throws one sentence that says what to install. */
-export function provideTools(names = Object.keys(tools)) {
-  const wanted = names.map((name) => tools[name]);
-  if (missingOf(wanted).length > 0 && canInstall()) install(missingOf(wanted).map((tool) => tool.package));
-  const missing = missingOf(wanted);
+/** Paths of all tools by variable name, installing what is missing. Throws one sentence that says what to install. */
+export function provideTools() {
+  if (missingTools().length > 0 && canInstall()) install(missingTools().map((tool) => tool.package));
+  const missing = missingTools();
   if (missing.length > 0) {
     const titles = missing.map((tool) => tool.title).join(' and ');
     const variables = missing.map((tool) => tool.variable).join(' and ');
-    throw new Error(`This needs ${titles}: install on the PATH, or name the program in ${variables}.`);
+    throw new Error(`The tests need ${titles}: install on the PATH, or name the program in ${variables}.`);
   }
-  return Object.fromEntries(wanted.map((tool) => [tool.variable, find(tool)]));
+  return Object.fromEntries(Object.values(tools).map((tool) => [tool.variable, find(tool)]));
 }
 
-function missingOf(wanted) {
-  return wanted.filter((tool) => find(tool) === undefined);
+function missingTools() {
+  return Object.values(tools).filter((tool) => find(tool) === undefined);
 }
 
 function find({ names, variable }) {

@@ -1,42 +1,48 @@
-// The load: wrk on kept connections, each sending its next request when it has the answer to its last. It is a process of
-// its own and costs a few microseconds per request, so that two cores are enough for it, the target and the service.
+// The load, a process of its own: autocannon on kept connections, each sending its next request when it has the answer to
+// its last. Told what to do by messages.
 
-import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
-import { provideTools } from '../../scripts/systemTools.js';
+import { createHistogram } from 'node:perf_hooks';
+import autocannon from 'autocannon';
 
-const script = fileURLToPath(new URL('load.lua', import.meta.url));
+process.on('message', async (order) => process.send(await load(order)));
 
-/** `launch(command, args)` starts a program where load belongs. Throws one sentence when there is no wrk. */
-export function startLoader(launch) {
-  const { WRK_PATH: wrk } = provideTools(['wrk']);
-  const directory = mkdtempSync(join(tmpdir(), 'bench-load-'));
-  const files = new Map();
-  const fileOf = (bodies) => {
-    if (!files.has(bodies)) {
-      files.set(bodies, join(directory, `${files.size}.txt`));
-      writeFileSync(files.get(bodies), bodies.map((body) => `${body}\n`).join(''));
-    }
-    return files.get(bodies);
-  };
-  return {
-    /**
-     * Sends `bodies` in turn, from the `first` on.
-     * @returns `{ requests, failed, seconds, p50Ms, p99Ms }`, and `firstFailure` when one failed
-     */
-    async run({ url, headers, bodies, first = 0, connections, seconds }) {
-      const given = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
-      const sizes = ['--threads', '1', '--connections', `${connections}`, '--duration', `${seconds}s`];
-      const child = launch(wrk, [...sizes, ...given, '--script', script, url, '--', fileOf(bodies), `${first}`]);
-      const [output] = await Promise.all([text(child.stdout), once(child, 'exit')]);
-      const figures = output.trimEnd().split('\n').at(-1) ?? '';
-      if (!figures.startsWith('{')) throw new Error(`wrk gave no figures: ${output}`);
-      return { ...JSON.parse(figures), firstFailure: /^first failure: (.*)$/m.exec(output)?.[1] };
+/**
+ * Sends `bodies` in turn, from the `first` on, over `connections` for `seconds`. A request fails when its answer has an
+ * error in it, or another status than 200.
+ */
+async function load({ url, headers, bodies, connections, first, seconds }) {
+  const latency = createHistogram({ lowest: 1, highest: 60_000_000_000, figures: 3 });
+  let firstFailure;
+  let place = first;
+  const run = autocannon({
+    url,
+    method: 'POST',
+    headers,
+    connections,
+    duration: seconds,
+    // Connections take turns: the n-th begins with the n-th body and goes on by as many as there are.
+    setupClient: (client) => {
+      const own = place++;
+      const length = Math.ceil(bodies.length / connections);
+      client.setRequests(
+        Array.from({ length }, (_, turn) => ({ body: bodies[(own + turn * connections) % bodies.length] })),
+      );
     },
-    stop: () => rmSync(directory, { recursive: true }),
+    verifyBody: (body) => {
+      if (!String(body).includes('"errors":')) return true;
+      firstFailure ??= String(body).slice(0, 600);
+      return false;
+    },
+  });
+  // Its own latencies are whole milliseconds.
+  run.on('response', (_, _status, _bytes, milliseconds) => latency.record(Math.max(1, Math.round(milliseconds * 1e6))));
+  const { requests, mismatches, non2xx, errors, duration } = await run;
+  return {
+    requests: requests.total,
+    failed: mismatches + non2xx + errors,
+    firstFailure,
+    seconds: duration,
+    p50Ms: latency.percentile(50) / 1e6,
+    p99Ms: latency.percentile(99) / 1e6,
   };
 }

@@ -8,7 +8,6 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startIdentityProvider } from '../support/identityProvider.ts';
-import { startLoader as startLoaderBy } from './load.js';
 
 const client = { clientId: 'bench-client', clientSecret: 'bench-secret-not-real' };
 const cores = availableParallelism();
@@ -102,24 +101,28 @@ export async function startBaseline(name, { service, issuer }) {
   return { name, url, pid: child.pid, stop: () => stop(child) };
 }
 
-/** As in load.js, on the helpers' cores. */
+/** Sends load from a process of its own; `run(order)` as `load` in load.js. */
 export function startLoader({ core = 'helper' } = {}) {
-  return startLoaderBy((program, args) => launchProgram(program, args, { core }));
+  const program = fileURLToPath(new URL('load.js', import.meta.url));
+  const child = launch([program], { core, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  return {
+    async run(order) {
+      child.send(order);
+      const [report] = await once(child, 'message');
+      return report;
+    },
+    stop: () => stop(child),
+  };
 }
 
 function built(path) {
   return fileURLToPath(new URL(`../../dist/${path}`, import.meta.url));
 }
 
-/** A program in Node.js. */
-function launch(args, { core = 'helper', ...options } = {}) {
-  return launchProgram(process.execPath, args, { core, ...options });
-}
-
 /** `core`: where a process runs; `any` is for those that are measured with more than one process. */
-function launchProgram(program, args, { core, env = {}, cwd, stdio = ['ignore', 'pipe', 'inherit'] }) {
+function launch(args, { core = 'helper', env = {}, cwd, stdio = ['ignore', 'pipe', 'inherit'] } = {}) {
   const list = { target: `${cores - 1}`, helper: `0-${Math.max(0, cores - 2)}`, any: `0-${cores - 1}` }[core];
-  const command = [...(canPin ? ['taskset', '-c', list] : []), program, ...args];
+  const command = [...(canPin ? ['taskset', '-c', list] : []), process.execPath, ...args];
   const child = spawn(command[0], command.slice(1), { env: { PATH: process.env.PATH, ...env }, cwd, stdio });
   const end = () => child.kill('SIGKILL'); // when the benchmark itself fails, nothing is left behind
   process.once('exit', end);
