@@ -53,6 +53,11 @@ export class GatewayError extends GraphQLError {
   }
 }
 
+/** The service took longer than it is waited for. */
+export function upstreamTimeout(cause?: unknown): GatewayError {
+  return new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time', { cause });
+}
+
 /** One malformed input; `message` says what was expected and never holds the value. */
 export function badInput(path: string, message: string): GatewayError {
   return new GatewayError('BAD_USER_INPUT', `${path} ${message}`, { violations: [{ path, message }] });

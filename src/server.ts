@@ -104,7 +104,10 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const identify = identifier(authenticator, routerSecrets.secrets);
   const endpoint = new GraphQLEndpoint({
     apollo,
-    plans: new PlanCache(schema, { mode: options.plans, onBug: (error) => onBug(error, 'none: a plan') }),
+    plans: new PlanCache(schema, {
+      mode: options.plans,
+      onBug: (error) => log.error({ err: error }, 'a bug of the gateway'),
+    }),
     observe,
     identify,
     services,

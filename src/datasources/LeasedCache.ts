@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
-import { type ErrorCode, errorCodes, GatewayError } from '../errors.js';
+import { type ErrorCode, errorCodes, GatewayError, upstreamTimeout } from '../errors.js';
 import { heldBytes } from './heldBytes.js';
 import type { SealedStore } from './SealedStore.js';
 
@@ -170,7 +170,7 @@ export class LeasedCache<Value> {
       const brought = await this.#waitForHolder(id, lease, willDo, patienceEndsAt);
       if (brought !== undefined) return this.#remember(id, brought, 'waited', reason);
     }
-    throw new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time');
+    throw upstreamTimeout();
   }
 
   /** Whether an entry was fetched since `askedAt` cannot be told by the time of a wrong clock. */

@@ -9,7 +9,7 @@ import {
   handleWhen,
 } from 'cockatiel';
 import nodeFetch from 'node-fetch';
-import { GatewayError } from '../errors.js';
+import { GatewayError, upstreamTimeout } from '../errors.js';
 import { type OneConnection, RecentConnections } from './RecentConnections.js';
 import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
@@ -76,7 +76,7 @@ export class ResilientFetch {
    * @throws GatewayError UPSTREAM_TIMEOUT, UPSTREAM_UNAVAILABLE or UPSTREAM_INVALID_RESPONSE; whatever `beforeTry` throws
    */
   async call(request: ServiceRequest): Promise<ServiceAnswer> {
-    if (request.signal?.aborted) throw timeoutError(request.signal.reason);
+    if (request.signal?.aborted) throw upstreamTimeout(request.signal.reason);
     return request.method === 'POST' ? this.#callOnce(request) : this.#callRepeatedly(request);
   }
 
@@ -130,7 +130,7 @@ export class ResilientFetch {
 
   async #try(request: ServiceRequest, limitMs: number, deadline: AbortSignal | undefined): Promise<ServiceAnswer> {
     await request.beforeTry?.();
-    if (deadline?.aborted) throw timeoutError(deadline.reason);
+    if (deadline?.aborted) throw upstreamTimeout(deadline.reason);
     const startedAt = performance.now();
     const limit = this.#limits.pop() ?? new AbortController();
     const abort = () => limit.abort();
@@ -203,7 +203,7 @@ export class ResilientFetch {
     const advice = error.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: error.retryAfterSeconds };
     switch (error.kind) {
       case 'timeout':
-        return timeoutError(error);
+        return upstreamTimeout(error);
       case 'network':
         return new GatewayError('UPSTREAM_UNAVAILABLE', 'The service cannot be reached', { cause: error.cause });
       case 'server-error':
@@ -245,8 +245,4 @@ function mayHaveTakenEffect({ kind, cause, mayHaveArrived }: TryFailure): boolea
     return status === 502 || status === 504 || status >= 520;
   }
   return kind !== 'invalid' && mayHaveArrived;
-}
-
-function timeoutError(cause: unknown): GatewayError {
-  return new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time', { cause });
 }

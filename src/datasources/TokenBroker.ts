@@ -1,4 +1,4 @@
-import { type ErrorCode, GatewayError } from '../errors.js';
+import { type ErrorCode, GatewayError, upstreamTimeout } from '../errors.js';
 import { Secret } from '../secret.js';
 import type { TaxpayerId } from './identifiers.js';
 import { type Codec, type Entry, LeasedCache, type LeasedCacheOptions } from './LeasedCache.js';
@@ -229,7 +229,7 @@ function notAuthorized(): GatewayError {
 /** Waits until `signal` aborts at most. The work itself goes on: others may be waiting for it. */
 function endingWith<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const end = () => reject(new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time'));
+    const end = () => reject(upstreamTimeout());
     if (signal.aborted) end();
     signal.addEventListener('abort', end, { once: true });
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', end));

@@ -1,7 +1,7 @@
 import type { Config } from '../config.js';
 import type { Logger } from '../log.js';
 import type { Secret } from '../secret.js';
-import { minRouterSecretLength } from '../settings.js';
+import { minRouterSecretLength } from '../settingSchemas.js';
 import { watchSecretFile } from '../watchFile.js';
 
 /** What a router may present; either is accepted. */

@@ -11,7 +11,7 @@ import { atTime } from './atTime.js';
 import { isOriginAllowed } from './browserOrigin.js';
 import type { LiveOperations, ReadyOperation } from './LiveOperations.js';
 import type { OpenStreams } from './OpenStreams.js';
-import { type ResultStream } from './ResultStream.js';
+import type { ResultStream } from './ResultStream.js';
 
 export interface WebSocketEndpointOptions {
   readonly schema: GraphQLSchema;
