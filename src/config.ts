@@ -132,6 +132,7 @@ function assemble(parsed: Parsed, env: Readonly<Record<string, string | undefine
     limits: {
       requestsPerMinute: parsed.RATE_LIMIT_PER_MINUTE ?? (auth.mode === 'jwt' ? 1200 : 0),
       bodyBytes: parsed.MAX_BODY_BYTES ?? 262_144,
+      answerBytes: parsed.MAX_ANSWER_BYTES ?? 8_388_608,
       depth: parsed.MAX_DEPTH ?? 12,
       aliases: parsed.MAX_ALIASES ?? 60,
       tokens: parsed.MAX_TOKENS ?? 2000,

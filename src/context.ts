@@ -1,5 +1,6 @@
 import DataLoader from 'dataloader';
-import type { Caller, Scope } from './auth/caller.js';
+import type { Ledger } from './admission/Ledger.js';
+import { type Caller, holderOf, type Scope } from './auth/caller.js';
 import type { ClientLinks } from './datasources/ClientLinks.js';
 import type { IdentifierReader, JobId, TaxpayerId } from './datasources/identifiers.js';
 import type { JobWatcher } from './datasources/JobWatcher.js';
@@ -22,6 +23,8 @@ export interface Services {
   /** Deepest nesting of metadata that is sent on. */
   readonly maxMetadataDepth: number;
   readonly vocabulary: Vocabulary;
+  /** What callers hold of this process. */
+  readonly ledger: Ledger;
   /** Notes who was given what, for the audit log. */
   readonly audit: (event: AuditEvent) => void;
   /** Keyed hash of a taxpayer id: the only form in which one may be written down. */
@@ -69,6 +72,11 @@ export class RequestContext {
   /** Aborts when nobody waits for the answer any more; most requests never ask. */
   get signal(): AbortSignal {
     return this.facts.signal;
+  }
+
+  /** Under whose name what this request takes is counted. */
+  get holder(): string | undefined {
+    return holderOf(this.caller);
   }
 
   /** @throws GatewayError FORBIDDEN when the caller lacks `scope` */

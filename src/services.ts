@@ -1,3 +1,4 @@
+import { boundsFor, Ledger } from './admission/Ledger.js';
 import type { Config, UpstreamCredentials } from './config.js';
 import type { AuditEvent, Services } from './context.js';
 import { CallGate } from './datasources/CallGate.js';
@@ -127,6 +128,7 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
     watcher,
     links,
     sealed,
+    ledger: new Ledger(boundsFor(config.limits)),
     ids: identifierReader(config.limits.idLength),
     maxMetadataDepth: config.limits.metadataDepth,
     vocabulary: new Vocabulary(options.providers, (kind, value) => {

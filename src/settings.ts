@@ -244,6 +244,12 @@ export const settings = {
     'Operations per caller and minute over the whole fleet; 0 means no limit. Without authentication callers are told apart by their address.',
   ),
   MAX_BODY_BYTES: setting(integer(1, 104_857_600), '262144', '65536', 'Largest request body, in bytes.'),
+  MAX_ANSWER_BYTES: setting(
+    integer(1024, 1_073_741_824),
+    '8388608',
+    '2097152',
+    'Largest answer to one operation, in bytes; what would be larger is an error.',
+  ),
   MAX_DEPTH: setting(integer(1, 1000), '12', '8', 'Deepest selection of a document.'),
   MAX_ALIASES: setting(integer(0, 10_000), '60', '30', 'Most aliases in a document.'),
   MAX_TOKENS: setting(integer(1, 100_000), '2000', '1000', 'Most lexical tokens in a document.'),

@@ -54,6 +54,14 @@ export function callerKey(issuer: string, subject: string): string {
     .digest('base64url');
 }
 
+/**
+ * Under whose name what a caller holds is counted; undefined for callers without an identity of their own, who cannot be
+ * told apart.
+ */
+export function holderOf({ kind, key }: Caller): string | undefined {
+  return kind === 'bearer' || kind === 'router' ? key : undefined;
+}
+
 function unlimited(kind: 'anyone' | 'developer'): Caller {
   return {
     kind,

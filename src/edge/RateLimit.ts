@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Caller } from '../auth/caller.js';
+import { type Caller, holderOf } from '../auth/caller.js';
 import type { SealedStore } from '../datasources/SealedStore.js';
 import { GatewayError } from '../errors.js';
 
@@ -53,8 +53,7 @@ export class RateLimit {
     if (perMinute === 0) return;
     const now = this.#now();
     const window = Math.floor(now / windowMs);
-    const named = caller.kind === 'bearer' || caller.kind === 'router';
-    const key = named ? caller.key : `address ${remoteAddress ?? 'unknown'}`;
+    const key = holderOf(caller) ?? `address ${remoteAddress ?? 'unknown'}`;
     const known = this.#counts.get(key);
     const count = known?.window === window ? known : { window, fleet: 0, sent: 0, unsent: 0 };
     if (count.fleet + count.sent + count.unsent >= perMinute) throw refusal(perMinute, (window + 1) * windowMs - now);
