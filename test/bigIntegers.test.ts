@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { parseJson } from '../src/parseJson.js';
 import { startTestGateway, type TestGateway } from './support/gateway.js';
 import { addJob, quickPolls } from './support/liveJob.js';
-import { rawSocket } from './support/rawSocket.js';
+import { type SendBody, transports } from './support/transports.js';
 
 // A double holds each integer up to 2^53, and some beyond. The others would arrive as their neighbours.
 
@@ -15,37 +15,6 @@ const document = 'mutation ($input: CreateClientLinkInput!) { createClientLink(i
 function bodyWith(metadata: string, more = ''): string {
   return `{"query":${JSON.stringify(document)},"variables":{"input":{${more}"metadata":${metadata}}}}`;
 }
-
-interface AnswerText {
-  readonly status: number;
-  readonly text: string;
-}
-
-async function post(gateway: TestGateway, body: string, accept = 'application/json', path = '/graphql') {
-  const headers = { 'content-type': 'application/json', accept };
-  const response = await fetch(`${gateway.origin}${path}`, { method: 'POST', headers, body });
-  return { status: response.status, text: await response.text() };
-}
-
-async function overWebSocket(gateway: TestGateway, body: string): Promise<AnswerText> {
-  const socket = rawSocket(gateway.origin);
-  await socket.init();
-  socket.send(`{"type":"subscribe","id":"1","payload":${body}}`);
-  const { payload } = await socket.message(({ id }) => id === '1');
-  socket.end();
-  return { status: 200, text: JSON.stringify(payload) };
-}
-
-const transports: Readonly<Record<string, (gateway: TestGateway, body: string) => Promise<AnswerText>>> = {
-  'HTTP, by Apollo and then by a plan': async (gateway, body) => {
-    await post(gateway, bodyWith('{}'));
-    await post(gateway, body);
-    return post(gateway, body);
-  },
-  WebSocket: overWebSocket,
-  'server-sent events': (gateway, body) => post(gateway, body, 'text/event-stream', '/graphql/stream'),
-  multipart: (gateway, body) => post(gateway, body, 'multipart/mixed;subscriptionSpec=1.0'),
-};
 
 describe('an integer in metadata that a double does not hold', () => {
   let gateway: TestGateway;
@@ -57,9 +26,17 @@ describe('an integer in metadata that a double does not hold', () => {
 
   const linksAsked = () => gateway.sandbox.control.requests('createClientLink').map(({ body }) => body);
 
-  it.each(Object.keys(transports))('is refused with its path, before any call, over %s', async (transport) => {
-    const send = transports[transport] as (typeof transports)[string];
-    const { text } = await send(gateway, bodyWith('{"ok":1,"crm":[{"id":9007199254740993}]}'));
+  it.each<[string, SendBody]>([
+    ...Object.entries(transports),
+    [
+      'HTTP, by a plan',
+      async (to, body) => {
+        for (let time = 0; time < 2; time += 1) await transports.HTTP(to, bodyWith('{}'));
+        return transports.HTTP(to, body);
+      },
+    ],
+  ])('is refused with its path, before any call, over %s', async (_, send) => {
+    const text = await send(gateway, bodyWith('{"ok":1,"crm":[{"id":9007199254740993}]}'));
     expect(text).toContain('"code":"BAD_USER_INPUT"');
     expect(text).toContain('"violations":[{"path":"input.metadata.crm.0.id","message":"');
     expect(text).not.toContain('900719925474099');
@@ -77,14 +54,14 @@ describe('an integer in metadata that a double does not hold', () => {
     '1.5e400',
     `1${'0'.repeat(400)}`,
   ])('is refused as a variable and as a literal: %s', async (number) => {
-    const variable = await post(gateway, bodyWith(`{"a":"1","crmId":${number}}`));
+    const variable = await transports.HTTP(gateway, bodyWith(`{"a":"1","crmId":${number}}`));
     const literal = await gateway.query(
       `mutation { createClientLink(input: { metadata: { a: "1", crmId: ${number} } }) { replayed } }`,
     );
     const byDefault = await gateway.query(
       `mutation ($m: JSONObject = { crmId: ${number} }) { createClientLink(input: { metadata: $m }) { replayed } }`,
     );
-    for (const { errors } of [JSON.parse(variable.text), literal, byDefault]) {
+    for (const { errors } of [JSON.parse(variable), literal, byDefault]) {
       expect(errors).toMatchObject([
         { extensions: { code: 'BAD_USER_INPUT', violations: [{ path: 'input.metadata.crmId' }] } },
       ]);
@@ -94,8 +71,8 @@ describe('an integer in metadata that a double does not hold', () => {
 
   it('never replays the link of another', async () => {
     const key = '"idempotencyKey":"one-key",';
-    expect((await post(gateway, bodyWith('{"id":9007199254740992}', key))).text).toContain('"replayed":false');
-    expect((await post(gateway, bodyWith('{"id":9007199254740993}', key))).text).toContain('"BAD_USER_INPUT"');
+    expect(await transports.HTTP(gateway, bodyWith('{"id":9007199254740992}', key))).toContain('"replayed":false');
+    expect(await transports.HTTP(gateway, bodyWith('{"id":9007199254740993}', key))).toContain('"BAD_USER_INPUT"');
     expect(linksAsked()).toEqual(['{"metadata":{"id":9007199254740992}}']);
   });
 
@@ -105,7 +82,7 @@ describe('an integer in metadata that a double does not hold', () => {
       '{"text":["9007199254740993"," 9007199254740993","\\" 9007199254740993","\\\\"," ,9007199254740993"]}',
       '{", 9007199254740993":"\\"","n":1234567890123456}',
     ]) {
-      expect((await post(gateway, bodyWith(metadata))).text).toContain('"replayed":false');
+      expect(await transports.HTTP(gateway, bodyWith(metadata))).toContain('"replayed":false');
       expect(linksAsked().at(-1)).toBe(`{"metadata":${metadata.replace('1e-400', '0')}}`);
     }
   });
@@ -114,7 +91,7 @@ describe('an integer in metadata that a double does not hold', () => {
     await fc.assert(
       fc.asyncProperty(fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }), async (integer) => {
         gateway.sandbox.control.resetCounters();
-        const { text } = await post(gateway, bodyWith(`{"n":${integer}}`));
+        const text = await transports.HTTP(gateway, bodyWith(`{"n":${integer}}`));
         const [arrived] = linksAsked();
         if (arrived === undefined) expect(text).toContain('"path":"input.metadata.n"');
         else expect(BigInt(decimalOf(arrived))).toBe(integer);
@@ -126,8 +103,8 @@ describe('an integer in metadata that a double does not hold', () => {
   it.each(['0012345678901234567890', '12345678901234567890.', '12345678901234567890e', '--12345678901234567890'])(
     'does not make JSON of what is none: %s',
     async (number) => {
-      const { status, text } = await post(gateway, bodyWith(`{"n":${number}}`));
-      expect([status, JSON.parse(text).errors[0].message]).toEqual([400, 'The body must be JSON in UTF-8']);
+      const text = await transports.HTTP(gateway, bodyWith(`{"n":${number}}`));
+      expect(JSON.parse(text).errors[0].message).toBe('The body must be JSON in UTF-8');
     },
   );
 
@@ -185,9 +162,9 @@ describe('an integer in metadata that a double does not hold', () => {
     const address = `${gateway.origin}/graphql?${new URLSearchParams({ query, variables })}`;
     const byGet = await fetch(address, { headers: { 'apollo-require-preflight': 'true' } });
     for (const text of [
-      (await post(gateway, body)).text,
       await byGet.text(),
-      (await overWebSocket(gateway, body)).text,
+      await transports.HTTP(gateway, body),
+      await transports.WebSocket(gateway, body),
     ]) {
       expect(text).toContain('"violations":[{"path":"id","message":"does not have the expected type"}]');
       expect(text).not.toContain(id);
@@ -205,7 +182,7 @@ describe('an integer in metadata that a double does not hold', () => {
     ];
     const startedAt = performance.now();
     for (const list of hostile) {
-      const { text } = await post(gateway, bodyWith(`{"list":${list}}`));
+      const text = await transports.HTTP(gateway, bodyWith(`{"list":${list}}`));
       expect(text).toMatch(/"path":"input\.metadata\.list\.\d+"|must be JSON/);
     }
     expect(performance.now() - startedAt).toBeLessThan(5000);
@@ -292,8 +269,8 @@ describe('a record of the service whose metadata has such an integer', () => {
     );
     expect(entity).toMatchObject({ data: { _entities: [answer] }, errors: [errorAt('_entities', 0, 'metadata')] });
     const query = `query ($id: ID!) { taxpayerToken(taxpayerId: $id) { ${fields} } }`;
-    const socket = await overWebSocket(gateway, JSON.stringify({ query, variables: { id: taxpayerId } }));
-    expect(JSON.parse(socket.text)).toMatchObject({
+    const overSocket = await transports.WebSocket(gateway, JSON.stringify({ query, variables: { id: taxpayerId } }));
+    expect(JSON.parse(overSocket)).toMatchObject({
       data: { taxpayerToken: answer },
       errors: [errorAt('taxpayerToken', 'metadata')],
     });
@@ -302,8 +279,8 @@ describe('a record of the service whose metadata has such an integer', () => {
     spoil(gateway, taxpayerId);
     gateway.sandbox.control.updateTaxpayer(taxpayerId, { accessToken: `token-of-${taxpayerId}` });
     gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
-    const events = await post(gateway, JSON.stringify({ query: subscription }), 'text/event-stream', '/graphql/stream');
-    expect(JSON.parse(/^data: (.*)$/m.exec(events.text)?.[1] ?? '')).toMatchObject({
+    const events = await transports['server-sent events'](gateway, JSON.stringify({ query: subscription }));
+    expect(JSON.parse(/^data: (.*)$/m.exec(events)?.[1] ?? '')).toMatchObject({
       data: { refreshJobUpdated: { taxpayer: { token: answer } } },
       errors: [errorAt('refreshJobUpdated', 'taxpayer', 'token', 'metadata')],
     });
