@@ -98,6 +98,17 @@ describe.each(Object.entries(transports))('errors over %s', (_, send) => {
     expect(text.length).toBeLessThan(3000);
   });
 
+  it('are not looked for in a document of very many lines, where finding the place of one takes long', async () => {
+    const mistakes = `{ taxpayer(id: "a") { ${fields(200)} } }`;
+    const { errors } = await ask(`${'\n'.repeat(110_000)}${mistakes}`);
+    expect(errors).toMatchObject([
+      { message: 'The document must have at most 10000 lines', extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } },
+    ]);
+    expect((await ask(`${'\r\n'.repeat(9_999)}${mistakes}`)).errors[0]).toMatchObject({
+      locations: [{ line: 10_000, column: 23 }],
+    });
+  });
+
   it('name the path of a long member of metadata by its beginning', async () => {
     const query = 'mutation ($m: JSONObject) { createClientLink(input: { metadata: $m }) { replayed } }';
     const metadata = `{"${long}":{"${'ö'.repeat(50_000)}":1e999}}`;
