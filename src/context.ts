@@ -6,8 +6,9 @@ import type { IdentifierReader, JobId, TaxpayerId } from './datasources/identifi
 import type { JobWatcher } from './datasources/JobWatcher.js';
 import { isTerminal, type JobView, type RefreshJobs } from './datasources/RefreshJobs.js';
 import type { TokenBroker, TokenView } from './datasources/TokenBroker.js';
-import { type ClientLinkRequest, hasFiniteNumbers, isNestedWithin } from './datasources/wire.js';
+import { type ClientLinkRequest, isNestedWithin } from './datasources/wire.js';
 import { badInput, GatewayError } from './errors.js';
+import { pathOfInfinity } from './parseJson.js';
 import { RefreshJob } from './schema/RefreshJob.js';
 import type { Taxpayer } from './schema/Taxpayer.js';
 import { TaxpayerToken } from './schema/TaxpayerToken.js';
@@ -140,7 +141,13 @@ export class RequestContext {
         `must be nested at most ${this.services.maxMetadataDepth} levels (MAX_METADATA_DEPTH)`,
       );
     }
-    if (!hasFiniteNumbers(request.metadata)) throw badInput('input.metadata', 'must hold finite numbers only');
+    const lost = pathOfInfinity(request.metadata);
+    if (lost !== undefined) {
+      throw badInput(
+        `input.metadata.${lost}`,
+        'must be a number that a double can hold; send a larger one as a string',
+      );
+    }
     const note = (outcome: string) => {
       this.services.audit({ action: 'client-link-created', caller: this.caller, requestId: this.requestId, outcome });
     };

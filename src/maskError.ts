@@ -1,5 +1,6 @@
 import { unwrapResolverError } from '@apollo/server/errors';
 import { GraphQLError, type GraphQLFormattedError, Kind } from 'graphql';
+import { boundedLocations, boundedText } from './errorBounds.js';
 import { type ErrorCode, errorCodes, GatewayError, type Violation } from './errors.js';
 
 export interface MaskOptions {
@@ -13,21 +14,23 @@ export const unknownOperation = 'operationName must name one of the operations i
 
 /**
  * The one exit of errors, on every transport: only coded errors leave as they are, anything else becomes
- * INTERNAL_SERVER_ERROR. What graphql-js says of a document is kept, without the values it quotes.
+ * INTERNAL_SERVER_ERROR. What graphql-js says of a document is kept, without the values it quotes and the ends of long names.
  */
 export function maskError(error: unknown, options: MaskOptions): GraphQLFormattedError {
   const { locations, path } = error instanceof GraphQLError ? error.toJSON() : {};
   const { message, code, retryAfterSeconds, violations } = publicFace(error, options.suggestions);
   return {
-    message,
-    ...(locations !== undefined && { locations }),
+    message: boundedText(message),
+    ...(locations !== undefined && { locations: boundedLocations(locations) }),
     ...(path !== undefined && { path }),
     extensions: {
       code,
       retryable: errorCodes[code].retryable,
       ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
       requestId: options.requestId,
-      ...(violations !== undefined && { violations }),
+      ...(violations !== undefined && {
+        violations: violations.map((each) => ({ path: boundedText(each.path), message: boundedText(each.message) })),
+      }),
     },
   };
 }

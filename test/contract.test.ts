@@ -180,7 +180,7 @@ describe('The body of a client link', () => {
       `mutation { createClientLink(input: { metadata: { a: [${number}] } }) { replayed } }`,
     );
     expect(errors).toMatchObject([
-      { extensions: { code: 'BAD_USER_INPUT', violations: [{ path: 'input.metadata' }] } },
+      { extensions: { code: 'BAD_USER_INPUT', violations: [{ path: 'input.metadata.a.0' }] } },
     ]);
     expect(sent()).toEqual([]);
   });

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Response } from 'node-fetch';
+import { parseJson } from '../parseJson.js';
 import { retryAfterSeconds } from './retryAfter.js';
 
 /** An answer in any status, with its body read within the limits. */
@@ -7,7 +8,7 @@ export interface ServiceAnswer {
   readonly status: number;
   /** Whole seconds until the service wants to hear from us again, when it said so in a believable way. */
   readonly retryAfterSeconds: number | undefined;
-  /** The parsed JSON of a 2xx answer; other bodies are thrown away unread, so nothing of them can be passed on. */
+  /** What `parseJson` made of a 2xx answer; other bodies are thrown away unread, so nothing of them can be passed on. */
   readonly json: unknown;
 }
 
@@ -67,7 +68,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 function parse(bytes: Buffer): unknown {
   try {
-    return JSON.parse(utf8.decode(bytes));
+    return parseJson(utf8.decode(bytes));
   } catch (cause) {
     throw new TryFailure('invalid', undefined, { cause });
   }

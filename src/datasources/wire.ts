@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { GatewayError } from '../errors.js';
+import { pathOfInfinity } from '../parseJson.js';
 import { Secret } from '../secret.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ServiceAnswer } from './readAnswer.js';
@@ -28,6 +29,8 @@ export interface TokenRecord {
   readonly taxpayerId: string;
   readonly name: string | null;
   readonly metadata: Readonly<Record<string, unknown>> | null;
+  /** Where in the metadata a number stands that a double cannot hold, as `crm.ids.0`. There is no metadata then. */
+  readonly lostNumber?: string;
   /** The service's own value, whether we know it or not. */
   readonly providerId: string;
   /** ISO 8601. */
@@ -82,11 +85,12 @@ export function decodeClientLink(answer: ServiceAnswer, maxDepth: number): Clien
 export function decodeTokenRecord(answer: ServiceAnswer, expected: TaxpayerId, maxDepth: number): TokenRecord {
   const record = decode(tokenRecord, answer, maxDepth);
   if (record.taxpayer_id !== expected) throw contractBreach('another taxpayer');
+  const lostNumber = pathOfInfinity(record.metadata);
   return {
     accessToken: new Secret(record.access_token),
     taxpayerId: record.taxpayer_id,
     name: record.name ?? null,
-    metadata: record.metadata ?? null,
+    ...(lostNumber === undefined ? { metadata: record.metadata ?? null } : { metadata: null, lostNumber }),
     providerId: record.provider_id,
     createdAt: record.created_at ?? null,
     status: record.status,
@@ -133,12 +137,6 @@ export function isNestedWithin(value: unknown, maxDepth: number): boolean {
 
 function isContainer(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
-}
-
-/** JSON has no Infinity: what came in as `1e999` would leave as null. For values of bounded nesting only: it recurses. */
-export function hasFiniteNumbers(value: unknown): boolean {
-  if (typeof value === 'number') return Number.isFinite(value);
-  return typeof value !== 'object' || value === null || Object.values(value).every(hasFiniteNumbers);
 }
 
 /** `found` names members, never their values. */

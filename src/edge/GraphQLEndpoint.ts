@@ -3,6 +3,7 @@ import { type ApolloServer, HeaderMap } from '@apollo/server';
 import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { Caller } from '../auth/caller.js';
 import { RequestContext, type RequestFacts, type Services } from '../context.js';
+import { boundedErrors } from '../errorBounds.js';
 import type { Metrics } from '../Metrics.js';
 import { isBug, maskError } from '../maskError.js';
 import {
@@ -135,7 +136,9 @@ export class GraphQLEndpoint {
       status: isRefusal ? 200 : (http.status ?? 200),
       allow: http.headers.get('allow'),
       data,
-      errors: errors && this.#finished(errors, context.requestId),
+      errors:
+        errors &&
+        (data === undefined ? this.#refusals(errors, context.requestId) : this.#finished(errors, context.requestId)),
     };
   }
 
@@ -155,6 +158,12 @@ export class GraphQLEndpoint {
     for (const { extensions } of errors) this.#options.metrics.onError(extensions?.['code'] as never);
     const finished = errors.map((error) => ({ ...error, extensions: { ...error.extensions, requestId } }));
     return finished.length > 1 ? finished.sort(inDocumentOrder) : finished;
+  }
+
+  /** The errors of a document that was not executed. */
+  #refusals(errors: readonly GraphQLFormattedError[], requestId: string): readonly GraphQLFormattedError[] {
+    const { listed, more } = boundedErrors(errors);
+    return [...this.#finished(listed, requestId), ...this.#masked(more, requestId)];
   }
 
   /** The form in which a refusal leaves; a bug is logged. */

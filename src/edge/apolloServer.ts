@@ -9,6 +9,7 @@ import {
 import type { DocumentNode, GraphQLFormattedError, GraphQLSchema, ValidationRule } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import type { RequestContext } from '../context.js';
+import { maxMistakes } from '../errorBounds.js';
 import type { Logger } from '../log.js';
 import { isBug, maskError } from '../maskError.js';
 import { refuseSubscriptions } from './refuseSubscriptions.js';
@@ -36,6 +37,7 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
     introspection,
     hideSchemaDetailsFromClientErrors: !introspection,
     validationRules: [...validationRules],
+    validationOptions: { maxErrors: maxMistakes },
     parseOptions: { maxTokens },
     allowBatchedHttpRequests: false,
     includeStacktraceInErrorResponses: false,

@@ -11,6 +11,7 @@ import {
   type ValidationContext,
   type ValidationRule,
 } from 'graphql';
+import { GatewayError } from '../errors.js';
 
 /** How large a document may be; see the settings of the same names. */
 export interface DocumentLimits {
@@ -41,6 +42,16 @@ export function documentLimits({ depth, aliases, directives, rootFields }: Docum
     limit('MAX_DIRECTIVES', directives, 'directives', maxDirectivesRule),
     limit('MAX_ROOT_FIELDS', rootFields, 'root fields', maxRootFieldsRule),
   ];
+}
+
+/** Most lines of a document. One of 2,000 tokens has no use for more, and graphql-js counts them anew for each place it names. */
+const maxLines = 10_000;
+
+/** @throws GatewayError GRAPHQL_VALIDATION_FAILED */
+export function refuseManyLines(query: string): void {
+  if (query.length < maxLines || query.split(/\r\n|[\n\r]/, maxLines + 1).length <= maxLines) return;
+  const message = `The document must have at most ${maxLines} lines`;
+  throw new GatewayError('GRAPHQL_VALIDATION_FAILED', message, { httpStatus: 400 });
 }
 
 interface RuleOptions {

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import { isNestedWithin } from '../datasources/wire.js';
 import { GatewayError } from '../errors.js';
+import { parseJson } from '../parseJson.js';
 
 /** One GraphQL operation as it came over HTTP, checked for shape. */
 export interface GraphQLRequest {
@@ -142,7 +143,7 @@ function parametersOfBody(bytes: Buffer, limits: RequestLimits, known: KnownRequ
     body = isAscii(bytes) ? bytes.toString('latin1') : utf8.decode(bytes);
     const request = known?.get(body);
     if (request !== undefined) return request;
-    json = JSON.parse(body);
+    json = parseJson(body);
   } catch {
     throw refusal('The body must be JSON in UTF-8', 400);
   }
@@ -184,7 +185,7 @@ function jsonParameter(search: URLSearchParams, name: string): unknown {
   const text = search.get(name);
   if (text === null) return undefined;
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     throw refusal(`${name} must be JSON`, 400);
   }

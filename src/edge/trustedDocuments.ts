@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { stripIgnoredCharacters } from 'graphql';
 import { z } from 'zod';
 import { GatewayError } from '../errors.js';
+import { refuseManyLines } from './documentLimits.js';
 
 /** How a request names the document to run, whatever transport it came over. */
 export interface DocumentReference {
@@ -53,13 +54,15 @@ export class TrustedDocuments {
  * request is left without extensions: Apollo would take an id in them for a persisted query. A router that presents its
  * secret writes its own documents; whom it serves is its to restrict.
  *
- * @throws GatewayError BAD_USER_INPUT (400) when there is no document, or as {@link TrustedDocuments.resolve}
+ * @throws GatewayError BAD_USER_INPUT (400) when there is no document, or as {@link TrustedDocuments.resolve};
+ *   GRAPHQL_VALIDATION_FAILED (400) when it has very many lines
  */
 export function withDocument<Request extends Partial<DocumentReference>>(
   request: Request,
   fromRouter: boolean | undefined,
   documents: TrustedDocuments | undefined,
 ): Request {
+  if (request.query) refuseManyLines(request.query);
   if (documents === undefined || fromRouter === true) {
     // An automatic persisted query has an answer of its own, which tells Apollo's clients to send the text.
     if (!request.query && !request.extensions?.['persistedQuery']) {

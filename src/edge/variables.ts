@@ -8,10 +8,12 @@ import {
   typeFromAST,
 } from 'graphql';
 import type { RequestContext } from '../context.js';
+import { countOf, maxMistakes, maxViolations } from '../errorBounds.js';
 import { GatewayError, type Violation } from '../errors.js';
 
 /**
- * What is wrong with the variables of an operation, by path. graphql-js finds the same, but its messages quote the values.
+ * What is wrong with the variables of an operation, by path; after very many mistakes the search ends. graphql-js finds the
+ * same, but its messages quote the values.
  */
 export function violationsOf(
   schema: GraphQLSchema,
@@ -19,6 +21,27 @@ export function violationsOf(
   variables: Readonly<Record<string, unknown>>,
 ): Violation[] {
   const violations: Violation[] = [];
+  const add = (violation: Violation) => {
+    violations.push(violation);
+    if (violations.length > maxMistakes) throw enough;
+  };
+  try {
+    findViolations(schema, operation, variables, add);
+  } catch (reason) {
+    if (reason !== enough) throw reason;
+  }
+  return violations;
+}
+
+/** Thrown to end the search. */
+const enough = Symbol('enough');
+
+function findViolations(
+  schema: GraphQLSchema,
+  operation: OperationDefinitionNode,
+  variables: Readonly<Record<string, unknown>>,
+  add: (violation: Violation) => void,
+): void {
   for (const definition of operation.variableDefinitions ?? []) {
     const name = definition.variable.name.value;
     const type = typeFromAST(schema, definition.type as never);
@@ -26,7 +49,7 @@ export function violationsOf(
     const given = Object.hasOwn(variables, name) ? variables[name] : undefined;
     if (given === undefined) {
       if (isNonNullType(type) && definition.defaultValue === undefined) {
-        violations.push({ path: name, message: `is missing: expected ${type}` });
+        add({ path: name, message: `is missing: expected ${type}` });
       }
       continue;
     }
@@ -39,10 +62,9 @@ export function violationsOf(
         : unknown
           ? `has a field that ${unknown[1]} does not define`
           : 'does not have the expected type';
-      violations.push({ path: [name, ...path].join('.'), message });
+      add({ path: [name, ...path].join('.'), message });
     });
   }
-  return violations;
 }
 
 /** Refuses malformed variables before graphql-js does, naming each path and echoing no value. */
@@ -61,9 +83,10 @@ export const refuseMalformedVariables: ApolloServerPlugin<RequestContext> = {
 /** The error for {@link violationsOf}, with the status of a request that could not be executed. */
 export function malformedVariables(violations: readonly Violation[]): GatewayError {
   const [first] = violations;
-  const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : '';
+  const others = violations.length - 1;
+  const more = others > 0 ? ` (and ${countOf(others, violations.length)} more)` : '';
   return new GatewayError('BAD_USER_INPUT', `Variable ${first?.path} ${first?.message}${more}`, {
-    violations,
+    violations: violations.slice(0, maxViolations),
     httpStatus: 400,
   });
 }

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
-import { GraphQLJSONObject } from 'graphql-scalars';
 import { Field, InputType } from 'type-graphql';
+import { JSONObject } from './JSONObject.js';
 
 @InputType('TranscriptsInput', {
   description: 'Which transcripts to ask for, by kind. What the items of each list mean is defined by the service.',
@@ -117,9 +117,10 @@ export class CreateClientLinkInput {
   })
   readonly idempotencyKey?: string | null;
 
-  @Field(() => GraphQLJSONObject, {
+  @Field(() => JSONObject, {
     nullable: true,
-    description: 'Anything about the taxpayer, for example ids of other systems. Passed on unchanged.',
+    description:
+      'Anything about the taxpayer, for example ids of other systems. Passed on unchanged; an integer beyond 2^53 that a JSON number would not bring unchanged is refused: send it as a string.',
   })
   readonly metadata?: Readonly<Record<string, unknown>> | null;
 

@@ -1,9 +1,11 @@
 import 'reflect-metadata';
-import { GraphQLDateTime, GraphQLJSONObject } from 'graphql-scalars';
+import { GraphQLDateTime } from 'graphql-scalars';
 import { Directive, Field, ID, ObjectType, registerEnumType } from 'type-graphql';
 import type { TaxpayerId } from '../datasources/identifiers.js';
 import type { TokenView } from '../datasources/TokenBroker.js';
+import { GatewayError } from '../errors.js';
 import type { Secret } from '../secret.js';
+import { JSONObject } from './JSONObject.js';
 import { Provider } from './Provider.js';
 import { SharedObject } from './SharedObject.js';
 import { Timestamp } from './Timestamp.js';
@@ -50,11 +52,12 @@ export class TaxpayerToken extends SharedObject {
   @Field(() => String, { nullable: true, description: 'Name of the taxpayer, when the service has one.' })
   name: string | null;
 
-  @Field(() => GraphQLJSONObject, {
+  @Field(() => JSONObject, {
     nullable: true,
-    description: 'The metadata given when the taxpayer was created, unchanged.',
+    description:
+      'The metadata given when the taxpayer was created, unchanged. Null and UPSTREAM_INVALID_RESPONSE, which names the place, when it has an integer beyond 2^53 that a JSON number would not bring unchanged.',
   })
-  metadata: Readonly<Record<string, unknown>> | null;
+  metadata: Readonly<Record<string, unknown>> | null | GatewayError;
 
   @Field(() => GraphQLDateTime, { nullable: true, description: 'When the service created the taxpayer.' })
   createdAt: Date | null;
@@ -94,7 +97,7 @@ export class TaxpayerToken extends SharedObject {
     this.taxpayerId = record.taxpayerId as TaxpayerId;
     this.secretToken = record.accessToken;
     this.name = record.name;
-    this.metadata = record.metadata;
+    this.metadata = record.lostNumber === undefined ? record.metadata : lostIn(record.lostNumber);
     this.createdAt = record.createdAt === null ? null : new Timestamp(record.createdAt);
     this.provider = vocabulary.provider(record.providerId);
     this.providerId = record.providerId;
@@ -102,4 +105,10 @@ export class TaxpayerToken extends SharedObject {
     this.fetchedAt = new Timestamp(view.fetchedAt);
     this.stale = view.stale;
   }
+}
+
+/** An error as the value of a field makes that field null, by graphql-js and by a plan alike. */
+function lostIn(path: string): GatewayError {
+  const message = `metadata.${path} holds a number beyond 2^53 that would not arrive unchanged`;
+  return new GatewayError('UPSTREAM_INVALID_RESPONSE', message);
 }

@@ -46,7 +46,7 @@ export type ClientLinkSettingsInput = {
 export type CreateClientLinkInput = {
   /** Chosen by you: the same key and input within 24 hours give the first link again instead of a second one. */
   idempotencyKey?: string | null | undefined;
-  /** Anything about the taxpayer, for example ids of other systems. Passed on unchanged. */
+  /** Anything about the taxpayer, for example ids of other systems. Passed on unchanged; an integer beyond 2^53 that a JSON number would not bring unchanged is refused: send it as a string. */
   metadata?: Record<string, unknown> | null | undefined;
   /** How the hosted flow behaves. */
   settings?: ClientLinkSettingsInput | null | undefined;

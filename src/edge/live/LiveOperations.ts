@@ -16,6 +16,7 @@ import {
 } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { RequestContext, type RequestFacts, type Services } from '../../context.js';
+import { boundedErrors, maxMistakes } from '../../errorBounds.js';
 import { GatewayError } from '../../errors.js';
 import type { Metrics, Transport } from '../../Metrics.js';
 import { isBug, maskError, unknownOperation } from '../../maskError.js';
@@ -173,7 +174,7 @@ export class LiveOperations {
     const known = this.#documents.get(query);
     if (known) return known;
     const document = parsed(query, this.#options.maxTokens);
-    const errors = validate(this.#options.schema, document, this.#rules);
+    const errors = validate(this.#options.schema, document, this.#rules, { maxErrors: maxMistakes });
     if (errors.length > 0) throw new RefusedDocument(errors);
     this.#documents.set(query, document, { size: query.length });
     return document;
@@ -203,7 +204,11 @@ function parsed(query: string, maxTokens: number): DocumentNode {
 }
 
 class RefusedDocument extends Error {
-  constructor(readonly errors: readonly GraphQLError[]) {
+  readonly errors: readonly GraphQLError[];
+
+  constructor(errors: readonly GraphQLError[]) {
     super('The document is not valid');
+    const { listed, more } = boundedErrors(errors);
+    this.errors = [...listed, ...more];
   }
 }

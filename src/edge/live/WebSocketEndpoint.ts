@@ -6,6 +6,7 @@ import { type ConnectionInitMessage, type Context, handleProtocols, makeServer, 
 import { type WebSocket, WebSocketServer } from 'ws';
 import { tokenExpired } from '../../auth/verifyToken.js';
 import { GatewayError } from '../../errors.js';
+import { withInfinities } from '../../parseJson.js';
 import { credentialsOfSocket, type Identify, type Identity } from '../identify.js';
 import { atTime } from './atTime.js';
 import { isOriginAllowed } from './browserOrigin.js';
@@ -110,7 +111,7 @@ export class WebSocketEndpoint {
         onMessage: (receive) => {
           socket.on('message', (data) => {
             holdBack(socket);
-            receive(String(data)).catch((error) => this.#crash(socket, error));
+            receive(withInfinities(String(data))).catch((error) => this.#crash(socket, error));
           });
         },
       },

@@ -1,0 +1,45 @@
+import type { SourceLocation } from 'graphql';
+import { GatewayError } from './errors.js';
+
+/** Mistakes that are looked for in one request; where there are more, the search ends. */
+export const maxMistakes = 100;
+/** Most violations that one error names. */
+export const maxViolations = 20;
+/** Most mistakes of a document that are listed, each as an error of its own. */
+const maxErrors = 5;
+/** Most places in the document that one error names. */
+const maxLocations = 10;
+/** Longest text of an error, in characters. */
+const maxText = 500;
+/** A name whose end is left out. */
+const longName = /([_0-9A-Za-z]{100})[_0-9A-Za-z]+/g;
+
+/** A text of an error, which may quote names of any length and any number. */
+export function boundedText(text: string): string {
+  if (text.length <= 100) return text;
+  const short = text.replace(longName, '$1…');
+  return short.length <= maxText ? short : `${short.slice(0, maxText - 1)}…`;
+}
+
+export function boundedLocations(locations: readonly SourceLocation[]): readonly SourceLocation[] {
+  return locations.length <= maxLocations ? locations : locations.slice(0, maxLocations);
+}
+
+/**
+ * The errors of a document that is not valid: the first few, and if there are more, one that says how many. Not for errors of
+ * fields, each of which explains a null.
+ */
+export function boundedErrors<E>(errors: readonly E[]): {
+  readonly listed: readonly E[];
+  readonly more: GatewayError[];
+} {
+  const left = errors.length - maxErrors;
+  if (left <= 0) return { listed: errors, more: [] };
+  const message = `The document has ${countOf(left, errors.length)} more ${left === 1 ? 'mistake' : 'mistakes'}`;
+  return { listed: errors.slice(0, maxErrors), more: [new GatewayError('GRAPHQL_VALIDATION_FAILED', message)] };
+}
+
+/** How many of the mistakes that were found these are, for who reads it. */
+export function countOf(some: number, found: number): string {
+  return found > maxMistakes ? `at least ${some}` : `${some}`;
+}

@@ -1,0 +1,25 @@
+import type { TestGateway } from './gateway.js';
+import { rawSocket } from './rawSocket.js';
+
+/** Sends a request whose body is this JSON text, and gives the answer as text. */
+export type SendBody = (gateway: Pick<TestGateway, 'origin'>, body: string) => Promise<string>;
+
+/** The same request over every transport that a client has without a router. */
+export const transports = {
+  HTTP: (gateway, body) => post(gateway, body, 'application/json', '/graphql'),
+  WebSocket: async (gateway, body) => {
+    const socket = rawSocket(gateway.origin);
+    await socket.init();
+    socket.send(`{"type":"subscribe","id":"1","payload":${body}}`);
+    const { payload } = await socket.message(({ id }) => id === '1');
+    socket.end();
+    return JSON.stringify(payload);
+  },
+  'server-sent events': (gateway, body) => post(gateway, body, 'text/event-stream', '/graphql/stream'),
+  multipart: (gateway, body) => post(gateway, body, 'multipart/mixed;subscriptionSpec=1.0', '/graphql'),
+} satisfies Readonly<Record<string, SendBody>>;
+
+async function post(...[{ origin }, body, accept, path]: [...Parameters<SendBody>, string, string]): Promise<string> {
+  const headers = { 'content-type': 'application/json', accept };
+  return (await fetch(`${origin}${path}`, { method: 'POST', headers, body })).text();
+}
