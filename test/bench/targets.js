@@ -75,12 +75,21 @@ export async function startGateway({ service, issuer, env = {}, core = 'target',
       ...env,
     },
   });
+  const ended = once(child, 'exit');
   const url = await firstLine(child, (line) => /"graphql":"([^"]+)"/.exec(line)?.[1]);
   const end = async () => {
     await stop(child);
     rmSync(directory, { recursive: true, force: true });
   };
-  return { name: 'gateway', url: url.replace('localhost', '127.0.0.1'), pid: child.pid, directory, stop: end };
+  return {
+    name: 'gateway',
+    url: url.replace('localhost', '127.0.0.1'),
+    pid: child.pid,
+    directory,
+    output: child.stdout,
+    ended,
+    stop: end,
+  };
 }
 
 /** One of the programs in `baselines/`. */

@@ -1,0 +1,85 @@
+// npm run bench:hostile: twenty honest callers beside one hostile one, on a gateway with a small heap. Each attack in turn,
+// then all at once; what the honest callers noticed, and what was left of it in memory.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { ensureBuilt, orExplain } from '../../scripts/build.js';
+import { attacks } from './hostile/attacks.js';
+import { startWorld } from './hostile/world.js';
+import { machine, table, writeSection } from './report.js';
+
+const help = `One hostile caller beside twenty honest ones: npm run bench:hostile -- [options]
+
+  --attack <name>  only this one; may be repeated. Names: ${Object.keys(attacks).join('; ')}
+  --quick          a few seconds for each attack
+  --write          puts the table into docs/performance.md
+  --page <path>    puts it into another page
+  --help
+
+Ends with 1 when the gateway ended, or an honest caller was refused.
+`;
+
+const { values } = parseArgs({
+  options: {
+    attack: { type: 'string', multiple: true },
+    quick: { type: 'boolean' },
+    write: { type: 'boolean' },
+    page: { type: 'string' },
+    help: { type: 'boolean' },
+  },
+});
+const names = values.attack ?? Object.keys(attacks);
+const seconds = values.quick ? { alone: 3, each: 3, all: 6, rest: 5 } : { alone: 20, each: 20, all: 120, rest: 60 };
+
+if (values.help) process.stdout.write(help);
+else await orExplain(run);
+
+async function run() {
+  const unknown = names.find((name) => !Object.hasOwn(attacks, name));
+  if (unknown !== undefined) throw new Error(`--attack ${unknown} is not known: see --help`);
+  await ensureBuilt();
+  const world = await startWorld();
+  const rows = [];
+  let alone;
+  const phase = async (name, work) => {
+    if (world.hasEnded()) return;
+    process.stdout.write(`${name}… `);
+    world.honest.phase();
+    await work();
+    const { requests, failed, firstFailure, p50Ms, p99Ms } = world.honest.phase();
+    alone ??= p99Ms;
+    if (firstFailure !== undefined) process.stderr.write(`\nThe first failure of "${name}": ${firstFailure}\n`);
+    rows.push({ name, requests, failed, p50Ms, p99Ms, ratio: p99Ms / alone, megabytes: world.megabytes() });
+    process.stdout.write(`p99 ${p99Ms.toFixed(1)} ms, ${failed} failed\n`);
+  };
+  try {
+    await delay(2000); // tokens verified, records read, code compiled
+    await phase('alone', () => delay(seconds.alone * 1000));
+    for (const name of names) await phase(name, () => attacked(world, [name], seconds.each));
+    if (names.length > 1) await phase('all at once', () => attacked(world, names, seconds.all));
+    await phase('a minute later', () => delay(seconds.rest * 1000));
+    await report(rows, world);
+  } finally {
+    await world.stop();
+  }
+}
+
+async function attacked(world, attacking, forSeconds) {
+  world.stallLog(attacking.includes('log lines'));
+  await world.attack(attacking, forSeconds);
+  world.stallLog(false);
+}
+
+async function report(rows, world) {
+  const cells = rows.map(({ name, requests, failed, p50Ms, p99Ms, ratio, megabytes }) => [
+    ...[name, requests, failed, p50Ms.toFixed(1), p99Ms.toFixed(1), `${ratio.toFixed(2)}x`, Math.round(megabytes)],
+  ]);
+  const columns = ['hostile caller', 'honest requests', 'failed', 'p50 ms', 'p99 ms', 'to alone', 'RSS MB after'];
+  const text = `Measured ${new Date().toISOString().slice(0, 10)} on ${machine()}.\n\n${table(columns, cells)}`;
+  process.stdout.write(`\n${text}`);
+  if (values.write || values.page !== undefined) writeSection('hostile', text, values.page);
+  const failed = rows.reduce((sum, row) => sum + row.failed, 0);
+  if (!world.hasEnded() && failed === 0) return;
+  process.stdout.write(world.hasEnded() ? 'The gateway ended.\n' : `${failed} requests of honest callers failed.\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,204 @@
+// What a hostile caller can try, one function for each way. Each is given the target and runs until `over` aborts; nothing
+// in it waits for the gateway to be kind: answers are read, left unread or not awaited as the attack wants it.
+
+import { once } from 'node:events';
+import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { WebSocket } from 'ws';
+
+const agent = new Agent({ keepAlive: true, maxSockets: 64 });
+
+/** By name, in the order of the bounds they try. */
+export const attacks = {
+  documents,
+  'large answers': largeAnswers,
+  'unread answers': unreadAnswers,
+  'silent sockets': silentSockets,
+  'streams left early': streamsLeftEarly,
+  'reserved streams': reservedStreams,
+  'polls, streams and calls': pollsStreamsAndCalls,
+  'unknown taxpayers': unknownTaxpayers,
+  'log lines': logLines,
+};
+
+/** Documents that never come again, on every way in. */
+async function documents(target, over) {
+  const socket = await openSocket(target);
+  for (let n = 0; !over.aborted; n += 1) {
+    const query = `query { ${uniqueAliases(n)} }`;
+    if (socket.readyState === socket.OPEN) {
+      socket.send(JSON.stringify({ id: `${n}`, type: 'subscribe', payload: { query } }));
+    }
+    post(target, { query: `query A { ${uniqueAliases(n)} }` });
+    post(target, { query: 'query ($x: ID) { __typename }', variables: { x: Array(60_000).fill([]), n } });
+    stream(target, `query B { ${uniqueAliases(n)} }`);
+    await delay(20);
+  }
+  socket.terminate();
+}
+
+/** A small request for an answer of hundreds of megabytes. */
+async function largeAnswers(target, over) {
+  const aliases = (field) => `{ ${Array.from({ length: 60 }, (_, n) => `a${n}: ${field}`).join(' ')} }`;
+  const all = { query: aliases(`taxpayerToken(taxpayerId: "${target.heavy}") { metadata }`) };
+  const representations = Array(200).fill({ __typename: 'TaxpayerToken', taxpayerId: target.heavy });
+  const entities = {
+    query: `query ($r: [_Any!]!) ${aliases('_entities(representations: $r) { ... on TaxpayerToken { metadata } }')}`,
+    variables: { r: representations },
+  };
+  while (!over.aborted) {
+    post(target, all);
+    post(target, entities);
+    await delay(50);
+  }
+}
+
+/** Answers as large as allowed that nobody reads, over plain HTTP and over a socket. */
+async function unreadAnswers(target, over) {
+  const query = `{ ${Array.from({ length: 7 }, (_, n) => `a${n}: taxpayerToken(taxpayerId: "${target.heavy}") { metadata }`).join(' ')} }`;
+  const open = [];
+  while (!over.aborted) {
+    open.push(unreadPost(target, { query }));
+    const socket = await openSocket(target);
+    if (socket.readyState === socket.OPEN) {
+      socket.send(JSON.stringify({ id: '1', type: 'subscribe', payload: { query } }));
+      socket.pause();
+    }
+    open.push({ destroy: () => socket.terminate() });
+    if (open.length > 200) open.shift().destroy();
+    await delay(100);
+  }
+  for (const each of open) each.destroy();
+}
+
+/** Sockets without a token that send much and say nothing. */
+async function silentSockets(target, over) {
+  const open = new Set();
+  while (!over.aborted) {
+    const socket = new WebSocket(target.socketUrl, 'graphql-transport-ws');
+    open.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => open.delete(socket));
+    socket.on('open', () => socket.send('x'.repeat(200_000)));
+    await delay(5);
+  }
+  for (const socket of open) socket.terminate();
+}
+
+/** Event streams whose client is gone before its token was verified. */
+async function streamsLeftEarly(target, over) {
+  for (let n = 0; !over.aborted; n += 1) {
+    const authorization = target.freshAuthorizations[n % target.freshAuthorizations.length];
+    const leaving = stream({ ...target, authorization }, watchQuery(target, n));
+    leaving.on('socket', (socket) => socket.once('connect', () => setImmediate(() => leaving.destroy())));
+    await delay(5);
+  }
+}
+
+/** The reservations of a mode that is gone, and whatever else PUT may do. */
+async function reservedStreams(target, over) {
+  while (!over.aborted) {
+    send(target, 'PUT', '/graphql/stream');
+    await delay(5);
+  }
+}
+
+/** Everything that stays open, and everything that makes the service work. */
+async function pollsStreamsAndCalls(target, over) {
+  const open = [];
+  for (let n = 0; !over.aborted; n += 1) {
+    const { taxpayerId, jobId } = target.jobs[n % target.jobs.length];
+    post(target, { query: aliasesOf((m) => jobField(taxpayerId, jobId, `, waitSeconds: ${30 + ((n + m) % 200)}`)) });
+    post(target, { query: aliasesOf((m) => jobField(taxpayerId, `made-up-${n}-${m}`)) });
+    open.push(stream(target, watchQuery(target, n)));
+    await delay(10);
+  }
+  for (const each of open) each.destroy();
+}
+
+/** Each costs a call to the token endpoint, and there is no end of them. */
+async function unknownTaxpayers(target, over) {
+  for (let n = 0; !over.aborted; n += 1) {
+    post(target, { query: aliasesOf((m) => `taxpayerToken(taxpayerId: "nobody-${n}-${m}") { status }`) });
+    await delay(20);
+  }
+}
+
+/** What might be logged each time; the reader of the log has stopped reading meanwhile. */
+async function logLines(target, over) {
+  const nested = `{"type":"ping","payload":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
+  while (!over.aborted) {
+    const socket = new WebSocket(target.socketUrl, 'graphql-transport-ws');
+    socket.on('error', () => {});
+    socket.on('open', () => socket.send(nested));
+    post({ ...target, authorization: 'Bearer made.up.token' }, { query: '{ __typename }' });
+    await delay(5);
+    setTimeout(() => socket.terminate(), 1000);
+  }
+}
+
+function aliasesOf(field) {
+  return `{ ${Array.from({ length: 60 }, (_, n) => `a${n}: ${field(n)}`).join(' ')} }`;
+}
+
+function uniqueAliases(n) {
+  return Array.from({ length: 60 }, (_, m) => `a${n}_${m}_${'x'.repeat(150)}: __typename`).join(' ');
+}
+
+function jobField(taxpayerId, jobId, more = '') {
+  return `refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}"${more}) { status }`;
+}
+
+function watchQuery({ jobs }, n) {
+  const { taxpayerId, jobId } = jobs[n % jobs.length];
+  return `subscription { refreshJobUpdated(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { status } }`;
+}
+
+/** Sends an operation and throws its answer away as it comes. */
+function post(target, operation) {
+  return send(target, 'POST', '/graphql', JSON.stringify(operation));
+}
+
+function stream(target, query) {
+  return send(target, 'POST', '/graphql/stream', JSON.stringify({ query }), {
+    accept: 'text/event-stream',
+    agent: false,
+  });
+}
+
+function send({ origin, authorization }, method, path, body, { accept = 'application/json', agent: via = agent } = {}) {
+  const headers = { authorization, accept, ...(body !== undefined && { 'content-type': 'application/json' }) };
+  const sent = request(`${origin}${path}`, { method, headers, agent: via });
+  sent.on('error', () => {});
+  sent.on('response', (response) => response.on('error', () => {}).resume());
+  sent.end(body);
+  return sent;
+}
+
+/** A request whose answer stays where it is. */
+function unreadPost({ origin, authorization }, operation) {
+  const { hostname, port } = new URL(origin);
+  const socket = connect(Number(port), hostname);
+  const body = JSON.stringify(operation);
+  socket.on('error', () => {});
+  socket.pause();
+  socket.write(
+    `POST /graphql HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+  return socket;
+}
+
+/** A socket that has said who it is; closed when the gateway did not let it in. */
+async function openSocket({ socketUrl, authorization }) {
+  const socket = new WebSocket(socketUrl, 'graphql-transport-ws');
+  socket.on('error', () => {});
+  const closed = once(socket, 'close').catch(() => {});
+  const acknowledged = (async () => {
+    await once(socket, 'open');
+    socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization } }));
+    await once(socket, 'message');
+  })();
+  await Promise.race([acknowledged.catch(() => {}), closed]);
+  return socket;
+}

@@ -1,0 +1,73 @@
+// The world of the hostile benchmark: a service that takes its time, an identity provider, the built gateway with a small
+// heap, twenty honest callers and one hostile one.
+
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { residentMegabytes } from '../processCost.js';
+import { startGateway, startIssuer, startService } from '../targets.js';
+import { startHonestCallers } from './honest.js';
+
+const honestCallers = 20;
+const heapMegabytes = 256;
+
+/** @returns what {@link attack} and the phases of the benchmark need; `stop()` ends all of it */
+export async function startWorld({ latencyMs = 20, env = {} } = {}) {
+  const service = await startService({ taxpayers: honestCallers });
+  const issuer = await startIssuer();
+  await service.control('set-latency', { latencyMs });
+  const heavy = await service.control('add-taxpayer', { metadata: { text: 'x'.repeat(900_000) } });
+  const gateway = await startGateway({
+    service,
+    issuer,
+    nodeFlags: [`--max-old-space-size=${heapMegabytes}`],
+    env: { RATE_LIMIT_PER_MINUTE: '1200', TOKEN_BUDGET_PER_HOUR: '600', LOG_LEVEL: 'debug', ...env },
+  });
+  const origin = new URL(gateway.url).origin;
+  const tokenFor = async (sub, scope, claims = {}) =>
+    `Bearer ${await issuer.provider.token({ sub, scope, ...claims }, { expiresIn: 36_000 })}`;
+  const reading = 'taxpayers:read refresh-jobs:read';
+  const target = {
+    origin,
+    socketUrl: `${origin.replace('http', 'ws')}/graphql`,
+    authorization: await tokenFor('hostile', `${reading} taxpayers:any`),
+    freshAuthorizations: await Promise.all(
+      Array.from({ length: 500 }, (_, n) => tokenFor('hostile', `${reading} taxpayers:any`, { jti: `${n}` })),
+    ),
+    jobs: service.jobs,
+    heavy: heavy.id,
+  };
+  const callers = await Promise.all(
+    Array.from({ length: honestCallers }, async (_, n) => {
+      const taxpayerId = service.taxpayerIds[n];
+      const scope = `${reading} client-links:create`;
+      const job = service.jobs.find((each) => each.taxpayerId === taxpayerId);
+      return { job, authorization: await tokenFor(`honest-${n}`, scope, { taxpayer_ids: [taxpayerId] }) };
+    }),
+  );
+  const honest = startHonestCallers(origin, callers);
+  const attacker = fork(fileURLToPath(new URL('attacker.js', import.meta.url)));
+  let hasEnded = false;
+  gateway.ended.then(() => {
+    hasEnded = true;
+  });
+  return {
+    honest,
+    /** Runs the attacks of these names together, for so long. */
+    async attack(names, seconds) {
+      attacker.send({ names, target, seconds });
+      await once(attacker, 'message');
+    },
+    /** The log of the gateway is not read until `false` is said. */
+    stallLog: (isStalled) => (isStalled ? gateway.output.pause() : gateway.output.resume()),
+    megabytes: () => (hasEnded ? Number.NaN : residentMegabytes(gateway.pid)),
+    hasEnded: () => hasEnded,
+    async stop() {
+      attacker.kill();
+      await honest.stop();
+      if (!hasEnded) await gateway.stop();
+      issuer.stop();
+      await service.stop();
+    },
+  };
+}

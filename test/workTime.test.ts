@@ -1,0 +1,45 @@
+import { WorkTime } from '../src/admission/WorkTime.js';
+
+function workTimeOn() {
+  const clock = { nowMs: 0 };
+  return { clock, work: new WorkTime({ now: () => clock.nowMs }) };
+}
+
+describe('The time that callers share', () => {
+  it('refuses a caller who took more than a quarter of it while another asks as well', () => {
+    const { work } = workTimeOn();
+    work.admit('honest');
+    work.admit('hostile');
+    work.spend('hostile', 800);
+    expect(() => work.admit('hostile')).toThrow(
+      expect.objectContaining({ code: 'RATE_LIMITED', retryAfterSeconds: 2 }),
+    );
+    expect(() => work.admit('honest')).not.toThrow();
+  });
+
+  it('lets a caller who is alone take all of it', () => {
+    const { work, clock } = workTimeOn();
+    work.admit('honest');
+    work.admit('busy');
+    clock.nowMs = 5000;
+    for (let n = 0; n < 100; n += 1) {
+      work.admit('busy');
+      work.spend('busy', 100);
+    }
+  });
+
+  it('admits a caller again when its share has made up for what it took', () => {
+    const { work, clock } = workTimeOn();
+    work.spend('hostile', 800);
+    clock.nowMs = 1300;
+    work.admit('honest');
+    expect(() => work.admit('hostile')).not.toThrow();
+  });
+
+  it('does not bound callers who cannot be told apart', () => {
+    const { work } = workTimeOn();
+    work.admit('honest');
+    work.spend(undefined, 10_000);
+    expect(() => work.admit(undefined)).not.toThrow();
+  });
+});
