@@ -26,6 +26,7 @@ import { Metrics } from './Metrics.js';
 import { serveMetrics } from './metricsServer.js';
 import { packageVersion } from './packageVersion.js';
 import { resolvers } from './resolvers/index.js';
+import { StandardOutput } from './StandardOutput.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
@@ -62,8 +63,10 @@ export interface Gateway {
  * @throws Error in one plain line, when something configured cannot be used
  */
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
-  const log = createLogger(config.logLevel, options.logDestination);
+  const { logDestination = new StandardOutput() } = options;
+  const log = createLogger(config.logLevel, logDestination);
   const metrics = new Metrics();
+  metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
   const tracing = config.otlpEndpoint === undefined ? undefined : await startTracing(config.otlpEndpoint, metrics);
   const providers = config.providersFile === undefined ? defaultProviders : readProviders(config.providersFile);
   const tls = config.tls && readTlsFiles(config.tls);
