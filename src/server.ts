@@ -180,16 +180,18 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   });
   live.attach(http.server);
   const port = await http.listen();
-  const unwatchTls = config.tls
-    ? watchTlsFiles(
-        config.tls,
-        (material) => {
-          http.renewTls(material);
-          log.info('the TLS certificate was renewed');
-        },
-        (problem) => log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays'),
-      )
-    : () => {};
+  const unwatchTls =
+    config.tls && tls
+      ? watchTlsFiles(
+          config.tls,
+          tls,
+          (material) => {
+            http.renewTls(material);
+            log.info('the TLS certificate was renewed');
+          },
+          (problem) => log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays'),
+        )
+      : () => {};
   return {
     port,
     sandbox,
