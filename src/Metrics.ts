@@ -149,11 +149,11 @@ export class Metrics {
     });
   }
 
-  /** Shows the age of the oldest key set held; nothing while none is. Times are epoch milliseconds. */
-  showKeySets(readAt: () => readonly (number | undefined)[]): void {
+  /** Shows the age of the oldest key set held; nothing while none is. Ages are in milliseconds. */
+  showKeySets(agesMs: () => readonly (number | undefined)[]): void {
     this.#measured('gateway_key_set_age_seconds', 'Age of the oldest key set in use.', 'max', () => {
-      const times = readAt().filter((time) => time !== undefined);
-      return times.length === 0 ? undefined : (Date.now() - Math.min(...times)) / 1000;
+      const ages = agesMs().filter((age) => age !== undefined);
+      return ages.length === 0 ? undefined : Math.max(...ages) / 1000;
     });
   }
 

@@ -84,7 +84,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       if (outcome.result === 'failed') log.warn({ issuer, reason: outcome.reason }, 'a key set could not be read');
     },
   });
-  metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysReadAt));
+  metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));
   authenticator.start();
   if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
 

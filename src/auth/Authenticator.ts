@@ -69,7 +69,7 @@ export class Authenticator {
 
   /** Why nobody can be let in: no key to decide by was ever read. */
   reasonNotReady(): string | undefined {
-    const unread = [...this.keySets.values()].every((keySet) => keySet.keysReadAt === undefined);
+    const unread = [...this.keySets.values()].every((keySet) => keySet.keysAgeMs === undefined);
     return this.keySets.size > 0 && unread ? 'no key of the identity provider was read yet' : undefined;
   }
 
