@@ -136,11 +136,24 @@ export class Metrics {
     this.#measured('gateway_token_budget_left', "Calls left of this hour's token budget, as last seen.", 'min', budget);
   }
 
-  /** Shows the age of the oldest key set held; nothing while none is. Times are epoch milliseconds. */
-  showKeySets(readAt: () => readonly (number | undefined)[]): void {
+  /** Shows how many log lines were dropped so far, for want of a reader. */
+  showLogLinesDropped(count: () => number): void {
+    new Counter({
+      name: 'gateway_log_lines_dropped_total',
+      help: 'Log lines that the reader of standard output did not take.',
+      registers: [this.registry],
+      collect() {
+        this.reset();
+        this.inc(count());
+      },
+    });
+  }
+
+  /** Shows the age of the oldest key set held; nothing while none is. Ages are in milliseconds. */
+  showKeySets(agesMs: () => readonly (number | undefined)[]): void {
     this.#measured('gateway_key_set_age_seconds', 'Age of the oldest key set in use.', 'max', () => {
-      const times = readAt().filter((time) => time !== undefined);
-      return times.length === 0 ? undefined : (Date.now() - Math.min(...times)) / 1000;
+      const ages = agesMs().filter((age) => age !== undefined);
+      return ages.length === 0 ? undefined : Math.max(...ages) / 1000;
     });
   }
 

@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { Secret } from './secret.js';
 import { type SettingName, settings } from './settings.js';
-import { secretIn } from './watchFile.js';
+import { readCompleteSync, secretIn } from './watchFile.js';
 
 type Parsed = { readonly [Name in SettingName]?: z.output<(typeof settings)[Name]['schema']> };
 
@@ -52,7 +51,7 @@ function readText(
     return undefined;
   }
   try {
-    const text = secretIn(readFileSync(file, 'utf8'));
+    const text = secretIn(readCompleteSync(file).toString());
     if (text === '') problems.push(`${name}_FILE is empty: expected a value in the file it names`);
     return text || undefined;
   } catch (error) {

@@ -1,14 +1,14 @@
 import { type Logger, pino } from 'pino';
+import { StandardOutput } from './StandardOutput.js';
 
 export type { Logger };
 
 /** Where log lines go; by default standard output. */
 export interface LogDestination {
   write(line: string): void;
+  /** So far, where lines can be dropped. */
+  readonly linesDropped?: number;
 }
-
-/** Lines of one turn that are longer together are written at once, in characters. */
-const maxPendingLength = 8192;
 
 /** Fields that must never be written down, whatever object they arrive in. */
 const neverLogged = [
@@ -31,7 +31,7 @@ const neverLogged = [
  * The root logger: JSON lines with a level, a time and named fields. Everything written passes its redaction. Errors are
  * reduced to their type, code and stack frames: a message may quote what a caller or the service sent.
  */
-export function createLogger(level: string, destination?: LogDestination): Logger {
+export function createLogger(level: string, destination: LogDestination = new StandardOutput()): Logger {
   const options = {
     level,
     base: { pid: process.pid },
@@ -40,28 +40,7 @@ export function createLogger(level: string, destination?: LogDestination): Logge
     redact: { paths: neverLogged, censor: '[redacted]' },
     serializers: { err: errorWithoutMessage, error: errorWithoutMessage },
   };
-  return pino(options, destination ?? standardOutput());
-}
-
-/**
- * Writes the lines of one turn of the event loop together when it ends, and waits until they are written: a line is lost
- * only with a process that is killed in the very turn it was logged in.
- */
-function standardOutput(): LogDestination {
-  const output = pino.destination({ fd: 1, sync: true });
-  let pending = '';
-  const flush = () => {
-    if (pending !== '') output.write(pending);
-    pending = '';
-  };
-  process.once('exit', flush);
-  return {
-    write(line) {
-      if (pending === '') setImmediate(flush);
-      pending += line;
-      if (pending.length > maxPendingLength) flush();
-    },
-  };
+  return pino(options, destination);
 }
 
 function errorWithoutMessage(error: unknown): unknown {

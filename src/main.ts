@@ -6,6 +6,7 @@ import { createLogger } from './log.js';
 import { connectToMachine, MachineMetrics } from './MachineMetrics.js';
 import { serveMetrics } from './metricsServer.js';
 import { packageVersion } from './packageVersion.js';
+import { StandardOutput } from './StandardOutput.js';
 import { credentialsOf, type Gateway, startEmbeddedSandbox, startGateway } from './server.js';
 import { announce, type GatewayFacts } from './startupScreen.js';
 import { assignedUpstream, reportReady, Workers } from './workers.js';
@@ -48,26 +49,32 @@ async function main(): Promise<void> {
 async function serve(config: Config): Promise<void> {
   if (cluster.isWorker) return serveAsWorker(config);
   if (config.workers > 1) return serveWithWorkers(config);
-  const gateway = await startGateway(config);
-  announce(factsOf(gateway), config, gateway.log, process.stdout);
+  const output = new StandardOutput();
+  const gateway = await startGateway(config, { logDestination: output });
+  announce(factsOf(gateway), config, gateway.log, output);
   stopOnSignal(() => gateway.stop());
 }
 
 async function serveAsWorker(config: Config): Promise<void> {
   const upstream = await assignedUpstream();
-  const gateway = await startGateway(config, { ...(upstream && { upstream }), joinMachine: connectToMachine });
+  const gateway = await startGateway(config, {
+    ...(upstream && { upstream }),
+    joinMachine: connectToMachine,
+    logDestination: new StandardOutput(),
+  });
   reportReady(factsOf(gateway));
   stopOnSignal(() => gateway.stop());
 }
 
 async function serveWithWorkers(config: Config): Promise<void> {
-  const log = createLogger(config.logLevel);
+  const output = new StandardOutput();
+  const log = createLogger(config.logLevel, output);
   const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
   const metrics = new MachineMetrics();
   const metricsServer = await serveMetrics(config, () => metrics.text());
   const workers = new Workers({ count: config.workers, upstream: sandbox && credentialsOf(sandbox), metrics, log });
   const facts = await workers.start();
-  announce({ ...facts, sandbox }, config, log, process.stdout);
+  announce({ ...facts, sandbox }, config, log, output);
   stopOnSignal(async () => {
     await workers.stop();
     await sandbox?.stop();

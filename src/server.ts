@@ -26,6 +26,7 @@ import { Metrics } from './Metrics.js';
 import { serveMetrics } from './metricsServer.js';
 import { packageVersion } from './packageVersion.js';
 import { resolvers } from './resolvers/index.js';
+import { StandardOutput } from './StandardOutput.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
@@ -62,8 +63,10 @@ export interface Gateway {
  * @throws Error in one plain line, when something configured cannot be used
  */
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
-  const log = createLogger(config.logLevel, options.logDestination);
+  const { logDestination = new StandardOutput() } = options;
+  const log = createLogger(config.logLevel, logDestination);
   const metrics = new Metrics();
+  metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
   const tracing = config.otlpEndpoint === undefined ? undefined : await startTracing(config.otlpEndpoint, metrics);
   const providers = config.providersFile === undefined ? defaultProviders : readProviders(config.providersFile);
   const tls = config.tls && readTlsFiles(config.tls);
@@ -81,7 +84,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       if (outcome.result === 'failed') log.warn({ issuer, reason: outcome.reason }, 'a key set could not be read');
     },
   });
-  metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysReadAt));
+  metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));
   authenticator.start();
   if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
 
@@ -177,16 +180,18 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   });
   live.attach(http.server);
   const port = await http.listen();
-  const unwatchTls = config.tls
-    ? watchTlsFiles(
-        config.tls,
-        (material) => {
-          http.renewTls(material);
-          log.info('the TLS certificate was renewed');
-        },
-        (problem) => log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays'),
-      )
-    : () => {};
+  const unwatchTls =
+    config.tls && tls
+      ? watchTlsFiles(
+          config.tls,
+          tls,
+          (material) => {
+            http.renewTls(material);
+            log.info('the TLS certificate was renewed');
+          },
+          (problem) => log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays'),
+        )
+      : () => {};
   return {
     port,
     sandbox,

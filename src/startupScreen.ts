@@ -1,5 +1,6 @@
 import type { Config } from './config.js';
 import type { Logger } from './log.js';
+import type { StandardOutput } from './StandardOutput.js';
 import type { DemoData } from './sandbox/demoData.js';
 
 /** What a started gateway can tell about itself; plain data, so that a worker can send it to the primary process. */
@@ -11,7 +12,7 @@ export interface GatewayFacts {
 }
 
 /** Tells where everything is: a readable screen in a terminal, one JSON line anywhere else. */
-export function announce(facts: GatewayFacts, config: Config, log: Logger, output: NodeJS.WriteStream): void {
+export function announce(facts: GatewayFacts, config: Config, log: Logger, output: StandardOutput): void {
   const origin = originOf(config, facts.port);
   const places = {
     graphql: `${origin}/graphql`,
@@ -22,11 +23,11 @@ export function announce(facts: GatewayFacts, config: Config, log: Logger, outpu
   };
   const demo = facts.sandbox && { taxpayerIds: facts.sandbox.demo.taxpayerIds, jobs: facts.sandbox.demo.jobs };
   for (const warning of config.warnings) log.warn(warning);
-  if (!output.isTTY) {
+  if (!output.isTerminal) {
     log.info({ ...places, firstQuery: facts.firstQuery, ...(demo && { demo }) }, 'ready');
     return;
   }
-  setImmediate(() => output.write(screen(places, facts, demo))); // after the warnings, which the log writes at the end of the turn
+  output.write(screen(places, facts, demo));
 }
 
 function baseUrlOf({ upstream }: Config): string {

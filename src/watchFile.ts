@@ -1,20 +1,77 @@
-import { unwatchFile, watchFile as watchStat } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFileSync, statSync, unwatchFile, watchFile as watchStat } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Secret } from './secret.js';
 
 /** How often a watched file is looked at, in milliseconds. Polling, because mounted secrets are swapped by a symbolic link. */
 const lookEveryMs = 1000;
+/** A file that stays the same for so long is complete, in milliseconds: one that is written in place is not so at first. */
+const settleMs = 500;
+/** At the start of the process a file of this age is complete, in milliseconds. */
+const completeAtAgeMs = 1000;
+/** After so many reads at the start, a file that never stays the same is taken as it is. */
+const maxReads = 20;
+
+interface FileRead {
+  /** Of the moment before the content was read. */
+  readonly mtimeMs: number;
+  readonly content: Buffer;
+}
 
 /**
- * Calls `onChange` with the content of a file each time it has changed and could be read; one that is away or unreadable
- * for a moment changes nothing. Keeps no process alive. Returns how to stop.
+ * Calls `onContent` with the content of a file soon, and again each time it has changed, once it is complete; a file that
+ * is away or unreadable for a moment changes nothing. Keeps no process alive. Returns how to stop.
  */
-export function watchFile(path: string, onChange: (content: Buffer) => void): () => void {
-  const listener = () => {
-    readFile(path).then(onChange, () => {});
+export function watchFile(path: string, onContent: (content: Buffer) => void): () => void {
+  const stopped = new AbortController();
+  let reading = false;
+  const look = async () => {
+    if (reading) return; // which goes on for as long as the file changes
+    reading = true;
+    const content = await readComplete(path, stopped.signal).catch(() => undefined);
+    reading = false;
+    if (content !== undefined && !stopped.signal.aborted) onContent(content);
   };
-  watchStat(path, { interval: lookEveryMs, persistent: false }, listener);
-  return () => unwatchFile(path, listener);
+  watchStat(path, { interval: lookEveryMs, persistent: false }, look);
+  void look(); // for a change since the file was read at the start
+  return () => {
+    stopped.abort();
+    unwatchFile(path, look);
+  };
+}
+
+/** Reads a file for the start of the process, waiting while it may still be written. @throws Error of the file system */
+export function readCompleteSync(path: string): Buffer {
+  // A pipe, as a shell makes of `<(command)`, can be read only once, and to its end.
+  if (!statSync(path).isFile()) return readFileSync(path);
+  const read = (): FileRead => ({ mtimeMs: statSync(path).mtimeMs, content: readFileSync(path) });
+  const neverSet = new Int32Array(new SharedArrayBuffer(4));
+  let last = read();
+  for (let reads = 1; reads < maxReads && Date.now() - last.mtimeMs < completeAtAgeMs; reads += 1) {
+    Atomics.wait(neverSet, 0, 0, settleMs);
+    const next = read();
+    if (isSame(last, next)) break;
+    last = next;
+  }
+  return last.content;
+}
+
+async function readComplete(path: string, signal: AbortSignal): Promise<Buffer> {
+  const read = async (): Promise<FileRead> => {
+    const stats = await stat(path);
+    if (!stats.isFile()) throw new Error('Expected a file to watch');
+    return { mtimeMs: stats.mtimeMs, content: await readFile(path) };
+  };
+  for (let last = await read(); ; ) {
+    await sleep(settleMs, undefined, { ref: false, signal });
+    const next = await read();
+    if (isSame(last, next)) return next.content;
+    last = next;
+  }
+}
+
+function isSame(one: FileRead, other: FileRead): boolean {
+  return one.mtimeMs === other.mtimeMs && one.content.equals(other.content);
 }
 
 /** A secret that follows a file. */

@@ -36,6 +36,48 @@ describe('Authenticator', () => {
       expect(authenticator.authenticate(bearer(token))).toBe(caller);
     });
 
+    it('holds a token once, however its header is written', async () => {
+      const token = await provider.token();
+      const caller = await authenticate(bearer(token));
+      for (const header of [`bearer ${token}`, `bEaReR   ${token}`, `Bearer  ${token}`]) {
+        expect(authenticator.authenticate(header)).toBe(caller);
+      }
+    });
+
+    it.each([' ', '  ', '\t'])('refuses a remembered token with %j after it, or a tab before', async (end) => {
+      const token = await provider.token();
+      await authenticate(bearer(token));
+      expect(await refusalOf(authenticator, `Bearer ${token}${end}`)).toMatch(/the word Bearer and one token/);
+      expect(await refusalOf(authenticator, `Bearer\t${token}`)).toMatch(/the word Bearer and one token/);
+    });
+
+    it('holds the last fifty tokens of one caller, whatever others hold', async () => {
+      const tokensOf = (sub: string, count: number) =>
+        Promise.all(Array.from({ length: count }, (_, n) => provider.token({ sub, jti: `${n}` })));
+      const isRemembered = (token: string) => !(authenticator.authenticate(bearer(token)) instanceof Promise);
+      const [honest = ''] = await tokensOf('honest', 1);
+      await authenticate(bearer(honest));
+      const many = await tokensOf('many', 60);
+      for (const token of many) await authenticate(bearer(token));
+      // The last first: asking for one that is not remembered has it remembered.
+      const remembered = many
+        .toReversed()
+        .map((token) => isRemembered(token))
+        .toReversed();
+      expect(remembered).toEqual([...Array(10).fill(false), ...Array(50).fill(true)]);
+      expect(isRemembered(honest)).toBe(true);
+    });
+
+    it('lets no caller push out another, with as many tokens as it likes', async () => {
+      const honest = await provider.token({ sub: 'honest' });
+      const caller = await authenticate(bearer(honest));
+      for (let n = 0; n < 10_100; n += 100) {
+        const tokens = Array.from({ length: 100 }, (_, i) => provider.token({ sub: 'many', jti: `${n + i}` }));
+        await Promise.all(tokens.map(async (token) => authenticate(bearer(await token))));
+      }
+      expect(authenticator.authenticate(bearer(honest))).toBe(caller);
+    }, 120_000);
+
     it('verifies again after five minutes, and refuses after the end of the token', async () => {
       const start = nowSeconds() * seconds;
       clock = start;
@@ -171,7 +213,7 @@ describe('Authenticator', () => {
       await read;
       authenticator.stop();
       expect(reported).toEqual([[provider.issuer, { result: 'changed', keys: 1 }]]);
-      expect(authenticator.keySets.get(provider.issuer)?.keysReadAt).toBeGreaterThan(0);
+      expect(authenticator.keySets.get(provider.issuer)?.keysAgeMs).toBeGreaterThanOrEqual(0);
     });
   });
 });

@@ -199,6 +199,32 @@ describe('The body of a client link', () => {
 });
 
 describe('An id', () => {
+  /** What nobody sees, and what a proxy on the way might cut off. */
+  const blankOrPadded = [
+    ...[' ', '   ', '\u00a0', '\u2003\u3000', '\u2028', '\u200b', '\u200d\u200c', '\u2060\ufeff', ' \u200b ', '\u00ad'],
+    ...[' x', 'x ', '\u00a0x', 'x\u3000', '\ufeffx', 'x\u2029'],
+  ];
+  /** Some character that takes room and shows. */
+  const visible = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}]/u;
+
+  it.each(blankOrPadded)('%j is refused with the name of the argument, without a call', async (id) => {
+    const { data, errors } = await gateway.query(
+      `query ($id: ID!) {
+        token: taxpayerToken(taxpayerId: $id) { status }
+        job: refreshJob(taxpayerId: "t", jobId: $id) { status }
+      }`,
+      { id },
+    );
+    expect(data).toEqual({ token: null, job: null });
+    const message =
+      id.startsWith('x') || id.endsWith('x') ? 'must not begin or end with white space' : 'must not be blank';
+    expect(errors?.map(({ extensions: { code, violations } }) => ({ code, violations }))).toEqual([
+      { code: 'BAD_USER_INPUT', violations: [{ path: 'taxpayerId', message }] },
+      { code: 'BAD_USER_INPUT', violations: [{ path: 'jobId', message }] },
+    ]);
+    expect(sent()).toEqual([]);
+  });
+
   const odd = fc.oneof(
     fc.constantFrom(
       ...[
@@ -264,7 +290,9 @@ describe('An id', () => {
         '...',
         '....',
       ],
+      ...blankOrPadded,
     ),
+    fc.string({ unit: fc.constantFrom(' ', '\u00a0', '\u2003', '\u200b', '\u2060', '\ufeff', 'a'), maxLength: 4 }),
     fc.string({ unit: 'binary', maxLength: 40 }),
     fc.string({ unit: fc.constantFrom('.', '/', '%', '2', 'e', 'f', 'F', '\\', '?', '#', 'a', '\u0000', '\r', '\n') }),
     fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 8 }).map((units) => String.fromCharCode(...units)),
@@ -302,6 +330,8 @@ describe('An id', () => {
         const calls = sent();
         for (const { path } of calls) {
           expect(path.split('/').map(decodeURIComponent)).toEqual(['', 'auth', 'tax-payer', taxpayerId, 'token']);
+          expect(taxpayerId).toMatch(visible);
+          expect(taxpayerId.trim()).toBe(taxpayerId);
         }
         const codes = new Map(errors.map((error) => [error.path?.[0], error.extensions.code]));
         const taxpayerRefused = codes.get('token') === 'BAD_USER_INPUT';
@@ -327,6 +357,8 @@ describe('An id', () => {
         const jobCalls = sent().filter(({ path }) => path.startsWith('/tax-payer/'));
         expect(jobCalls).toHaveLength(code === 'BAD_USER_INPUT' ? 0 : 1);
         for (const { path } of jobCalls) {
+          expect(jobId).toMatch(visible);
+          expect(jobId.trim()).toBe(jobId);
           expect(path.split('/').map(decodeURIComponent)).toEqual(['', 'tax-payer', taxpayerId, 'refresh', jobId]);
         }
       }),
@@ -334,17 +366,23 @@ describe('An id', () => {
     );
   });
 
-  it.each(['550e8400-e29b-41d4-a716-446655440000', 'with space', 'Zoë', "it's", 'a:b@c', 'd.o.t.s.', 'b'.repeat(256)])(
-    '%j is accepted: the interface states no format',
-    async (id) => {
-      gateway.sandbox.control.addTaxpayer({ id, name: 'Found' });
-      const { data } = await gateway.query<{ taxpayerToken: { name: string } }>(
-        'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }',
-        { id },
-      );
-      expect(data?.taxpayerToken.name).toBe('Found');
-    },
-  );
+  it.each([
+    '550e8400-e29b-41d4-a716-446655440000',
+    'with space',
+    'zero\u200bwidth',
+    'Zoë',
+    "it's",
+    'a:b@c',
+    'd.o.t.s.',
+    'b'.repeat(256),
+  ])('%j is accepted: the interface states no format', async (id) => {
+    gateway.sandbox.control.addTaxpayer({ id, name: 'Found' });
+    const { data } = await gateway.query<{ taxpayerToken: { name: string } }>(
+      'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }',
+      { id },
+    );
+    expect(data?.taxpayerToken.name).toBe('Found');
+  });
 });
 
 /** What goes with every request, whoever asked; the host and the connection are looked at apart. */

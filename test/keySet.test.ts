@@ -1,8 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { KeySet, type KeySetOptions, type RefreshOutcome } from '../src/auth/keySet.js';
 import { type IdentityProvider, makeKey, publicJwk, startIdentityProvider } from './support/identityProvider.js';
 
 const seconds = 1000;
+const allButDate = [
+  ...(['hrtime', 'nextTick', 'performance', 'queueMicrotask', 'setImmediate', 'clearImmediate'] as const),
+  ...(['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout'] as const),
+];
 
 describe('KeySet', () => {
   let provider: IdentityProvider;
@@ -38,11 +42,12 @@ describe('KeySet', () => {
 
   it('reads the set once for requests that come at the same time, and knows when', async () => {
     const keySet = keySetOf();
-    expect(keySet.keysReadAt).toBeUndefined();
+    expect(keySet.keysAgeMs).toBeUndefined();
     const found = await Promise.all(Array.from({ length: 50 }, () => keySet.keysFor(header())));
     expect(found.every(({ keys }) => keys.length === 1)).toBe(true);
     expect(provider.counts.jwks).toBe(1);
-    expect(keySet.keysReadAt).toBe(now);
+    now += 5 * seconds;
+    expect(keySet.keysAgeMs).toBe(5 * seconds);
     expect(outcomes).toEqual([{ result: 'changed', keys: 1 }]);
   });
 
@@ -117,6 +122,25 @@ describe('KeySet', () => {
     provider.outage(false);
     now -= 3600 * seconds;
     expect((await keySet.keysFor(header())).keys).toHaveLength(1);
+  });
+
+  it.each([
+    ['ahead', 3600 * seconds],
+    ['back', -3600 * seconds],
+  ])('tells its age, and how often to ask, by a clock that nobody can set %s', async (_, stepMs) => {
+    jest.useFakeTimers({ doNotFake: allButDate });
+    try {
+      const keySet = new KeySet({ url: provider.jwksUrl });
+      const { version } = await keySet.keysFor(header());
+      await keySet.lookAgain(version);
+      jest.setSystemTime(Date.now() + stepMs);
+      expect(await keySet.lookAgain(version)).toBe(false);
+      expect(provider.counts.jwks).toBe(2);
+      expect(keySet.keysAgeMs).toBeGreaterThanOrEqual(0);
+      expect(keySet.keysAgeMs).toBeLessThan(60 * seconds);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   it.each([

@@ -1,11 +1,11 @@
 import * as crypto from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import type fetch from 'node-fetch';
 import type { Secret } from '../secret.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
 import { type DeveloperKeys, developerAudience, developerIssuer, developerTaxpayersClaim } from './developerKeys.js';
 import { fixedKey, KeySet, type RefreshOutcome } from './keySet.js';
-import { maxTokenLength, type TokenPolicy, unauthenticated, type VerifiedToken, verifyToken } from './verifyToken.js';
+import { RememberedTokens } from './RememberedTokens.js';
+import { maxTokenLength, type TokenPolicy, unauthenticated, verifyToken } from './verifyToken.js';
 
 // The words of this file's signatures, for those who only ask who is calling.
 export type { Caller, Scope } from './caller.js';
@@ -34,10 +34,12 @@ export type AuthenticatorMode =
   | { readonly mode: 'developer'; readonly developerKeys: DeveloperKeys }
   | { readonly mode: 'disabled' };
 
-const maxRemembered = 10_000;
 const rememberMs = 300_000;
-/** RFC 6750 section 2.1, the scheme in any case as RFC 9110 section 11.1 has it. */
-const credentials = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i;
+/** In any case, as RFC 9110 section 11.1 has it. */
+const scheme = /^bearer +/i;
+const usualScheme = 'Bearer ';
+/** RFC 6750 section 2.1. */
+const tokenForm = /^[A-Za-z0-9\-._~+/]+=*$/;
 
 /** Tells who is calling from the Authorization header of a request or the parameters of a socket. */
 export class Authenticator {
@@ -47,7 +49,7 @@ export class Authenticator {
   /** The caller without a token, where the mode has one. */
   readonly #unnamed: Caller | undefined;
   /** By digest, so that no token is kept. Only verified tokens are: a made-up one must not push them out. */
-  readonly #remembered = new LRUCache<string, VerifiedToken & { until: number }>({ max: maxRemembered });
+  readonly #remembered = new RememberedTokens();
   readonly #verifying = new Map<string, Promise<Caller>>();
 
   constructor(options: AuthenticatorOptions) {
@@ -67,7 +69,7 @@ export class Authenticator {
 
   /** Why nobody can be let in: no key to decide by was ever read. */
   reasonNotReady(): string | undefined {
-    const unread = [...this.keySets.values()].every((keySet) => keySet.keysReadAt === undefined);
+    const unread = [...this.keySets.values()].every((keySet) => keySet.keysAgeMs === undefined);
     return this.keySets.size > 0 && unread ? 'no key of the identity provider was read yet' : undefined;
   }
 
@@ -80,10 +82,11 @@ export class Authenticator {
     if (!this.#policy) return anyone;
     if (authorization === undefined && this.#unnamed) return this.#unnamed;
     if (authorization === undefined) throw unauthenticated('An Authorization header with a Bearer token is required');
-    if (authorization.length > maxTokenLength + 'Bearer '.length) throw unauthenticated('The access token is too long');
-    // Of the whole header: one that was accepted needs no taking apart.
-    const digest = sha256(authorization);
-    return this.#recall(digest, this.#policy.now()) ?? this.#verify(bearerToken(authorization), digest, this.#policy);
+    if (authorization.length > maxTokenLength + usualScheme.length)
+      throw unauthenticated('The access token is too long');
+    const token = afterScheme(authorization);
+    const digest = sha256(token);
+    return this.#recall(digest, this.#policy.now()) ?? this.#verify(token, digest, this.#policy);
   }
 
   #recall(digest: string, now: number): Caller | undefined {
@@ -98,6 +101,7 @@ export class Authenticator {
   #verify(token: string, digest: string, policy: TokenPolicy): Promise<Caller> {
     const shared = this.#verifying.get(digest);
     if (shared) return shared;
+    if (!tokenForm.test(token)) throw malformedHeader();
     const verifying = verifyToken(token, policy)
       .then((verified) => {
         const until = Math.min(verified.caller.expiresAt, policy.now() + rememberMs);
@@ -154,10 +158,18 @@ function policyOf(options: AuthenticatorOptions, keySets: ReadonlyMap<string, Ke
   }
 }
 
-function bearerToken(authorization: string): string {
-  const token = credentials.exec(authorization)?.[1];
-  if (!token) throw unauthenticated('The Authorization header must be the word Bearer and one token');
-  return token;
+/** What may be a token; only one that is not remembered is looked at for more. This runs for every request. */
+function afterScheme(authorization: string): string {
+  if (authorization.startsWith(usualScheme) && authorization[usualScheme.length] !== ' ') {
+    return authorization.slice(usualScheme.length);
+  }
+  const found = scheme.exec(authorization)?.[0];
+  if (found === undefined) throw malformedHeader();
+  return authorization.slice(found.length);
+}
+
+function malformedHeader(): Error {
+  return unauthenticated('The Authorization header must be the word Bearer and one token');
 }
 
 /** In one step where Node.js can (20.12), which is twice as fast: this runs for every request. */

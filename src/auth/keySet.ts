@@ -31,6 +31,7 @@ export interface KeySetOptions {
   readonly refreshMs?: number;
   /** Time for one read; 5 seconds. */
   readonly deadlineMs?: number;
+  /** In milliseconds, for durations alone; by default a clock that nobody sets. */
   readonly now?: () => number;
   readonly random?: () => number;
   readonly fetch?: typeof nodeFetch;
@@ -73,7 +74,7 @@ export class KeySet implements KeySource {
       onRefresh: () => {},
       refreshMs: 600_000,
       deadlineMs: 5_000,
-      now: Date.now,
+      now: () => performance.now(),
       random: Math.random,
       fetch: nodeFetch,
       ...options,
@@ -84,9 +85,9 @@ export class KeySet implements KeySource {
     return this.#version;
   }
 
-  /** When the held keys were last confirmed by the provider, in milliseconds since the epoch; undefined before that. */
-  get keysReadAt(): number | undefined {
-    return this.#keysReadAt;
+  /** How long ago the held keys were last confirmed by the provider, in milliseconds; undefined before that. */
+  get keysAgeMs(): number | undefined {
+    return this.#keysReadAt === undefined ? undefined : this.#options.now() - this.#keysReadAt;
   }
 
   /** Reads the keys now and then in the background. The timer does not keep the process alive. */

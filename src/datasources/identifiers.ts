@@ -10,10 +10,12 @@ export type JobId = string & { readonly [brand]: 'JobId' };
 
 /**
  * Characters an id may not hold: those with a meaning in a URL path, which a proxy on the way might decode and obey, and
- * control characters. The interface states no format beyond "string", so nothing else is refused.
+ * control characters. The interface states no format beyond "string", so little else is refused.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const forbidden = /[\u0000-\u001f\u007f-\u009f/\\%?#]/;
+/** Nothing that shows: white space and characters without width only. */
+const blank = /^[\s\p{Default_Ignorable_Code_Point}]*$/u;
 
 /** Reads ids from callers; `maxLength` is in characters. */
 export function identifierReader(maxLength: number) {
@@ -43,5 +45,8 @@ function problemOf(text: string, maxLength: number): string | undefined {
   if (text === '.' || text === '..') return 'must not be a dot segment';
   if (forbidden.test(text)) return 'must not contain control characters or any of / \\ % ? #';
   if (!text.isWellFormed()) return 'must be well-formed Unicode';
+  if (blank.test(text)) return 'must not be blank';
+  // A proxy on the way might cut it off, which makes it another id.
+  if (text.trim() !== text) return 'must not begin or end with white space';
   return undefined;
 }

@@ -1,7 +1,6 @@
 import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
-import { watchFile } from '../watchFile.js';
+import { readCompleteSync, watchFile } from '../watchFile.js';
 
 export interface TlsFiles {
   readonly certFile: string;
@@ -16,8 +15,37 @@ export interface TlsMaterial {
 
 /** Reads a certificate and its key. @throws Error in one line that names the setting and holds nothing of the files */
 export function readTlsFiles({ certFile, keyFile }: TlsFiles): TlsMaterial {
-  const cert = readFor('TLS_CERT_FILE', certFile);
-  const key = readFor('TLS_KEY_FILE', keyFile);
+  return checked({ cert: readFor('TLS_CERT_FILE', certFile), key: readFor('TLS_KEY_FILE', keyFile) });
+}
+
+/**
+ * Hands over the pair each time the files have changed, are complete and belong together. While they do not (a renewal
+ * writes one after the other) `onTrouble` is told, and the pair in use stays. Returns how to stop.
+ */
+export function watchTlsFiles(
+  files: TlsFiles,
+  inUse: TlsMaterial,
+  onChange: (material: TlsMaterial) => void,
+  onTrouble: (problem: string) => void,
+): () => void {
+  let latest = inUse;
+  const follow = (which: keyof TlsMaterial, file: string) =>
+    watchFile(file, (content) => {
+      if (content.equals(latest[which])) return;
+      latest = { ...latest, [which]: content };
+      try {
+        onChange(checked(latest));
+      } catch (error) {
+        onTrouble((error as Error).message);
+      }
+    });
+  const stops = [follow('cert', files.certFile), follow('key', files.keyFile)];
+  return () => {
+    for (const stop of stops) stop();
+  };
+}
+
+function checked({ cert, key }: TlsMaterial): TlsMaterial {
   try {
     new X509Certificate(cert);
   } catch {
@@ -31,31 +59,9 @@ export function readTlsFiles({ certFile, keyFile }: TlsFiles): TlsMaterial {
   return { cert, key };
 }
 
-/**
- * Hands over the pair each time the files have changed and belong together. While they do not (a renewal writes one after
- * the other) `onTrouble` is told, and the pair in use stays. Returns how to stop.
- */
-export function watchTlsFiles(
-  files: TlsFiles,
-  onChange: (material: TlsMaterial) => void,
-  onTrouble: (problem: string) => void,
-): () => void {
-  const look = () => {
-    try {
-      onChange(readTlsFiles(files));
-    } catch (error) {
-      onTrouble((error as Error).message);
-    }
-  };
-  const stops = [watchFile(files.certFile, look), watchFile(files.keyFile, look)];
-  return () => {
-    for (const stop of stops) stop();
-  };
-}
-
 function readFor(setting: string, file: string): Buffer {
   try {
-    return readFileSync(file);
+    return readCompleteSync(file);
   } catch (error) {
     throw new Error(`${setting} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);
   }

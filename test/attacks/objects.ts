@@ -116,6 +116,9 @@ async function malformedIds({ token }: Scene): Promise<Attack[]> {
     NUL: 'x\u0000y',
     'a lone surrogate': 'x\ud800',
     nothing: '',
+    'white space alone': ' \u3000',
+    'zero-width characters alone': '\u200b\u2060',
+    'white space before it': ' x',
     '5,000 characters': 'x'.repeat(5000),
   };
   return Object.entries(ids).flatMap(([name, id]) => [

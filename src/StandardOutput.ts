@@ -1,0 +1,151 @@
+import { constants, fstatSync, openSync, writeSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { isatty } from 'node:tty';
+import type { LogDestination } from './log.js';
+
+const standardOutput = 1;
+/** Lines of one turn that are longer together are not kept until its end, in characters. */
+const maxTurnLength = 8192;
+/** What is kept while the reader takes nothing, in characters; lines beyond are dropped. */
+const maxLength = 1024 * 1024;
+/** The most written at once, in characters: POSIX's PIPE_BUF, up to which the lines of several processes do not mix. */
+const pieceLength = 4096;
+const retryMs = 20;
+/** How long the end of the process waits for a reader that takes nothing, in milliseconds. */
+const exitWaitMs = 1000;
+const exitRetryMs = 10;
+
+/**
+ * Standard output that never makes the process wait: what the reader does not take is kept, up to a bound, and lines
+ * beyond it are dropped and counted. Once everything kept is written, one line tells how many were dropped.
+ *
+ * The lines of one turn of the event loop are written together when it ends, or when the process does: a line is lost
+ * only with a process that is killed in the very turn it was logged in.
+ */
+export class StandardOutput implements LogDestination {
+  readonly isTerminal = isatty(standardOutput);
+  readonly #output = openWithoutBlocking();
+  /** Not written yet, in order. Each holds whole lines; of the first a part may be written already. */
+  readonly #pieces: (string | Buffer)[] = [];
+  #length = 0;
+  #state: 'written' | 'written when the turn ends' | 'stalled' = 'written';
+  /** Since the last line that was kept. */
+  #dropped = 0;
+  #linesDropped = 0;
+
+  constructor() {
+    process.once('exit', () => this.#writeBeforeExit());
+  }
+
+  /** Since the start of the process. */
+  get linesDropped(): number {
+    return this.#linesDropped;
+  }
+
+  /** Writes one line, its line break included, or a text that may only be written whole. */
+  write(text: string): void {
+    // Goes on until everything kept is written, so that the log has one gap and not many.
+    if (this.#dropped > 0 || this.#length + text.length > maxLength) {
+      this.#dropped += 1;
+      this.#linesDropped += 1;
+      return;
+    }
+    this.#keep(text);
+    if (this.#state === 'written') {
+      this.#state = 'written when the turn ends';
+      setImmediate(() => {
+        if (this.#state === 'written when the turn ends') this.#flush();
+      });
+    }
+    if (this.#state !== 'stalled' && this.#length > maxTurnLength) this.#flush();
+  }
+
+  #keep(text: string): void {
+    const last = this.#pieces.at(-1);
+    if (typeof last === 'string' && last.length + text.length <= pieceLength) {
+      this.#pieces[this.#pieces.length - 1] = last + text;
+    } else this.#pieces.push(text);
+    this.#length += text.length;
+  }
+
+  #flush(): void {
+    this.#state = this.#writePieces() === undefined ? 'written' : 'stalled';
+    if (this.#state === 'stalled') setTimeout(() => this.#flush(), retryMs).unref();
+  }
+
+  /** Gives the code of what stopped it: EAGAIN while the reader takes no more; undefined when everything is written. */
+  #writePieces(): string | undefined {
+    this.#output.unblock();
+    try {
+      for (let piece = this.#nextPiece(); piece !== undefined; piece = this.#nextPiece()) {
+        const bytes = Buffer.from(piece);
+        const written = writeSync(this.#output.fd, bytes);
+        if (written === bytes.length) this.#pieces.shift();
+        else this.#pieces[0] = bytes.subarray(written);
+      }
+      return undefined;
+    } catch (error) {
+      // A reader that is gone or a disk that is full is waited for as well: a named pipe or a disk may come back.
+      return (error as NodeJS.ErrnoException).code ?? 'unknown';
+    } finally {
+      this.#length = this.#pieces.reduce((length, piece) => length + piece.length, 0);
+    }
+  }
+
+  #nextPiece(): string | Buffer | undefined {
+    if (this.#pieces.length === 0 && this.#dropped > 0) {
+      this.#pieces.push(lossLine(this.#dropped));
+      this.#dropped = 0;
+    }
+    return this.#pieces[0];
+  }
+
+  #writeBeforeExit(): void {
+    const giveUpAt = performance.now() + exitWaitMs;
+    const neverSet = new Int32Array(new SharedArrayBuffer(4));
+    while (this.#writePieces() === 'EAGAIN' && performance.now() < giveUpAt) {
+      Atomics.wait(neverSet, 0, 0, exitRetryMs);
+    }
+  }
+}
+
+interface Output {
+  readonly fd: number;
+  /** To be called before writes. */
+  readonly unblock: () => void;
+}
+
+/**
+ * A write to a pipe that is full stops the process, unless the pipe was opened as one that does not block. That is a
+ * property of the opening, which is shared with whoever else holds it: workers, the shell. So it is opened again.
+ * A thread that writes in our place does not help: Node.js waits for its threads when it ends.
+ */
+function openWithoutBlocking(): Output {
+  const unblock = () => {};
+  // Writes to a file do not wait for a reader, and opened again it would be written from its beginning.
+  if (fstatSync(standardOutput).isFile()) return { fd: standardOutput, unblock };
+  try {
+    const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
+    return { fd: openSync(`/proc/self/fd/${standardOutput}`, O_WRONLY | O_NONBLOCK | O_NOCTTY), unblock };
+  } catch {
+    return withoutBlockingAsShared();
+  }
+}
+
+/** For what cannot be opened again: sockets, pipes of another user, and everything where there is no `/proc`. */
+function withoutBlockingAsShared(): Output {
+  try {
+    const socket = new Socket({ fd: standardOutput, readable: false, writable: true });
+    const { _handle: handle } = socket as unknown as { _handle?: { setBlocking?(blocking: boolean): void } };
+    // A worker that starts or ends makes it block again, for all.
+    return { fd: standardOutput, unblock: () => handle?.setBlocking?.(false) };
+  } catch {
+    return { fd: standardOutput, unblock: () => {} };
+  }
+}
+
+/** In the form of the log's other lines. */
+function lossLine(dropped: number): string {
+  const msg = 'log lines were dropped: the reader of standard output did not take them';
+  return `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), pid: process.pid, dropped, msg })}\n`;
+}
