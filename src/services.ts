@@ -58,8 +58,8 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
       metrics.onTry(...tried);
       tracing?.onTry(...tried);
     },
-    onBreaker: metrics.onBreaker,
   });
+  metrics.showBreakers((endpoint) => http.breakerState(endpoint));
   const gate = new CallGate({
     store: sealed,
     onClosed: (endpoint, reason) => {

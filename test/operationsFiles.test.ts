@@ -33,6 +33,7 @@ beforeAll(async () => {
   const metrics = new Metrics();
   metrics.showBudget(600);
   metrics.showKeySets(() => []);
+  metrics.showBreakers(() => 'closed');
   const machine = new MachineMetrics();
   const pages = [metrics.registry, await namesOf(machine)];
   for (const registry of pages) {

@@ -54,6 +54,11 @@ export function callerKey(issuer: string, subject: string): string {
     .digest('base64url');
 }
 
+/** What tells apart whose calls to the service they are; undefined for callers without an identity of their own. */
+export function holderOf({ kind, key }: Caller): string | undefined {
+  return kind === 'bearer' || kind === 'router' ? key : undefined;
+}
+
 function unlimited(kind: 'anyone' | 'developer'): Caller {
   return {
     kind,

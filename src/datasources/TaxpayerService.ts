@@ -2,7 +2,7 @@ import { GatewayError } from '../errors.js';
 import { Secret } from '../secret.js';
 import type { CallGate } from './CallGate.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import type { Endpoint, ResilientFetch, ServiceRequest } from './ResilientFetch.js';
+import type { CallOptions, ResilientFetch, ServiceRequest } from './ResilientFetch.js';
 import type { ServiceAnswer } from './readAnswer.js';
 import { serviceUrl } from './serviceUrl.js';
 import {
@@ -32,7 +32,7 @@ export interface TaxpayerServiceOptions {
   readonly maxDepth: number;
 }
 
-/** Thrown by {@link TaxpayerService.refreshJob} for a 401, so that the token can be replaced; never leaves the datasources. */
+/** Thrown by {@link TaxpayerService.refreshJob} when the token is not taken, so that the token can be replaced; never leaves the datasources. */
 export class AccessTokenRefused extends Error {}
 
 /** The REST service, one method per endpoint (interface, part 4): exact requests out, validated answers in. */
@@ -50,13 +50,16 @@ export class TaxpayerService {
    *
    * @throws GatewayError OUTCOME_UNKNOWN when the request may have arrived but its answer was lost
    */
-  async createClientLink(request: ClientLinkRequest): Promise<ClientLink> {
-    const answer = await this.#callWithCredentials('createClientLink', {
+  async createClientLink(request: ClientLinkRequest, { holder }: CallOptions = {}): Promise<ClientLink> {
+    const answer = await this.#callWithCredentials({
+      endpoint: 'createClientLink',
       method: 'POST',
       url: this.#clientLinksUrl,
       headers: { 'Content-Type': 'application/json' },
       body: JSON.stringify(request),
+      holder,
     });
+    refuseUnless(answer, 201);
     return decodeClientLink(answer, this.#options.maxDepth);
   }
 
@@ -65,27 +68,45 @@ export class TaxpayerService {
    *
    * @param beforeTry runs before each try, also a repeated one
    */
-  async tokenRecord(id: TaxpayerId, signal: AbortSignal, beforeTry: () => Promise<void>): Promise<TokenRecord> {
-    const answer = await this.#callWithCredentials('taxpayerToken', {
+  async tokenRecord(
+    id: TaxpayerId,
+    signal: AbortSignal,
+    beforeTry: () => Promise<void>,
+    { holder }: CallOptions = {},
+  ): Promise<TokenRecord> {
+    const answer = await this.#callWithCredentials({
+      endpoint: 'taxpayerToken',
       method: 'GET',
       url: serviceUrl(this.#options.baseUrl, 'auth', 'tax-payer', id, 'token'),
       headers: { 'Service-API-Version': this.#options.apiVersion },
+      subject: id,
+      holder,
       signal,
       beforeTry,
     });
+    refuseUnless(answer, 200);
     return decodeTokenRecord(answer, id, this.#options.maxDepth);
   }
 
   /**
    * Reads the status of a refresh job with the taxpayer's token (interface, 4.3).
    *
-   * @throws AccessTokenRefused when the service answers 401
+   * @throws AccessTokenRefused when the service does not take the token
    */
-  async refreshJob(taxpayerId: TaxpayerId, jobId: JobId, accessToken: Secret, signal: AbortSignal): Promise<JobStatus> {
-    const answer = await this.#call('refreshJob', accessToken.reveal(), {
+  async refreshJob(
+    taxpayerId: TaxpayerId,
+    jobId: JobId,
+    accessToken: Secret,
+    signal: AbortSignal,
+    { holder }: CallOptions = {},
+  ): Promise<JobStatus> {
+    const answer = await this.#call(accessToken.reveal(), {
+      endpoint: 'refreshJob',
       method: 'GET',
       url: serviceUrl(this.#options.baseUrl, 'tax-payer', taxpayerId, 'refresh', jobId),
       headers: { 'Service-API-Version': this.#options.apiVersion },
+      subject: `${taxpayerId}/${jobId}`,
+      holder,
       signal,
     });
     if (answer.status === 401) throw new AccessTokenRefused();
@@ -96,41 +117,33 @@ export class TaxpayerService {
     return decodeJobStatus(answer, taxpayerId, jobId, this.#options.maxDepth);
   }
 
-  async #callWithCredentials(endpoint: Endpoint, request: Omit<ServiceRequest, 'endpoint'>): Promise<ServiceAnswer> {
+  async #callWithCredentials(request: ServiceRequest): Promise<ServiceAnswer> {
     const { clientId, clientSecret } = this.#options.credentials();
     const basic = Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
-    const answer = await this.#call(endpoint, basic, request);
+    const answer = await this.#call(basic, request);
     if (answer.status === 401 || answer.status === 403) {
-      throw await this.#options.gate.closeForCredentials(endpoint, this.#credential(), answer.status);
+      throw await this.#options.gate.closeForCredentials(request.endpoint, this.#credential(), answer.status);
     }
-    refuseUnless(answer, endpoint === 'createClientLink' ? 201 : 200);
     return answer;
   }
 
-  async #call(
-    endpoint: Endpoint,
-    bearer: string,
-    { method, url, headers, body, signal, beforeTry }: Omit<ServiceRequest, 'endpoint'>,
-  ): Promise<ServiceAnswer> {
+  async #call(bearer: string, request: ServiceRequest): Promise<ServiceAnswer> {
     const { gate, http } = this.#options;
+    const { endpoint, headers, beforeTry } = request;
     const credential = this.#credential();
     const pass = () => gate.pass(endpoint, credential);
     const answer = await http.call({
-      endpoint,
-      method,
-      url,
+      ...request,
       headers: {
         Accept: 'application/json',
         'User-Agent': 'taxpayer-gateway',
         Authorization: `Bearer ${bearer}`,
         ...headers,
       },
-      body,
-      signal,
       beforeTry: beforeTry === undefined ? pass : () => pass().then(beforeTry),
     });
     if (answer.status === 429) {
-      throw await this.#options.gate.closeForRateLimit(endpoint, credential, answer.retryAfterSeconds);
+      throw await gate.closeForRateLimit(endpoint, credential, answer.retryAfterSeconds);
     }
     return answer;
   }
@@ -140,14 +153,16 @@ export class TaxpayerService {
   }
 }
 
+function rejected(): GatewayError {
+  return new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request');
+}
+
 /** What a final refusal means to the caller; statuses that need more than a message are handled where they are known. */
 function refuseUnless(answer: ServiceAnswer, expected: 200 | 201): void {
   if (answer.status === expected) return;
   if (answer.status === 404 && expected === 200) {
     throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer or job');
   }
-  if (answer.status >= 400 && answer.status < 500) {
-    throw new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request');
-  }
+  if (answer.status >= 400 && answer.status < 500) throw rejected();
   throw new GatewayError('UPSTREAM_INVALID_RESPONSE', 'The service gave an answer that breaks its contract');
 }
