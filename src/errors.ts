@@ -62,6 +62,17 @@ export function upstreamTimeout(cause?: unknown): GatewayError {
   return new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time', { cause });
 }
 
+/** A request was sent that must not be sent twice, and no answer came that says what became of it. */
+export function outcomeUnknown(cause: unknown): GatewayError {
+  return new GatewayError(
+    'OUTCOME_UNKNOWN',
+    'The request was sent, but no usable answer came: it may have taken effect',
+    {
+      cause,
+    },
+  );
+}
+
 /** Whether the failure of a shared read is a refusal that is not meant for `holder`. */
 export function isRefusalOfAnother(error: unknown, holder: string | undefined): boolean {
   return error instanceof GatewayError && error.refused !== undefined && error.refused.holder !== holder;

@@ -212,7 +212,7 @@ describe('The circuit breaker', () => {
   it('takes an answer that breaks the contract for a sign of life', async () => {
     service.answer = (_, response) => response.writeHead(200).end('no JSON');
     for (let n = 0; n < 7; n += 1) {
-      await expect(http.call(post())).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
+      await expect(http.call(post())).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
     }
     expect(service.arrivals).toHaveLength(7);
   });
@@ -331,14 +331,25 @@ describe('A POST', () => {
     await silent.stop();
   });
 
-  it.each([502, 504, 520, 522, 524, 599])('has an unknown outcome when a proxy answers %i', async (status) => {
+  it.each([500, 501, 502, 504, 511, 520, 522, 524, 599])('has an unknown outcome after a %i', async (status) => {
     service.answer = (_, response) => response.writeHead(status).end();
     await expect(http.call(post())).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN', retryable: false });
   });
 
-  it.each([500, 503, 511])('has no unknown outcome when the service answers %i', async (status) => {
-    service.answer = (_, response) => response.writeHead(status).end();
+  it('has no unknown outcome after a 503, which says that nothing was done', async () => {
+    service.answer = (_, response) => response.writeHead(503).end();
     await expect(http.call(post())).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE', retryable: true });
+  });
+
+  it.each<[string, RequestListener]>([
+    ['is not JSON', (_, response) => response.writeHead(201).end('made')],
+    ['is too large', (_, response) => response.writeHead(201).end(`"${'a'.repeat(limits.maxResponseBytes)}"`)],
+    ['is not HTTP', (_, response) => response.socket?.end('SSH-2.0-x\r\n')],
+    ['cannot be unpacked', (_, response) => response.writeHead(201, { 'content-encoding': 'gzip' }).end('no gzip')],
+  ])('has an unknown outcome when its answer %s', async (_, answer) => {
+    service.answer = answer;
+    await expect(http.call(post())).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN', retryable: false });
+    expect(service.arrivals).toHaveLength(1);
   });
 
   it('has an unknown outcome once it was sent and no answer came', async () => {

@@ -40,9 +40,6 @@ const attempt = z.discriminatedUnion('state', [
 ]);
 type Attempt = z.output<typeof attempt>;
 
-/** Codes after which the service may have created the link although we hold no link. */
-const ambiguous: ReadonlySet<string> = new Set(['OUTCOME_UNKNOWN', 'UPSTREAM_INVALID_RESPONSE']);
-
 /**
  * Creates client links; with an idempotency key at most once for each caller and key in 24 hours, whatever happens on
  * the way. The attempt is written down before the request leaves, and that record alone decides what a later try may do:
@@ -110,7 +107,7 @@ export class ClientLinks {
       this.#options.onOutcome?.('created');
       return { link, replayed: false };
     } catch (error) {
-      if (error instanceof GatewayError && !ambiguous.has(error.code)) {
+      if (error instanceof GatewayError && error.code !== 'OUTCOME_UNKNOWN') {
         await this.#options.store.delete(name);
       } else {
         await this.#write(name, { state: 'unknown', ...own });

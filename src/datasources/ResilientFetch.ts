@@ -2,7 +2,7 @@ import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import nodeFetch from 'node-fetch';
-import { GatewayError, upstreamTimeout } from '../errors.js';
+import { GatewayError, outcomeUnknown, upstreamTimeout } from '../errors.js';
 import { BreakerOpen, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 import { type OneConnection, RecentConnections } from './RecentConnections.js';
 import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
@@ -199,13 +199,7 @@ export class ResilientFetch {
       });
     }
     if (!(error instanceof TryFailure)) return error;
-    if (method === 'POST' && mayHaveTakenEffect(error)) {
-      return new GatewayError(
-        'OUTCOME_UNKNOWN',
-        'The request was sent but its answer was lost: it may have taken effect',
-        { cause: error },
-      );
-    }
+    if (method === 'POST' && mayHaveTakenEffect(error)) return outcomeUnknown(error);
     const advice = error.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: error.retryAfterSeconds };
     switch (error.kind) {
       case 'timeout':
@@ -241,14 +235,7 @@ function isWorthRepeating(error: unknown, deadlineMs: number): error is TryFailu
   return error.kind === 'timeout' || error.kind === 'network' || error.kind === 'server-error';
 }
 
-/**
- * Whether the service may have acted on a request we got no answer to. A 502 or 504 is a proxy's word, not the service's,
- * and so are the codes from 520 on, which proxies made up.
- */
+/** Whether the service may have acted on a request that has no answer to be used. Only a 503 says that it did not. */
 function mayHaveTakenEffect({ kind, cause, mayHaveArrived }: TryFailure): boolean {
-  if (kind === 'server-error') {
-    const { status } = cause as { status: number };
-    return status === 502 || status === 504 || status >= 520;
-  }
-  return kind !== 'invalid' && mayHaveArrived;
+  return kind === 'server-error' ? (cause as { status: number }).status !== 503 : mayHaveArrived;
 }

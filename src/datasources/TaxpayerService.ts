@@ -1,4 +1,4 @@
-import { GatewayError } from '../errors.js';
+import { GatewayError, outcomeUnknown } from '../errors.js';
 import { Secret } from '../secret.js';
 import type { CallGate } from './CallGate.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
@@ -48,7 +48,7 @@ export class TaxpayerService {
   /**
    * Creates a client link (interface, 4.1). Sends exactly the members that `request` has. Leaves at most once.
    *
-   * @throws GatewayError OUTCOME_UNKNOWN when the request may have arrived but its answer was lost
+   * @throws GatewayError OUTCOME_UNKNOWN when the request may have arrived and no usable answer came
    */
   async createClientLink(request: ClientLinkRequest, { holder }: CallOptions = {}): Promise<ClientLink> {
     const answer = await this.#callWithCredentials({
@@ -59,8 +59,13 @@ export class TaxpayerService {
       body: JSON.stringify(request),
       holder,
     });
-    refuseUnless(answer, 201);
-    return decodeClientLink(answer, this.#options.maxDepth);
+    try {
+      refuseUnless(answer, 201);
+      return decodeClientLink(answer, this.#options.maxDepth);
+    } catch (error) {
+      const isUnusable = error instanceof GatewayError && error.code === 'UPSTREAM_INVALID_RESPONSE';
+      throw isUnusable ? outcomeUnknown(error) : error;
+    }
   }
 
   /**
