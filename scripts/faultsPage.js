@@ -28,6 +28,10 @@ ${classes.map((row) => line(row, errorCodes)).join('\n')}
 
 A record that was read before is served with \`stale: true\` in place of most of these errors.
 
+A 403 on \`taxpayerToken\` or \`createClientLink\` is about that request. When three different requests of one caller meet it
+in a row, that caller's calls stop for 30 seconds with \`UPSTREAM_CREDENTIALS_REJECTED\`; when requests of three callers do, or
+three of callers without an identity, those of the whole fleet.
+
 An endpoint that keeps failing (network, time limit, 5xx) is left alone for \`BREAKER_RESET_MS\`: requests then fail at once
 with \`UPSTREAM_UNAVAILABLE\`, without a call, and the first one after that time tries again. Each process decides that:
 

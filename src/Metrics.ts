@@ -55,7 +55,7 @@ export class Metrics {
   );
   readonly gateClosed = this.#counter(
     'gateway_calls_silenced_total',
-    'Times an endpoint was closed for the fleet, by reason.',
+    'Times an endpoint was closed for the fleet, or (forbidden) for one caller, by reason.',
     ['endpoint', 'reason'] as const,
   );
   readonly #cacheReads = this.#hotCounter(
@@ -110,7 +110,7 @@ export class Metrics {
     // A series that begins with its first event has no increase to alert on.
     for (const code of Object.keys(errorCodes)) this.errors.inc({ code: code as ErrorCode }, 0);
     for (const endpoint of endpoints) {
-      for (const reason of ['rate-limited', 'credentials-rejected']) {
+      for (const reason of ['rate-limited', 'credentials-rejected', 'forbidden']) {
         this.gateClosed.inc({ endpoint, reason }, 0);
       }
     }

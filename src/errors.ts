@@ -73,6 +73,15 @@ export function outcomeUnknown(cause: unknown): GatewayError {
   );
 }
 
+/** The service does not take our client id and secret; `refused` when only one caller has met that. */
+export function credentialsRejected(refused?: GatewayErrorOptions['refused']): GatewayError {
+  return new GatewayError(
+    'UPSTREAM_CREDENTIALS_REJECTED',
+    "The service refuses the gateway's own credentials; its operator has to act",
+    { refused },
+  );
+}
+
 /** Whether the failure of a shared read is a refusal that is not meant for `holder`. */
 export function isRefusalOfAnother(error: unknown, holder: string | undefined): boolean {
   return error instanceof GatewayError && error.refused !== undefined && error.refused.holder !== holder;

@@ -78,6 +78,10 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
     http,
     gate,
     maxDepth: config.limits.metadataDepth,
+    onForbidden: (endpoint) => {
+      metrics.gateClosed.inc({ endpoint, reason: 'forbidden' });
+      log.warn({ endpoint }, "the service forbids one caller's requests, whatever is in them: their calls stop");
+    },
   });
   const cache = {
     maxEntries: config.cache.maxEntries,

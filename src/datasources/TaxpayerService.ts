@@ -1,8 +1,10 @@
-import { GatewayError, outcomeUnknown } from '../errors.js';
+import { createHash } from 'node:crypto';
+import { credentialsRejected, GatewayError, outcomeUnknown } from '../errors.js';
 import { Secret } from '../secret.js';
 import type { CallGate } from './CallGate.js';
+import { ForbiddenRequests } from './ForbiddenRequests.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import type { CallOptions, ResilientFetch, ServiceRequest } from './ResilientFetch.js';
+import type { CallOptions, Endpoint, ResilientFetch, ServiceRequest } from './ResilientFetch.js';
 import type { ServiceAnswer } from './readAnswer.js';
 import { serviceUrl } from './serviceUrl.js';
 import {
@@ -30,6 +32,17 @@ export interface TaxpayerServiceOptions {
   readonly gate: CallGate;
   /** Deepest nesting of JSON that is accepted in an answer. */
   readonly maxDepth: number;
+  /** Milliseconds of a clock that nobody sets. Default `performance.now`. */
+  readonly monotonicNow?: () => number;
+  /** One caller's calls are refused for a while, because different requests of theirs met a 403. */
+  readonly onForbidden?: (endpoint: Endpoint) => void;
+}
+
+/** What a call is made with: taken once, so that its answer is judged by it whatever was rotated meanwhile. */
+interface UsedCredentials {
+  readonly bearer: string;
+  /** Tells client secrets apart. */
+  readonly fingerprint: string;
 }
 
 /** Thrown by {@link TaxpayerService.refreshJob} when the token is not taken, so that the token can be replaced; never leaves the datasources. */
@@ -39,10 +52,12 @@ export class AccessTokenRefused extends Error {}
 export class TaxpayerService {
   readonly #options: TaxpayerServiceOptions;
   readonly #clientLinksUrl: string;
+  readonly #forbidden: ForbiddenRequests;
 
   constructor(options: TaxpayerServiceOptions) {
     this.#options = options;
     this.#clientLinksUrl = serviceUrl(options.baseUrl, 'client-links');
+    this.#forbidden = new ForbiddenRequests(options.monotonicNow);
   }
 
   /**
@@ -105,7 +120,8 @@ export class TaxpayerService {
     signal: AbortSignal,
     { holder }: CallOptions = {},
   ): Promise<JobStatus> {
-    const answer = await this.#call(accessToken.reveal(), {
+    const used = { bearer: accessToken.reveal(), fingerprint: this.#options.credentials().clientSecret.fingerprint() };
+    const answer = await this.#call(used, {
       endpoint: 'refreshJob',
       method: 'GET',
       url: serviceUrl(this.#options.baseUrl, 'tax-payer', taxpayerId, 'refresh', jobId),
@@ -124,38 +140,61 @@ export class TaxpayerService {
 
   async #callWithCredentials(request: ServiceRequest): Promise<ServiceAnswer> {
     const { clientId, clientSecret } = this.#options.credentials();
-    const basic = Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
-    const answer = await this.#call(basic, request);
-    if (answer.status === 401 || answer.status === 403) {
-      throw await this.#options.gate.closeForCredentials(request.endpoint, this.#credential(), answer.status);
-    }
+    const bearer = Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
+    const used = { bearer, fingerprint: clientSecret.fingerprint() };
+    const answer = await this.#call(used, request);
+    if (answer.status === 401)
+      throw await this.#options.gate.closeForCredentials(request.endpoint, used.fingerprint, 401);
+    if (answer.status === 403) throw await this.#forbiddenTo(request, used);
+    this.#forbidden.clear(placeOf(request, used), request.holder);
     return answer;
   }
 
-  async #call(bearer: string, request: ServiceRequest): Promise<ServiceAnswer> {
+  /** Notes a 403 and gives the error for its caller. */
+  async #forbiddenTo(request: ServiceRequest, used: UsedCredentials): Promise<GatewayError> {
+    const { endpoint, holder, subject } = request;
+    switch (this.#forbidden.note(placeOf(request, used), holder, subject ?? hashOf(request.body ?? ''))) {
+      case 'about-the-request':
+        return rejected();
+      case 'about-the-holder':
+        this.#options.onForbidden?.(endpoint);
+        return credentialsRejected({ holder });
+      case 'about-the-credentials':
+        return this.#options.gate.closeForCredentials(endpoint, used.fingerprint, 403);
+    }
+  }
+
+  async #call(used: UsedCredentials, request: ServiceRequest): Promise<ServiceAnswer> {
     const { gate, http } = this.#options;
-    const { endpoint, headers, beforeTry } = request;
-    const credential = this.#credential();
-    const pass = () => gate.pass(endpoint, credential);
+    const { endpoint, holder, headers, beforeTry } = request;
+    const pass = async () => {
+      if (this.#forbidden.refuses(placeOf(request, used), holder)) throw credentialsRejected({ holder });
+      await gate.pass(endpoint, used.fingerprint);
+      await beforeTry?.();
+    };
     const answer = await http.call({
       ...request,
       headers: {
         Accept: 'application/json',
         'User-Agent': 'taxpayer-gateway',
-        Authorization: `Bearer ${bearer}`,
+        Authorization: `Bearer ${used.bearer}`,
         ...headers,
       },
-      beforeTry: beforeTry === undefined ? pass : () => pass().then(beforeTry),
+      beforeTry: pass,
     });
     if (answer.status === 429) {
-      throw await gate.closeForRateLimit(endpoint, credential, answer.retryAfterSeconds);
+      throw await gate.closeForRateLimit(endpoint, used.fingerprint, answer.retryAfterSeconds);
     }
     return answer;
   }
+}
 
-  #credential(): string {
-    return this.#options.credentials().clientSecret.fingerprint();
-  }
+function placeOf({ endpoint }: ServiceRequest, { fingerprint }: UsedCredentials): string {
+  return `${endpoint} ${fingerprint}`;
+}
+
+function hashOf(body: string): string {
+  return createHash('sha256').update(body).digest('base64url');
 }
 
 function rejected(): GatewayError {

@@ -79,6 +79,7 @@ export async function startFleet({
       http,
       gate: new CallGate({ store: sealed, now }),
       maxDepth: 20,
+      monotonicNow: now,
     });
     const events: TokenEvent[] = [];
     const budgetLeft: number[] = [];
