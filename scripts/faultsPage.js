@@ -26,7 +26,8 @@ once the service is well, and when other requests succeed again. Nobody has to r
 | --- | --- | --- | --- | --- | --- |
 ${classes.map((row) => line(row, errorCodes)).join('\n')}
 
-A record that was read before is served with \`stale: true\` in place of most of these errors.
+A record that was read before is served with \`stale: true\` in place of most of these errors. Once a job was read with a
+taxpayer's token, 400 and 431 are about the request and no more about the token: \`UPSTREAM_REJECTED\`, without a second call.
 
 A 403 on \`taxpayerToken\` or \`createClientLink\` is about that request. When three different requests of one caller meet it
 in a row, that caller's calls stop for 30 seconds with \`UPSTREAM_CREDENTIALS_REJECTED\`; when requests of three callers do, or

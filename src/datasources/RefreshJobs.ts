@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import { type Codec, type Entry, LeasedCache, type LeasedCacheOptions } from './LeasedCache.js';
 import type { CallOptions } from './ResilientFetch.js';
@@ -54,10 +55,13 @@ export class RefreshJobs {
   readonly #options: RefreshJobsOptions;
   readonly #now: () => number;
   readonly #cache: LeasedCache<Observation>;
+  /** The versions of tokens that a job was read with. */
+  readonly #proven: LRUCache<string, true>;
 
   constructor(options: RefreshJobsOptions) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
+    this.#proven = new LRUCache({ max: options.cache.maxEntries });
     this.#cache = new LeasedCache({
       ...options.cache,
       kind: 'job',
@@ -108,7 +112,7 @@ export class RefreshJobs {
     return { job, unchangedSince: before?.job.status === job.status ? Math.min(before.unchangedSince, now) : now };
   }
 
-  /** One 401 costs one fetch for the fleet; a second one in a row is final (interface, part 5). */
+  /** A refusal of the token costs one fetch for the fleet; a second one in a row is final (interface, part 5). */
   async #readWithToken(call: JobCall, first: Credential): Promise<JobStatus> {
     const { broker } = this.#options;
     try {
@@ -124,8 +128,14 @@ export class RefreshJobs {
     }
   }
 
-  #read({ taxpayerId, jobId, signal, holder }: JobCall, { accessToken }: Credential): Promise<JobStatus> {
-    return this.#options.service.refreshJob(taxpayerId, jobId, accessToken, signal, { holder });
+  async #read(
+    { taxpayerId, jobId, signal, holder }: JobCall,
+    { accessToken, version }: Credential,
+  ): Promise<JobStatus> {
+    const isProven = this.#proven.has(version);
+    const job = await this.#options.service.refreshJob(taxpayerId, jobId, accessToken, signal, { holder, isProven });
+    if (!isProven) this.#proven.set(version, true);
+    return job;
   }
 }
 

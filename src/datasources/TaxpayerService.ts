@@ -109,7 +109,8 @@ export class TaxpayerService {
   }
 
   /**
-   * Reads the status of a refresh job with the taxpayer's token (interface, 4.3).
+   * Reads the status of a refresh job with the taxpayer's token (interface, 4.3). `isProven`: a job was read with this
+   * token before, so that an answer of 400 or 431 is not about it.
    *
    * @throws AccessTokenRefused when the service does not take the token
    */
@@ -118,7 +119,7 @@ export class TaxpayerService {
     jobId: JobId,
     accessToken: Secret,
     signal: AbortSignal,
-    { holder }: CallOptions = {},
+    { holder, isProven }: CallOptions & { readonly isProven: boolean },
   ): Promise<JobStatus> {
     const used = { bearer: accessToken.reveal(), fingerprint: this.#options.credentials().clientSecret.fingerprint() };
     const answer = await this.#call(used, {
@@ -130,7 +131,7 @@ export class TaxpayerService {
       holder,
       signal,
     });
-    if (answer.status === 401) throw new AccessTokenRefused();
+    if (answer.status === 401 || (!isProven && mayBeAboutTheHeaders(answer.status))) throw new AccessTokenRefused();
     if (answer.status === 403) {
       throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', 'The service refuses access to this taxpayer');
     }
@@ -195,6 +196,11 @@ function placeOf({ endpoint }: ServiceRequest, { fingerprint }: UsedCredentials)
 
 function hashOf(body: string): string {
   return createHash('sha256').update(body).digest('base64url');
+}
+
+/** A token that is too long for a header, or holds what a server does not take in one, is answered with these. */
+function mayBeAboutTheHeaders(status: number): boolean {
+  return status === 400 || status === 431;
 }
 
 function rejected(): GatewayError {
