@@ -26,9 +26,20 @@ once the service is well, and when other requests succeed again. Nobody has to r
 | --- | --- | --- | --- | --- | --- |
 ${classes.map((row) => line(row, errorCodes)).join('\n')}
 
-A record that was read before is served with \`stale: true\` in place of most of these errors. After five failed calls in a row
-(network, time limit, 5xx) an endpoint is left alone for \`BREAKER_RESET_MS\`: requests then fail at once with
-\`UPSTREAM_UNAVAILABLE\`, without a call, and the first one after that time tries again.
+A record that was read before is served with \`stale: true\` in place of most of these errors. Once a job was read with a
+taxpayer's token, 400 and 431 are about the request and no more about the token: \`UPSTREAM_REJECTED\`, without a second call.
+
+A 403 on \`taxpayerToken\` or \`createClientLink\` is about that request. When three different requests of one caller meet it
+in a row, that caller's calls stop for 30 seconds with \`UPSTREAM_CREDENTIALS_REJECTED\`; when requests of three callers do, or
+three of callers without an identity, those of the whole fleet.
+
+An endpoint that keeps failing (network, time limit, 5xx) is left alone for \`BREAKER_RESET_MS\`: requests then fail at once
+with \`UPSTREAM_UNAVAILABLE\`, without a call, and the first one after that time tries again. Each process decides that:
+
+- For one caller, when of the last 20 taxpayers or jobs they asked for within 10 seconds at least 5 fail, and at least half.
+  Creations of links count one by one. An id that always fails counts once. Callers without an identity count as one.
+- For everybody, when it is so for at least 2 callers, or calls of at least 5 callers fail, and these are at least half of the
+  callers who asked within 10 seconds.
 
 The same, fault by fault:
 

@@ -1,10 +1,13 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client';
+import type { BreakerState } from './datasources/EndpointBreaker.js';
 import type { CacheTier, ReadReason } from './datasources/LeasedCache.js';
 import { type Endpoint, endpoints, type TryOutcome } from './datasources/ResilientFetch.js';
 import type { TokenEvent } from './datasources/TokenBroker.js';
 import type { OperationObserver } from './edge/observeOperations.js';
 import { type ErrorCode, errorCodes } from './errors.js';
 import { HotCounter, HotHistogram } from './hotMetrics.js';
+
+const openness = { open: 1, 'half-open': 0.5, closed: 0 } as const satisfies Record<BreakerState, number>;
 
 const latencyBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
@@ -50,15 +53,9 @@ export class Metrics {
     'Duration of one try of a call to the service.',
     'endpoint',
   );
-  readonly breakerOpen = this.#gauge(
-    'gateway_breaker_open',
-    'Whether the breaker of an endpoint is open (1) or half open (0.5).',
-    ['endpoint'] as const,
-    'max',
-  );
   readonly gateClosed = this.#counter(
     'gateway_calls_silenced_total',
-    'Times an endpoint was closed for the fleet, by reason.',
+    'Times an endpoint was closed for the fleet, or (forbidden) for one caller, by reason.',
     ['endpoint', 'reason'] as const,
   );
   readonly #cacheReads = this.#hotCounter(
@@ -113,8 +110,9 @@ export class Metrics {
     // A series that begins with its first event has no increase to alert on.
     for (const code of Object.keys(errorCodes)) this.errors.inc({ code: code as ErrorCode }, 0);
     for (const endpoint of endpoints) {
-      this.breakerOpen.set({ endpoint }, 0);
-      for (const reason of ['rate-limited', 'credentials-rejected']) this.gateClosed.inc({ endpoint, reason }, 0);
+      for (const reason of ['rate-limited', 'credentials-rejected', 'forbidden']) {
+        this.gateClosed.inc({ endpoint, reason }, 0);
+      }
     }
   }
 
@@ -149,6 +147,20 @@ export class Metrics {
     });
   }
 
+  /** Shows whether calls are refused without being made, of anybody. */
+  showBreakers(stateOf: (endpoint: Endpoint) => BreakerState): void {
+    new Gauge({
+      name: 'gateway_breaker_open',
+      help: 'Whether a breaker of an endpoint refuses calls (1) or is half open (0.5), for one caller or for all.',
+      labelNames: ['endpoint'],
+      registers: [this.registry],
+      aggregator: 'max',
+      collect() {
+        for (const endpoint of endpoints) this.set({ endpoint }, openness[stateOf(endpoint)]);
+      },
+    });
+  }
+
   /** Shows the age of the oldest key set held; nothing while none is. Ages are in milliseconds. */
   showKeySets(agesMs: () => readonly (number | undefined)[]): void {
     this.#measured('gateway_key_set_age_seconds', 'Age of the oldest key set in use.', 'max', () => {
@@ -173,10 +185,6 @@ export class Metrics {
   onTry = (endpoint: Endpoint, outcome: TryOutcome, seconds: number): void => {
     this.#upstreamCalls.inc(endpoint, outcome);
     this.#upstreamSeconds.observe(endpoint, seconds);
-  };
-
-  onBreaker = (endpoint: Endpoint, state: 'open' | 'half-open' | 'closed'): void => {
-    this.breakerOpen.set({ endpoint }, { open: 1, 'half-open': 0.5, closed: 0 }[state]);
   };
 
   onRead = (kind: string, tier: CacheTier, reason: ReadReason): void => {

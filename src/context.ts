@@ -54,6 +54,8 @@ export interface RequestFacts {
 /** One request and who makes it. Resolvers reach the service only through here. */
 export class RequestContext {
   readonly caller: Caller;
+  /** Whose calls to the service they are that this request makes. */
+  readonly holder: string | undefined;
   readonly requestId: string;
   readonly fromRouter: boolean | undefined;
   private readonly facts: RequestFacts;
@@ -64,6 +66,7 @@ export class RequestContext {
 
   constructor(facts: RequestFacts, services: Services) {
     this.caller = facts.caller;
+    this.holder = holderOf(facts.caller);
     this.requestId = facts.requestId;
     this.fromRouter = facts.fromRouter;
     this.facts = facts;
@@ -153,7 +156,7 @@ export class RequestContext {
     };
     try {
       const idempotency = idempotencyKey === undefined ? undefined : { caller: this.caller.key, key: idempotencyKey };
-      const created = await this.services.links.create(request, idempotency);
+      const created = await this.services.links.create(request, idempotency, { holder: this.holder });
       note(created.replayed ? 'replayed' : 'created');
       return created;
     } catch (error) {
@@ -164,8 +167,9 @@ export class RequestContext {
 
   /** Within one request a record is looked up once, whatever the number of aliases; built when first needed. */
   get tokens() {
+    const call = { holder: this.holder };
     this.tokenLoader ??= new DataLoader(
-      (keys) => settleAll(keys.map(({ id, maxAgeMs }) => this.services.broker.record(id, maxAgeMs))),
+      (keys) => settleAll(keys.map(({ id, maxAgeMs }) => this.services.broker.record(id, maxAgeMs, call))),
       { cacheKeyFn: ({ id, maxAgeMs }) => `${maxAgeMs} ${id}` },
     );
     return this.tokenLoader;
@@ -173,8 +177,10 @@ export class RequestContext {
 
   /** As {@link tokens}, for job statuses. */
   get jobs() {
+    const call = { holder: this.holder };
     this.jobLoader ??= new DataLoader(
-      (keys) => settleAll(keys.map(({ taxpayerId, jobId }) => this.services.jobs.status(taxpayerId, jobId))),
+      (keys) =>
+        settleAll(keys.map(({ taxpayerId, jobId }) => this.services.jobs.status(taxpayerId, jobId, undefined, call))),
       { cacheKeyFn: ({ taxpayerId, jobId }) => JSON.stringify([taxpayerId, jobId]) },
     );
     return this.jobLoader;
@@ -203,16 +209,17 @@ export class TaxpayerAccess {
   /** The status once it is terminal, or as it is when `waitMs` are over, the caller has gone or their token has expired. */
   async settledJob(jobId: string, waitMs: number): Promise<JobView> {
     const id = this.services.ids.jobId(jobId);
-    const view = await this.services.jobs.status(this.id, id);
+    const { caller, holder, signal } = this.context;
+    const view = await this.services.jobs.status(this.id, id, undefined, { holder });
     if (isTerminal(view.job)) return view;
-    const { caller, signal } = this.context;
     const allowedMs = Math.min(waitMs, caller.expiresAt - Date.now());
-    return this.services.watcher.settle(this.id, id, view, { waitMs: allowedMs, signal });
+    return this.services.watcher.settle(this.id, id, view, { waitMs: allowedMs, signal, holder });
   }
 
   /** Each change of a job's status, the present one first. */
   watchJob(jobId: string): AsyncIterableIterator<JobView> {
-    return this.services.watcher.watch(this.id, this.services.ids.jobId(jobId));
+    const { holder } = this.context;
+    return this.services.watcher.watch(this.id, this.services.ids.jobId(jobId), { holder });
   }
 
   /** Notes that the token itself was shown. */

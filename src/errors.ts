@@ -13,6 +13,8 @@ export interface GatewayErrorOptions {
   /** When to try again, in whole seconds from now. */
   readonly retryAfterSeconds?: number;
   readonly violations?: readonly Violation[];
+  /** Whose own failures led to a refusal: others who wait for the same read are not refused, and try by themselves. */
+  readonly refused?: { readonly holder: string | undefined } | undefined;
   /** Kept for our own log; never leaves the process. */
   readonly cause?: unknown;
   /** The HTTP status of the whole answer; only for refusals before execution. */
@@ -29,6 +31,7 @@ export class GatewayError extends GraphQLError {
   readonly code: ErrorCode;
   readonly retryAfterSeconds: number | undefined;
   readonly violations: readonly Violation[] | undefined;
+  readonly refused: { readonly holder: string | undefined } | undefined;
   readonly httpStatus: number | undefined;
   readonly allow: string | undefined;
 
@@ -43,6 +46,7 @@ export class GatewayError extends GraphQLError {
     this.code = code;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.violations = options.violations;
+    this.refused = options.refused;
     this.httpStatus = options.httpStatus;
     this.allow = options.allow;
     this.cause = options.cause;
@@ -56,6 +60,31 @@ export class GatewayError extends GraphQLError {
 /** The service took longer than it is waited for. */
 export function upstreamTimeout(cause?: unknown): GatewayError {
   return new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time', { cause });
+}
+
+/** A request was sent that must not be sent twice, and no answer came that says what became of it. */
+export function outcomeUnknown(cause: unknown): GatewayError {
+  return new GatewayError(
+    'OUTCOME_UNKNOWN',
+    'The request was sent, but no usable answer came: it may have taken effect',
+    {
+      cause,
+    },
+  );
+}
+
+/** The service does not take our client id and secret; `refused` when only one caller has met that. */
+export function credentialsRejected(refused?: GatewayErrorOptions['refused']): GatewayError {
+  return new GatewayError(
+    'UPSTREAM_CREDENTIALS_REJECTED',
+    "The service refuses the gateway's own credentials; its operator has to act",
+    { refused },
+  );
+}
+
+/** Whether the failure of a shared read is a refusal that is not meant for `holder`. */
+export function isRefusalOfAnother(error: unknown, holder: string | undefined): boolean {
+  return error instanceof GatewayError && error.refused !== undefined && error.refused.holder !== holder;
 }
 
 /** One malformed input; `message` says what was expected and never holds the value. */

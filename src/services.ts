@@ -59,8 +59,8 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
       metrics.onTry(...tried);
       tracing?.onTry(...tried);
     },
-    onBreaker: metrics.onBreaker,
   });
+  metrics.showBreakers((endpoint) => http.breakerState(endpoint));
   const gate = new CallGate({
     store: sealed,
     onClosed: (endpoint, reason) => {
@@ -79,6 +79,10 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
     http,
     gate,
     maxDepth: config.limits.metadataDepth,
+    onForbidden: (endpoint) => {
+      metrics.gateClosed.inc({ endpoint, reason: 'forbidden' });
+      log.warn({ endpoint }, "the service forbids one caller's requests, whatever is in them: their calls stop");
+    },
   });
   const cache = {
     maxEntries: config.cache.maxEntries,

@@ -46,8 +46,11 @@ const machineSlackMs = 5000;
 
 let skewMs = 0;
 const realNow = Date.now;
+const realMonotonicNow = performance.now.bind(performance);
 beforeAll(() => {
   jest.spyOn(Date, 'now').mockImplementation(() => realNow() + skewMs);
+  // The breakers' clock: they count the failures of ten seconds.
+  jest.spyOn(performance, 'now').mockImplementation(() => realMonotonicNow() + skewMs);
 });
 afterAll(() => {
   jest.restoreAllMocks();

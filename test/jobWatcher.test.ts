@@ -170,6 +170,25 @@ describe('JobWatcher', () => {
     expect(after - asked).toBeGreaterThanOrEqual(950);
   });
 
+  it('polls for its readers in turn, so that one whose calls are refused holds nobody up', async () => {
+    const { watcher, jobs } = await startProcess({ BREAKER_RESET_MS: '60000' });
+    const fault = sandbox.control.arm({
+      endpoint: 'refreshJob',
+      fault: { kind: 'answer-with-status', status: 500 },
+    });
+    for (let n = 0; n < 5; n += 1) {
+      await expect(jobs.status(...addJob().ids, undefined, { holder: 'hostile' })).rejects.toThrow();
+    }
+    sandbox.control.disarm(fault);
+    const job = addJob();
+    const hostile = watcher.watch(...job.ids, { holder: 'hostile' });
+    const honest = watcher.watch(...job.ids, { holder: 'honest' });
+    expect((await honest.next()).value.job.status).toBe('processing');
+    job.become('completed');
+    expect(await statuses(honest)).toEqual(['completed']);
+    expect(await statuses(hostile)).toEqual(['completed']);
+  });
+
   it('ends with the error when the service refuses for good, also for a reader who was busy', async () => {
     const { watcher } = await startProcess();
     const { ids } = addJob();

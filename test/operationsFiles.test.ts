@@ -34,6 +34,7 @@ beforeAll(async () => {
   metrics.showBudget(600);
   metrics.showKeySets(() => []);
   metrics.showLogLinesDropped(() => 0);
+  metrics.showBreakers(() => 'closed');
   const machine = new MachineMetrics();
   const pages = [metrics.registry, await namesOf(machine)];
   for (const registry of pages) {

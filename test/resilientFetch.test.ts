@@ -4,6 +4,7 @@ import { type AddressInfo, createServer as createTcpServer, type Socket, type Se
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { ResilientFetch, type ResilientFetchOptions, type ServiceRequest } from '../src/datasources/ResilientFetch.js';
+import { GatewayError } from '../src/errors.js';
 
 const limits = { timeoutMs: 2000, deadlineMs: 8000, breakerResetMs: 60_000, maxResponseBytes: 10_000 };
 
@@ -30,6 +31,23 @@ const post = (url = service.url): ServiceRequest => ({
 const using = (options: Partial<ResilientFetchOptions>) => {
   http.stop();
   http = new ResilientFetch({ ...limits, ...options });
+};
+
+/** Breakers on a clock of their own. */
+const usingClock = () => {
+  let ms = 1000;
+  using({ monotonicNow: () => ms, random: () => 0 });
+  return { advance: (by: number) => (ms += by) };
+};
+/** What comes of it once it no longer fails. */
+const until = async <T>(attempt: () => Promise<T>): Promise<T> => {
+  for (;;) {
+    try {
+      return await attempt();
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
 };
 
 describe('A repeated GET', () => {
@@ -140,26 +158,138 @@ describe('The circuit breaker', () => {
   });
 
   it('tries again by itself after the time, and closes when that goes well', async () => {
-    const states: string[] = [];
-    using({ onBreaker: (endpoint, state) => states.push(`${endpoint} ${state}`) });
+    const clock = usingClock();
     service.answer = failing;
     for (let n = 0; n < 5; n += 1) await expect(http.call(post())).rejects.toThrow();
     service.answer = (_, response) => response.writeHead(201).end('{}');
     await expect(http.call(post())).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE' });
-    const later = Date.now() + limits.breakerResetMs;
-    const clock = jest.spyOn(Date, 'now').mockReturnValue(later);
+    expect(http.breakerState('createClientLink')).toBe('open');
+    clock.advance(limits.breakerResetMs);
+    expect(http.breakerState('createClientLink')).toBe('half-open');
     const answers = await Promise.all([http.call(post()), http.call(post())]);
-    clock.mockRestore();
     expect(answers.map(({ status }) => status)).toEqual([201, 201]);
-    expect(states).toEqual(['createClientLink open', 'createClientLink half-open', 'createClientLink closed']);
+    expect(http.breakerState('createClientLink')).toBe('closed');
+  });
+
+  it('is not kept open by a clock that was set back', async () => {
+    using({ breakerResetMs: 50 });
+    service.answer = failing;
+    for (let n = 0; n < 5; n += 1) await expect(http.call(post())).rejects.toThrow();
+    const setBack = jest.spyOn(Date, 'now').mockReturnValue(Date.now() - 86_400_000);
+    service.answer = (_, response) => response.writeHead(201).end('{}');
+    const answered = await until(async () => (await http.call(post())).status);
+    setBack.mockRestore();
+    expect(answered).toBe(201);
+  });
+
+  it.each([
+    [
+      'refused by the gate',
+      () => ({ beforeTry: async () => Promise.reject(new GatewayError('UPSTREAM_RATE_LIMITED', '')) }),
+    ],
+    [
+      'given up before it left',
+      () => {
+        const caller = new AbortController();
+        return { signal: caller.signal, beforeTry: async () => caller.abort() };
+      },
+    ],
+  ])('learns nothing from a trial that was %s: the next call is the trial', async (_, notMade) => {
+    const clock = usingClock();
+    service.answer = failing;
+    for (let n = 0; n < 5; n += 1) await expect(http.call(post())).rejects.toThrow();
+    clock.advance(limits.breakerResetMs);
+    await expect(http.call({ ...post(), ...notMade() })).rejects.toThrow();
+    expect(http.breakerState('createClientLink')).toBe('half-open');
+    const together = [http.call({ ...post(), ...notMade() }), http.call(post()), http.call(post())];
+    expect((await Promise.allSettled(together)).map(({ status }) => status)).toEqual(Array(3).fill('rejected'));
+    expect(service.arrivals).toHaveLength(6);
+    clock.advance(limits.breakerResetMs);
+    service.answer = (_, response) => response.writeHead(201).end('{}');
+    expect((await http.call(post())).status).toBe(201);
   });
 
   it('takes an answer that breaks the contract for a sign of life', async () => {
     service.answer = (_, response) => response.writeHead(200).end('no JSON');
     for (let n = 0; n < 7; n += 1) {
-      await expect(http.call(post())).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
+      await expect(http.call(post())).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
     }
     expect(service.arrivals).toHaveLength(7);
+  });
+
+  /** The URL of the service says what the answer will be. */
+  const about = (subject: string, holder?: string, status = 200): ServiceRequest => ({
+    ...get(),
+    url: `${service.url}${status}`,
+    subject,
+    holder,
+  });
+  const asked: RequestListener = (request, response) => response.writeHead(Number(request.url?.slice(1))).end('{}');
+  const failFor = async (holder: string | undefined, subjects: readonly string[]) => {
+    for (const subject of subjects) await expect(http.call(about(subject, holder, 500))).rejects.toThrow();
+  };
+  const five = ['a', 'b', 'c', 'd', 'e'];
+
+  it('stays closed when one id alone fails, however often', async () => {
+    usingClock();
+    service.answer = asked;
+    await failFor(undefined, Array(8).fill('bad'));
+    expect((await http.call(about('good'))).status).toBe(200);
+    expect(http.breakerState('refreshJob')).toBe('closed');
+  });
+
+  it('stays closed while less than half of the ids fail', async () => {
+    usingClock();
+    service.answer = asked;
+    for (const subject of ['1', '2', '3', '4', '5', '6']) await http.call(about(subject));
+    await failFor(undefined, five);
+    expect((await http.call(about('good'))).status).toBe(200);
+    await failFor(undefined, ['f', 'g', 'h']);
+    await expect(http.call(about('good'))).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE' });
+  });
+
+  it('forgets failures after ten seconds', async () => {
+    const clock = usingClock();
+    service.answer = asked;
+    for (const subject of [...five, ...five]) {
+      await failFor(undefined, [subject]);
+      clock.advance(2600);
+    }
+    expect(http.breakerState('refreshJob')).toBe('closed');
+  });
+
+  it('opens for the caller whose calls fail, and for no other', async () => {
+    usingClock();
+    service.answer = asked;
+    await failFor('hostile', five);
+    const before = service.arrivals.length;
+    await expect(http.call(about('good', 'hostile'))).rejects.toMatchObject({ retryAfterSeconds: 60 });
+    expect(service.arrivals).toHaveLength(before);
+    for (const holder of ['honest', undefined]) expect((await http.call(about('good', holder))).status).toBe(200);
+    expect(http.breakerState('refreshJob')).toBe('open');
+  });
+
+  it('opens for everybody when it is open for half of the callers, and tries again after the time', async () => {
+    const clock = usingClock();
+    service.answer = asked;
+    for (const holder of ['one', 'two', 'three', 'four', 'five']) await http.call(about('good', holder));
+    await failFor('one', five);
+    await failFor('two', five);
+    expect((await http.call(about('good', 'five'))).status).toBe(200);
+    await failFor('three', five);
+    await expect(http.call(about('good', 'five'))).rejects.toMatchObject({ retryAfterSeconds: 60 });
+    clock.advance(limits.breakerResetMs);
+    expect((await http.call(about('good', 'five'))).status).toBe(200);
+  });
+
+  it('opens for everybody when five callers fail once each, and nobody is answered', async () => {
+    const clock = usingClock();
+    service.answer = asked;
+    for (const holder of five) await failFor(holder, [`${holder}'s`]);
+    await expect(http.call(about('good', 'another'))).rejects.toMatchObject({ retryAfterSeconds: 60 });
+    clock.advance(limits.breakerResetMs);
+    await failFor('a', ['a']); // one that is still failing closes nothing for the others
+    expect((await http.call(about('good', 'another'))).status).toBe(200);
   });
 });
 
@@ -201,14 +331,25 @@ describe('A POST', () => {
     await silent.stop();
   });
 
-  it.each([502, 504, 520, 522, 524, 599])('has an unknown outcome when a proxy answers %i', async (status) => {
+  it.each([500, 501, 502, 504, 511, 520, 522, 524, 599])('has an unknown outcome after a %i', async (status) => {
     service.answer = (_, response) => response.writeHead(status).end();
     await expect(http.call(post())).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN', retryable: false });
   });
 
-  it.each([500, 503, 511])('has no unknown outcome when the service answers %i', async (status) => {
-    service.answer = (_, response) => response.writeHead(status).end();
+  it('has no unknown outcome after a 503, which says that nothing was done', async () => {
+    service.answer = (_, response) => response.writeHead(503).end();
     await expect(http.call(post())).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE', retryable: true });
+  });
+
+  it.each<[string, RequestListener]>([
+    ['is not JSON', (_, response) => response.writeHead(201).end('made')],
+    ['is too large', (_, response) => response.writeHead(201).end(`"${'a'.repeat(limits.maxResponseBytes)}"`)],
+    ['is not HTTP', (_, response) => response.socket?.end('SSH-2.0-x\r\n')],
+    ['cannot be unpacked', (_, response) => response.writeHead(201, { 'content-encoding': 'gzip' }).end('no gzip')],
+  ])('has an unknown outcome when its answer %s', async (_, answer) => {
+    service.answer = answer;
+    await expect(http.call(post())).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN', retryable: false });
+    expect(service.arrivals).toHaveLength(1);
   });
 
   it('has an unknown outcome once it was sent and no answer came', async () => {

@@ -74,6 +74,31 @@ describe('a token that the service no longer takes', () => {
     expect(calls()).toBe(2);
   });
 
+  it.each([400, 431])('is replaced when the first job call with it is answered %i', async (status) => {
+    const { control, id, addJob, member, calls } = await scene();
+    const job = addJob(1);
+    control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-with-status', status }, times: 1 });
+    expect(await outcomeOf(member(0).jobs.status(id, job))).toBe('answered');
+    expect(calls()).toBe(2);
+  });
+
+  it.each([400, 431])('is not what a %i is about once a job was read with it', async (status) => {
+    const { control, id, addJob, member, calls } = await scene();
+    await member(0).jobs.status(id, addJob(1));
+    control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-with-status', status } });
+    expect(await outcomeOf(member(0).jobs.status(id, addJob(2)))).toBe('UPSTREAM_REJECTED');
+    expect(calls()).toBe(1);
+  });
+
+  it('costs one fetch in a minute while all job calls are answered 400', async () => {
+    const { control, id, addJob, member, calls } = await scene(2);
+    control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-with-status', status: 400 } });
+    for (const n of [0, 1, 2, 3]) {
+      expect(await outcomeOf(member(n).jobs.status(id, addJob(n)))).toBe('TAXPAYER_NOT_AUTHORIZED');
+    }
+    expect(calls()).toBe(2);
+  });
+
   it('fetches once more after the cool-down when the service still refuses', async () => {
     const { control, id, addJob, member, calls } = await scene();
     const job = addJob(1);

@@ -29,4 +29,21 @@ describe('tokens in one process', () => {
     expect(data).toEqual({ refreshJob: { status: 'FAILED' } });
     expect(test.sandbox.control.tokenCalls(id)).toBe(2);
   });
+
+  it('takes a token of 8192 characters, and none that no header can hold', async () => {
+    const { control } = test.sandbox;
+    const { id } = control.addTaxpayer({ status: 'AUTHORIZED', accessToken: 't'.repeat(8192) });
+    const { jobId: job } = control.addJob({ taxpayerId: id, endsAs: null });
+    expect(await test.query(jobQuery, { id, job })).toMatchObject({ data: { refreshJob: { status: 'PROCESSING' } } });
+    for (const accessToken of ['t'.repeat(8193), 't'.repeat(1_000_000), 'with space', 'tök', '']) {
+      const { id: other } = control.addTaxpayer({ status: 'AUTHORIZED', accessToken });
+      for (const read of [
+        () => test.query(tokenQuery, { id: other }),
+        () => test.query(jobQuery, { id: other, job }),
+      ]) {
+        expect((await read()).errors).toMatchObject([{ extensions: { code: 'UPSTREAM_INVALID_RESPONSE' } }]);
+      }
+    }
+    expect(control.counters().refreshJob).toBe(1);
+  });
 });

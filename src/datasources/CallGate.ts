@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { GatewayError } from '../errors.js';
+import { credentialsRejected, GatewayError } from '../errors.js';
 import type { Endpoint } from './ResilientFetch.js';
 import type { SealedStore } from './SealedStore.js';
 
@@ -75,10 +75,7 @@ export class CallGate {
     const retryAfterSeconds = Math.max(1, Math.ceil((mark.until - this.#now()) / 1000));
     return mark.reason === 'rate-limited'
       ? new GatewayError('UPSTREAM_RATE_LIMITED', 'The service asked for fewer calls', { retryAfterSeconds })
-      : new GatewayError(
-          'UPSTREAM_CREDENTIALS_REJECTED',
-          "The service refuses the gateway's own credentials; its operator has to act",
-        );
+      : credentialsRejected();
   }
 }
 

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { stringify as stableStringify } from 'safe-stable-stringify';
 import { z } from 'zod';
 import { GatewayError } from '../errors.js';
+import type { CallOptions } from './ResilientFetch.js';
 import type { SealedStore } from './SealedStore.js';
 import type { TaxpayerService } from './TaxpayerService.js';
 import type { ClientLink, ClientLinkRequest } from './wire.js';
@@ -39,9 +40,6 @@ const attempt = z.discriminatedUnion('state', [
 ]);
 type Attempt = z.output<typeof attempt>;
 
-/** Codes after which the service may have created the link although we hold no link. */
-const ambiguous: ReadonlySet<string> = new Set(['OUTCOME_UNKNOWN', 'UPSTREAM_INVALID_RESPONSE']);
-
 /**
  * Creates client links; with an idempotency key at most once for each caller and key in 24 hours, whatever happens on
  * the way. The attempt is written down before the request leaves, and that record alone decides what a later try may do:
@@ -64,9 +62,10 @@ export class ClientLinks {
   async create(
     request: ClientLinkRequest,
     idempotency: { readonly caller: string; readonly key: string } | undefined,
+    call: CallOptions = {},
   ): Promise<CreatedLink> {
     if (idempotency === undefined) {
-      const link = await this.#send(request);
+      const link = await this.#send(request, call);
       this.#options.onOutcome?.('created');
       return { link, replayed: false };
     }
@@ -87,7 +86,7 @@ export class ClientLinks {
         await delay(lookAgainMs);
       }
     }
-    return this.#attempt(name, own, request);
+    return this.#attempt(name, own, request, call);
   }
 
   /** Writes down that a try begins, unless there is a record already. */
@@ -96,14 +95,19 @@ export class ClientLinks {
     return this.#options.store.setIfAbsent(name, begun, idempotencyTtlMs);
   }
 
-  async #attempt(name: readonly string[], own: Asked, request: ClientLinkRequest): Promise<CreatedLink> {
+  async #attempt(
+    name: readonly string[],
+    own: Asked,
+    request: ClientLinkRequest,
+    call: CallOptions,
+  ): Promise<CreatedLink> {
     try {
-      const link = await this.#send(request);
+      const link = await this.#send(request, call);
       await this.#write(name, { state: 'created', ...own, link });
       this.#options.onOutcome?.('created');
       return { link, replayed: false };
     } catch (error) {
-      if (error instanceof GatewayError && !ambiguous.has(error.code)) {
+      if (error instanceof GatewayError && error.code !== 'OUTCOME_UNKNOWN') {
         await this.#options.store.delete(name);
       } else {
         await this.#write(name, { state: 'unknown', ...own });
@@ -139,9 +143,9 @@ export class ClientLinks {
     return new GatewayError('OUTCOME_UNKNOWN', 'An earlier try with this idempotencyKey may have created the link');
   }
 
-  async #send(request: ClientLinkRequest): Promise<ClientLink> {
+  async #send(request: ClientLinkRequest, call: CallOptions): Promise<ClientLink> {
     try {
-      return await this.#options.service.createClientLink(request);
+      return await this.#options.service.createClientLink(request, call);
     } catch (error) {
       const unknown = error instanceof GatewayError && error.code === 'OUTCOME_UNKNOWN';
       this.#options.onOutcome?.(unknown ? 'unknown' : 'failed');

@@ -1,6 +1,7 @@
 import { type ErrorCode, GatewayError } from '../errors.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import { isTerminal, type JobView, type RefreshJobs, sharedMs } from './RefreshJobs.js';
+import type { CallOptions } from './ResilientFetch.js';
 import { Watch } from './Watch.js';
 
 export interface JobWatcherOptions {
@@ -47,7 +48,7 @@ export class JobWatcher {
    * A slow reader gets the newest status, not every one. Fails only with an error that will not pass. After {@link stop} it
    * has ended before it began.
    */
-  watch(taxpayerId: TaxpayerId, jobId: JobId): Watch<JobView> {
+  watch(taxpayerId: TaxpayerId, jobId: JobId, call: CallOptions = {}): Watch<JobView> {
     const id = JSON.stringify([taxpayerId, jobId]);
     const loop = this.#loops.get(id) ?? this.#begin(id, taxpayerId, jobId);
     const watch = new Watch<JobView>(this.#options.watchMaxMs, () => {
@@ -55,7 +56,7 @@ export class JobWatcher {
       loop.leave(watch);
     });
     this.#count(1);
-    loop.join(watch);
+    loop.join(watch, call);
     if (this.#stopped) loop.end();
     return watch;
   }
@@ -65,9 +66,9 @@ export class JobWatcher {
     taxpayerId: TaxpayerId,
     jobId: JobId,
     present: JobView,
-    limits: { readonly waitMs: number; readonly signal: AbortSignal },
+    limits: CallOptions & { readonly waitMs: number; readonly signal: AbortSignal },
   ): Promise<JobView> {
-    const watch = this.watch(taxpayerId, jobId);
+    const watch = this.watch(taxpayerId, jobId, { holder: limits.holder });
     const end = () => void watch.return();
     const timer = setTimeout(end, limits.waitMs);
     limits.signal.addEventListener('abort', end, { once: true });
@@ -96,7 +97,7 @@ export class JobWatcher {
   #begin(id: string, taxpayerId: TaxpayerId, jobId: JobId): PollLoop {
     const loop = new PollLoop({
       held: () => this.#options.jobs.held(taxpayerId, jobId),
-      read: (maxAgeMs) => this.#options.jobs.status(taxpayerId, jobId, maxAgeMs),
+      read: (maxAgeMs, call) => this.#options.jobs.status(taxpayerId, jobId, maxAgeMs, call),
       pauseAfter: (view) => this.#pauseAfter(view),
       pauseAfterFailures: (failures) => this.#clamp(this.#options.pollMinMs * 2 ** failures),
       now: this.#now,
@@ -127,7 +128,7 @@ export class JobWatcher {
 interface PollLoopOptions {
   /** What this process knows without asking, when it is fresh or final. */
   readonly held: () => JobView | undefined;
-  readonly read: (maxAgeMs: number) => Promise<JobView>;
+  readonly read: (maxAgeMs: number, call: CallOptions) => Promise<JobView>;
   readonly pauseAfter: (view: JobView) => number;
   readonly pauseAfterFailures: (failures: number) => number;
   readonly now: () => number;
@@ -137,7 +138,8 @@ interface PollLoopOptions {
 /** One job's polls. Runs while it has readers; leaves no timer behind. */
 class PollLoop {
   readonly #options: PollLoopOptions;
-  readonly #readers = new Set<Watch<JobView>>();
+  /** In the order in which polls are made for them. */
+  readonly #readers = new Map<Watch<JobView>, CallOptions>();
   #latest: JobView | undefined;
   #timer: NodeJS.Timeout | undefined;
   #failures = 0;
@@ -147,9 +149,9 @@ class PollLoop {
     this.#options = options;
   }
 
-  join(reader: Watch<JobView>): void {
+  join(reader: Watch<JobView>, call: CallOptions): void {
     const isFirst = this.#readers.size === 0;
-    this.#readers.add(reader);
+    this.#readers.set(reader, call);
     if (this.#latest !== undefined) reader.push(this.#latest);
     // Somebody's query may have seen more than our last poll.
     const held = this.#options.held();
@@ -167,14 +169,14 @@ class PollLoop {
     this.#ended = true;
     clearTimeout(this.#timer);
     this.#options.onEnd();
-    for (const reader of this.#readers) void reader.return();
+    for (const reader of this.#readers.keys()) void reader.return();
   }
 
   async #poll(): Promise<void> {
     // Whatever is newer than what we know will do: somebody of the fleet polled at this beat, and we may be late.
     const maxAgeMs = this.#latest === undefined ? sharedMs : this.#options.now() - this.#latest.observedAt;
     try {
-      const view = await this.#options.read(maxAgeMs);
+      const view = await this.#options.read(maxAgeMs, this.#nextHolder());
       if (this.#ended) return;
       this.#failures = 0;
       this.#publish(view);
@@ -184,11 +186,21 @@ class PollLoop {
     }
   }
 
+  /** The readers take turns: none pays for all, and none whose calls are refused holds the others up. */
+  #nextHolder(): CallOptions {
+    for (const [reader, call] of this.#readers) {
+      this.#readers.delete(reader);
+      this.#readers.set(reader, call);
+      return call;
+    }
+    return {};
+  }
+
   /** Tells the readers what changed, and ends or waits for the next beat. */
   #publish(view: JobView): void {
     const changed = this.#latest?.job.status !== view.job.status;
     this.#latest = view;
-    if (changed) for (const reader of this.#readers) reader.push(view);
+    if (changed) for (const reader of this.#readers.keys()) reader.push(view);
     if (isTerminal(view.job)) {
       this.end();
       return;
@@ -202,11 +214,13 @@ class PollLoop {
   #wait(error: unknown): void {
     // What is no coded error is a bug of ours, which would come again with every poll.
     if (!(error instanceof GatewayError) || final.has(error.code)) {
-      for (const reader of this.#readers) reader.fail(error);
+      for (const reader of this.#readers.keys()) reader.fail(error);
       this.end();
       return;
     }
-    const askedMs = (error.retryAfterSeconds ?? 0) * 1000;
+    // What is refused to one reader is tried for the next.
+    const isForAll = error.refused === undefined || this.#readers.size === 1;
+    const askedMs = isForAll ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
     this.#failures += 1;
     this.#schedule(Math.max(this.#options.pauseAfterFailures(this.#failures), askedMs));
   }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
-import { type ErrorCode, errorCodes, GatewayError, upstreamTimeout } from '../errors.js';
+import { type ErrorCode, errorCodes, GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors.js';
 import { heldBytes } from './heldBytes.js';
 import type { SealedStore } from './SealedStore.js';
 
@@ -33,6 +33,8 @@ export interface ReadRequest<Value, Prepared = undefined> {
   readonly prepare?: () => Promise<Prepared> | Prepared;
   /** Asks the service. `signal` aborts when the work has to end. */
   readonly fetch: (prepared: Prepared, signal: AbortSignal) => Promise<Value>;
+  /** Who reads; a refusal of another holder is not shared with this one. */
+  readonly holder?: string | undefined;
 }
 
 export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
@@ -132,8 +134,10 @@ export class LeasedCache<Value> {
       const underway = this.#flights.get(id);
       if (underway === undefined) return this.#takeOff(id, request);
       // Those on board came with demands of their own: an entry that did for them may not do here.
-      const entry = await underway;
-      if (this.#willDo(entry, request, askedAt)) return entry;
+      const entry = await underway.catch((error) => {
+        if (!isRefusalOfAnother(error, request.holder)) throw error;
+      });
+      if (entry && this.#willDo(entry, request, askedAt)) return entry;
     }
   }
 
@@ -197,7 +201,7 @@ export class LeasedCache<Value> {
       await this.#writeStore(id, entry);
       return entry;
     } catch (error) {
-      if (error instanceof GatewayError) {
+      if (error instanceof GatewayError && error.refused === undefined) {
         const { code, message, retryAfterSeconds } = error;
         await this.#options.store.set(this.#outcomeName(owner), { code, message, retryAfterSeconds }, outcomeTtlMs);
       }

@@ -1,5 +1,7 @@
+import { LRUCache } from 'lru-cache';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import { type Codec, type Entry, LeasedCache, type LeasedCacheOptions } from './LeasedCache.js';
+import type { CallOptions } from './ResilientFetch.js';
 import type { SealedStore } from './SealedStore.js';
 import { AccessTokenRefused, type TaxpayerService } from './TaxpayerService.js';
 import type { Credential, TokenBroker } from './TokenBroker.js';
@@ -24,6 +26,13 @@ export interface RefreshJobsOptions {
   readonly now?: () => number;
 }
 
+interface JobCall extends CallOptions {
+  readonly taxpayerId: TaxpayerId;
+  readonly jobId: JobId;
+  /** Ends the call with all its tries. */
+  readonly signal: AbortSignal;
+}
+
 interface Observation {
   readonly job: JobStatus;
   readonly unchangedSince: number;
@@ -46,10 +55,13 @@ export class RefreshJobs {
   readonly #options: RefreshJobsOptions;
   readonly #now: () => number;
   readonly #cache: LeasedCache<Observation>;
+  /** The versions of tokens that a job was read with. */
+  readonly #proven: LRUCache<string, true>;
 
   constructor(options: RefreshJobsOptions) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
+    this.#proven = new LRUCache({ max: options.cache.maxEntries });
     this.#cache = new LeasedCache({
       ...options.cache,
       kind: 'job',
@@ -72,12 +84,18 @@ export class RefreshJobs {
    *
    * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
    */
-  async status(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs): Promise<JobView> {
+  async status(
+    taxpayerId: TaxpayerId,
+    jobId: JobId,
+    maxAgeMs = sharedMs,
+    { holder }: CallOptions = {},
+  ): Promise<JobView> {
     const id = idOf(taxpayerId, jobId);
     const entry = await this.#cache.read(id, {
       acceptable: (held, askedAt) => held.fetchedAt >= askedAt || this.#isCurrent(held, maxAgeMs),
-      prepare: () => this.#options.broker.credential(taxpayerId),
-      fetch: (credential, signal) => this.#observe(id, taxpayerId, jobId, credential, signal),
+      prepare: () => this.#options.broker.credential(taxpayerId, undefined, { holder }),
+      fetch: (credential, signal) => this.#observe(id, { taxpayerId, jobId, signal, holder }, credential),
+      holder,
     });
     return viewOf(entry);
   }
@@ -86,39 +104,38 @@ export class RefreshJobs {
     return isTerminal(entry.value.job) || this.#cache.ageOf(entry) < maxAgeMs;
   }
 
-  async #observe(
-    id: string,
-    taxpayerId: TaxpayerId,
-    jobId: JobId,
-    credential: Credential,
-    signal: AbortSignal,
-  ): Promise<Observation> {
-    const job = await this.#readWithToken(taxpayerId, jobId, credential, signal);
+  async #observe(id: string, call: JobCall, credential: Credential): Promise<Observation> {
+    const job = await this.#readWithToken(call, credential);
     const before = this.#cache.peek(id)?.value;
     const now = this.#now();
     // Never later than now: a clock that was ahead would keep the polls at their fastest until it is caught up with.
     return { job, unchangedSince: before?.job.status === job.status ? Math.min(before.unchangedSince, now) : now };
   }
 
-  /** One 401 costs one fetch of a token for the fleet; a second one in a row is final (interface, part 5). */
-  async #readWithToken(
-    taxpayerId: TaxpayerId,
-    jobId: JobId,
-    first: Credential,
-    signal: AbortSignal,
-  ): Promise<JobStatus> {
-    const { service, broker } = this.#options;
+  /** A refusal of the token costs one fetch for the fleet; a second one in a row is final (interface, part 5). */
+  async #readWithToken(call: JobCall, first: Credential): Promise<JobStatus> {
+    const { broker } = this.#options;
     try {
-      return await service.refreshJob(taxpayerId, jobId, first.accessToken, signal);
+      return await this.#read(call, first);
     } catch (error) {
       if (!(error instanceof AccessTokenRefused)) throw error;
     }
-    const second = await broker.replace(taxpayerId, first, signal);
+    const second = await broker.replace(call.taxpayerId, first, call.signal, call);
     try {
-      return await service.refreshJob(taxpayerId, jobId, second.accessToken, signal);
+      return await this.#read(call, second);
     } catch (error) {
-      throw error instanceof AccessTokenRefused ? await broker.giveUp(taxpayerId, second) : error;
+      throw error instanceof AccessTokenRefused ? await broker.giveUp(call.taxpayerId, second) : error;
     }
+  }
+
+  async #read(
+    { taxpayerId, jobId, signal, holder }: JobCall,
+    { accessToken, version }: Credential,
+  ): Promise<JobStatus> {
+    const isProven = this.#proven.has(version);
+    const job = await this.#options.service.refreshJob(taxpayerId, jobId, accessToken, signal, { holder, isProven });
+    if (!isProven) this.#proven.set(version, true);
+    return job;
   }
 }
 

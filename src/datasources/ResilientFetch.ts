@@ -1,15 +1,9 @@
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  BrokenCircuitError,
-  type CircuitBreakerPolicy,
-  ConsecutiveBreaker,
-  circuitBreaker,
-  handleWhen,
-} from 'cockatiel';
 import nodeFetch from 'node-fetch';
-import { GatewayError, upstreamTimeout } from '../errors.js';
+import { GatewayError, outcomeUnknown, upstreamTimeout } from '../errors.js';
+import { BreakerOpen, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 import { type OneConnection, RecentConnections } from './RecentConnections.js';
 import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
@@ -17,8 +11,15 @@ import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 export const endpoints = ['createClientLink', 'taxpayerToken', 'refreshJob'] as const;
 export type Endpoint = (typeof endpoints)[number];
 
-export interface ServiceRequest {
+export interface CallOptions {
+  /** Who the call is made for: `holderOf` the caller. Whoever is first in a shared read is its holder. */
+  readonly holder?: string | undefined;
+}
+
+export interface ServiceRequest extends CallOptions {
   readonly endpoint: Endpoint;
+  /** What the call is about, as a taxpayer or a job; a POST is about nothing but itself. */
+  readonly subject?: string | undefined;
   readonly method: 'GET' | 'POST';
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -38,19 +39,19 @@ export interface ResilientFetchOptions {
   readonly maxResponseBytes: number;
   readonly fetch?: typeof nodeFetch;
   readonly random?: () => number;
+  /** The clock of the breakers, in milliseconds: one that nobody sets. Default `performance.now`. */
+  readonly monotonicNow?: () => number;
   /** After each try, with its duration in seconds. */
   readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number) => void;
-  readonly onBreaker?: (endpoint: Endpoint, state: 'open' | 'half-open' | 'closed') => void;
 }
 
 const maxRepetitions = 2;
-const failuresThatOpenTheBreaker = 5;
 const maxSpareLimits = 50;
 
 /**
  * Calls the service so that it answers, or fails, within a known time: a limit for each try and one for the whole call,
- * bounded bodies, no redirects, a circuit breaker per endpoint. It is the only place that repeats a call, and it repeats
- * GETs alone (at most twice, with full jitter, honouring `Retry-After`): a POST leaves at most once.
+ * bounded bodies, no redirects, a circuit breaker per endpoint and caller. It is the only place that repeats a call, and it
+ * repeats GETs alone (at most twice, with full jitter, honouring `Retry-After`): a POST leaves at most once.
  */
 export class ResilientFetch {
   readonly #options: ResilientFetchOptions;
@@ -60,31 +61,37 @@ export class ResilientFetch {
   readonly #recent = new RecentConnections();
   /** Of tries that are over and were not ended by them: making one costs as much as a read of the cache. */
   readonly #limits: AbortController[] = [];
-  readonly #breakers: Readonly<Record<Endpoint, CircuitBreakerPolicy>>;
+  readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
 
   constructor(options: ResilientFetchOptions) {
     this.#options = options;
     this.#fetch = options.fetch ?? nodeFetch;
-    this.#breakers = {
-      createClientLink: this.#breakerFor('createClientLink'),
-      taxpayerToken: this.#breakerFor('taxpayerToken'),
-      refreshJob: this.#breakerFor('refreshJob'),
-    };
+    const { breakerResetMs: resetMs, monotonicNow } = options;
+    const breaker = () => new EndpointBreaker({ resetMs, ...(monotonicNow && { now: monotonicNow }) });
+    this.#breakers = { createClientLink: breaker(), taxpayerToken: breaker(), refreshJob: breaker() };
   }
 
   /**
-   * @throws GatewayError UPSTREAM_TIMEOUT, UPSTREAM_UNAVAILABLE or UPSTREAM_INVALID_RESPONSE; whatever `beforeTry` throws
+   * @throws GatewayError UPSTREAM_TIMEOUT, UPSTREAM_UNAVAILABLE, UPSTREAM_INVALID_RESPONSE, or for a POST that may have
+   *   arrived OUTCOME_UNKNOWN; whatever `beforeTry` throws
    */
   async call(request: ServiceRequest): Promise<ServiceAnswer> {
     if (request.signal?.aborted) throw upstreamTimeout(request.signal.reason);
     return request.method === 'POST' ? this.#callOnce(request) : this.#callRepeatedly(request);
   }
 
+  /** `open` while calls of anybody are refused without being made. */
+  breakerState(endpoint: Endpoint): BreakerState {
+    return this.#breakers[endpoint].state;
+  }
+
   /** With one try there is one limit, the shorter of the two. */
   async #callOnce(request: ServiceRequest): Promise<ServiceAnswer> {
     const limitMs = Math.min(this.#options.timeoutMs, this.#options.deadlineMs);
     try {
-      return await this.#breakers[request.endpoint].execute(() => this.#try(request, limitMs, request.signal));
+      return await this.#breakers[request.endpoint].run(request, (record) =>
+        this.#try(request, record, limitMs, request.signal),
+      );
     } catch (error) {
       throw this.#translate(error, request.method);
     }
@@ -96,7 +103,9 @@ export class ResilientFetch {
     const timer = setTimeout(abort, this.#options.deadlineMs);
     request.signal?.addEventListener('abort', abort, { once: true });
     try {
-      return await this.#breakers[request.endpoint].execute(() => this.#tryAndRepeat(request, deadline.signal));
+      return await this.#breakers[request.endpoint].run(request, (record) =>
+        this.#tryAndRepeat(request, record, deadline.signal),
+      );
     } catch (error) {
       throw this.#translate(error, request.method);
     } finally {
@@ -105,12 +114,11 @@ export class ResilientFetch {
     }
   }
 
-  /** cockatiel's own repetition neither ends a pause with its signal nor looks at the time left before it begins one. */
-  async #tryAndRepeat(request: ServiceRequest, deadline: AbortSignal): Promise<ServiceAnswer> {
+  async #tryAndRepeat(request: ServiceRequest, record: CallRecord, deadline: AbortSignal): Promise<ServiceAnswer> {
     const endsAt = performance.now() + this.#options.deadlineMs;
     for (let repetition = 1; ; repetition += 1) {
       try {
-        return await this.#try(request, this.#options.timeoutMs, deadline);
+        return await this.#try(request, record, this.#options.timeoutMs, deadline);
       } catch (error) {
         if (repetition > maxRepetitions || !isWorthRepeating(error, this.#options.deadlineMs)) throw error;
         const pauseMs = this.#pauseBefore(repetition, error);
@@ -128,7 +136,12 @@ export class ResilientFetch {
     this.#recent.stop();
   }
 
-  async #try(request: ServiceRequest, limitMs: number, deadline: AbortSignal | undefined): Promise<ServiceAnswer> {
+  async #try(
+    request: ServiceRequest,
+    record: CallRecord,
+    limitMs: number,
+    deadline: AbortSignal | undefined,
+  ): Promise<ServiceAnswer> {
     await request.beforeTry?.();
     if (deadline?.aborted) throw upstreamTimeout(deadline.reason);
     const startedAt = performance.now();
@@ -148,6 +161,7 @@ export class ResilientFetch {
         signal: limit.signal as never,
       });
       const answer = await readAnswer(response, this.#options.maxResponseBytes, limit);
+      record.outcome = 'answered';
       if (answer.status >= 400) outcome = 'client-error';
       const isOver = answer.status < 300 && !limit.signal.aborted;
       if (isOver && this.#limits.length < maxSpareLimits) this.#limits.push(limit);
@@ -156,6 +170,8 @@ export class ResilientFetch {
       const failure = failureOf(error, limit.signal.aborted);
       if (connection !== undefined) failure.mayHaveArrived = connection.established;
       outcome = failure.kind;
+      // An answer that breaks the contract is a sign of life all the same.
+      record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
       throw failure;
     } finally {
       clearTimeout(timer);
@@ -169,37 +185,21 @@ export class ResilientFetch {
     return { agent: url.startsWith('https:') ? this.#agents.https : this.#agents.http };
   }
 
-  #breakerFor(endpoint: Endpoint) {
-    const policy = circuitBreaker(
-      handleWhen((error) => error instanceof TryFailure && error.kind !== 'invalid'),
-      { halfOpenAfter: this.#options.breakerResetMs, breaker: new ConsecutiveBreaker(failuresThatOpenTheBreaker) },
-    );
-    policy.onBreak(() => this.#options.onBreaker?.(endpoint, 'open'));
-    policy.onHalfOpen(() => this.#options.onBreaker?.(endpoint, 'half-open'));
-    policy.onReset(() => this.#options.onBreaker?.(endpoint, 'closed'));
-    return policy;
-  }
-
   #pauseBefore(repetition: number, { retryAfterSeconds: asked = 0 }: TryFailure): number {
     const jittered = (this.#options.random ?? Math.random)() * 100 * 2 ** repetition;
     return Math.max(jittered, asked * 1000);
   }
 
   #translate(error: unknown, method: 'GET' | 'POST'): unknown {
-    if (error instanceof BrokenCircuitError) {
+    if (error instanceof BreakerOpen) {
       return new GatewayError('UPSTREAM_UNAVAILABLE', 'The service has kept failing and is left alone for a moment', {
-        retryAfterSeconds: Math.ceil(this.#options.breakerResetMs / 1000),
+        retryAfterSeconds: Math.ceil(error.retryAfterMs / 1000),
+        refused: error.refused,
         cause: error,
       });
     }
     if (!(error instanceof TryFailure)) return error;
-    if (method === 'POST' && mayHaveTakenEffect(error)) {
-      return new GatewayError(
-        'OUTCOME_UNKNOWN',
-        'The request was sent but its answer was lost: it may have taken effect',
-        { cause: error },
-      );
-    }
+    if (method === 'POST' && mayHaveTakenEffect(error)) return outcomeUnknown(error);
     const advice = error.retryAfterSeconds === undefined ? {} : { retryAfterSeconds: error.retryAfterSeconds };
     switch (error.kind) {
       case 'timeout':
@@ -235,14 +235,7 @@ function isWorthRepeating(error: unknown, deadlineMs: number): error is TryFailu
   return error.kind === 'timeout' || error.kind === 'network' || error.kind === 'server-error';
 }
 
-/**
- * Whether the service may have acted on a request we got no answer to. A 502 or 504 is a proxy's word, not the service's,
- * and so are the codes from 520 on, which proxies made up.
- */
+/** Whether the service may have acted on a request that has no answer to be used. Only a 503 says that it did not. */
 function mayHaveTakenEffect({ kind, cause, mayHaveArrived }: TryFailure): boolean {
-  if (kind === 'server-error') {
-    const { status } = cause as { status: number };
-    return status === 502 || status === 504 || status >= 520;
-  }
-  return kind !== 'invalid' && mayHaveArrived;
+  return kind === 'server-error' ? (cause as { status: number }).status !== 503 : mayHaveArrived;
 }

@@ -2,6 +2,7 @@ import { type ErrorCode, GatewayError, upstreamTimeout } from '../errors.js';
 import { Secret } from '../secret.js';
 import type { TaxpayerId } from './identifiers.js';
 import { type Codec, type Entry, LeasedCache, type LeasedCacheOptions } from './LeasedCache.js';
+import type { CallOptions } from './ResilientFetch.js';
 import type { SealedStore } from './SealedStore.js';
 import type { TaxpayerService } from './TaxpayerService.js';
 import type { TokenRecord } from './wire.js';
@@ -110,9 +111,11 @@ export class TokenBroker {
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code when there is nothing to show
    */
-  async record(id: TaxpayerId, maxAgeMs = Infinity): Promise<TokenView> {
+  async record(id: TaxpayerId, maxAgeMs = Infinity, call: CallOptions = {}): Promise<TokenView> {
+    const acceptable = (held: Entry<TokenAnswer>, askedAt: number) =>
+      held.fetchedAt >= askedAt || this.#isFresh(held, maxAgeMs);
     try {
-      const entry = await this.#read(id, (held, askedAt) => held.fetchedAt >= askedAt || this.#isFresh(held, maxAgeMs));
+      const entry = await this.#read(id, acceptable, call);
       return viewOf(entry);
     } catch (error) {
       const { value, fetchedAt } = this.#staleInsteadOf(error, id);
@@ -127,10 +130,11 @@ export class TokenBroker {
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
    */
-  credential(id: TaxpayerId, refused?: string): Credential | Promise<Credential> {
+  credential(id: TaxpayerId, refused?: string, call: CallOptions = {}): Credential | Promise<Credential> {
     const read = this.#read(
       id,
       (entry) => entry.version !== refused && (entry.value.kind === 'record' || this.#cache.ageOf(entry) < absenceMs),
+      call,
     );
     return read instanceof Promise ? read.then(credentialOf) : credentialOf(read);
   }
@@ -142,18 +146,18 @@ export class TokenBroker {
    * @throws GatewayError TAXPAYER_NOT_AUTHORIZED during the cool-down; UPSTREAM_TIMEOUT when `signal` aborts; otherwise as
    *   {@link credential}
    */
-  replace(id: TaxpayerId, refused: Credential, signal: AbortSignal): Promise<Credential> {
-    return endingWith(signal, this.#replace(id, refused, signal));
+  replace(id: TaxpayerId, refused: Credential, signal: AbortSignal, call: CallOptions = {}): Promise<Credential> {
+    return endingWith(signal, this.#replace(id, refused, signal, call));
   }
 
-  async #replace(id: TaxpayerId, refused: Credential, signal: AbortSignal): Promise<Credential> {
+  async #replace(id: TaxpayerId, refused: Credential, signal: AbortSignal, call: CallOptions): Promise<Credential> {
     if ((await this.#options.store.get(refusalName(id))) === refused.version) {
       this.#options.onEvent?.('refetch-cool-down');
       throw notAuthorized();
     }
     signal.throwIfAborted();
     this.#options.onEvent?.('credential-replaced');
-    return this.credential(id, refused.version);
+    return this.credential(id, refused.version, call);
   }
 
   /** The service refused the replacement as well: notes it for the fleet and returns the error for the caller. */
@@ -162,13 +166,14 @@ export class TokenBroker {
     return notAuthorized();
   }
 
-  #read(id: TaxpayerId, acceptable: (entry: Entry<TokenAnswer>, askedAt: number) => boolean) {
-    return this.#cache.read(id, { acceptable, fetch: (_, signal) => this.#fetch(id, signal) });
+  #read(id: TaxpayerId, acceptable: (entry: Entry<TokenAnswer>, askedAt: number) => boolean, call: CallOptions) {
+    const { holder } = call;
+    return this.#cache.read(id, { acceptable, fetch: (_, signal) => this.#fetch(id, signal, call), holder });
   }
 
-  async #fetch(id: TaxpayerId, signal: AbortSignal): Promise<TokenAnswer> {
+  async #fetch(id: TaxpayerId, signal: AbortSignal, call: CallOptions): Promise<TokenAnswer> {
     try {
-      const record = await this.#options.service.tokenRecord(id, signal, () => this.#spend());
+      const record = await this.#options.service.tokenRecord(id, signal, () => this.#spend(), call);
       return { kind: 'record', record };
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;

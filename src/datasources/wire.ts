@@ -48,8 +48,14 @@ export interface JobStatus {
   readonly status: string;
 }
 
+/** Longest access token, in characters: servers refuse headers of not much more. */
+const maxAccessTokenLength = 8192;
+
 /** Only what may stand in an `Authorization` header (RFC 6750, section 2.1, widened to visible ASCII). */
-const accessToken = z.string().regex(/^[\x21-\x7e]+$/);
+const accessToken = z
+  .string()
+  .max(maxAccessTokenLength)
+  .regex(/^[\x21-\x7e]+$/);
 
 const jsonObject = z.custom<Record<string, unknown>>((v) => typeof v === 'object' && v !== null && !Array.isArray(v));
 

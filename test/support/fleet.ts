@@ -40,6 +40,7 @@ export interface FleetOptions {
   readonly callMs?: number;
   readonly freshMs?: number;
   readonly budgetPerHour?: number;
+  readonly breakerResetMs?: number;
   /** The store all members share; a memory store on the fleet's clock unless given. */
   readonly store?: Store;
 }
@@ -50,6 +51,7 @@ export async function startFleet({
   callMs = 20_000,
   freshMs = 900_000,
   budgetPerHour = 0,
+  breakerResetMs = 50,
   store,
 }: FleetOptions = {}): Promise<Fleet> {
   const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
@@ -65,7 +67,7 @@ export async function startFleet({
     const http = new ResilientFetch({
       timeoutMs: callMs / 2,
       deadlineMs: callMs,
-      breakerResetMs: 50,
+      breakerResetMs,
       maxResponseBytes: 100_000,
       random: () => 0,
     });
@@ -77,6 +79,7 @@ export async function startFleet({
       http,
       gate: new CallGate({ store: sealed, now }),
       maxDepth: 20,
+      monotonicNow: now,
     });
     const events: TokenEvent[] = [];
     const budgetLeft: number[] = [];

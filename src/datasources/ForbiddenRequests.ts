@@ -1,0 +1,77 @@
+import { LRUCache } from 'lru-cache';
+
+/** What a 403 says, judged by those before it. */
+export type Verdict = 'about-the-request' | 'about-the-holder' | 'about-the-credentials';
+
+/** So many different requests in a row mean that it is not about them. */
+const requestsInARow = 3;
+/** Within this time, in milliseconds; also how long a holder's calls are then refused. */
+const forbiddenMs = 30_000;
+/** Of every endpoint and client secret together. */
+const maxHolders = 500;
+
+/**
+ * Tells whether 403s are about the requests that met them (a firewall before the service) or about our client credentials:
+ * the latter when different requests meet them in a row, with no other answer between. Those of one holder count for that
+ * holder alone, so that nobody can silence the others; requests of three holders count for everybody.
+ */
+export class ForbiddenRequests {
+  readonly #now: () => number;
+  readonly #holders = new LRUCache<string, Run>({ max: maxHolders });
+  readonly #everybody = new LRUCache<string, Run>({ max: 10 });
+
+  /** @param now milliseconds of a clock that nobody sets */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /** Whether the holder's calls are refused. `place` is the endpoint with the credentials the call would be made with. */
+  refuses(place: string, holder: string | undefined): boolean {
+    return holder !== undefined && this.#now() < (this.#holders.get(nameOf(place, holder))?.refusedUntil ?? 0);
+  }
+
+  /** Notes a 403. `request` tells different requests apart. */
+  note(place: string, holder: string | undefined, request: string): Verdict {
+    const now = this.#now();
+    // Of callers without an identity each request may be of another.
+    const everybody = runOf(this.#everybody, place).add(holder ?? `request ${request}`, request, now);
+    if (everybody >= requestsInARow) return 'about-the-credentials';
+    if (holder === undefined) return 'about-the-request';
+    const own = runOf(this.#holders, nameOf(place, holder));
+    if (own.add(request, request, now) < requestsInARow) return 'about-the-request';
+    own.refusedUntil = now + forbiddenMs;
+    return 'about-the-holder';
+  }
+
+  /** Notes any other answer: the credentials are taken. */
+  clear(place: string, holder: string | undefined): void {
+    this.#everybody.delete(place);
+    if (holder !== undefined) this.#holders.delete(nameOf(place, holder));
+  }
+}
+
+/** Requests that met a 403 in a row, and the one of each source counts that came last. */
+class Run {
+  refusedUntil = 0;
+  #met: readonly { readonly source: string; readonly request: string; readonly at: number }[] = [];
+
+  /** Gives how many different requests of different sources there are now. */
+  add(source: string, request: string, now: number): number {
+    const others = this.#met.filter((met) => met.source !== source && met.request !== request);
+    const recent = others.filter(({ at }) => now - at < forbiddenMs).slice(1 - requestsInARow);
+    this.#met = [...recent, { source, request, at: now }];
+    return this.#met.length;
+  }
+}
+
+function runOf(runs: LRUCache<string, Run>, name: string): Run {
+  const known = runs.get(name);
+  if (known !== undefined) return known;
+  const added = new Run();
+  runs.set(name, added);
+  return added;
+}
+
+function nameOf(place: string, holder: string): string {
+  return JSON.stringify([place, holder]);
+}
