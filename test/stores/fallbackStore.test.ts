@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { FallbackStore, type FallbackStoreOptions } from '../../src/datasources/stores/FallbackStore.js';
 import { MemoryStore } from '../../src/datasources/stores/MemoryStore.js';
 import { RedisStore } from '../../src/datasources/stores/RedisStore.js';
@@ -243,6 +243,22 @@ describe('FallbackStore over a real Redis', () => {
     await store.set('last', bytes('x'), 60_000);
     await pushed('other', 'x');
     await pushed('token', 'newer');
+  });
+
+  it('returns as soon as the primary answers though the clock was set back during the outage', async () => {
+    const moody = new Moody(new MemoryStore());
+    let onRecovered: (durationMs: number) => void = () => {};
+    const recovered = new Promise<number>((resolve) => {
+      onRecovered = resolve;
+    });
+    const one = new FallbackStore(moody, { probeEveryMs: 20, onRecovered });
+    moody.fails = true;
+    for (let n = 0; n < 2; n++) await one.set('x', bytes('x'), 1000);
+    expect(one.degraded).toBe(true);
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.now() - 24 * 3_600_000);
+    moody.fails = false;
+    expect(await recovered.finally(() => clock.mockRestore())).toBeLessThan(10_000);
+    await one.close();
   });
 
   it('leaves a primary alone for longer when it passes its probes and fails again', async () => {
