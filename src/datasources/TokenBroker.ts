@@ -4,6 +4,7 @@ import type { TaxpayerId } from './identifiers.js';
 import { type Codec, type Entry, LeasedCache, type LeasedCacheOptions } from './LeasedCache.js';
 import type { SealedStore } from './SealedStore.js';
 import type { TaxpayerService } from './TaxpayerService.js';
+import { TokenBudget } from './TokenBudget.js';
 import type { TokenRecord } from './wire.js';
 
 /** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
@@ -63,7 +64,6 @@ export const refetchCoolDownMs = 60_000;
 export const recordTtlMs = 30 * 24 * 3_600_000;
 
 const terminalStatuses: ReadonlySet<string> = new Set(['REJECTED', 'COMPLETED']);
-const hourMs = 3_600_000;
 
 /** Failures that mean "no answer now": a record that is held is shown instead. The others are answers. */
 const cannotAnswer: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -84,6 +84,7 @@ const cannotAnswer: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 export class TokenBroker {
   readonly #options: TokenBrokerOptions;
   readonly #cache: LeasedCache<TokenAnswer>;
+  readonly #budget: TokenBudget;
 
   constructor(options: TokenBrokerOptions) {
     this.#options = options;
@@ -95,6 +96,13 @@ export class TokenBroker {
       ttlMs: (answer) => (answer.kind === 'record' ? recordTtlMs : absenceMs),
       skewMs,
       now: options.now ?? Date.now,
+    });
+    this.#budget = new TokenBudget({
+      store: options.store,
+      perHour: options.budgetPerHour,
+      ...(options.now && { now: options.now }),
+      ...(options.onBudget && { onLeft: options.onBudget }),
+      onExhausted: () => options.onEvent?.('budget-exhausted'),
     });
   }
 
@@ -147,7 +155,7 @@ export class TokenBroker {
   }
 
   async #replace(id: TaxpayerId, refused: Credential, signal: AbortSignal): Promise<Credential> {
-    if ((await this.#options.store.get(refusalName(id))) === refused.version) {
+    if ((await this.#options.store.mark(refusalName(id))) === refused.version) {
       this.#options.onEvent?.('refetch-cool-down');
       throw notAuthorized();
     }
@@ -168,27 +176,14 @@ export class TokenBroker {
 
   async #fetch(id: TaxpayerId, signal: AbortSignal): Promise<TokenAnswer> {
     try {
-      const record = await this.#options.service.tokenRecord(id, signal, () => this.#spend());
+      // Each try is spent for, because the service counts those.
+      const record = await this.#options.service.tokenRecord(id, signal, () => this.#budget.spend());
       return { kind: 'record', record };
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
       this.#options.onEvent?.('absent-remembered');
       return { kind: 'no-such-taxpayer' };
     }
-  }
-
-  /** Takes one call from the fleet's budget: before each try, because the service counts those. */
-  async #spend(): Promise<void> {
-    if (this.#options.budgetPerHour === 0) return;
-    const counter = await this.#options.store.increment(['token-budget'], 1, hourMs);
-    const { count } = counter;
-    const resetsInMs = Math.min(counter.resetsInMs, hourMs); // whatever a store says that lost track of time
-    this.#options.onBudget?.(Math.max(0, this.#options.budgetPerHour - count), resetsInMs);
-    if (count <= this.#options.budgetPerHour) return;
-    this.#options.onEvent?.('budget-exhausted');
-    throw new GatewayError('TOKEN_BUDGET_EXHAUSTED', "The fleet's hourly budget of token calls is spent", {
-      retryAfterSeconds: Math.max(1, Math.ceil(resetsInMs / 1000)),
-    });
   }
 
   #isFresh(entry: Entry<TokenAnswer>, maxAgeMs: number): boolean {
