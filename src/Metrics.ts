@@ -127,10 +127,10 @@ export class Metrics {
   }
 
   /** Shows what is left of a budget; of an unlimited one there is nothing to show. */
-  showBudget(perHour: number, now: () => number = Date.now): void {
+  showBudget(perHour: number): void {
     this.tokenBudgetPerHour.set(perHour);
     if (perHour === 0) return;
-    const budget = () => (this.#budget !== undefined && this.#budget.until > now() ? this.#budget.left : perHour);
+    const budget = () => (this.#budget && this.#budget.until > performance.now() ? this.#budget.left : perHour);
     this.#measured('gateway_token_budget_left', "Calls left of this hour's token budget, as last seen.", 'min', budget);
   }
 
@@ -170,7 +170,7 @@ export class Metrics {
   }
 
   onBudget = (left: number, resetsInMs: number): void => {
-    this.#budget = { left, until: Date.now() + resetsInMs };
+    this.#budget = { left, until: performance.now() + resetsInMs };
   };
 
   /** Counts and times operations, on whatever way they are executed. */

@@ -108,6 +108,7 @@ function assemble(parsed: Parsed, env: Readonly<Record<string, string | undefine
     tokens: {
       freshMs: (parsed.TOKEN_FRESH_SECONDS ?? 900) * 1000,
       budgetPerHour: parsed.TOKEN_BUDGET_PER_HOUR ?? 600,
+      budgetCallerShare: parsed.TOKEN_BUDGET_CALLER_SHARE ?? 0.25,
     },
     jobs: {
       pollMinMs: jobPollMinMs,

@@ -54,7 +54,7 @@ export interface RequestFacts {
 /** One request and who makes it. Resolvers reach the service only through here. */
 export class RequestContext {
   readonly caller: Caller;
-  /** Whose calls to the service they are that this request makes. */
+  /** Under whose name what this request takes is counted. */
   readonly holder: string | undefined;
   readonly requestId: string;
   readonly fromRouter: boolean | undefined;
@@ -76,11 +76,6 @@ export class RequestContext {
   /** Aborts when nobody waits for the answer any more; most requests never ask. */
   get signal(): AbortSignal {
     return this.facts.signal;
-  }
-
-  /** Under whose name what this request takes is counted. */
-  get holder(): string | undefined {
-    return holderOf(this.caller);
   }
 
   /** @throws GatewayError FORBIDDEN when the caller lacks `scope` */

@@ -96,6 +96,7 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
     store: sealed,
     freshMs: config.tokens.freshMs,
     budgetPerHour: config.tokens.budgetPerHour,
+    budgetCallerShare: config.tokens.budgetCallerShare,
     cache,
     onEvent: metrics.onTokenEvent,
     onBudget: metrics.onBudget,

@@ -9,6 +9,12 @@ export const integer = (min: number, max: number) =>
     .transform(Number)
     .refine((n) => n >= min && n <= max, `must be a whole number from ${min} to ${max}`);
 
+export const share = z
+  .string()
+  .regex(/^(0?\.\d+|[01](\.0+)?)$/, 'must be a number above 0, and at most 1')
+  .transform(Number)
+  .refine((n) => n > 0, 'must be a number above 0, and at most 1');
+
 export const url = (protocols: readonly string[]) =>
   z.string().refine(
     (text) => {

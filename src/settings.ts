@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { anyText, base64Key, flag, integer, list, origin, routerSecret, url } from './settingSchemas.js';
+import { anyText, base64Key, flag, integer, list, origin, routerSecret, share, url } from './settingSchemas.js';
 
 /** One environment variable: what it accepts, what it means, and how the documentation shows it. */
 export interface Setting<T = unknown> {
@@ -149,6 +149,12 @@ export const settings = {
     '600',
     '100',
     'Calls to the token endpoint per hour for the whole fleet; 0 means no limit.',
+  ),
+  TOKEN_BUDGET_CALLER_SHARE: setting(
+    share,
+    '0.25',
+    '1',
+    'What one caller may take of the token budget that the others have left; 1 lets one caller take all of it.',
   ),
   JOB_POLL_MIN_MS: setting(
     integer(10, 3_600_000),

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { type Fleet, type FleetOptions, startFleet } from './support/fleet.js';
+import { type Fleet, type FleetOptions, outcomeOf, startFleet } from './support/fleet.js';
 
 const minute = 60_000;
+const day = 24 * 60 * minute;
 
 describe('a clock that was ahead and is put right', () => {
   let fleet: Fleet;
@@ -73,6 +74,50 @@ describe('a clock that was ahead and is put right', () => {
     fleet.advance(-10 * minute);
     control.addTaxpayer({ id: 'nobody' });
     await expect(one.broker.credential(nobody)).resolves.toBeDefined();
+  });
+
+  it('does not make a second of silence a day', async () => {
+    const { control, id, one, two } = await scene();
+    const fault = { kind: 'answer-with-status', status: 429, headers: { 'Retry-After': '1' } } as const;
+    control.arm({ endpoint: 'taxpayerToken', fault, times: 1 });
+    expect(await outcomeOf(one.broker.record(id))).toBe('UPSTREAM_RATE_LIMITED');
+    fleet.advance(-day);
+    expect(await outcomeOf(two.broker.record(id))).toBe('answered');
+    expect(await outcomeOf(one.broker.record(id))).toBe('answered');
+  });
+
+  it.each([5, 10_000])(
+    'does not shorten a silence when it was %d ms ahead, as clocks of two machines are',
+    async (ms) => {
+      const { control, id, one, two } = await scene();
+      const fault = { kind: 'answer-with-status', status: 429, headers: { 'Retry-After': '60' } } as const;
+      control.arm({ endpoint: 'taxpayerToken', fault, times: 1 });
+      expect(await outcomeOf(one.broker.record(id))).toBe('UPSTREAM_RATE_LIMITED');
+      fleet.advance(-ms);
+      expect(await outcomeOf(two.broker.record(id))).toBe('UPSTREAM_RATE_LIMITED');
+      expect(control.tokenCalls(id)).toBe(1);
+    },
+  );
+
+  it('does not make the cool-down after a refused token a day', async () => {
+    const { control, id, job, one, two } = await scene();
+    const fault = { kind: 'answer-with-status', status: 401 } as const;
+    control.arm({ endpoint: 'refreshJob', fault, times: 2 });
+    expect(await outcomeOf(one.jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
+    expect(control.tokenCalls(id)).toBe(2);
+    fleet.advance(-day);
+    control.arm({ endpoint: 'refreshJob', fault, times: 1 });
+    expect(await outcomeOf(two.jobs.status(id, job))).toBe('answered');
+    expect(control.tokenCalls(id)).toBe(3);
+  });
+
+  it('does not make the hour of a spent budget a day', async () => {
+    const { control, id, one, two } = await scene({ budgetPerHour: 1 });
+    await one.broker.record(id);
+    const another = fleet.ids.taxpayerId(control.addTaxpayer().id);
+    expect(await outcomeOf(two.broker.record(another))).toBe('TOKEN_BUDGET_EXHAUSTED');
+    fleet.advance(-day);
+    expect(await outcomeOf(two.broker.record(another))).toBe('answered');
   });
 
   it.each([5, 1000])('costs no call when it was %d ms ahead, as clocks of two machines are', async (skewMs) => {

@@ -38,7 +38,7 @@ export class CallGate {
 
   /** @throws GatewayError UPSTREAM_RATE_LIMITED or UPSTREAM_CREDENTIALS_REJECTED while the endpoint is closed */
   async pass(endpoint: Endpoint, credential: string): Promise<void> {
-    const mark = await this.#options.store.get(keyOf(endpoint, credential));
+    const mark = await this.#options.store.mark(keyOf(endpoint, credential));
     if (mark === undefined) return;
     const stored = block.safeParse(mark);
     if (!stored.success || stored.data.until <= this.#now()) return;

@@ -1,5 +1,6 @@
 import type { SealedEntry, Sealer } from './sealing.js';
 import type { Store } from './stores/Store.js';
+import { StoreError } from './stores/StoreError.js';
 
 /** A name in the store as readable parts; only its keyed hash leaves the process. */
 export type EntryName = readonly string[];
@@ -8,7 +9,14 @@ interface Envelope {
   readonly value: unknown;
   /** Epoch milliseconds. */
   readonly expiresAt: number;
+  /** How long it was to live when it was written, in milliseconds. Versions before 1.0 did not write it. */
+  readonly ttlMs?: number;
 }
+
+/** How far apart the clocks of the fleet's machines may be before a {@link SealedStore.mark} of one is nothing to another. */
+const skewMs = 10_000;
+/** The longest any mark lasts, in milliseconds. */
+const longestMarkMs = 3_600_000;
 
 export interface SealedStoreOptions {
   readonly store: Store;
@@ -58,6 +66,18 @@ export class SealedStore {
     return newestOf(await this.#openAll(name))?.value;
   }
 
+  /**
+   * The value of a mark that holds calls back for a while. One that would last longer from now than it was written for bears
+   * the time of a clock that was ahead, and is absent: a correction of that clock must not make a second of silence a day.
+   */
+  async mark(name: EntryName): Promise<unknown> {
+    const marks = (await this.#openAll(name)).filter((envelope) => {
+      const latest = this.#now() + (envelope?.ttlMs ?? longestMarkMs) + skewMs;
+      return envelope !== undefined && envelope.expiresAt <= latest;
+    });
+    return newestOf(marks)?.value;
+  }
+
   async set(name: EntryName, value: unknown, ttlMs: number): Promise<void> {
     const entries = this.#seal(name, value, ttlMs);
     await Promise.all(entries.map(({ key, bytes }) => this.#store.set(key, bytes, ttlMs)));
@@ -76,13 +96,23 @@ export class SealedStore {
     }
   }
 
-  /** Adds `by` to the counter `name`. Under each key count the processes that know it: the highest count is the fleet's. */
+  /**
+   * Adds `by` to the counter `name`. Under each key count the processes that know it: the highest count is the fleet's.
+   *
+   * @param most the highest count that can be true
+   * @throws StoreError when the shared store gives no answer, or one that cannot be true: whoever counts has to decide what
+   *   to do without
+   */
   async increment(
     name: EntryName,
     by: number,
     ttlMs: number,
+    most: number = Number.MAX_SAFE_INTEGER,
   ): Promise<{ readonly count: number; readonly resetsInMs: number }> {
     const counts = await Promise.all(this.#keys(name).map((key) => this.#store.increment(key, by, ttlMs)));
+    if (counts.some(({ count }) => !(Number.isSafeInteger(count) && count >= by && count <= most))) {
+      throw new StoreError('failed', 'The store gave a count that cannot be true.');
+    }
     return counts.reduce((highest, other) => (other.count > highest.count ? other : highest));
   }
 
@@ -142,7 +172,7 @@ export class SealedStore {
   }
 
   #seal(name: EntryName, value: unknown, ttlMs: number): readonly SealedEntry[] {
-    return this.#sealer.sealAll(this.#parts(name), bytesOf({ value, expiresAt: this.#now() + ttlMs }));
+    return this.#sealer.sealAll(this.#parts(name), bytesOf({ value, expiresAt: this.#now() + ttlMs, ttlMs }));
   }
 
   /** What each of the keys of `name` holds, current first. */
@@ -169,7 +199,8 @@ function bytesOf(envelope: Envelope): Buffer {
 
 /** Values under one name are written with the same time to live, as a rule: so the one that expires last was written last. */
 function newestOf(envelopes: readonly (Envelope | undefined)[]): Envelope | undefined {
-  return envelopes.reduce((newest, other) =>
-    other !== undefined && (newest === undefined || other.expiresAt > newest.expiresAt) ? other : newest,
+  return envelopes.reduce(
+    (newest, other) => (newest === undefined || (other && other.expiresAt > newest.expiresAt) ? other : newest),
+    undefined,
   );
 }

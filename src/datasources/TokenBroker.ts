@@ -5,6 +5,7 @@ import { type Codec, type Entry, LeasedCache, type LeasedCacheOptions } from './
 import type { CallOptions } from './ResilientFetch.js';
 import type { SealedStore } from './SealedStore.js';
 import type { TaxpayerService } from './TaxpayerService.js';
+import { TokenBudget } from './TokenBudget.js';
 import type { TokenRecord } from './wire.js';
 
 /** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
@@ -36,6 +37,8 @@ export interface TokenBrokerOptions {
   readonly freshMs: number;
   /** Calls to the token endpoint per hour and fleet; 0 means no limit. */
   readonly budgetPerHour: number;
+  /** What one caller may take of the budget that the others have left, from 0 to 1. */
+  readonly budgetCallerShare: number;
   readonly cache: Pick<LeasedCacheOptions<TokenAnswer>, 'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait'>;
   readonly now?: () => number;
   readonly onEvent?: (event: TokenEvent) => void;
@@ -47,6 +50,7 @@ export type TokenEvent =
   | 'stale-served'
   | 'absent-remembered'
   | 'budget-exhausted'
+  | 'caller-share-exhausted'
   | 'credential-replaced'
   | 'refetch-cool-down';
 
@@ -64,7 +68,6 @@ export const refetchCoolDownMs = 60_000;
 export const recordTtlMs = 30 * 24 * 3_600_000;
 
 const terminalStatuses: ReadonlySet<string> = new Set(['REJECTED', 'COMPLETED']);
-const hourMs = 3_600_000;
 
 /** Failures that mean "no answer now": a record that is held is shown instead. The others are answers. */
 const cannotAnswer: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -85,6 +88,7 @@ const cannotAnswer: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 export class TokenBroker {
   readonly #options: TokenBrokerOptions;
   readonly #cache: LeasedCache<TokenAnswer>;
+  readonly #budget: TokenBudget;
 
   constructor(options: TokenBrokerOptions) {
     this.#options = options;
@@ -96,6 +100,14 @@ export class TokenBroker {
       ttlMs: (answer) => (answer.kind === 'record' ? recordTtlMs : absenceMs),
       skewMs,
       now: options.now ?? Date.now,
+    });
+    this.#budget = new TokenBudget({
+      store: options.store,
+      perHour: options.budgetPerHour,
+      callerShare: options.budgetCallerShare,
+      ...(options.now && { now: options.now }),
+      ...(options.onBudget && { onLeft: options.onBudget }),
+      onExhausted: (whose) => options.onEvent?.(whose === 'fleet' ? 'budget-exhausted' : 'caller-share-exhausted'),
     });
   }
 
@@ -151,7 +163,7 @@ export class TokenBroker {
   }
 
   async #replace(id: TaxpayerId, refused: Credential, signal: AbortSignal, call: CallOptions): Promise<Credential> {
-    if ((await this.#options.store.get(refusalName(id))) === refused.version) {
+    if ((await this.#options.store.mark(refusalName(id))) === refused.version) {
       this.#options.onEvent?.('refetch-cool-down');
       throw notAuthorized();
     }
@@ -173,27 +185,14 @@ export class TokenBroker {
 
   async #fetch(id: TaxpayerId, signal: AbortSignal, call: CallOptions): Promise<TokenAnswer> {
     try {
-      const record = await this.#options.service.tokenRecord(id, signal, () => this.#spend(), call);
+      // Each try is spent for, because the service counts those.
+      const record = await this.#options.service.tokenRecord(id, signal, () => this.#budget.spend(call.holder), call);
       return { kind: 'record', record };
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
       this.#options.onEvent?.('absent-remembered');
       return { kind: 'no-such-taxpayer' };
     }
-  }
-
-  /** Takes one call from the fleet's budget: before each try, because the service counts those. */
-  async #spend(): Promise<void> {
-    if (this.#options.budgetPerHour === 0) return;
-    const counter = await this.#options.store.increment(['token-budget'], 1, hourMs);
-    const { count } = counter;
-    const resetsInMs = Math.min(counter.resetsInMs, hourMs); // whatever a store says that lost track of time
-    this.#options.onBudget?.(Math.max(0, this.#options.budgetPerHour - count), resetsInMs);
-    if (count <= this.#options.budgetPerHour) return;
-    this.#options.onEvent?.('budget-exhausted');
-    throw new GatewayError('TOKEN_BUDGET_EXHAUSTED', "The fleet's hourly budget of token calls is spent", {
-      retryAfterSeconds: Math.max(1, Math.ceil(resetsInMs / 1000)),
-    });
   }
 
   #isFresh(entry: Entry<TokenAnswer>, maxAgeMs: number): boolean {

@@ -25,6 +25,8 @@ const windowMs = 60_000;
 /** How often counts are exchanged with the other processes, in milliseconds. */
 const exchangeEveryMs = 1000;
 const maxCallers = 100_000;
+/** Each process stops at the limit by itself: a fleet's count above that many limits is not believed. */
+const maxProcesses = 1000;
 
 /**
  * Bounds the operations of each caller, in windows of one clock minute. Asking costs no waiting: each process counts by
@@ -85,10 +87,11 @@ export class RateLimit {
     count.unsent = 0;
     try {
       const name = ['rate', key, String(count.window)];
-      const { count: fleet } = await this.#options.store.increment(name, sending, 2 * windowMs);
+      const most = this.#options.perMinute * maxProcesses;
+      const { count: fleet } = await this.#options.store.increment(name, sending, 2 * windowMs, most);
       count.fleet = Math.max(fleet, count.fleet + sending);
     } catch {
-      count.fleet += sending; // the store is away: what this process counted still holds
+      count.fleet += sending; // the store is away, or its count cannot be true: what this process counted still holds
     }
     count.sent = 0;
   }

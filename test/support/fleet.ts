@@ -40,10 +40,15 @@ export interface FleetOptions {
   readonly callMs?: number;
   readonly freshMs?: number;
   readonly budgetPerHour?: number;
+  readonly budgetCallerShare?: number;
   readonly breakerResetMs?: number;
   /** The store all members share; a memory store on the fleet's clock unless given. */
   readonly store?: Store;
+  /** How each member reaches that store; directly unless given. */
+  readonly connect?: (shared: Store) => Store;
 }
+
+const hourMs = 3_600_000;
 
 /** Brokers that share a store, on a clock of their own, over a real sandbox. */
 export async function startFleet({
@@ -51,11 +56,13 @@ export async function startFleet({
   callMs = 20_000,
   freshMs = 900_000,
   budgetPerHour = 0,
+  budgetCallerShare = 1,
   breakerResetMs = 50,
   store,
+  connect = (shared) => shared,
 }: FleetOptions = {}): Promise<Fleet> {
   const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
-  let clock = Date.now();
+  let clock = Math.floor(Date.now() / hourMs) * hourMs; // the budget is counted by the hour
   const now = () => clock;
   const shared = store ?? new MemoryStore({ now });
   const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
@@ -63,7 +70,12 @@ export async function startFleet({
 
   const members = Array.from({ length: size }, (): Member => {
     const sealer = new Sealer({ from: 'client-secret', secret: new Secret('fleet-secret') });
-    const sealed = new SealedStore({ store: shared, sealer, scope: [sandbox.url, 'fleet', '2024-01-01'], now });
+    const sealed = new SealedStore({
+      store: connect(shared),
+      sealer,
+      scope: [sandbox.url, 'fleet', '2024-01-01'],
+      now,
+    });
     const http = new ResilientFetch({
       timeoutMs: callMs / 2,
       deadlineMs: callMs,
@@ -89,6 +101,7 @@ export async function startFleet({
       store: sealed,
       freshMs,
       budgetPerHour,
+      budgetCallerShare,
       cache,
       now,
       onEvent: (event) => events.push(event),

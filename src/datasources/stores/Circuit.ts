@@ -29,7 +29,9 @@ export class Circuit {
     this.#limitMs = limitMs;
     this.#policy = circuitBreaker(handleAll, {
       breaker: new ConsecutiveBreaker(failuresToOpen),
-      halfOpenAfter: 0, // when to probe is decided by whoever calls probe()
+      // When to probe is decided by whoever calls probe(). Not 0: cockatiel compares this with the wall clock, and a clock
+      // that was set back would keep the circuit open for as long.
+      halfOpenAfter: Number.NEGATIVE_INFINITY,
     });
     this.#policy.onBreak(() => onOpen(this.#firstTrouble ?? 'failed'));
     this.#policy.onReset(onClose);

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LRUCache } from 'lru-cache';
 import { type Answer, Circuit } from './Circuit.js';
 import { MemoryStore } from './MemoryStore.js';
 import type { Store } from './Store.js';
@@ -27,8 +26,8 @@ const PROBE_VALUE = Buffer.from('probe');
 
 /**
  * Keeps the gateway answering when the shared store cannot: whatever the primary does not do in time is done in a store
- * of this process, so a lease excludes the other requests of this process and a counter counts them. No operation rejects,
- * except after {@link close}.
+ * of this process, so a lease excludes the other requests of this process. No operation rejects, except {@link increment}
+ * and what comes after {@link close}.
  *
  * Reads and writes have separate circuits, because a store that is full or a read-only replica can still be read. An open
  * circuit costs a request nothing; a background probe closes it. When the primary is back it is told what was written
@@ -41,8 +40,6 @@ export class FallbackStore implements Store {
   readonly #journal: WriteJournal;
   readonly #reads: Circuit;
   readonly #writes: Circuit;
-  /** Last counts seen on the primary, so that a local counter goes on from there instead of from zero. */
-  readonly #counts = new LRUCache<string, { readonly count: number; readonly resetsAt: number }>({ max: 1000 });
   readonly #options: FallbackStoreOptions;
   readonly #probeEveryMs: number;
   readonly #now: () => number;
@@ -138,20 +135,15 @@ export class FallbackStore implements Store {
     return deletedHere;
   }
 
-  /** An increment whose answer was lost may count twice: a budget then ends sooner, never later. */
+  /**
+   * Counts in the primary only, and rejects when that gives no answer (the call may have been counted all the same): what a
+   * process counts alone is not the fleet's count, and whoever counts has to decide what to do without it.
+   */
   async increment(key: string, by: number, ttlMs: number): Promise<{ count: number; resetsInMs: number }> {
     this.#assertOpen();
     const answer = await this.#write(() => this.#primary.increment(key, by, ttlMs));
-    if (answer.answered) {
-      this.#counts.set(key, { count: answer.value.count, resetsAt: this.#now() + answer.value.resetsInMs });
-      return answer.value;
-    }
-    const known = this.#counts.get(key);
-    const leftMs = (known?.resetsAt ?? 0) - this.#now();
-    if (known && leftMs > 0 && !(await this.#local.get(key))) await this.#local.increment(key, known.count, leftMs);
-    const counted = await this.#local.increment(key, by, ttlMs);
-    this.#journal.count(key, by, counted.resetsInMs);
-    return counted;
+    if (answer.answered) return answer.value;
+    throw new StoreError('unreachable');
   }
 
   async waitForDelete(key: string, timeoutMs: number): Promise<void> {
@@ -169,8 +161,7 @@ export class FallbackStore implements Store {
 
   /** What was written here and not yet delivered; it is newer than what the primary holds. */
   async #heldHere(key: string): Promise<Buffer | undefined> {
-    const kind = this.#journal.get(key)?.kind;
-    return kind === 'set' || kind === 'added' ? this.#local.get(key) : undefined;
+    return this.#journal.get(key) && this.#local.get(key);
   }
 
   async #readPrimary(key: string): Promise<Buffer | undefined> {

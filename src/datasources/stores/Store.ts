@@ -2,7 +2,8 @@
  * The seam every cache tier below the process is written against. A store moves bytes: what it is given is already
  * encrypted, and its keys are already keyed hashes (see `sealing.ts`), so no implementation can leak anything.
  *
- * Every method may reject when the store cannot be reached; `FallbackStore` turns that into a degraded, local answer.
+ * Every method may reject when the store cannot be reached; `FallbackStore` turns that into a degraded, local answer,
+ * except for counters.
  */
 export interface Store {
   readonly kind: 'memory' | 'lmdb' | 'redis';

@@ -5,8 +5,7 @@ import type { Store } from './Store.js';
 export type PendingWrite =
   | { readonly kind: 'set'; readonly expiresAt: number }
   /** `asked`: the primary was asked and did not answer, so it may hold the value all the same. */
-  | { readonly kind: 'added'; readonly expiresAt: number; readonly asked: boolean }
-  | { readonly kind: 'counted'; readonly expiresAt: number; readonly by: number };
+  | { readonly kind: 'added'; readonly expiresAt: number; readonly asked: boolean };
 
 const DELETIONS_PER_KEY = 4;
 
@@ -38,14 +37,6 @@ export class WriteJournal {
   /** Notes a write, in place of an earlier one of the same key. The oldest are forgotten when there are too many. */
   add(key: string, write: PendingWrite): void {
     this.#put(this.#writes, key, write);
-  }
-
-  /** Adds to a counter the primary could not count. */
-  count(key: string, by: number, ttlMs: number): void {
-    const earlier = this.#writes.get(key);
-    const counted = earlier?.kind === 'counted' && earlier.expiresAt > this.#now() ? earlier : undefined;
-    const expiresAt = counted?.expiresAt ?? this.#now() + ttlMs;
-    this.add(key, { kind: 'counted', by: (counted?.by ?? 0) + by, expiresAt });
   }
 
   addDeletion(key: string, expected: Buffer): void {
@@ -87,7 +78,6 @@ export class WriteJournal {
     if (value && leftMs > 0) {
       if (write.kind === 'set') await primary.set(key, value, leftMs);
       if (write.kind === 'added') await primary.setIfAbsent(key, value, leftMs);
-      if (write.kind === 'counted') await primary.increment(key, write.by, leftMs);
     }
     if (this.#writes.get(key) === write) {
       this.#writes.delete(key);

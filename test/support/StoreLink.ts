@@ -1,0 +1,44 @@
+import { FallbackStore } from '../../src/datasources/stores/FallbackStore.js';
+import type { Store } from '../../src/datasources/stores/Store.js';
+import { StoreError } from '../../src/datasources/stores/StoreError.js';
+
+/** The way of one process to a shared store. A silent one passes on what is asked, and no answer comes back. */
+export class StoreLink implements Store {
+  readonly kind: Store['kind'];
+  readonly #shared: Store;
+  state: 'up' | 'down' | 'silent' = 'up';
+  /** What this process works with. */
+  readonly store: FallbackStore;
+  #onRecovered: () => void = () => {};
+
+  constructor(shared: Store) {
+    this.kind = shared.kind;
+    this.#shared = shared;
+    this.store = new FallbackStore(this, { limitMs: 20, probeEveryMs: 5, onRecovered: () => this.#onRecovered() });
+  }
+
+  /** Up again; resolves when the process has noticed. */
+  async restore(): Promise<void> {
+    const recovered = new Promise<void>((resolve) => {
+      this.#onRecovered = resolve;
+    });
+    this.state = 'up';
+    if (this.store.degraded) await recovered;
+  }
+
+  get = (key: string) => this.#pass(() => this.#shared.get(key));
+  set = (key: string, value: Buffer, ttlMs: number) => this.#pass(() => this.#shared.set(key, value, ttlMs));
+  setIfAbsent = (key: string, value: Buffer, ttlMs: number) =>
+    this.#pass(() => this.#shared.setIfAbsent(key, value, ttlMs));
+  compareAndDelete = (key: string, expected: Buffer) => this.#pass(() => this.#shared.compareAndDelete(key, expected));
+  increment = (key: string, by: number, ttlMs: number) => this.#pass(() => this.#shared.increment(key, by, ttlMs));
+  waitForDelete = (key: string, timeoutMs: number) => this.#pass(() => this.#shared.waitForDelete(key, timeoutMs));
+  close = () => this.#shared.close();
+
+  async #pass<T>(work: () => Promise<T>): Promise<T> {
+    if (this.state === 'down') throw new StoreError('unreachable');
+    const answer = await work();
+    if (this.state === 'silent') await new Promise(() => {});
+    return answer;
+  }
+}
