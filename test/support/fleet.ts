@@ -40,6 +40,8 @@ export interface FleetOptions {
   readonly callMs?: number;
   readonly freshMs?: number;
   readonly budgetPerHour?: number;
+  /** How far the clock of each member is ahead of the fleet's, in milliseconds. Default 0. */
+  readonly aheadMs?: readonly number[];
   /** The store all members share; a memory store on the fleet's clock unless given. */
   readonly store?: Store;
 }
@@ -50,16 +52,17 @@ export async function startFleet({
   callMs = 20_000,
   freshMs = 900_000,
   budgetPerHour = 0,
+  aheadMs = [],
   store,
 }: FleetOptions = {}): Promise<Fleet> {
   const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
   let clock = Date.now();
-  const now = () => clock;
-  const shared = store ?? new MemoryStore({ now });
+  const shared = store ?? new MemoryStore({ now: () => clock });
   const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const https: ResilientFetch[] = [];
 
-  const members = Array.from({ length: size }, (): Member => {
+  const members = Array.from({ length: size }, (_, n): Member => {
+    const now = () => clock + (aheadMs[n] ?? 0);
     const sealer = new Sealer({ from: 'client-secret', secret: new Secret('fleet-secret') });
     const sealed = new SealedStore({ store: shared, sealer, scope: [sandbox.url, 'fleet', '2024-01-01'], now });
     const http = new ResilientFetch({
