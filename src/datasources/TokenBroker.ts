@@ -1,10 +1,11 @@
+import { z } from 'zod';
 import { type ErrorCode, GatewayError, upstreamTimeout } from '../errors.js';
 import { Secret } from '../secret.js';
 import type { TaxpayerId } from './identifiers.js';
 import { type Codec, type Entry, LeasedCache, type LeasedCacheOptions } from './LeasedCache.js';
 import type { SealedStore } from './SealedStore.js';
 import type { TaxpayerService } from './TaxpayerService.js';
-import type { TokenRecord } from './wire.js';
+import { accessToken, jsonObject, type TokenRecord } from './wire.js';
 
 /** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
 export type TokenAnswer =
@@ -240,15 +241,26 @@ function refusalName(id: TaxpayerId): readonly string[] {
   return ['token', 'refused', id];
 }
 
+const storedAnswer = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('record'),
+    record: z.object({
+      accessToken: accessToken.transform((text) => new Secret(text)),
+      taxpayerId: z.string(),
+      name: z.string().nullable(),
+      metadata: jsonObject.nullable(),
+      providerId: z.string(),
+      createdAt: z.string().nullable(),
+      status: z.string(),
+    } satisfies Record<keyof TokenRecord, z.ZodType>),
+  }),
+  z.object({ kind: z.literal('no-such-taxpayer') }),
+]);
+
 const tokenAnswerCodec: Codec<TokenAnswer> = {
   encode: (answer) =>
     answer.kind === 'record'
       ? { ...answer, record: { ...answer.record, accessToken: answer.record.accessToken.reveal() } }
       : answer,
-  decode: (stored) => {
-    const answer = stored as TokenAnswer & { record: { accessToken: string } };
-    if (answer.kind === 'no-such-taxpayer') return { kind: 'no-such-taxpayer' };
-    if (typeof answer.record.accessToken !== 'string') throw new TypeError('Expected a stored token record');
-    return { kind: 'record', record: { ...answer.record, accessToken: new Secret(answer.record.accessToken) } };
-  },
+  decode: (stored) => storedAnswer.parse(stored),
 };
