@@ -17,7 +17,7 @@ export interface TokenView {
   readonly record: TokenRecord;
   /** Epoch milliseconds. */
   readonly fetchedAt: number;
-  /** Shown past its freshness because the service could not answer. */
+  /** Shown past its freshness because the service could not answer, or although the service refused its token. */
   readonly stale: boolean;
   /** The same in the words of the schema, kept by whoever translated it. */
   translated?: unknown;
@@ -85,6 +85,8 @@ const cannotAnswer: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 export class TokenBroker {
   readonly #options: TokenBrokerOptions;
   readonly #cache: LeasedCache<TokenAnswer>;
+  /** Entries held whose token the service refused here: what they show is no longer so. */
+  readonly #refused = new WeakSet<Entry<TokenAnswer>>();
 
   constructor(options: TokenBrokerOptions) {
     this.#options = options;
@@ -102,7 +104,7 @@ export class TokenBroker {
   /** The record to show when memory holds one that {@link record} would answer with; asks nobody. */
   held(id: TaxpayerId, maxAgeMs = Infinity): TokenView | undefined {
     const entry = this.#cache.held(id, (held) => this.#isFresh(held, maxAgeMs));
-    return entry && viewOf(entry);
+    return entry && this.#viewOf(entry);
   }
 
   /**
@@ -114,7 +116,7 @@ export class TokenBroker {
   async record(id: TaxpayerId, maxAgeMs = Infinity): Promise<TokenView> {
     try {
       const entry = await this.#read(id, (held, askedAt) => held.fetchedAt >= askedAt || this.#isFresh(held, maxAgeMs));
-      return viewOf(entry);
+      return this.#viewOf(entry);
     } catch (error) {
       const { value, fetchedAt } = this.#staleInsteadOf(error, id);
       return { record: recordOf(value), fetchedAt, stale: true };
@@ -148,6 +150,7 @@ export class TokenBroker {
   }
 
   async #replace(id: TaxpayerId, refused: Credential, signal: AbortSignal): Promise<Credential> {
+    this.#noteRefused(id, refused);
     if ((await this.#options.store.get(refusalName(id))) === refused.version) {
       this.#options.onEvent?.('refetch-cool-down');
       throw notAuthorized();
@@ -159,6 +162,7 @@ export class TokenBroker {
 
   /** The service refused the replacement as well: notes it for the fleet and returns the error for the caller. */
   async giveUp(id: TaxpayerId, refused: Credential): Promise<GatewayError> {
+    this.#noteRefused(id, refused);
     await this.#options.store.set(refusalName(id), refused.version, refetchCoolDownMs);
     return notAuthorized();
   }
@@ -200,18 +204,26 @@ export class TokenBroker {
     return ageMs < Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs));
   }
 
+  #noteRefused(id: TaxpayerId, { version }: Credential): void {
+    const held = this.#cache.peek(id);
+    if (held?.version !== version) return;
+    this.#refused.add(held);
+    held.view = undefined;
+  }
+
+  /** Of one entry always the same view, so that what is made of it can be kept with it. */
+  #viewOf(entry: Entry<TokenAnswer>): TokenView {
+    const { value, fetchedAt } = entry;
+    entry.view ??= { record: recordOf(value), fetchedAt, stale: this.#refused.has(entry) } satisfies TokenView;
+    return entry.view as TokenView;
+  }
+
   #staleInsteadOf(error: unknown, id: TaxpayerId): Entry<TokenAnswer> {
     const held = this.#cache.peek(id);
     if (held?.value.kind !== 'record' || !(error instanceof GatewayError) || !cannotAnswer.has(error.code)) throw error;
     this.#options.onEvent?.('stale-served');
     return held;
   }
-}
-
-/** Of one entry always the same view, so that what is made of it can be kept with it. */
-function viewOf(entry: Entry<TokenAnswer>): TokenView {
-  entry.view ??= { record: recordOf(entry.value), fetchedAt: entry.fetchedAt, stale: false } satisfies TokenView;
-  return entry.view as TokenView;
 }
 
 function credentialOf({ value, version }: Entry<TokenAnswer>): Credential {
