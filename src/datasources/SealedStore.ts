@@ -80,19 +80,6 @@ export class SealedStore {
     return claimed ? { withdraw: () => this.#giveBack(entries) } : undefined;
   }
 
-  /** Writes only when there is nothing under `name`; tells whether it wrote. Atomic over the fleet. */
-  setIfAbsent(name: EntryName, value: unknown, ttlMs: number): Promise<boolean> {
-    return this.#takeAll(this.#seal(name, value, ttlMs), (key, bytes) => this.#store.setIfAbsent(key, bytes, ttlMs));
-  }
-
-  /** Deletes the value under `name`; one written meanwhile survives. */
-  async delete(name: EntryName): Promise<void> {
-    for (const key of this.#keys(name)) {
-      const bytes = await this.#store.get(key);
-      if (bytes !== undefined) await this.#store.compareAndDelete(key, bytes);
-    }
-  }
-
   /** Adds `by` to the counter `name`. Under each key count the processes that know it: the highest count is the fleet's. */
   async increment(
     name: EntryName,
