@@ -138,3 +138,30 @@ describe('a clock that was ahead and is put right', () => {
     expect(control.tokenCalls(id)).toBe(1);
   });
 });
+
+describe('a machine whose clock is ahead of the others', () => {
+  let fleet: Fleet;
+  afterEach(() => fleet.stop());
+
+  it('does not make them use its token for ever, once the service has refused that', async () => {
+    const aheadMs = 8000; // no more than two machines may be apart, so that its entries count as new
+    fleet = await startFleet({ size: 3, aheadMs: [aheadMs, 0, 0] });
+    const { control } = fleet.sandbox;
+    const id = fleet.ids.taxpayerId(control.addTaxpayer().id);
+    const [ahead, one, two] = fleet.members as [Fleet['members'][0], Fleet['members'][0], Fleet['members'][0]];
+    const refusals = async (member: Fleet['members'][0], name: string) => {
+      control.addJob({ taxpayerId: id, jobId: name, endsAs: null });
+      expect(await outcomeOf(member.jobs.status(id, fleet.ids.jobId(name)))).toBe('answered');
+      return control.jobCalls(id, name) - 1;
+    };
+    await ahead.broker.credential(id);
+    await Promise.all([one.broker.credential(id), two.broker.credential(id)]);
+    control.rotateToken(id);
+    expect(await refusals(one, 'a')).toBe(1);
+    expect(await refusals(two, 'b')).toBe(1);
+    expect(await refusals(two, 'c')).toBe(0);
+    expect(await refusals(ahead, 'd')).toBe(1);
+    expect(await refusals(ahead, 'e')).toBe(0);
+    expect(control.tokenCalls(id)).toBe(2);
+  });
+});

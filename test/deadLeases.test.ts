@@ -6,7 +6,7 @@ import { SealedStore } from '../src/datasources/SealedStore.js';
 import { Sealer } from '../src/datasources/sealing.js';
 import { MemoryStore } from '../src/datasources/stores/MemoryStore.js';
 import { RedisStore } from '../src/datasources/stores/RedisStore.js';
-import type { Store } from '../src/datasources/stores/Store.js';
+import { leaseKeyOf, type Store } from '../src/datasources/stores/Store.js';
 import { Secret } from '../src/secret.js';
 import { startRedis } from './support/redis.js';
 
@@ -58,7 +58,7 @@ describe.each(openings)('a lease in %s', (_, open) => {
           return `value ${fetches}`;
         },
       });
-    return { store, key: sealer.key([...scope, 'token', 'lease', 'x']), process, read, fetches: () => fetches };
+    return { store, key: leaseKeyOf(sealer.key([...scope, 'token', 'x'])), process, read, fetches: () => fetches };
   }
 
   it.each([

@@ -99,6 +99,32 @@ describe('a token that the service no longer takes', () => {
     expect(calls()).toBe(2);
   });
 
+  it('is shown as stale once it was refused and could not be replaced, and costs no call', async () => {
+    const { control, id, addJob, member, calls } = await scene();
+    const { broker, jobs } = member(0);
+    await broker.record(id);
+    expect(broker.held(id)?.stale).toBe(false);
+    control.rotateToken(id);
+    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 422 } });
+    expect(await outcomeOf(jobs.status(id, addJob(1)))).toBe('UPSTREAM_REJECTED');
+    const before = calls();
+    expect([broker.held(id)?.stale, (await broker.record(id)).stale]).toEqual([true, true]);
+    expect(calls()).toBe(before);
+    control.disarmAll();
+    expect(await outcomeOf(jobs.status(id, addJob(2)))).toBe('answered');
+    expect(broker.held(id)?.stale).toBe(false);
+  });
+
+  it('is shown as stale once its successor is refused too', async () => {
+    const { control, id, addJob, member } = await scene(2);
+    control.arm({ endpoint: 'refreshJob', fault: { kind: 'refuse-authorization' } });
+    for (const n of [0, 1]) {
+      const { broker, jobs } = member(n);
+      expect(await outcomeOf(jobs.status(id, addJob(n)))).toBe('TAXPAYER_NOT_AUTHORIZED');
+      expect(broker.held(id)?.stale).toBe(true);
+    }
+  });
+
   it('fetches once more after the cool-down when the service still refuses', async () => {
     const { control, id, addJob, member, calls } = await scene();
     const job = addJob(1);

@@ -79,16 +79,18 @@ describe('A sealed store during a rotation', () => {
   });
 
   it('claims a name under every key, or under none', async () => {
-    expect(await before.setIfAbsent(['a'], 'before', minute)).toBe(true);
-    expect(await during.setIfAbsent(['a'], 'during', minute)).toBe(false);
+    const claimed = async (sealed: SealedStore, part: string, value: string) =>
+      (await sealed.claim([part], value, minute)) !== undefined;
+    expect(await claimed(before, 'a', 'before')).toBe(true);
+    expect(await claimed(during, 'a', 'during')).toBe(false);
     expect(await after.look(['a'])).toBeUndefined();
 
-    expect(await during.setIfAbsent(['b'], 'during', minute)).toBe(true);
-    expect(await before.setIfAbsent(['b'], 'before', minute)).toBe(false);
-    expect(await after.setIfAbsent(['b'], 'after', minute)).toBe(false);
+    expect(await claimed(during, 'b', 'during')).toBe(true);
+    expect(await claimed(before, 'b', 'before')).toBe(false);
+    expect(await claimed(after, 'b', 'after')).toBe(false);
 
-    expect(await after.setIfAbsent(['c'], 'after', minute)).toBe(true);
-    expect(await during.setIfAbsent(['c'], 'during', minute)).toBe(false);
+    expect(await claimed(after, 'c', 'after')).toBe(true);
+    expect(await claimed(during, 'c', 'during')).toBe(false);
     expect(await before.look(['c'])).toBeUndefined(); // given back
     expect(await during.look(['c'])).toBe('after');
   });
@@ -96,16 +98,31 @@ describe('A sealed store during a rotation', () => {
   it('lets one of many claim a name at once, whichever keys they know', async () => {
     for (let round = 0; round < 50; round++) {
       const claimants = [before, during, during, before, during];
-      const claimed = await Promise.all(claimants.map((one, at) => one.setIfAbsent([`${round}`], at, minute)));
+      const claimed = await Promise.all(claimants.map((one, at) => one.claim([`${round}`], at, minute)));
       expect(claimed.filter(Boolean)).toHaveLength(1);
-      expect(await during.look([`${round}`])).toBe(claimed.indexOf(true));
+      expect(await during.look([`${round}`])).toBe(claimed.findIndex(Boolean));
     }
   });
 
-  it('deletes a value under every key', async () => {
-    await during.set(name, 'value', minute);
-    await during.delete(name);
+  it('makes a claim that is withdrawn free under every key, and leaves what was written over it', async () => {
+    await (await during.claim(name, 'claimed', minute))?.withdraw();
     for (const process of [before, during, after]) expect(await process.look(name)).toBeUndefined();
+    const claim = await during.claim(name, 'claimed', minute);
+    await during.set(name, 'written', minute);
+    await claim?.withdraw();
+    for (const process of [before, during, after]) expect(await process.look(name)).toBe('written');
+  });
+
+  it('writes under a lease for processes that know either key, and nothing once somebody else has the lease', async () => {
+    expect(await during.setIfHolding(name, 'without', minute, 'me')).toBe(false);
+    await during.lease(name, 'me', minute);
+    expect(await during.setIfHolding(name, 'value', minute, 'me')).toBe(true);
+    for (const process of [before, during, after]) expect(await process.get(name)).toBe('value');
+    await during.release(name, 'me');
+    await before.lease(name, 'you', minute);
+    expect(await during.setIfHolding(name, 'late', minute, 'me')).toBe(false);
+    expect(await before.setIfHolding(name, 'next', 2 * minute, 'you')).toBe(true);
+    expect(await during.get(name)).toBe('next');
   });
 
   it('holds a lease against processes that know either key, until it is released', async () => {
@@ -155,11 +172,12 @@ describe('A sealed store with one key', () => {
     ['get', (sealed: SealedStore) => sealed.get(name), ['get']],
     ['look', (sealed: SealedStore) => sealed.look(name), ['get']],
     ['set', (sealed: SealedStore) => sealed.set(name, 1, minute), ['set']],
-    ['setIfAbsent', (sealed: SealedStore) => sealed.setIfAbsent(name, 1, minute), ['setIfAbsent']],
-    ['delete', (sealed: SealedStore) => sealed.delete(name), ['get']],
+    ['claim', (sealed: SealedStore) => sealed.claim(name, 1, minute), ['claim']],
+    ['setIfHolding', (sealed: SealedStore) => sealed.setIfHolding(name, 1, minute, 'me'), ['setIfHolding']],
     ['increment', (sealed: SealedStore) => sealed.increment(name, 1, minute), ['increment']],
     ['lease', (sealed: SealedStore) => sealed.lease(name, 'me', minute), ['setIfAbsent']],
     ['leaseOwner', (sealed: SealedStore) => sealed.leaseOwner(name), ['get']],
+    ['endLease', (sealed: SealedStore) => sealed.endLease(name, 'me'), ['get']],
     ['release', (sealed: SealedStore) => sealed.release(name, 'me'), ['compareAndDelete']],
     ['waitForRelease', (sealed: SealedStore) => sealed.waitForRelease(name, 10), ['waitForDelete']],
   ])('asks the store once to %s', async (_, operation, expected) => {

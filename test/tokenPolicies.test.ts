@@ -154,6 +154,24 @@ describe('token policies', () => {
     expect(await two.broker.record(id)).toMatchObject({ stale: true });
   });
 
+  it('remembers an unknown id the longer, the more of them there were, and for a quarter of an hour at most', async () => {
+    const { one, control } = await scene();
+    const ask = (n: number) => outcomeOf(one.broker.record(fleet.ids.taxpayerId(`nobody-${n}`)));
+    const calls = () => control.counters().taxpayerToken;
+    await ask(0);
+    fleet.advance(16_000);
+    await ask(0);
+    expect(calls()).toBe(2);
+    for (let n = 1; n <= 40; n += 1) await ask(n);
+    fleet.advance(16_000);
+    await ask(40);
+    expect(calls()).toBe(42);
+    for (let n = 41; n <= 1000; n += 1) await ask(n);
+    fleet.advance(16 * minute);
+    await ask(1000);
+    expect(calls()).toBe(1003);
+  });
+
   it('does not show a record of a taxpayer the service no longer knows', async () => {
     const { id, one, control } = await scene();
     await one.broker.record(id);

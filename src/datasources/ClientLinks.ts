@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 import { stringify as stableStringify } from 'safe-stable-stringify';
 import { z } from 'zod';
 import { GatewayError } from '../errors.js';
+import { heldBytes } from './heldBytes.js';
 import type { CallOptions } from './ResilientFetch.js';
-import type { SealedStore } from './SealedStore.js';
+import type { Claim, EntryName, SealedStore } from './SealedStore.js';
 import type { TaxpayerService } from './TaxpayerService.js';
 import type { ClientLink, ClientLinkRequest } from './wire.js';
 
@@ -29,6 +31,9 @@ export const idempotencyTtlMs = 24 * 3_600_000;
 /** Pauses between two looks at a creation that somebody else has under way, in milliseconds. */
 const lookAgainMs = 50;
 
+/** How many records of its own a process keeps in memory, and how many bytes of them. */
+const ownRecords = { max: 10_000, maxSize: 16 * 1024 * 1024 };
+
 /** A hash of what was asked, to be compared and not to be read. It has no key of its own: the record it is in is encrypted. */
 const asked = z.object({ input: z.string() });
 type Asked = z.output<typeof asked>;
@@ -45,19 +50,32 @@ type Attempt = z.output<typeof attempt>;
  * the way. The attempt is written down before the request leaves, and that record alone decides what a later try may do:
  * no record, go ahead; created, replay; under way, wait; under way for too long, unknown, or not to be read for as long,
  * say so and never guess.
+ *
+ * Only the shared store can tell that no process has a record of a key. While it does not answer nothing is sent, and the
+ * keys are known whose records this process wrote itself.
  */
 export class ClientLinks {
   readonly #options: ClientLinksOptions;
   readonly #now: () => number;
+  /** The records this process wrote, by their names: what the shared store may have lost, or not have taken. */
+  readonly #records: LRUCache<string, Attempt>;
 
   constructor(options: ClientLinksOptions) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
+    this.#records = new LRUCache({
+      ...ownRecords,
+      sizeCalculation: (record, name) => heldBytes(record) + heldBytes(name),
+      ttl: idempotencyTtlMs - 1, // for lru-cache the last millisecond is not over yet
+      ttlResolution: 0,
+      perf: { now: this.#now },
+    });
   }
 
   /**
    * @param idempotency the caller's key together with who the caller is; undefined creates without protection
-   * @throws GatewayError IDEMPOTENCY_CONFLICT for a known key with another input; OUTCOME_UNKNOWN when the link may exist
+   * @throws GatewayError IDEMPOTENCY_CONFLICT for a known key with another input; OUTCOME_UNKNOWN when the link may exist;
+   *   UPSTREAM_UNAVAILABLE also when the shared store cannot tell whether the key is known
    */
   async create(
     request: ClientLinkRequest,
@@ -72,7 +90,9 @@ export class ClientLinks {
     const name = ['client-link', idempotency.caller, idempotency.key];
     const own: Asked = { input: hashOf(name, stableStringify(request)) };
     let unreadableSince: number | undefined;
-    while (!(await this.#begin(name, own))) {
+    for (;;) {
+      const claim = await this.#begin(name, own);
+      if (claim !== undefined) return this.#attempt(claim, name, own, request, call);
       const earlier = await this.#settled(name, own);
       if (earlier === 'failed') {
         unreadableSince = undefined; // it is forgotten: ours may begin
@@ -86,44 +106,51 @@ export class ClientLinks {
         await delay(lookAgainMs);
       }
     }
-    return this.#attempt(name, own, request, call);
   }
 
   /** Writes down that a try begins, unless there is a record already. */
-  #begin(name: readonly string[], own: Asked): Promise<boolean> {
+  async #begin(name: EntryName, own: Asked): Promise<Claim | undefined> {
+    if (this.#records.has(textOf(name))) return undefined;
     const begun: Attempt = { state: 'under-way', ...own, startedAt: this.#now() };
-    return this.#options.store.setIfAbsent(name, begun, idempotencyTtlMs);
+    try {
+      const claim = await this.#options.store.claim(name, begun, idempotencyTtlMs);
+      if (claim !== undefined) this.#records.set(textOf(name), begun);
+      return claim;
+    } catch (cause) {
+      this.#options.onOutcome?.('failed');
+      throw new GatewayError('UPSTREAM_UNAVAILABLE', 'The shared store does not answer; nothing was sent', { cause });
+    }
   }
 
   async #attempt(
-    name: readonly string[],
+    claim: Claim,
+    name: EntryName,
     own: Asked,
     request: ClientLinkRequest,
     call: CallOptions,
   ): Promise<CreatedLink> {
-    try {
-      const link = await this.#send(request, call);
-      await this.#write(name, { state: 'created', ...own, link });
-      this.#options.onOutcome?.('created');
-      return { link, replayed: false };
-    } catch (error) {
+    const link = await this.#send(request, call).catch(async (error) => {
       if (error instanceof GatewayError && error.code !== 'OUTCOME_UNKNOWN') {
-        await this.#options.store.delete(name);
+        this.#records.delete(textOf(name));
+        await claim.withdraw();
       } else {
         await this.#write(name, { state: 'unknown', ...own });
       }
       throw error;
-    }
+    });
+    await this.#write(name, { state: 'created', ...own, link });
+    this.#options.onOutcome?.('created');
+    return { link, replayed: false };
   }
 
   /**
    * The link of an earlier try, once that try is settled. `failed`: it was under way and its record is gone, so it failed for
    * certain. `unreadable`: there is no record, or one that does not open (tampered, foreign, expired by our clock alone).
    */
-  async #settled(name: readonly string[], own: Asked): Promise<ClientLink | 'failed' | 'unreadable'> {
+  async #settled(name: EntryName, own: Asked): Promise<ClientLink | 'failed' | 'unreadable'> {
     const waitedFrom = this.#now();
     for (let seen = false; ; seen = true) {
-      const stored = attempt.safeParse(await this.#options.store.look(name));
+      const stored = attempt.safeParse(this.#records.get(textOf(name)) ?? (await this.#options.store.look(name)));
       if (!stored.success) return seen ? 'failed' : 'unreadable';
       const earlier = stored.data;
       if (earlier.input !== own.input) {
@@ -153,13 +180,18 @@ export class ClientLinks {
     }
   }
 
-  #write(name: readonly string[], state: Attempt): Promise<void> {
+  #write(name: EntryName, state: Attempt): Promise<void> {
+    this.#records.set(textOf(name), state);
     return this.#options.store.set(name, state, idempotencyTtlMs);
   }
 }
 
+function textOf(name: EntryName): string {
+  return JSON.stringify(name);
+}
+
 /** The name makes equal inputs under different keys look different. */
-function hashOf(name: readonly string[], text: string): string {
+function hashOf(name: EntryName, text: string): string {
   return createHash('sha256')
     .update(JSON.stringify([...name, text]))
     .digest('base64url');

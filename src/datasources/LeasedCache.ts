@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
-import { type ErrorCode, errorCodes, GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors.js';
+import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors.js';
 import { heldBytes } from './heldBytes.js';
-import type { SealedStore } from './SealedStore.js';
+import type { EntryName, SealedStore } from './SealedStore.js';
+import { StoredEntries } from './StoredEntries.js';
 
 /** One answer of the service as it is kept. */
 export interface Entry<Value> {
@@ -19,7 +20,7 @@ export interface Entry<Value> {
 /** How values pass through the shared store, where only JSON does. */
 export interface Codec<Value> {
   encode(value: Value): unknown;
-  /** @throws when `stored` is not an encoded value; the entry then counts as absent */
+  /** @throws when `stored` is not an encoded value of this version of the gateway; the entry then counts as absent */
   decode(stored: unknown): Value;
 }
 
@@ -66,9 +67,6 @@ export const leaseMarginMs = 2000;
 
 const defaultSkewMs = 1000;
 
-/** How long the failure of a lease holder can be read by those who were waiting for it. */
-const outcomeTtlMs = 10_000;
-
 /** Longest time between two looks at the store while somebody else holds the lease. */
 const lookAgainMs = 1000;
 
@@ -81,6 +79,7 @@ export class LeasedCache<Value> {
   readonly #options: LeasedCacheOptions<Value>;
   readonly #now: () => number;
   readonly #memory: LRUCache<string, Entry<Value>>;
+  readonly #stored: StoredEntries<Value>;
   readonly #flights = new Map<string, Promise<Entry<Value>>>();
   readonly #leaseMs: number;
 
@@ -88,6 +87,7 @@ export class LeasedCache<Value> {
     this.#options = options;
     this.#now = options.now ?? Date.now;
     this.#leaseMs = options.workMs + leaseMarginMs;
+    this.#stored = new StoredEntries(options);
     this.#memory = new LRUCache({
       max: options.maxEntries,
       maxSize: options.maxBytes ?? Math.floor(getHeapStatistics().heap_size_limit / 4),
@@ -149,14 +149,14 @@ export class LeasedCache<Value> {
 
   async #load<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
     const askedAt = this.#now();
-    const willDo = (entry: Entry<Value> | undefined) => entry !== undefined && this.#willDo(entry, request, askedAt);
+    const willDo = (entry: Entry<Value>) => this.#willDo(entry, request, askedAt);
 
     const reason = this.#reasonToLook(id);
     const stored = await this.#readStore(id);
-    if (stored !== undefined && willDo(stored)) return this.#remember(id, stored, 'store', reason);
+    if (stored !== undefined && willDo(stored)) return this.#remember(id, stored, willDo, 'store', reason);
     const prepared = (await request.prepare?.()) as Prepared;
 
-    const lease = [this.#options.kind, 'lease', id];
+    const lease = this.#stored.nameOf(id);
     // Waits are measured by a clock that nobody sets: with another, a correction would end or prolong them.
     const patienceEndsAt = performance.now() + this.#leaseMs + this.#options.workMs;
     while (performance.now() < patienceEndsAt) {
@@ -165,14 +165,16 @@ export class LeasedCache<Value> {
         try {
           // Between our look and our lease another holder may have come and gone.
           const again = await this.#readStore(id);
-          if (again !== undefined && willDo(again)) return this.#remember(id, again, 'store', reason);
-          return await this.#fetch(id, owner, request, prepared);
+          if (again !== undefined && willDo(again)) return this.#remember(id, again, willDo, 'store', reason);
+          const fetched = await this.#fetch(id, owner, request, prepared);
+          // Before the lease is released: who takes it next must find the value.
+          return await this.#publish(id, owner, fetched, again, willDo);
         } finally {
           await this.#options.store.release(lease, owner);
         }
       }
       const brought = await this.#waitForHolder(id, lease, willDo, patienceEndsAt);
-      if (brought !== undefined) return this.#remember(id, brought, 'waited', reason);
+      if (brought !== undefined) return this.#remember(id, brought, willDo, 'waited', reason);
     }
     throw upstreamTimeout();
   }
@@ -197,25 +199,45 @@ export class LeasedCache<Value> {
       // Whatever time the entry that was held bears: it may be of a clock that was ahead.
       this.#memory.set(id, entry);
       this.#options.onRead?.(this.#options.kind, 'fetched', reason);
-      // Before the lease is released: who takes it next must find the value.
-      await this.#writeStore(id, entry);
       return entry;
     } catch (error) {
-      if (error instanceof GatewayError && error.refused === undefined) {
-        const { code, message, retryAfterSeconds } = error;
-        await this.#options.store.set(this.#outcomeName(owner), { code, message, retryAfterSeconds }, outcomeTtlMs);
-      }
+      // A refusal of one holder's own is nothing to others.
+      if (error instanceof GatewayError && error.refused === undefined) await this.#stored.shareFailure(owner, error);
       throw error;
     } finally {
       clearTimeout(timer);
     }
   }
 
+  /**
+   * Writes what was fetched while the lease is held. A process that was paused for longer than its lease lasts must not
+   * overwrite what the next holder wrote: it takes the lease again, and writes when the store has nothing new since it
+   * looked, `before`. Otherwise what the store has is the newer: it is kept and answered if it will do.
+   */
+  async #publish(
+    id: string,
+    owner: string,
+    fetched: Entry<Value>,
+    before: Entry<Value> | undefined,
+    willDo: (entry: Entry<Value>) => boolean,
+  ): Promise<Entry<Value>> {
+    if (await this.#stored.write(id, fetched, owner)) return fetched;
+    const isFree = await this.#options.store.lease(this.#stored.nameOf(id), owner, this.#leaseMs);
+    const present = await this.#stored.read(id);
+    if (present !== undefined && present.version !== before?.version) {
+      if (!willDo(present)) return fetched;
+      this.#memory.set(id, present);
+      return present;
+    }
+    if (isFree) await this.#stored.write(id, fetched, owner);
+    return fetched;
+  }
+
   /** Waits until the present holder is done, or must have died. @throws the holder's failure */
   async #waitForHolder(
     id: string,
-    lease: readonly string[],
-    willDo: (entry: Entry<Value> | undefined) => boolean,
+    lease: EntryName,
+    willDo: (entry: Entry<Value>) => boolean,
     until: number,
   ): Promise<Entry<Value> | undefined> {
     const holder = await this.#options.store.leaseOwner(lease);
@@ -227,7 +249,7 @@ export class LeasedCache<Value> {
     while (holder !== undefined && present === holder && performance.now() < until) {
       const leftMs = deadAt - performance.now();
       if (leftMs <= 0) {
-        await this.#endLease(lease, holder);
+        await this.#options.store.endLease(lease, holder);
         break;
       }
       await this.#options.store.waitForRelease(lease, Math.min(lookAgainMs, leftMs, until - performance.now()));
@@ -235,21 +257,22 @@ export class LeasedCache<Value> {
     }
     this.#options.onLeaseWait?.(this.#options.kind, (performance.now() - waitedFrom) / 1000);
     const stored = await this.#readStore(id);
-    if (willDo(stored)) return stored;
-    const outcome = holder === undefined ? undefined : await this.#options.store.get(this.#outcomeName(holder));
-    if (outcome !== undefined) throw sharedFailure(outcome);
+    if (stored !== undefined && willDo(stored)) return stored;
+    const failure = holder === undefined ? undefined : await this.#stored.failureOf(holder);
+    if (failure !== undefined) throw failure;
     return undefined;
   }
 
-  async #endLease(lease: readonly string[], holder: string): Promise<void> {
-    const { store } = this.#options;
-    await store.release(lease, holder);
-    // What was forged need not be text, and is then not equal to the text it reads as.
-    if ((await store.leaseOwner(lease)) === holder) await store.delete(lease);
-  }
-
-  #remember(id: string, entry: Entry<Value>, tier: CacheTier, reason: ReadReason): Entry<Value> {
-    this.#keep(id, entry);
+  /** Keeps an entry that will do in place of one that will not, whatever times they bear: clocks of two machines differ. */
+  #remember(
+    id: string,
+    entry: Entry<Value>,
+    willDo: (entry: Entry<Value>) => boolean,
+    tier: CacheTier,
+    reason: ReadReason,
+  ): Entry<Value> {
+    const held = this.#memory.get(id);
+    if (held !== undefined && !willDo(held)) this.#memory.set(id, entry);
     this.#options.onRead?.(this.#options.kind, tier, reason);
     return entry;
   }
@@ -258,42 +281,18 @@ export class LeasedCache<Value> {
     return this.#memory.has(id) ? 'outdated' : 'absent';
   }
 
-  #keep(id: string, entry: Entry<Value>): void {
-    const held = this.#memory.get(id);
-    if (held === entry) return; // setting it again would estimate its size again
-    const isNewer = held === undefined || held.fetchedAt <= entry.fetchedAt || this.ageOf(held) === Infinity;
-    if (isNewer) this.#memory.set(id, entry);
-  }
-
   async #readStore(id: string): Promise<Entry<Value> | undefined> {
-    const stored = await this.#options.store.get([this.#options.kind, id]);
-    if (stored === undefined) return undefined;
-    try {
-      const { version, fetchedAt, value } = stored as Entry<unknown>;
-      const entry = {
-        version: String(version),
-        fetchedAt: Number(fetchedAt),
-        value: this.#options.codec.decode(value),
-      };
-      this.#keep(id, entry); // even one that will not do now can be shown when the service fails
-      return entry;
-    } catch {
-      return undefined; // written by another version of the gateway
-    }
+    const stored = await this.#stored.read(id);
+    // Even one that will not do now: it can be shown when the service fails.
+    return stored && this.#keepNewer(id, stored);
   }
 
-  #writeStore(id: string, { version, fetchedAt, value }: Entry<Value>): Promise<void> {
-    const encoded = { version, fetchedAt, value: this.#options.codec.encode(value) };
-    return this.#options.store.set([this.#options.kind, id], encoded, this.#options.ttlMs(value));
+  /** Keeps the newer of `stored` and what is held, which for the same version is what readers made their views of. */
+  #keepNewer(id: string, stored: Entry<Value>): Entry<Value> {
+    const held = this.#memory.get(id);
+    if (held?.version === stored.version) return held;
+    const isNewer = held === undefined || held.fetchedAt <= stored.fetchedAt || this.ageOf(held) === Infinity;
+    if (isNewer) this.#memory.set(id, stored);
+    return stored;
   }
-
-  #outcomeName(owner: string): readonly string[] {
-    return [this.#options.kind, 'outcome', owner];
-  }
-}
-
-function sharedFailure(outcome: unknown): GatewayError {
-  const { code, message, retryAfterSeconds } = outcome as { code: string; message: string; retryAfterSeconds?: number };
-  const known: ErrorCode = code in errorCodes ? (code as ErrorCode) : 'UPSTREAM_UNAVAILABLE';
-  return new GatewayError(known, message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
 }

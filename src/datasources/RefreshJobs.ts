@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { z } from 'zod';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import { type Codec, type Entry, LeasedCache, type LeasedCacheOptions } from './LeasedCache.js';
 import type { CallOptions } from './ResilientFetch.js';
@@ -151,11 +152,17 @@ function viewOf(entry: Entry<Observation>): JobView {
   return entry.view as JobView;
 }
 
+const storedObservation = z.object({
+  job: z.object({
+    taxpayerId: z.string(),
+    jobId: z.string(),
+    name: z.string(),
+    status: z.string(),
+  } satisfies Record<keyof JobStatus, z.ZodType>),
+  unchangedSince: z.number(),
+});
+
 const observationCodec: Codec<Observation> = {
   encode: (observation) => observation,
-  decode: (stored) => {
-    const observation = stored as Observation;
-    if (typeof observation.job.status !== 'string') throw new TypeError('Expected a stored job status');
-    return observation;
-  },
+  decode: (stored) => storedObservation.parse(stored),
 };

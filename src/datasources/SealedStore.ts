@@ -1,16 +1,19 @@
+import { z } from 'zod';
 import type { SealedEntry, Sealer } from './sealing.js';
-import type { Store } from './stores/Store.js';
+import { leaseKeyOf, type Store } from './stores/Store.js';
 import { StoreError } from './stores/StoreError.js';
 
 /** A name in the store as readable parts; only its keyed hash leaves the process. */
 export type EntryName = readonly string[];
 
-interface Envelope {
-  readonly value: unknown;
-  /** Epoch milliseconds. */
-  readonly expiresAt: number;
-  /** How long it was to live when it was written, in milliseconds. Versions before 1.0 did not write it. */
-  readonly ttlMs?: number;
+/** `expiresAt` in epoch milliseconds; `ttlMs` is how long it was to live, which earlier versions did not write. */
+const envelope = z.object({ value: z.unknown(), expiresAt: z.number(), ttlMs: z.number().optional() });
+type Envelope = z.output<typeof envelope>;
+
+/** A name that was claimed. */
+export interface Claim {
+  /** Makes the name free again, unless something was written over the claim. */
+  withdraw(): Promise<void>;
 }
 
 /** How far apart the clocks of the fleet's machines may be before a {@link SealedStore.mark} of one is nothing to another. */
@@ -32,7 +35,7 @@ export interface SealedStoreOptions {
  *
  * **While a previous key is known** a name has one key in the store for each, and everything is done under all of them, so
  * that in a rolling rotation the processes that know only the old key and those that know only the new one each see it.
- * Values are written under all and the newest is read. Claims ({@link setIfAbsent}, {@link lease}) are taken oldest key
+ * Values are written under all and the newest is read. Claims ({@link claim}, {@link lease}) are taken oldest key
  * first, and given back when a later one is taken; releases go the other way, so that whoever finds the oldest key free
  * finds the others free too. A process that dies, or loses the store, half-way leaves at worst a claim that expires.
  */
@@ -83,17 +86,16 @@ export class SealedStore {
     await Promise.all(entries.map(({ key, bytes }) => this.#store.set(key, bytes, ttlMs)));
   }
 
-  /** Writes only when there is nothing under `name`; tells whether it wrote. Atomic over the fleet. */
-  setIfAbsent(name: EntryName, value: unknown, ttlMs: number): Promise<boolean> {
-    return this.#claim(this.#seal(name, value, ttlMs), ttlMs);
-  }
-
-  /** Deletes the value under `name`; one written meanwhile survives. */
-  async delete(name: EntryName): Promise<void> {
-    for (const key of this.#keys(name)) {
-      const bytes = await this.#store.get(key);
-      if (bytes !== undefined) await this.#store.compareAndDelete(key, bytes);
-    }
+  /**
+   * Writes only when there is nothing under `name`: undefined when there is something. Atomic over the fleet, and therefore
+   * never decided without the shared store.
+   *
+   * @throws StoreError when the shared store cannot tell; then nothing is claimed
+   */
+  async claim(name: EntryName, value: unknown, ttlMs: number): Promise<Claim | undefined> {
+    const entries = this.#seal(name, value, ttlMs);
+    const claimed = await this.#takeAll(entries, (key, bytes) => this.#store.claim(key, bytes, ttlMs));
+    return claimed ? { withdraw: () => this.#giveBack(entries) } : undefined;
   }
 
   /**
@@ -116,17 +118,22 @@ export class SealedStore {
     return counts.reduce((highest, other) => (other.count > highest.count ? other : highest));
   }
 
-  /** Takes the lease `name` for `owner` (random, not secret) until released or `ttlMs` are over. */
+  /** Takes the lease of `name` for `owner` (random, not secret) until released or `ttlMs` are over. */
   lease(name: EntryName, owner: string, ttlMs: number): Promise<boolean> {
-    const bytes = Buffer.from(owner);
-    return this.#claim(
-      this.#keys(name).map((key) => ({ key, bytes })),
-      ttlMs,
-    );
+    return this.#takeAll(this.#leases(name, owner), (key, bytes) => this.#store.setIfAbsent(key, bytes, ttlMs));
+  }
+
+  /** Writes only while `owner` holds the lease of `name`; tells whether it did. */
+  async setIfHolding(name: EntryName, value: unknown, ttlMs: number, owner: string): Promise<boolean> {
+    const holder = Buffer.from(owner);
+    for (const { key, bytes } of this.#seal(name, value, ttlMs).toReversed()) {
+      if (!(await this.#store.setIfHolding(key, bytes, ttlMs, holder))) return false;
+    }
+    return true;
   }
 
   async leaseOwner(name: EntryName): Promise<string | undefined> {
-    for (const key of this.#keys(name).toReversed()) {
+    for (const key of this.#leaseKeys(name).toReversed()) {
       const owner = await this.#store.get(key);
       if (owner !== undefined) return owner.toString();
     }
@@ -135,27 +142,41 @@ export class SealedStore {
 
   /** Ends the lease when `owner` still holds it, which wakes {@link waitForRelease}. */
   async release(name: EntryName, owner: string): Promise<void> {
-    const bytes = Buffer.from(owner);
-    await this.#giveBack(this.#keys(name).map((key) => ({ key, bytes })));
+    await this.#giveBack(this.#leases(name, owner));
+  }
+
+  /** The same for a lease that may be forged: its bytes need not be text, and are then not those of the text they read as. */
+  async endLease(name: EntryName, owner: string): Promise<void> {
+    for (const key of this.#leaseKeys(name)) {
+      const bytes = await this.#store.get(key);
+      if (bytes?.toString() === owner) await this.#store.compareAndDelete(key, bytes);
+    }
   }
 
   /** Resolves when the lease may have been released, at the latest after `timeoutMs`. */
   async waitForRelease(name: EntryName, timeoutMs: number): Promise<void> {
-    let held = this.#sealer.key(this.#parts(name));
-    for (const key of this.#keys(name).slice(1)) if ((await this.#store.get(key)) !== undefined) held = key;
+    const [current = '', ...previous] = this.#leaseKeys(name);
+    let held = current;
+    for (const key of previous) if ((await this.#store.get(key)) !== undefined) held = key;
     await this.#store.waitForDelete(held, timeoutMs);
   }
 
-  /** Writes all of `entries`, whose first is of the current key, or none of them. */
-  async #claim(entries: readonly SealedEntry[], ttlMs: number): Promise<boolean> {
-    for (let at = entries.length - 1; at >= 0; at--) {
-      const { key, bytes } = entries[at] as SealedEntry;
-      if (!(await this.#store.setIfAbsent(key, bytes, ttlMs))) {
-        await this.#giveBack(entries.slice(at + 1));
-        return false;
+  /** Takes all of `entries`, whose first is of the current key, or none of them. */
+  async #takeAll(
+    entries: readonly SealedEntry[],
+    take: (key: string, bytes: Buffer) => Promise<boolean>,
+  ): Promise<boolean> {
+    let taken = entries.length;
+    try {
+      while (taken > 0) {
+        const { key, bytes } = entries[taken - 1] as SealedEntry;
+        if (!(await take(key, bytes))) break;
+        taken -= 1;
       }
+    } finally {
+      if (taken > 0) await this.#giveBack(entries.slice(taken));
     }
-    return true;
+    return taken === 0;
   }
 
   async #giveBack(entries: readonly SealedEntry[]): Promise<void> {
@@ -171,6 +192,15 @@ export class SealedStore {
     return this.#sealer.keys(this.#parts(name));
   }
 
+  #leaseKeys(name: EntryName): readonly string[] {
+    return this.#keys(name).map(leaseKeyOf);
+  }
+
+  #leases(name: EntryName, owner: string): readonly SealedEntry[] {
+    const bytes = Buffer.from(owner);
+    return this.#leaseKeys(name).map((key) => ({ key, bytes }));
+  }
+
   #seal(name: EntryName, value: unknown, ttlMs: number): readonly SealedEntry[] {
     return this.#sealer.sealAll(this.#parts(name), bytesOf({ value, expiresAt: this.#now() + ttlMs, ttlMs }));
   }
@@ -184,9 +214,9 @@ export class SealedStore {
     const plain = bytes && this.#sealer.open(key, bytes);
     if (plain === undefined) return undefined;
     try {
-      const envelope = JSON.parse(plain.toString()) as Envelope;
+      const found = envelope.parse(JSON.parse(plain.toString()));
       // A store that lost track of time, or was rolled back, must not bring the dead back.
-      return envelope.expiresAt > this.#now() ? envelope : undefined;
+      return found.expiresAt > this.#now() ? found : undefined;
     } catch {
       return undefined;
     }

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { type ErrorCode, GatewayError, upstreamTimeout } from '../errors.js';
 import { Secret } from '../secret.js';
 import type { TaxpayerId } from './identifiers.js';
@@ -6,19 +7,20 @@ import type { CallOptions } from './ResilientFetch.js';
 import type { SealedStore } from './SealedStore.js';
 import type { TaxpayerService } from './TaxpayerService.js';
 import { TokenBudget } from './TokenBudget.js';
-import type { TokenRecord } from './wire.js';
+import { absenceMs, longestAbsenceMs, UnknownTaxpayers } from './UnknownTaxpayers.js';
+import { accessToken, jsonObject, type TokenRecord } from './wire.js';
 
 /** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
 export type TokenAnswer =
   | { readonly kind: 'record'; readonly record: TokenRecord }
-  | { readonly kind: 'no-such-taxpayer' };
+  | { readonly kind: 'no-such-taxpayer'; readonly forMs: number };
 
 /** A record as it is shown: with its age, and whether it is past its freshness. */
 export interface TokenView {
   readonly record: TokenRecord;
   /** Epoch milliseconds. */
   readonly fetchedAt: number;
-  /** Shown past its freshness because the service could not answer. */
+  /** Shown past its freshness because the service could not answer, or although the service refused its token. */
   readonly stale: boolean;
   /** The same in the words of the schema, kept by whoever translated it. */
   translated?: unknown;
@@ -58,8 +60,6 @@ export type TokenEvent =
 export const freshnessFloorMs = 60_000;
 /** Freshness of a record whose status can no longer change, in milliseconds. */
 export const terminalFreshMs = 24 * 3_600_000;
-/** How long a 404 is remembered, in milliseconds. */
-export const absenceMs = 15_000;
 /** How far ahead another machine's clock may be: more than for jobs, because every call that it costs counts here. */
 const skewMs = 10_000;
 /** After a brand-new token was refused: how long no other is fetched for that taxpayer, in milliseconds. */
@@ -89,6 +89,9 @@ export class TokenBroker {
   readonly #options: TokenBrokerOptions;
   readonly #cache: LeasedCache<TokenAnswer>;
   readonly #budget: TokenBudget;
+  readonly #unknown: UnknownTaxpayers;
+  /** Entries held whose token the service refused here: what they show is no longer so. */
+  readonly #refused = new WeakSet<Entry<TokenAnswer>>();
 
   constructor(options: TokenBrokerOptions) {
     this.#options = options;
@@ -97,10 +100,11 @@ export class TokenBroker {
       kind: 'token',
       store: options.store,
       codec: tokenAnswerCodec,
-      ttlMs: (answer) => (answer.kind === 'record' ? recordTtlMs : absenceMs),
+      ttlMs: (answer) => (answer.kind === 'record' ? recordTtlMs : answer.forMs),
       skewMs,
       now: options.now ?? Date.now,
     });
+    this.#unknown = new UnknownTaxpayers(options.now ?? Date.now);
     this.#budget = new TokenBudget({
       store: options.store,
       perHour: options.budgetPerHour,
@@ -114,7 +118,7 @@ export class TokenBroker {
   /** The record to show when memory holds one that {@link record} would answer with; asks nobody. */
   held(id: TaxpayerId, maxAgeMs = Infinity): TokenView | undefined {
     const entry = this.#cache.held(id, (held) => this.#isFresh(held, maxAgeMs));
-    return entry && viewOf(entry);
+    return entry && this.#viewOf(entry);
   }
 
   /**
@@ -128,7 +132,7 @@ export class TokenBroker {
       held.fetchedAt >= askedAt || this.#isFresh(held, maxAgeMs);
     try {
       const entry = await this.#read(id, acceptable, call);
-      return viewOf(entry);
+      return this.#viewOf(entry);
     } catch (error) {
       const { value, fetchedAt } = this.#staleInsteadOf(error, id);
       return { record: recordOf(value), fetchedAt, stale: true };
@@ -145,7 +149,8 @@ export class TokenBroker {
   credential(id: TaxpayerId, refused?: string, call: CallOptions = {}): Credential | Promise<Credential> {
     const read = this.#read(
       id,
-      (entry) => entry.version !== refused && (entry.value.kind === 'record' || this.#cache.ageOf(entry) < absenceMs),
+      (entry) =>
+        entry.version !== refused && (entry.value.kind === 'record' || this.#cache.ageOf(entry) < entry.value.forMs),
       call,
     );
     return read instanceof Promise ? read.then(credentialOf) : credentialOf(read);
@@ -163,6 +168,7 @@ export class TokenBroker {
   }
 
   async #replace(id: TaxpayerId, refused: Credential, signal: AbortSignal, call: CallOptions): Promise<Credential> {
+    this.#noteRefused(id, refused);
     if ((await this.#options.store.mark(refusalName(id))) === refused.version) {
       this.#options.onEvent?.('refetch-cool-down');
       throw notAuthorized();
@@ -174,6 +180,7 @@ export class TokenBroker {
 
   /** The service refused the replacement as well: notes it for the fleet and returns the error for the caller. */
   async giveUp(id: TaxpayerId, refused: Credential): Promise<GatewayError> {
+    this.#noteRefused(id, refused);
     await this.#options.store.set(refusalName(id), refused.version, refetchCoolDownMs);
     return notAuthorized();
   }
@@ -191,16 +198,30 @@ export class TokenBroker {
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
       this.#options.onEvent?.('absent-remembered');
-      return { kind: 'no-such-taxpayer' };
+      return { kind: 'no-such-taxpayer', forMs: this.#unknown.meet() };
     }
   }
 
   #isFresh(entry: Entry<TokenAnswer>, maxAgeMs: number): boolean {
     const { value } = entry;
     const ageMs = this.#cache.ageOf(entry);
-    if (value.kind === 'no-such-taxpayer') return ageMs < absenceMs;
+    if (value.kind === 'no-such-taxpayer') return ageMs < value.forMs;
     const freshMs = terminalStatuses.has(value.record.status) ? terminalFreshMs : this.#options.freshMs;
     return ageMs < Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs));
+  }
+
+  #noteRefused(id: TaxpayerId, { version }: Credential): void {
+    const held = this.#cache.peek(id);
+    if (held?.version !== version) return;
+    this.#refused.add(held);
+    held.view = undefined;
+  }
+
+  /** Of one entry always the same view, so that what is made of it can be kept with it. */
+  #viewOf(entry: Entry<TokenAnswer>): TokenView {
+    const { value, fetchedAt } = entry;
+    entry.view ??= { record: recordOf(value), fetchedAt, stale: this.#refused.has(entry) } satisfies TokenView;
+    return entry.view as TokenView;
   }
 
   #staleInsteadOf(error: unknown, id: TaxpayerId): Entry<TokenAnswer> {
@@ -209,12 +230,6 @@ export class TokenBroker {
     this.#options.onEvent?.('stale-served');
     return held;
   }
-}
-
-/** Of one entry always the same view, so that what is made of it can be kept with it. */
-function viewOf(entry: Entry<TokenAnswer>): TokenView {
-  entry.view ??= { record: recordOf(entry.value), fetchedAt: entry.fetchedAt, stale: false } satisfies TokenView;
-  return entry.view as TokenView;
 }
 
 function credentialOf({ value, version }: Entry<TokenAnswer>): Credential {
@@ -244,15 +259,27 @@ function refusalName(id: TaxpayerId): readonly string[] {
   return ['token', 'refused', id];
 }
 
+const storedAnswer = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('record'),
+    record: z.object({
+      accessToken: accessToken.transform((text) => new Secret(text)),
+      taxpayerId: z.string(),
+      name: z.string().nullable(),
+      metadata: jsonObject.nullable(),
+      providerId: z.string(),
+      createdAt: z.string().nullable(),
+      status: z.string(),
+      lostNumber: z.string().exactOptional(),
+    } satisfies Record<keyof TokenRecord, z.ZodType>),
+  }),
+  z.object({ kind: z.literal('no-such-taxpayer'), forMs: z.number().max(longestAbsenceMs).default(absenceMs) }),
+]);
+
 const tokenAnswerCodec: Codec<TokenAnswer> = {
   encode: (answer) =>
     answer.kind === 'record'
       ? { ...answer, record: { ...answer.record, accessToken: answer.record.accessToken.reveal() } }
       : answer,
-  decode: (stored) => {
-    const answer = stored as TokenAnswer & { record: { accessToken: string } };
-    if (answer.kind === 'no-such-taxpayer') return { kind: 'no-such-taxpayer' };
-    if (typeof answer.record.accessToken !== 'string') throw new TypeError('Expected a stored token record');
-    return { kind: 'record', record: { ...answer.record, accessToken: new Secret(answer.record.accessToken) } };
-  },
+  decode: (stored) => storedAnswer.parse(stored),
 };

@@ -52,12 +52,14 @@ export interface JobStatus {
 const maxAccessTokenLength = 8192;
 
 /** Only what may stand in an `Authorization` header (RFC 6750, section 2.1, widened to visible ASCII). */
-const accessToken = z
+export const accessToken = z
   .string()
   .max(maxAccessTokenLength)
   .regex(/^[\x21-\x7e]+$/);
 
-const jsonObject = z.custom<Record<string, unknown>>((v) => typeof v === 'object' && v !== null && !Array.isArray(v));
+export const jsonObject = z.custom<Record<string, unknown>>(
+  (v) => typeof v === 'object' && v !== null && !Array.isArray(v),
+);
 
 /** `Date.parse` makes a date of almost any text with a number in it; without a zone it asks the machine for one. */
 const isoDate = z

@@ -81,7 +81,8 @@ export class TaxpayerToken extends SharedObject {
   fetchedAt: Date;
 
   @Field(() => Boolean, {
-    description: 'True when the record is past its freshness and shown because the service could not answer.',
+    description:
+      'True when the record is past its freshness and shown because the service could not answer, or when the service has refused its token since.',
   })
   stale: boolean;
 

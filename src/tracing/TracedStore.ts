@@ -1,7 +1,15 @@
 import type { Store } from '../datasources/stores/Store.js';
 import { preciseNow } from './Span.js';
 
-type Operation = 'get' | 'set' | 'setIfAbsent' | 'compareAndDelete' | 'increment' | 'waitForDelete';
+type Operation =
+  | 'get'
+  | 'set'
+  | 'setIfAbsent'
+  | 'claim'
+  | 'setIfHolding'
+  | 'compareAndDelete'
+  | 'increment'
+  | 'waitForDelete';
 
 /** A {@link Store} whose operations are told to `onDone`, with when they began in epoch milliseconds. Keys are not. */
 export class TracedStore implements Store {
@@ -25,6 +33,14 @@ export class TracedStore implements Store {
 
   setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
     return this.#timed('setIfAbsent', () => this.#store.setIfAbsent(key, value, ttlMs));
+  }
+
+  claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
+    return this.#timed('claim', () => this.#store.claim(key, value, ttlMs));
+  }
+
+  setIfHolding(key: string, value: Buffer, ttlMs: number, owner: Buffer): Promise<boolean> {
+    return this.#timed('setIfHolding', () => this.#store.setIfHolding(key, value, ttlMs, owner));
   }
 
   compareAndDelete(key: string, expected: Buffer): Promise<boolean> {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { FallbackStore, type FallbackStoreOptions } from '../../src/datasources/stores/FallbackStore.js';
 import { MemoryStore } from '../../src/datasources/stores/MemoryStore.js';
 import { RedisStore } from '../../src/datasources/stores/RedisStore.js';
-import type { Store } from '../../src/datasources/stores/Store.js';
+import { leaseKeyOf, type Store } from '../../src/datasources/stores/Store.js';
 import { StoreError } from '../../src/datasources/stores/StoreError.js';
 import { startRedis, type TestRedis, until } from '../support/redis.js';
 
@@ -261,6 +261,88 @@ describe('FallbackStore over a real Redis', () => {
     await one.close();
   });
 
+  it('claims nothing while Redis does not answer, and takes back what Redis heard of', async () => {
+    await store.claim('taken', bytes('record'), 60_000);
+    redis.pause();
+    await expect(store.claim('one', bytes('claim'), 60_000)).rejects.toThrow(StoreError);
+    await expect(store.claim('two', bytes('claim'), 60_000)).rejects.toThrow(StoreError);
+    await expect(store.claim('taken', bytes('claim'), 60_000)).rejects.toThrow(StoreError);
+    expect(await store.get('one')).toBeUndefined();
+    redis.resume();
+    await recovered();
+    await pushed('one', null);
+    expect(await store.claim('one', bytes('again'), 60_000)).toBe(true);
+    expect(await store.claim('taken', bytes('again'), 60_000)).toBe(false);
+    await pushed('taken', 'record');
+  });
+
+  it('takes back one claim whose answer was lost, though nobody asks for anything again', async () => {
+    redis.pause();
+    await expect(store.claim('one', bytes('claim'), 60_000)).rejects.toThrow(StoreError);
+    redis.resume();
+    await until(async () => (await redis.keys()).some((key) => key.startsWith('txgw:probe')));
+    await pushed('one', null);
+    await recovered();
+  });
+
+  it('says that a key is taken in a Redis that can be read and takes no writes', async () => {
+    await store.claim('taken', bytes('record'), 60_000);
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1');
+    for (let n = 0; n < 3; n++) {
+      expect(await store.claim('taken', bytes('claim'), 60_000)).toBe(false);
+      await expect(store.claim('free', bytes('claim'), 60_000)).rejects.toThrow(StoreError);
+    }
+  });
+
+  it('writes under a lease of its own while Redis is away, and tells it afterwards', async () => {
+    await redis.kill();
+    expect(await store.setIfAbsent(leaseKeyOf('token'), bytes('me'), 60_000)).toBe(true);
+    expect(await store.setIfHolding('token', bytes('of another'), 60_000, bytes('you'))).toBe(false);
+    expect(await store.setIfHolding('token', bytes('mine'), 60_000, bytes('me'))).toBe(true);
+    expect(await store.compareAndDelete(leaseKeyOf('token'), bytes('me'))).toBe(true);
+    expect(await store.get('token')).toEqual(bytes('mine'));
+    await redis.restart();
+    await recovered();
+    await pushed('token', 'mine');
+  });
+
+  it.each([
+    ['the lease that covers it is still held', async () => undefined, 'mine'],
+    ['the lease is gone and so is everything', (inner: Store) => endLease(inner), 'mine'],
+    [
+      'the next holder has it',
+      async (inner: Store) => {
+        await endLease(inner);
+        await inner.setIfAbsent(leaseKeyOf('token'), bytes('you'), 60_000);
+        await inner.setIfHolding('token', bytes('newer'), 60_000, bytes('you'));
+      },
+      'newer',
+    ],
+    [
+      'the next holder is done',
+      async (inner: Store) => {
+        await endLease(inner);
+        await inner.set('token', bytes('newer'), 60_000);
+      },
+      'newer',
+    ],
+  ])('delivers what was written under a lease of the primary, when %s', async (_, meanwhile, expected) => {
+    const inner = new MemoryStore();
+    const moody = new Moody(inner);
+    const one = new FallbackStore(moody, { probeEveryMs: 20 });
+    await one.setIfAbsent(leaseKeyOf('token'), bytes('me'), 60_000);
+    moody.fails = true;
+    expect(await one.setIfHolding('token', bytes('mine'), 60_000, bytes('me'))).toBe(true);
+    expect(await one.get('token')).toEqual(bytes('mine'));
+    await one.compareAndDelete(leaseKeyOf('token'), bytes('me'));
+    await meanwhile(inner);
+    moody.fails = false;
+    await until(async () => (await inner.get('token'))?.equals(bytes(expected)) === true && !one.degraded);
+    await until(async () => !(await inner.get(leaseKeyOf('token')))?.equals(bytes('me')));
+    expect(await one.get('token')).toEqual(bytes(expected));
+    await one.close();
+  });
+
   it('leaves a primary alone for longer when it passes its probes and fails again', async () => {
     const moody = new Moody(new MemoryStore());
     const pauses: number[] = [];
@@ -292,6 +374,8 @@ describe('FallbackStore over a real Redis', () => {
   });
 });
 
+const endLease = async (inner: Store) => void (await inner.compareAndDelete(leaseKeyOf('token'), bytes('me')));
+
 /** Does what it is asked, unless told to fail; keeps back the answer to the first `late` leases for `delayMs`. */
 class Moody implements Store {
   readonly kind: Store['kind'];
@@ -317,7 +401,18 @@ class Moody implements Store {
     if (this.#late-- > 0) await new Promise((resolve) => setTimeout(resolve, this.#delayMs));
     return done;
   };
-  compareAndDelete = (key: string, expected: Buffer) => this.#inner.compareAndDelete(key, expected);
+  claim = async (key: string, value: Buffer, ttlMs: number) => {
+    if (this.fails) throw new StoreError('unreachable');
+    return this.setIfAbsent(key, value, ttlMs);
+  };
+  setIfHolding = async (key: string, value: Buffer, ttlMs: number, owner: Buffer) => {
+    if (this.fails) throw new StoreError('unreachable');
+    return this.#inner.setIfHolding(key, value, ttlMs, owner);
+  };
+  compareAndDelete = async (key: string, expected: Buffer) => {
+    if (this.fails) throw new StoreError('unreachable');
+    return this.#inner.compareAndDelete(key, expected);
+  };
   increment = (key: string, by: number, ttlMs: number) => this.#inner.increment(key, by, ttlMs);
   waitForDelete = (key: string, timeoutMs: number) => this.#inner.waitForDelete(key, timeoutMs);
   close = () => this.#inner.close();

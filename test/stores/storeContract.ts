@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { Store } from '../../src/datasources/stores/Store.js';
+import { leaseKeyOf, type Store } from '../../src/datasources/stores/Store.js';
 import { type StoreProcess, startStoreProcess } from '../support/storeProcess.js';
 
 export interface StoreUnderTest {
@@ -86,6 +86,52 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       expect(await peer.setIfAbsent(key, bytes('b'), 60_000)).toBe(true);
       expect(await store.compareAndDelete(key, bytes('a'))).toBe(false);
       expect(await store.get(key)).toEqual(bytes('b'));
+    });
+
+    it('lets exactly one of many claim a key, as long as nothing is there', async () => {
+      const key = newKey();
+      const claims = Array.from({ length: 40 }, (_, n) => bytes(`claim-${n}`));
+      const won = await Promise.all(claims.map((claim, n) => (n % 2 ? store : peer).claim(key, claim, 60_000)));
+      expect(won.filter(Boolean)).toHaveLength(1);
+      expect(await peer.get(key)).toEqual(claims[won.indexOf(true)]);
+      expect(await peer.compareAndDelete(key, claims[won.indexOf(true)] ?? bytes(''))).toBe(true);
+      expect(await store.claim(key, bytes('next'), 60_000)).toBe(true);
+    });
+
+    it('writes for the holder of the lease and for nobody else, over whatever is there', async () => {
+      const key = newKey();
+      const write = (text: string, owner: string) => store.setIfHolding(key, bytes(text), 60_000, bytes(owner));
+      expect(await write('without a lease', 'me')).toBe(false);
+      expect(await store.get(key)).toBeUndefined();
+      await peer.setIfAbsent(leaseKeyOf(key), bytes('me'), 60_000);
+      expect(await write('first', 'me')).toBe(true);
+      expect(await write('second', 'me')).toBe(true);
+      for (const owner of ['you', 'm', 'me ', '']) expect(await write('of another', owner)).toBe(false);
+      expect(await peer.get(key)).toEqual(bytes('second'));
+      expect(await peer.get(leaseKeyOf(key))).toEqual(bytes('me'));
+      await peer.compareAndDelete(leaseKeyOf(key), bytes('me'));
+      expect(await write('late', 'me')).toBe(false);
+      expect(await peer.get(key)).toEqual(bytes('second'));
+    });
+
+    it('writes no longer for a holder whose lease ran out, and forgets what it wrote when its time is over', async () => {
+      const key = newKey();
+      await store.setIfAbsent(leaseKeyOf(key), bytes('me'), 1000);
+      expect(await store.setIfHolding(key, bytes('x'), 1000, bytes('me'))).toBe(true);
+      await under.pass(1010);
+      expect(await peer.get(key)).toBeUndefined();
+      expect(await store.setIfHolding(key, bytes('y'), 1000, bytes('me'))).toBe(false);
+    });
+
+    it('keeps apart the leases of many keys', async () => {
+      const keys = Array.from({ length: 40 }, newKey);
+      const owner = (n: number) => bytes(`owner-${n}`);
+      await Promise.all(keys.map((key, n) => store.setIfAbsent(leaseKeyOf(key), owner(n), 60_000)));
+      const written = (shift: number) =>
+        Promise.all(keys.map((key, n) => peer.setIfHolding(key, bytes(`value-${n}`), 60_000, owner(n + shift))));
+      expect(new Set(await written(1))).toEqual(new Set([false]));
+      expect(new Set(await written(0))).toEqual(new Set([true]));
+      for (const [n, key] of keys.entries()) expect(await store.get(key)).toEqual(bytes(`value-${n}`));
     });
 
     it('deletes only what is exactly expected, and once', async () => {

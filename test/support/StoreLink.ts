@@ -30,6 +30,9 @@ export class StoreLink implements Store {
   set = (key: string, value: Buffer, ttlMs: number) => this.#pass(() => this.#shared.set(key, value, ttlMs));
   setIfAbsent = (key: string, value: Buffer, ttlMs: number) =>
     this.#pass(() => this.#shared.setIfAbsent(key, value, ttlMs));
+  claim = (key: string, value: Buffer, ttlMs: number) => this.#pass(() => this.#shared.claim(key, value, ttlMs));
+  setIfHolding = (key: string, value: Buffer, ttlMs: number, owner: Buffer) =>
+    this.#pass(() => this.#shared.setIfHolding(key, value, ttlMs, owner));
   compareAndDelete = (key: string, expected: Buffer) => this.#pass(() => this.#shared.compareAndDelete(key, expected));
   increment = (key: string, by: number, ttlMs: number) => this.#pass(() => this.#shared.increment(key, by, ttlMs));
   waitForDelete = (key: string, timeoutMs: number) => this.#pass(() => this.#shared.waitForDelete(key, timeoutMs));

@@ -42,6 +42,8 @@ export interface FleetOptions {
   readonly budgetPerHour?: number;
   readonly budgetCallerShare?: number;
   readonly breakerResetMs?: number;
+  /** How far the clock of each member is ahead of the fleet's, in milliseconds. Default 0. */
+  readonly aheadMs?: readonly number[];
   /** The store all members share; a memory store on the fleet's clock unless given. */
   readonly store?: Store;
   /** How each member reaches that store; directly unless given. */
@@ -58,17 +60,18 @@ export async function startFleet({
   budgetPerHour = 0,
   budgetCallerShare = 1,
   breakerResetMs = 50,
+  aheadMs = [],
   store,
   connect = (shared) => shared,
 }: FleetOptions = {}): Promise<Fleet> {
   const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
   let clock = Math.floor(Date.now() / hourMs) * hourMs; // the budget is counted by the hour
-  const now = () => clock;
-  const shared = store ?? new MemoryStore({ now });
+  const shared = store ?? new MemoryStore({ now: () => clock });
   const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const https: ResilientFetch[] = [];
 
-  const members = Array.from({ length: size }, (): Member => {
+  const members = Array.from({ length: size }, (_, n): Member => {
+    const now = () => clock + (aheadMs[n] ?? 0);
     const sealer = new Sealer({ from: 'client-secret', secret: new Secret('fleet-secret') });
     const sealed = new SealedStore({
       store: connect(shared),

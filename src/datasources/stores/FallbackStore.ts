@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answer, Circuit } from './Circuit.js';
 import { MemoryStore } from './MemoryStore.js';
-import type { Store } from './Store.js';
+import { leaseKeyOf, type Store } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { WriteJournal } from './WriteJournal.js';
 
@@ -27,7 +27,7 @@ const PROBE_VALUE = Buffer.from('probe');
 /**
  * Keeps the gateway answering when the shared store cannot: whatever the primary does not do in time is done in a store
  * of this process, so a lease excludes the other requests of this process. No operation rejects, except {@link increment}
- * and what comes after {@link close}.
+ * and {@link claim}, which only the primary can decide, and what comes after {@link close}.
  *
  * Reads and writes have separate circuits, because a store that is full or a read-only replica can still be read. An open
  * circuit costs a request nothing; a background probe closes it. When the primary is back it is told what was written
@@ -123,6 +123,38 @@ export class FallbackStore implements Store {
     return added;
   }
 
+  /** Never decided in this process: the others could not see it. One whose answer was lost is withdrawn once that is possible. */
+  async claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
+    this.#assertOpen();
+    if (await this.#heldHere(key)) return false;
+    const answer = await this.#write(() => this.#primary.claim(key, value, ttlMs));
+    if (answer.answered) return answer.value;
+    const seen = await this.#readPrimary(key); // one that takes no writes can often be read
+    if (seen) return seen.equals(value);
+    if (answer.asked) this.#journal.addDeletion(key, value);
+    throw new StoreError('unreachable');
+  }
+
+  /** A lease taken in this process, while the primary did not answer, covers what is written in this process. */
+  async setIfHolding(key: string, value: Buffer, ttlMs: number, owner: Buffer): Promise<boolean> {
+    this.#assertOpen();
+    const leaseHere = await this.#heldHere(leaseKeyOf(key));
+    if (leaseHere) {
+      if (!leaseHere.equals(owner)) return false;
+      await this.set(key, value, ttlMs);
+      return true;
+    }
+    this.#journal.forget(key); // as in `set`
+    const answer = await this.#write(() => this.#primary.setIfHolding(key, value, ttlMs, owner));
+    if (answer.answered) {
+      await this.#forgetLocally(key);
+      return answer.value;
+    }
+    await this.#local.set(key, value, ttlMs);
+    this.#journal.add(key, { kind: 'covered', expiresAt: this.#now() + ttlMs, owner: Buffer.from(owner) });
+    return true;
+  }
+
   async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
     this.#assertOpen();
     const pending = this.#journal.get(key);
@@ -172,6 +204,7 @@ export class FallbackStore implements Store {
 
   async #write<T>(work: () => Promise<T>): Promise<Answer<T>> {
     const answer = await this.#writes.ask(work);
+    if (!answer.answered && this.#probeTimer === undefined) this.#scheduleProbe();
     if (answer.answered && !this.#journal.isEmpty) this.#deliver();
     return answer;
   }
@@ -210,10 +243,14 @@ export class FallbackStore implements Store {
     this.#options.onRecovered?.(durationMs);
   }
 
+  /** Until the primary answers and has been told everything: after one lost answer too, since nobody may write for long. */
   #scheduleProbe(): void {
+    clearTimeout(this.#probeTimer);
     this.#probeTimer = setTimeout(async () => {
-      await this.#probe();
-      if (this.degraded && !this.#closed) this.#scheduleProbe();
+      this.#probeTimer = undefined;
+      if ((await this.#probe()) && !this.#journal.isEmpty) this.#deliver();
+      await this.#delivery;
+      if ((this.degraded || !this.#journal.isEmpty) && !this.#closed) this.#scheduleProbe();
     }, this.#probeMs).unref();
   }
 

@@ -4,7 +4,7 @@ import { open, type RootDatabase } from 'lmdb';
 import { DeleteWaiters, type PollPace } from './DeleteWaiters.js';
 import { prepareLmdbDirectory, textOf } from './lmdbDirectory.js';
 import { countIn } from './MemoryStore.js';
-import type { Store } from './Store.js';
+import { leaseKeyOf, type Store } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
@@ -104,6 +104,22 @@ export class LmdbStore implements Store {
       const held = this.#read(key);
       if (held?.value) return false; // most takers of a held lease are told so without waiting for the write lock
       if (await this.#replace(key, held, encode(value, this.#options.now() + ttlMs))) return true;
+    }
+    throw new StoreError('failed');
+  }
+
+  claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
+    return this.setIfAbsent(key, value, ttlMs);
+  }
+
+  async setIfHolding(key: string, value: Buffer, ttlMs: number, owner: Buffer): Promise<boolean> {
+    const leaseKey = leaseKeyOf(key);
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const lease = this.#read(leaseKey);
+      if (!lease?.value?.equals(owner)) return false;
+      const entry = encode(value, this.#options.now() + ttlMs);
+      const put = () => void this.#db.put(key, entry, newVersion()).catch(() => undefined);
+      if (await this.#write(() => this.#db.ifVersion(leaseKey, lease.version, put))) return true;
     }
     throw new StoreError('failed');
   }

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { DeleteWaiters } from './DeleteWaiters.js';
-import type { Store } from './Store.js';
+import { leaseKeyOf, type Store } from './Store.js';
 import { StoreError } from './StoreError.js';
 
 export interface MemoryStoreOptions {
@@ -53,6 +53,17 @@ export class MemoryStore implements Store {
   async setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
     this.#assertOpen();
     if (this.#live(key)) return false;
+    this.#write(key, value, this.#now() + ttlMs);
+    return true;
+  }
+
+  claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
+    return this.setIfAbsent(key, value, ttlMs);
+  }
+
+  async setIfHolding(key: string, value: Buffer, ttlMs: number, owner: Buffer): Promise<boolean> {
+    this.#assertOpen();
+    if (!this.#live(leaseKeyOf(key))?.value.equals(owner)) return false;
     this.#write(key, value, this.#now() + ttlMs);
     return true;
   }

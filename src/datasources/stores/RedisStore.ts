@@ -3,7 +3,7 @@ import { Cluster, type Redis } from 'ioredis';
 import { DeleteWaiters, type PollPace } from './DeleteWaiters.js';
 import { createRedisClient, parseRedisUrl, type RedisClientOptions } from './redisClient.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
-import type { Store } from './Store.js';
+import { coveredBy, leaseKeyOf, type Store } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
@@ -48,7 +48,7 @@ export class RedisStore implements Store {
   async get(key: string): Promise<Buffer | undefined> {
     return this.#run(async () => {
       try {
-        return (await this.#client.getBuffer(this.#prefix + key)) ?? undefined;
+        return (await this.#client.getBuffer(this.#name(key))) ?? undefined;
       } catch (error) {
         if (replyCode(error) === 'WRONGTYPE') return undefined;
         throw error;
@@ -57,20 +57,29 @@ export class RedisStore implements Store {
   }
 
   async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
-    await this.#run(() => this.#client.set(this.#prefix + key, value, 'PX', wholeMs(ttlMs)));
+    await this.#run(() => this.#client.set(this.#name(key), value, 'PX', wholeMs(ttlMs)));
   }
 
   async setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
-    return (await this.#run(() => this.#client.gatewaySetIfAbsent(this.#prefix + key, value, wholeMs(ttlMs)))) === 1;
+    return (await this.#run(() => this.#client.gatewaySetIfAbsent(this.#name(key), value, wholeMs(ttlMs)))) === 1;
+  }
+
+  claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
+    return this.setIfAbsent(key, value, ttlMs);
+  }
+
+  async setIfHolding(key: string, value: Buffer, ttlMs: number, owner: Buffer): Promise<boolean> {
+    const names = [this.#name(key), this.#name(leaseKeyOf(key))] as const;
+    return (await this.#run(() => this.#client.gatewaySetIfHolding(...names, value, wholeMs(ttlMs), owner))) === 1;
   }
 
   async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
-    const name = this.#prefix + key;
+    const name = this.#name(key);
     return (await this.#run(() => this.#client.gatewayCompareAndDelete(name, expected, this.#channel))) === 1;
   }
 
   async increment(key: string, by: number, ttlMs: number): Promise<{ count: number; resetsInMs: number }> {
-    const name = this.#prefix + key;
+    const name = this.#name(key);
     const [count, resetsInMs] = await this.#run(() => this.#client.gatewayIncrement(name, by, wholeMs(ttlMs)));
     return { count, resetsInMs: Math.max(0, resetsInMs) };
   }
@@ -78,7 +87,7 @@ export class RedisStore implements Store {
   async waitForDelete(key: string, timeoutMs: number): Promise<void> {
     if (this.#closing) return;
     this.#subscribe();
-    const name = this.#prefix + key;
+    const name = this.#name(key);
     await this.#waiters.waitPolling(name, {
       timeoutMs,
       pace: this.#pollPace,
@@ -101,6 +110,12 @@ export class RedisStore implements Store {
     const failed = new Promise<void>((resolve) => this.#client.once('error', () => resolve()));
     const connected = this.#client.connect().catch(() => undefined);
     await timeLimit(() => Promise.race([connected, failed]), waitMs).catch(() => undefined);
+  }
+
+  /** The name of a lease has that of its entry in braces: a cluster then keeps both in one slot, where one script may use them. */
+  #name(key: string): string {
+    const covered = coveredBy(key);
+    return covered === undefined ? this.#prefix + key : leaseKeyOf(`${this.#prefix}{${this.#prefix}${covered}}`);
   }
 
   get #channel(): string {

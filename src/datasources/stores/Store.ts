@@ -20,6 +20,16 @@ export interface Store {
   /** Writes `value` only when `key` is absent or expired; tells whether it did. Atomic over the whole fleet: a lease is taken so. */
   setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean>;
 
+  /**
+   * The same, and true only when the whole fleet sees it.
+   *
+   * @throws StoreError when the shared store cannot tell; what it may have written all the same is deleted when it can be
+   */
+  claim(key: string, value: Buffer, ttlMs: number): Promise<boolean>;
+
+  /** Writes `value` only while the lease of `key`, under {@link leaseKeyOf}, holds exactly `owner`; tells whether it did. Atomic. */
+  setIfHolding(key: string, value: Buffer, ttlMs: number, owner: Buffer): Promise<boolean>;
+
   /** Deletes `key` only when it holds exactly `expected`; tells whether it did, and wakes {@link waitForDelete}. Atomic. */
   compareAndDelete(key: string, expected: Buffer): Promise<boolean>;
 
@@ -34,4 +44,16 @@ export interface Store {
 
   /** Ends connections, timers and files. Idempotent. */
   close(): Promise<void>;
+}
+
+const leaseSuffix = ':lease';
+
+/** The key of the lease that covers the entry under `key`. */
+export function leaseKeyOf(key: string): string {
+  return key + leaseSuffix;
+}
+
+/** The key of the entry that the lease under `key` covers; undefined when `key` is not that of a lease. */
+export function coveredBy(key: string): string | undefined {
+  return key.endsWith(leaseSuffix) ? key.slice(0, -leaseSuffix.length) : undefined;
 }

@@ -5,7 +5,9 @@ import type { Store } from './Store.js';
 export type PendingWrite =
   | { readonly kind: 'set'; readonly expiresAt: number }
   /** `asked`: the primary was asked and did not answer, so it may hold the value all the same. */
-  | { readonly kind: 'added'; readonly expiresAt: number; readonly asked: boolean };
+  | { readonly kind: 'added'; readonly expiresAt: number; readonly asked: boolean }
+  /** Written under a lease that `owner` holds on the primary, or held. */
+  | { readonly kind: 'covered'; readonly expiresAt: number; readonly owner: Buffer };
 
 const DELETIONS_PER_KEY = 4;
 
@@ -63,6 +65,12 @@ export class WriteJournal {
    * leaves `local`, so that the primary is again the only truth about it.
    */
   async deliver(primary: Store, local: MemoryStore): Promise<void> {
+    // Before the deletions: their lease may be among what is to be deleted.
+    for (const [key, write] of [...this.#writes]) {
+      if (write.kind === 'covered' && this.#writes.get(key) === write) {
+        await this.#deliverWrite(key, write, primary, local);
+      }
+    }
     for (const [key, deletions] of [...this.#deletions]) {
       for (const expected of deletions) await primary.compareAndDelete(key, expected);
       if (this.#deletions.get(key) === deletions) this.#deletions.delete(key);
@@ -78,6 +86,10 @@ export class WriteJournal {
     if (value && leftMs > 0) {
       if (write.kind === 'set') await primary.set(key, value, leftMs);
       if (write.kind === 'added') await primary.setIfAbsent(key, value, leftMs);
+      // When the lease is over, somebody else may have written since: then only where there is nothing.
+      if (write.kind === 'covered' && !(await primary.setIfHolding(key, value, leftMs, write.owner))) {
+        await primary.setIfAbsent(key, value, leftMs);
+      }
     }
     if (this.#writes.get(key) === write) {
       this.#writes.delete(key);

@@ -1,5 +1,5 @@
 /**
- * The atomic operations, one key each, so that they run on a cluster. A key of a foreign type, or one without an expiry
+ * The atomic operations, on one key, or on two of one slot, so that they run on a cluster. A key of a foreign type, or one without an expiry
  * (all of ours have one), was not written by us and counts as absent: garbage must not hold a lease for ever.
  */
 export const redisScripts = {
@@ -7,6 +7,13 @@ export const redisScripts = {
     numberOfKeys: 1,
     lua: `
       if redis.call('type', KEYS[1]).ok == 'string' and redis.call('pttl', KEYS[1]) ~= -1 then return 0 end
+      redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
+      return 1`,
+  },
+  gatewaySetIfHolding: {
+    numberOfKeys: 2,
+    lua: `
+      if redis.call('type', KEYS[2]).ok ~= 'string' or redis.call('get', KEYS[2]) ~= ARGV[3] then return 0 end
       redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
       return 1`,
   },
@@ -37,6 +44,7 @@ export const redisScripts = {
 /** The commands the scripts become on a client. */
 export interface ScriptedCommands {
   gatewaySetIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<number>;
+  gatewaySetIfHolding(key: string, leaseKey: string, value: Buffer, ttlMs: number, owner: Buffer): Promise<number>;
   gatewayCompareAndDelete(key: string, expected: Buffer, channel: string): Promise<number>;
   gatewayIncrement(key: string, by: number, ttlMs: number): Promise<[count: number, resetsInMs: number]>;
 }
