@@ -46,6 +46,46 @@ describe('A caller whose jobs the service fails on', () => {
   });
 });
 
+describe('A caller who asks for more than the service can answer at once', () => {
+  it('has a share of the calls under way, and delays nobody else', async () => {
+    const provider = await startTrustedProvider();
+    const gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' });
+    try {
+      const { control } = gateway.sandbox;
+      const [eve, ada] = control.addTaxpayers(2, { status: 'AUTHORIZED' }) as [string, string];
+      const authorizationOf = async (sub: string, id: string) => ({
+        authorization: `Bearer ${await provider.token({ sub, scope: 'refresh-jobs:read', taxpayer_ids: [id] })}`,
+      });
+      const [hostile, honest] = [await authorizationOf('hostile', eve), await authorizationOf('honest', ada)];
+      const jobOf = (taxpayerId: string) => control.addJob({ taxpayerId, endsAs: null }).jobId;
+      await gateway.query(readJob, { t: eve, j: jobOf(eve) }, hostile);
+      await gateway.query(readJob, { t: ada, j: jobOf(ada) }, honest);
+      const before = control.counters().refreshJob;
+      control.setLatency(300);
+      const aliases = (n: number) => {
+        const field = (m: number) => `a${m}: refreshJob(taxpayerId: "${eve}", jobId: "made-up-${n}-${m}") { status }`;
+        return `{ ${Array.from({ length: 60 }, (_, m) => field(m)).join(' ')} }`;
+      };
+      const flood = Promise.all(Array.from({ length: 15 }, (_, n) => gateway.query(aliases(n), {}, hostile)));
+      await control.whenCalled('refreshJob', before + 64);
+      const asked = gateway.query<{ refreshJob: { status: string } }>(readJob, { t: ada, j: jobOf(ada) }, honest);
+      const first = await Promise.race([
+        asked.then(({ data }) => data?.refreshJob.status),
+        flood.then(() => 'the flood'),
+      ]);
+      expect(first).toBe('PROCESSING');
+      // 64 of the hostile caller at once: those of the first turn, and of the turns that ended meanwhile.
+      expect(control.counters().refreshJob - before).toBeLessThan(5 * 64);
+      for (const { errors } of await flood) {
+        expect(new Set(errors?.map(({ extensions }) => extensions.code))).toEqual(new Set(['NOT_FOUND']));
+      }
+    } finally {
+      await gateway.stop();
+      await provider.stop();
+    }
+  });
+});
+
 describe('A read that a refused caller began', () => {
   let fleet: Fleet;
   beforeEach(async () => {

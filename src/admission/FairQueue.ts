@@ -139,11 +139,12 @@ export class FairQueue {
     if (running === 0 && waiting.size === 0) this.#accounts.delete(holder);
   }
 
-  #refused({ most }: Account): GatewayError {
+  #refused({ holder, most }: Account): GatewayError {
     const { things, maxWaiting } = this.#options;
     return new GatewayError('RATE_LIMITED', `At most ${most} ${things} at once per caller, and ${maxWaiting} waiting`, {
       retryAfterSeconds: 1,
       httpStatus: 429,
+      refused: { holder },
     });
   }
 }
