@@ -6,6 +6,7 @@ import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './aut
 import type { Config, UpstreamCredentials } from './config.js';
 import { createApolloServer } from './edge/apolloServer.js';
 import { documentLimits } from './edge/documentLimits.js';
+import { DocumentMemory } from './edge/documents/DocumentMemory.js';
 import { GraphQLEndpoint } from './edge/GraphQLEndpoint.js';
 import { type Handler, HttpServer } from './edge/HttpServer.js';
 import { liveness, metricsPage, readiness } from './edge/health.js';
@@ -89,8 +90,10 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const observe = observeAll([metrics.observeOperation, ...(tracing ? [tracing.observeOperation] : [])]);
   const validationRules = documentLimits(config.limits);
   const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
+  const memory = new DocumentMemory();
   const apollo = createApolloServer({
     schema,
+    documents: memory.documents,
     introspection: config.introspection,
     maxTokens: config.limits.tokens,
     validationRules,
@@ -105,9 +108,11 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const endpoint = new GraphQLEndpoint({
     apollo,
     plans: new PlanCache(schema, {
+      memory: memory.plans,
       mode: options.plans,
       onBug: (error) => log.error({ err: error }, 'a bug of the gateway'),
     }),
+    memory,
     observe,
     identify,
     services,
@@ -130,6 +135,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       services,
       introspection: config.introspection,
       maxTokens: config.limits.tokens,
+      documents: memory.documents,
       validationRules,
       observe,
       admit: admission({ rateLimit, trustedDocuments, requestLimits }),

@@ -4,6 +4,7 @@ import { Field, ObjectType, Query, Resolver } from 'type-graphql';
 import { Authenticator } from '../src/auth/Authenticator.js';
 import { loadConfig } from '../src/config.js';
 import { createApolloServer } from '../src/edge/apolloServer.js';
+import { DocumentMemory } from '../src/edge/documents/DocumentMemory.js';
 import { GraphQLEndpoint } from '../src/edge/GraphQLEndpoint.js';
 import { HttpServer } from '../src/edge/HttpServer.js';
 import { identifier } from '../src/edge/identify.js';
@@ -74,8 +75,10 @@ beforeAll(async () => {
     providers: defaultProviders,
     maxRepresentations: 1,
   });
+  const memory = new DocumentMemory();
   const apollo = createApolloServer({
     schema,
+    documents: memory.documents,
     introspection: true,
     maxTokens: 1000,
     validationRules: [],
@@ -87,6 +90,7 @@ beforeAll(async () => {
   const endpoint = new GraphQLEndpoint({
     apollo,
     plans: new PlanCache(schema, { mode: 'off' }),
+    memory,
     observe: metrics.observeOperation,
     identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
     services,

@@ -5,9 +5,9 @@ import type { Caller } from '../auth/caller.js';
 import { RequestContext, type RequestFacts, type Services } from '../context.js';
 import type { Metrics } from '../Metrics.js';
 import { isBug, maskError } from '../maskError.js';
+import type { DocumentMemory } from './documents/DocumentMemory.js';
 import {
   type GraphQLRequest,
-  KnownRequests,
   type MediaType,
   mediaTypeFor,
   type RequestLimits,
@@ -25,6 +25,7 @@ import { type TrustedDocuments, withDocument } from './trustedDocuments.js';
 export interface GraphQLEndpointOptions {
   readonly apollo: ApolloServer<RequestContext>;
   readonly plans: PlanCache;
+  readonly memory: DocumentMemory;
   /** Told of the operations that plans execute; Apollo tells of its own. */
   readonly observe: OperationObserver;
   readonly identify: Identify;
@@ -53,7 +54,6 @@ const noVariables = Object.freeze({});
 /** `/graphql` over HTTP: who is calling, what they ask, the answer in the form they accept. */
 export class GraphQLEndpoint {
   readonly #options: GraphQLEndpointOptions;
-  readonly #known = new KnownRequests();
 
   constructor(options: GraphQLEndpointOptions) {
     this.#options = options;
@@ -61,7 +61,7 @@ export class GraphQLEndpoint {
 
   /** Answers one request. Never rejects: whatever happens becomes an answer in GraphQL's form. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { metrics, identify, rateLimit, requestLimits, services } = this.#options;
+    const { metrics, identify, rateLimit, requestLimits, services, memory } = this.#options;
     const startedAt = performance.now();
     const requestId = requestIdOf(request);
     try {
@@ -69,14 +69,14 @@ export class GraphQLEndpoint {
       const identifying = identify(credentialsOf(request));
       const { caller, fromRouter, remoteAddress } = identifying instanceof Promise ? await identifying : identifying;
       rateLimit.admit(caller, remoteAddress);
-      const asked = await readGraphQLRequest(request, requestLimits, { known: this.#known });
+      const asked = await readGraphQLRequest(request, requestLimits, { known: memory.requests });
       const parameters = withDocument(asked, fromRouter, this.#options.trustedDocuments);
       const facts = new HttpFacts(caller, requestId, fromRouter, response);
       const context = new RequestContext(facts, services);
       // Every request came this far on the same way; from here on, it is answered by a plan or by Apollo.
       const plan = this.#planFor(parameters);
       const execute = plan?.prepare(parameters.variables ?? noVariables);
-      if (plan?.type === 'query') this.#known.add(asked);
+      if (plan?.type === 'query') this.#remember(asked);
       const planned = plan && execute && this.#runPlan(plan, execute, context);
       const outcome =
         (planned instanceof Promise ? await planned : planned) ??
@@ -87,6 +87,11 @@ export class GraphQLEndpoint {
       sendRefusal(response, error, { requestId, mask: (each) => this.#refusal(each, requestId) });
       metrics.onRequest('http', 'refused', startedAt);
     }
+  }
+
+  /** Keeps a request by its body. Not a mutation, whose input may hold personal data. */
+  #remember({ body, ...request }: GraphQLRequest): void {
+    if (body !== undefined) this.#options.memory.requests.offer(body, request);
   }
 
   /**

@@ -7,10 +7,10 @@ import {
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
 import type { DocumentNode, GraphQLFormattedError, GraphQLSchema, ValidationRule } from 'graphql';
-import { LRUCache } from 'lru-cache';
 import type { RequestContext } from '../context.js';
 import type { Logger } from '../log.js';
 import { isBug, maskError } from '../maskError.js';
+import type { Recurring } from './documents/Recurring.js';
 import { refuseSubscriptions } from './refuseSubscriptions.js';
 import { refuseMalformedVariables } from './variables.js';
 
@@ -21,6 +21,8 @@ export interface ApolloServerOptions {
   readonly validationRules: readonly ValidationRule[];
   /** Plugins that look on. */
   readonly observers: readonly ApolloServerPlugin<RequestContext>[];
+  /** Those it parsed and found valid. */
+  readonly documents: Recurring<DocumentNode>;
   readonly log: Logger;
   readonly onBug: (error: unknown, requestId: string) => void;
 }
@@ -30,7 +32,7 @@ export interface ApolloServerOptions {
  * `GraphQLEndpoint`), and so are its reports and traces, which would send data elsewhere.
  */
 export function createApolloServer(options: ApolloServerOptions): ApolloServer<RequestContext> {
-  const { schema, introspection, maxTokens, validationRules, observers, log, onBug } = options;
+  const { schema, introspection, maxTokens, validationRules, observers, documents, log, onBug } = options;
   return new ApolloServer<RequestContext>({
     schema,
     introspection,
@@ -41,7 +43,7 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
     persistedQueries: false,
-    documentStore: documentStore(),
+    documentStore: documentStore(documents),
     logger: log,
     // The request id is added where the request is known.
     formatError: (_, error): GraphQLFormattedError => maskError(error, { requestId: '', suggestions: introspection }),
@@ -61,28 +63,16 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
 
 type DocumentStore = NonNullable<ConstructorParameters<typeof ApolloServer<RequestContext>>[0]['documentStore']>;
 
-const maxDocuments = 500;
-/** All their texts together, in characters: a parsed document is a hundred times as large. */
-const maxCharacters = 500_000;
-
 /**
- * Parsed and valid documents that came again, for what has no plan. Bounded by their texts: Apollo's own store writes each
- * document as JSON to learn its size, which takes as long as parsing it; and it keeps those that come once.
+ * Apollo names a document by the digest of its text, and puts the schema's before it. It gives all it parsed to be kept, which
+ * is done for what comes again.
  */
-function documentStore(): DocumentStore {
-  const documents = new LRUCache<string, DocumentNode>({
-    max: maxDocuments,
-    maxSize: maxCharacters,
-    sizeCalculation: ({ loc }) => 1 + (loc?.end ?? maxCharacters),
-  });
-  const seen = new LRUCache<string, true>({ max: maxDocuments });
+function documentStore(documents: Recurring<DocumentNode>): DocumentStore {
+  const digestIn = (key: string) => key.slice(key.indexOf(':') + 1);
   return {
-    get: async (key) => documents.get(key),
-    set: async (key, document) => {
-      if (seen.has(key)) documents.set(key, document);
-      else seen.set(key, true);
-    },
-    delete: async (key) => documents.delete(key),
+    get: async (key) => documents.get(digestIn(key)),
+    set: async (key, document) => documents.offer(digestIn(key), document),
+    delete: async () => false,
   };
 }
 

@@ -1,8 +1,8 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { LRUCache } from 'lru-cache';
 import { isNestedWithin } from '../datasources/wire.js';
 import { GatewayError } from '../errors.js';
+import type { Recurring } from './documents/Recurring.js';
 
 /** One GraphQL operation as it came over HTTP, checked for shape. */
 export interface GraphQLRequest {
@@ -13,7 +13,7 @@ export interface GraphQLRequest {
   readonly operationName: string | undefined;
   readonly variables: Readonly<Record<string, unknown>> | undefined;
   readonly extensions: Readonly<Record<string, unknown>> | undefined;
-  /** What it was read from, for {@link KnownRequests} to keep it by. */
+  /** What it was read from, when it was not known. */
   readonly body?: string | undefined;
 }
 
@@ -28,32 +28,7 @@ export interface ReadOptions {
   /** A GET needs no header that browsers would ask for first; the caller has seen to its origin. */
   readonly simpleGet?: boolean;
   /** Requests by their body, which are not read again. */
-  readonly known?: KnownRequests;
-}
-
-const maxKnownRequests = 10_000;
-/** All their bodies together, in characters. */
-const maxKnownCharacters = 4_000_000;
-
-/**
- * Requests that come again and again, as those of pages that ask for the same thing do: taking a body apart costs more
- * than recognising it. Bounded; the least recently seen go first.
- */
-export class KnownRequests {
-  readonly #requests = new LRUCache<string, GraphQLRequest>({
-    max: maxKnownRequests,
-    maxSize: maxKnownCharacters,
-    sizeCalculation: (_, body) => body.length,
-  });
-
-  get(body: string): GraphQLRequest | undefined {
-    return this.#requests.get(body);
-  }
-
-  /** Keeps a request. Not for what may hold personal data, as the input of a mutation does. */
-  add({ body, ...request }: GraphQLRequest): void {
-    if (body !== undefined) this.#requests.set(body, request);
-  }
+  readonly known?: Recurring<GraphQLRequest>;
 }
 
 /** Levels of a request around its metadata: the body, variables, a variable, input, and some to spare. */
@@ -135,7 +110,11 @@ function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-function parametersOfBody(bytes: Buffer, limits: RequestLimits, known: KnownRequests | undefined): GraphQLRequest {
+function parametersOfBody(
+  bytes: Buffer,
+  limits: RequestLimits,
+  known: Recurring<GraphQLRequest> | undefined,
+): GraphQLRequest {
   let body: string;
   let json: unknown;
   try {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   type DocumentNode,
   type ExecutionResult,
@@ -14,11 +15,11 @@ import {
   type ValidationRule,
   validate,
 } from 'graphql';
-import { LRUCache } from 'lru-cache';
 import { RequestContext, type RequestFacts, type Services } from '../../context.js';
 import { GatewayError } from '../../errors.js';
 import type { Metrics, Transport } from '../../Metrics.js';
 import { isBug, maskError, unknownOperation } from '../../maskError.js';
+import type { Recurring } from '../documents/Recurring.js';
 import type { OperationObserver } from '../observeOperations.js';
 import { operationLabel } from '../operationLabel.js';
 import { refusalStatus } from '../refusal.js';
@@ -43,6 +44,8 @@ export interface LiveOperationsOptions {
   readonly services: Services;
   readonly introspection: boolean;
   readonly maxTokens: number;
+  /** Documents that were parsed and found valid, by the SHA-256 of their text in hexadecimal, as Apollo names them. */
+  readonly documents: Recurring<DocumentNode>;
   /** Rules beyond those of the GraphQL specification. */
   readonly validationRules: readonly ValidationRule[];
   /** Runs before anything else: may refuse by throwing, or put a stored document in place of its id. */
@@ -70,9 +73,6 @@ export interface RefusedOperation {
   readonly errors: readonly MaskedError[];
 }
 
-/** Documents are kept up to this many characters in all. */
-const maxCachedCharacters = 4_000_000;
-
 /**
  * Operations of the transports that Apollo Server does not serve: the same rules, limits, doors and error format as its
  * own, for queries and mutations as well as subscriptions.
@@ -80,7 +80,6 @@ const maxCachedCharacters = 4_000_000;
 export class LiveOperations {
   readonly #options: LiveOperationsOptions;
   readonly #rules: readonly ValidationRule[];
-  readonly #documents = new LRUCache<string, DocumentNode>({ maxSize: maxCachedCharacters });
 
   constructor(options: LiveOperationsOptions) {
     this.#options = options;
@@ -170,12 +169,14 @@ export class LiveOperations {
   }
 
   #document(query: string): DocumentNode {
-    const known = this.#documents.get(query);
+    const { documents } = this.#options;
+    const name = createHash('sha256').update(query).digest('hex');
+    const known = documents.get(name);
     if (known) return known;
     const document = parsed(query, this.#options.maxTokens);
     const errors = validate(this.#options.schema, document, this.#rules);
     if (errors.length > 0) throw new RefusedDocument(errors);
-    this.#documents.set(query, document, { size: query.length });
+    documents.offer(name, document);
     return document;
   }
 }
