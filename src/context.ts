@@ -22,6 +22,8 @@ export interface Services {
   readonly ids: IdentifierReader;
   /** Deepest nesting of metadata that is sent on. */
   readonly maxMetadataDepth: number;
+  /** MAX_ANSWER_BYTES */
+  readonly maxAnswerBytes: number;
   readonly vocabulary: Vocabulary;
   /** What callers hold of this process. */
   readonly ledger: Ledger;
@@ -77,6 +79,11 @@ export class RequestContext {
   /** Under whose name what this request takes is counted. */
   get holder(): string | undefined {
     return holderOf(this.caller);
+  }
+
+  /** Bytes of the largest answer there may be. */
+  get maxAnswerBytes(): number {
+    return this.services.maxAnswerBytes;
   }
 
   /** @throws GatewayError FORBIDDEN when the caller lacks `scope` */

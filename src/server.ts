@@ -86,7 +86,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   authenticator.start();
   if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
 
-  const schema = buildSchema({ resolvers, providers, maxRepresentations: config.limits.representations });
+  const schema = buildSchema({ resolvers, providers });
   const observe = observeAll([metrics.observeOperation, ...(tracing ? [tracing.observeOperation] : [])]);
   const validationRules = documentLimits(config.limits);
   const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
@@ -97,6 +97,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     introspection: config.introspection,
     maxTokens: config.limits.tokens,
     validationRules,
+    maxRepresentations: config.limits.representations,
     observers: [observedByApollo(observe)],
     log,
     onBug,
@@ -137,6 +138,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       maxTokens: config.limits.tokens,
       documents: memory.documents,
       validationRules,
+      maxRepresentations: config.limits.representations,
       observe,
       admit: admission({ rateLimit, trustedDocuments, requestLimits }),
       metrics,

@@ -73,7 +73,6 @@ beforeAll(async () => {
   const schema = buildSchema({
     resolvers: [...resolvers, BuggyResolver],
     providers: defaultProviders,
-    maxRepresentations: 1,
   });
   const memory = new DocumentMemory();
   const apollo = createApolloServer({
@@ -82,6 +81,7 @@ beforeAll(async () => {
     introspection: true,
     maxTokens: 1000,
     validationRules: [],
+    maxRepresentations: 1,
     observers: [],
     log,
     onBug,

@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ApolloServer, HeaderMap } from '@apollo/server';
-import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from 'graphql';
+import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { Caller } from '../auth/caller.js';
 import { RequestContext, type RequestFacts, type Services } from '../context.js';
 import type { Metrics } from '../Metrics.js';
 import { isBug, maskError } from '../maskError.js';
+import { answerTooLarge, isLongerThan } from './answerSize.js';
 import type { DocumentMemory } from './documents/DocumentMemory.js';
 import {
   type GraphQLRequest,
@@ -39,17 +40,17 @@ export interface GraphQLEndpointOptions {
   readonly onBug: (error: unknown, requestId: string) => void;
 }
 
-/** An answer before it is written: errors masked, with the request id in each. */
+/** An answer as it is to be written. */
 interface Outcome {
   readonly status: number;
   readonly allow?: string | undefined;
-  readonly errors?: readonly GraphQLFormattedError[] | undefined;
-  readonly data?: ExecutionResult['data'];
-  /** `data` as text, when it was made as such. */
-  readonly json?: string;
+  readonly text: string;
+  readonly errors: number;
 }
 
 const noVariables = Object.freeze({});
+/** In UTF-8, for a character that JavaScript counts as one. */
+const maxBytesPerCharacter = 3;
 
 /** `/graphql` over HTTP: who is calling, what they ask, the answer in the form they accept. */
 export class GraphQLEndpoint {
@@ -82,7 +83,7 @@ export class GraphQLEndpoint {
         (planned instanceof Promise ? await planned : planned) ??
         (await this.#runApollo(parameters, context, mediaType));
       send(response, requestId, mediaType, outcome);
-      metrics.onRequest('http', outcome.errors === undefined ? 'ok' : 'errors', startedAt);
+      metrics.onRequest('http', outcome.errors === 0 ? 'ok' : 'errors', startedAt);
     } catch (error) {
       sendRefusal(response, error, { requestId, mask: (each) => this.#refusal(each, requestId) });
       metrics.onRequest('http', 'refused', startedAt);
@@ -108,12 +109,21 @@ export class GraphQLEndpoint {
   #runPlan({ type, label }: BoundPlan, execute: Execute, context: RequestContext): Outcome | Promise<Outcome> {
     this.#options.metrics.onExecution('plan');
     const end = this.#options.observe();
-    const finish = ({ json, errors }: PlanResult): Outcome => {
-      end(label, type, errors?.length ?? 0);
-      return { status: 200, json, errors: errors && this.#masked(errors, context.requestId) };
+    const finish = (result: PlanResult): Outcome => {
+      const outcome = this.#written(result, context);
+      end(label, type, outcome.errors);
+      return outcome;
     };
     const executing = execute(context);
     return executing instanceof Promise ? executing.then(finish) : finish(executing);
+  }
+
+  #written({ json, errors }: PlanResult, { requestId, maxAnswerBytes }: RequestContext): Outcome {
+    const masked = errors && this.#masked(errors, requestId);
+    const text = masked === undefined ? `{"data":${json}}` : `{"errors":${JSON.stringify(masked)},"data":${json}}`;
+    const mayBeLonger = maxBytesPerCharacter * text.length > maxAnswerBytes;
+    if (mayBeLonger && Buffer.byteLength(text) > maxAnswerBytes) return this.#tooLarge(maxAnswerBytes, requestId);
+    return { status: 200, text, errors: masked?.length ?? 0 };
   }
 
   async #runApollo(
@@ -135,13 +145,22 @@ export class GraphQLEndpoint {
     if (data != null && query !== undefined && extensions === undefined) {
       this.#options.plans.accept(query);
     }
+    const { requestId, maxAnswerBytes } = context;
+    const finished = errors && this.#finished(errors, requestId);
+    const answer = finished === undefined ? { data } : { errors: finished, data };
+    if (isLongerThan(answer, maxAnswerBytes)) return this.#tooLarge(maxAnswerBytes, requestId);
     const isRefusal = data === undefined && mediaType === 'application/json, refusals as 200';
     return {
       status: isRefusal ? 200 : (http.status ?? 200),
       allow: http.headers.get('allow'),
-      data,
-      errors: errors && this.#finished(errors, context.requestId),
+      text: JSON.stringify(answer),
+      errors: finished?.length ?? 0,
     };
+  }
+
+  #tooLarge(maxBytes: number, requestId: string): Outcome {
+    const errors = this.#masked([answerTooLarge(maxBytes)], requestId);
+    return { status: 200, text: JSON.stringify({ errors, data: null }), errors: errors.length };
   }
 
   /** What Apollo's `formatError` and our plugin do for its answers. */
@@ -206,8 +225,7 @@ function inDocumentOrder(a: GraphQLFormattedError, b: GraphQLFormattedError): nu
 }
 
 function send(response: ServerResponse, requestId: string, mediaType: MediaType, outcome: Outcome): void {
-  const { status, allow } = outcome;
-  const text = textOf(outcome);
+  const { status, allow, text } = outcome;
   const isFull = mediaType === 'application/graphql-response+json';
   const length = Buffer.byteLength(text);
   const headers = [
@@ -222,11 +240,6 @@ function send(response: ServerResponse, requestId: string, mediaType: MediaType,
   response.writeHead(status, headers);
   // Text without a character beyond ASCII is the same in both encodings, and written faster in this one.
   response.end(text, length === text.length ? 'latin1' : 'utf8');
-}
-
-function textOf({ errors, data, json }: Outcome): string {
-  if (json === undefined) return JSON.stringify(errors === undefined ? { data } : { errors, data });
-  return errors === undefined ? `{"data":${json}}` : `{"errors":${JSON.stringify(errors)},"data":${json}}`;
 }
 
 function withoutAbsent<T extends object>(parameters: T): { [K in keyof T]?: NonNullable<T[K]> } {

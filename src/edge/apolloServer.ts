@@ -12,6 +12,7 @@ import type { Logger } from '../log.js';
 import { isBug, maskError } from '../maskError.js';
 import type { Recurring } from './documents/Recurring.js';
 import { refuseSubscriptions } from './refuseSubscriptions.js';
+import { refuseManyRepresentations } from './representations.js';
 import { refuseMalformedVariables } from './variables.js';
 
 export interface ApolloServerOptions {
@@ -19,6 +20,8 @@ export interface ApolloServerOptions {
   readonly introspection: boolean;
   readonly maxTokens: number;
   readonly validationRules: readonly ValidationRule[];
+  /** MAX_REPRESENTATIONS */
+  readonly maxRepresentations: number;
   /** Plugins that look on. */
   readonly observers: readonly ApolloServerPlugin<RequestContext>[];
   /** Those it parsed and found valid. */
@@ -32,7 +35,8 @@ export interface ApolloServerOptions {
  * `GraphQLEndpoint`), and so are its reports and traces, which would send data elsewhere.
  */
 export function createApolloServer(options: ApolloServerOptions): ApolloServer<RequestContext> {
-  const { schema, introspection, maxTokens, validationRules, observers, documents, log, onBug } = options;
+  const { schema, introspection, maxTokens, validationRules, maxRepresentations, observers, documents, log, onBug } =
+    options;
   return new ApolloServer<RequestContext>({
     schema,
     introspection,
@@ -55,6 +59,7 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
       ApolloServerPluginUsageReportingDisabled(),
       refuseSubscriptions,
       refuseMalformedVariables,
+      limitRepresentations(maxRepresentations),
       logBugs(onBug),
       ...observers,
     ],
@@ -73,6 +78,18 @@ function documentStore(documents: Recurring<DocumentNode>): DocumentStore {
     get: async (key) => documents.get(digestIn(key)),
     set: async (key, document) => documents.offer(digestIn(key), document),
     delete: async () => false,
+  };
+}
+
+function limitRepresentations(most: number): ApolloServerPlugin<RequestContext> {
+  return {
+    async requestDidStart() {
+      return {
+        async didResolveOperation({ document, operation, request }) {
+          if (operation) refuseManyRepresentations({ document, operation, variables: request.variables ?? {} }, most);
+        },
+      };
+    },
   };
 }
 

@@ -19,10 +19,12 @@ import { RequestContext, type RequestFacts, type Services } from '../../context.
 import { GatewayError } from '../../errors.js';
 import type { Metrics, Transport } from '../../Metrics.js';
 import { isBug, maskError, unknownOperation } from '../../maskError.js';
+import { answerTooLarge, isLongerThan } from '../answerSize.js';
 import type { Recurring } from '../documents/Recurring.js';
 import type { OperationObserver } from '../observeOperations.js';
 import { operationLabel } from '../operationLabel.js';
 import { refusalStatus } from '../refusal.js';
+import { refuseManyRepresentations } from '../representations.js';
 import { malformedVariables, violationsOf } from '../variables.js';
 import { ResultStream } from './ResultStream.js';
 
@@ -48,6 +50,8 @@ export interface LiveOperationsOptions {
   readonly documents: Recurring<DocumentNode>;
   /** Rules beyond those of the GraphQL specification. */
   readonly validationRules: readonly ValidationRule[];
+  /** MAX_REPRESENTATIONS */
+  readonly maxRepresentations: number;
   /** Runs before anything else: may refuse by throwing, or put a stored document in place of its id. */
   readonly admit: (request: LiveRequest, facts: RequestFacts) => LiveRequest;
   readonly observe: OperationObserver;
@@ -105,6 +109,7 @@ export class LiveOperations {
       if (!operation) throw new GatewayError('BAD_USER_INPUT', unknownOperation);
       const violations = violationsOf(this.#options.schema, operation, variables);
       if (violations.length > 0) throw malformedVariables(violations);
+      refuseManyRepresentations({ document, operation, variables }, this.#options.maxRepresentations);
       return { kind: 'ready', type: operation.operation, document, operationName, variables, facts, transport };
     } catch (error) {
       this.#options.metrics.onRequest(transport, 'refused');
@@ -162,10 +167,13 @@ export class LiveOperations {
   }
 
   #masked({ data, errors }: ExecutionResult, requestId: string): ExecutionResult {
-    return {
+    const { maxAnswerBytes } = this.#options.services;
+    const masked = {
       ...(errors && { errors: errors.map((error) => this.mask(error, requestId)) }),
       ...(data !== undefined && { data }),
     };
+    if (!isLongerThan(masked, maxAnswerBytes)) return masked;
+    return { errors: [this.mask(answerTooLarge(maxAnswerBytes), requestId)], data: null };
   }
 
   #document(query: string): DocumentNode {

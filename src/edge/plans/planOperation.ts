@@ -82,7 +82,9 @@ function planned(
     steps,
     prepare: (request) => {
       const variables = readVariables(request.variables);
-      return variables && ((context) => execute(steps, { request, template, variables, context, errors: [] }));
+      return (
+        variables && ((context) => execute(steps, { request, template, variables, context, errors: [], written: 0 }))
+      );
     },
   };
 }
