@@ -123,6 +123,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     services,
     metrics,
     rateLimit,
+    unread,
     trustedDocuments,
     requestLimits,
     suggestions: config.introspection,

@@ -10,6 +10,7 @@ import { HttpServer } from '../src/edge/HttpServer.js';
 import { identifier } from '../src/edge/identify.js';
 import { PlanCache } from '../src/edge/plans/PlanCache.js';
 import { RateLimit } from '../src/edge/RateLimit.js';
+import { Unread } from '../src/edge/unread.js';
 import { createLogger } from '../src/log.js';
 import { Metrics } from '../src/Metrics.js';
 import { resolvers } from '../src/resolvers/index.js';
@@ -96,6 +97,7 @@ beforeAll(async () => {
     services,
     metrics,
     rateLimit: new RateLimit({ store: services.sealed, perMinute: 0 }),
+    unread: new Unread({ ledger: services.ledger }),
     trustedDocuments: undefined,
     requestLimits: { maxBytes: 10_000, maxMetadataDepth: 10 },
     suggestions: true,

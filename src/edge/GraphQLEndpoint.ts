@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ApolloServer, HeaderMap } from '@apollo/server';
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
-import type { Caller } from '../auth/caller.js';
+import { type Caller, holderOf } from '../auth/caller.js';
 import { RequestContext, type RequestFacts, type Services } from '../context.js';
 import type { Metrics } from '../Metrics.js';
 import { isBug, maskError } from '../maskError.js';
@@ -22,6 +22,7 @@ import type { RateLimit } from './RateLimit.js';
 import { sendRefusal } from './refusal.js';
 import { requestIdOf } from './requestIdOf.js';
 import { type TrustedDocuments, withDocument } from './trustedDocuments.js';
+import type { Unread } from './unread.js';
 
 export interface GraphQLEndpointOptions {
   readonly apollo: ApolloServer<RequestContext>;
@@ -33,6 +34,7 @@ export interface GraphQLEndpointOptions {
   readonly services: Services;
   readonly metrics: Metrics;
   readonly rateLimit: RateLimit;
+  readonly unread: Unread;
   /** The documents that may run; undefined for any. */
   readonly trustedDocuments: TrustedDocuments | undefined;
   readonly requestLimits: RequestLimits;
@@ -51,6 +53,10 @@ interface Outcome {
 const noVariables = Object.freeze({});
 /** In UTF-8, for a character that JavaScript counts as one. */
 const maxBytesPerCharacter = 3;
+/** Of memory, about as many as a body takes that was read, for each of its characters. */
+const bytesPerCharacter = 16;
+/** Answers that the system takes at once, in bytes; if it does not, the connection ends when there is no room. */
+const smallAnswer = 16_384;
 
 /** `/graphql` over HTTP: who is calling, what they ask, the answer in the form they accept. */
 export class GraphQLEndpoint {
@@ -70,7 +76,8 @@ export class GraphQLEndpoint {
       const identifying = identify(credentialsOf(request));
       const { caller, fromRouter, remoteAddress } = identifying instanceof Promise ? await identifying : identifying;
       rateLimit.admit(caller, remoteAddress);
-      const asked = await readGraphQLRequest(request, requestLimits, { known: memory.requests });
+      const account = { ledger: services.ledger, holder: holderOf(caller) };
+      const asked = await readGraphQLRequest(request, requestLimits, { known: memory.requests, account });
       const parameters = withDocument(asked, fromRouter, this.#options.trustedDocuments);
       const facts = new HttpFacts(caller, requestId, fromRouter, response);
       const context = new RequestContext(facts, services);
@@ -78,15 +85,27 @@ export class GraphQLEndpoint {
       const plan = this.#planFor(parameters);
       const execute = plan?.prepare(parameters.variables ?? noVariables);
       if (plan?.type === 'query') this.#remember(asked);
-      const planned = plan && execute && this.#runPlan(plan, execute, context);
-      const outcome =
-        (planned instanceof Promise ? await planned : planned) ??
-        (await this.#runApollo(parameters, context, mediaType));
-      send(response, requestId, mediaType, outcome);
+      const heldBytes = bytesPerCharacter * (asked.body?.length ?? 0); // one that is known is held once for all
+      const refusal = heldBytes > 0 ? services.ledger.refusalOf('bytes', context.holder, heldBytes) : undefined;
+      if (refusal !== undefined) throw refusal;
+      const running =
+        plan && execute ? this.#runPlan(plan, execute, context) : this.#runApollo(parameters, context, mediaType);
+      const outcome = running instanceof Promise ? await this.#holding(heldBytes, context, running) : running;
+      this.#send(response, mediaType, outcome, context);
       metrics.onRequest('http', outcome.errors === 0 ? 'ok' : 'errors', startedAt);
     } catch (error) {
       sendRefusal(response, error, { requestId, mask: (each) => this.#refusal(each, requestId) });
       metrics.onRequest('http', 'refused', startedAt);
+    }
+  }
+
+  /** Counts what a request takes for as long as its operation runs. */
+  async #holding(bytes: number, { holder }: RequestContext, running: Promise<Outcome>): Promise<Outcome> {
+    const release = this.#options.services.ledger.take('bytes', holder, bytes);
+    try {
+      return await running;
+    } finally {
+      release();
     }
   }
 
@@ -163,6 +182,33 @@ export class GraphQLEndpoint {
     return { status: 200, text: JSON.stringify({ errors, data: null }), errors: errors.length };
   }
 
+  /**
+   * Writes an answer. What its reader does not take is counted.
+   *
+   * @throws GatewayError RATE_LIMITED when there is no room for a large one
+   */
+  #send(response: ServerResponse, mediaType: MediaType, outcome: Outcome, { requestId, holder }: RequestContext): void {
+    const { services, unread } = this.#options;
+    const { status, allow, text } = outcome;
+    const length = Buffer.byteLength(text);
+    const refusal = length > smallAnswer ? services.ledger.refusalOf('bytes', holder, length) : undefined;
+    if (refusal !== undefined) throw refusal;
+    const isFull = mediaType === 'application/graphql-response+json';
+    const headers = [
+      ...['x-request-id', requestId, 'cache-control', 'no-store'],
+      ...[
+        'content-type',
+        isFull ? 'application/graphql-response+json; charset=utf-8' : 'application/json; charset=utf-8',
+      ],
+      ...['content-length', `${length}`],
+    ];
+    if (allow !== undefined) headers.push('allow', allow);
+    response.writeHead(status, headers);
+    // Text without a character beyond ASCII is the same in both encodings, and written faster in this one.
+    response.end(text, length === text.length ? 'latin1' : 'utf8');
+    unread.holdAnswer(response, holder);
+  }
+
   /** What Apollo's `formatError` and our plugin do for its answers. */
   #masked(errors: readonly GraphQLError[], requestId: string): readonly GraphQLFormattedError[] {
     const { suggestions, onBug } = this.#options;
@@ -222,24 +268,6 @@ function inDocumentOrder(a: GraphQLFormattedError, b: GraphQLFormattedError): nu
   const index = a.path?.findIndex((step, depth) => step !== b.path?.[depth]) ?? -1;
   const [left, right] = [a.path?.[index], b.path?.[index]];
   return typeof left === 'number' && typeof right === 'number' ? left - right : 0;
-}
-
-function send(response: ServerResponse, requestId: string, mediaType: MediaType, outcome: Outcome): void {
-  const { status, allow, text } = outcome;
-  const isFull = mediaType === 'application/graphql-response+json';
-  const length = Buffer.byteLength(text);
-  const headers = [
-    ...['x-request-id', requestId, 'cache-control', 'no-store'],
-    ...[
-      'content-type',
-      isFull ? 'application/graphql-response+json; charset=utf-8' : 'application/json; charset=utf-8',
-    ],
-    ...['content-length', `${length}`],
-  ];
-  if (allow !== undefined) headers.push('allow', allow);
-  response.writeHead(status, headers);
-  // Text without a character beyond ASCII is the same in both encodings, and written faster in this one.
-  response.end(text, length === text.length ? 'latin1' : 'utf8');
 }
 
 function withoutAbsent<T extends object>(parameters: T): { [K in keyof T]?: NonNullable<T[K]> } {

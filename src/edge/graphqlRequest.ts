@@ -1,5 +1,6 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
+import type { Holder, Ledger, Release } from '../admission/Ledger.js';
 import { isNestedWithin } from '../datasources/wire.js';
 import { GatewayError } from '../errors.js';
 import type { Recurring } from './documents/Recurring.js';
@@ -29,6 +30,8 @@ export interface ReadOptions {
   readonly simpleGet?: boolean;
   /** Requests by their body, which are not read again. */
   readonly known?: Recurring<GraphQLRequest>;
+  /** Where a body that does not come in one piece is counted while it comes, and for whom. */
+  readonly account?: { readonly ledger: Ledger; readonly holder: Holder };
 }
 
 /** Levels of a request around its metadata: the body, variables, a variable, input, and some to spare. */
@@ -61,7 +64,7 @@ export async function readGraphQLRequest(
   }
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') throw refusal('The body must not be compressed', 415);
-  return parametersOfBody(await readBody(request, limits.maxBytes), limits, options.known);
+  return parametersOfBody(await readBody(request, limits.maxBytes, options.account), limits, options.known);
 }
 
 /** The media type of the answer (GraphQL over HTTP, section 4). @throws GatewayError with status 406 when none fits */
@@ -86,25 +89,37 @@ function refuseSimpleRequest({ headers }: IncomingMessage): void {
 }
 
 /** By events: an async iterator over the stream costs as much as the whole rest of a small request. */
-function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+function readBody(request: IncomingMessage, maxBytes: number, account: ReadOptions['account']): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    if (Number(request.headers['content-length'] ?? 0) > maxBytes) {
+    const expected = Number(request.headers['content-length'] ?? maxBytes);
+    if (expected > maxBytes) {
       reject(tooLarge(maxBytes));
       return;
     }
     const chunks: Buffer[] = [];
     let size = 0;
+    let release: Release | undefined;
+    const refuse = (error: unknown) => {
+      request.pause().removeAllListeners('data');
+      release?.();
+      reject(error);
+    };
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       chunks.push(chunk);
-      if (size <= maxBytes) return;
-      request.pause().removeAllListeners('data');
-      reject(tooLarge(maxBytes));
+      if (size > maxBytes) refuse(tooLarge(maxBytes));
+      if (size >= expected || account === undefined || release !== undefined) return;
+      try {
+        release = account.ledger.take('bytes', account.holder, expected);
+      } catch (error) {
+        refuse(error);
+      }
     });
-    request.on('end', () =>
-      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)),
-    );
-    request.on('error', () => reject(refusal('The body ended too early', 400)));
+    request.on('end', () => {
+      release?.();
+      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks));
+    });
+    request.on('error', () => refuse(refusal('The body ended too early', 400)));
   });
 }
 
