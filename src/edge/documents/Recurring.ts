@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 
 export interface RecurringOptions<Value> {
@@ -50,5 +50,5 @@ export class Recurring<Value extends NonNullable<unknown>> {
 
 /** SHA-256: a plan is made of a text for no other reason than that it was noted. */
 function digestOf(text: string): string {
-  return createHash('sha256').update(text).digest('base64');
+  return hash('sha256', text, 'base64');
 }

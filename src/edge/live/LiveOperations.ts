@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import {
   type DocumentNode,
   type ExecutionResult,
@@ -178,7 +178,7 @@ export class LiveOperations {
 
   #document(query: string): DocumentNode {
     const { documents } = this.#options;
-    const name = createHash('sha256').update(query).digest('hex');
+    const name = hash('sha256', query, 'hex');
     const known = documents.get(name);
     if (known) return known;
     const document = parsed(query, this.#options.maxTokens);
