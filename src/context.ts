@@ -23,6 +23,8 @@ export interface Services {
   readonly ids: IdentifierReader;
   /** Deepest nesting of metadata that is sent on. */
   readonly maxMetadataDepth: number;
+  /** MAX_ANSWER_BYTES */
+  readonly maxAnswerBytes: number;
   readonly vocabulary: Vocabulary;
   /** What callers hold of this process. */
   readonly ledger: Ledger;
@@ -76,6 +78,11 @@ export class RequestContext {
   /** Aborts when nobody waits for the answer any more; most requests never ask. */
   get signal(): AbortSignal {
     return this.facts.signal;
+  }
+
+  /** Bytes of the largest answer there may be. */
+  get maxAnswerBytes(): number {
+    return this.services.maxAnswerBytes;
   }
 
   /** @throws GatewayError FORBIDDEN when the caller lacks `scope` */

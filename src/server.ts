@@ -6,6 +6,7 @@ import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './aut
 import type { Config, UpstreamCredentials } from './config.js';
 import { createApolloServer } from './edge/apolloServer.js';
 import { documentLimits } from './edge/documentLimits.js';
+import { DocumentMemory } from './edge/documents/DocumentMemory.js';
 import { GraphQLEndpoint } from './edge/GraphQLEndpoint.js';
 import { type Handler, HttpServer } from './edge/HttpServer.js';
 import { liveness, metricsPage, readiness } from './edge/health.js';
@@ -21,6 +22,7 @@ import { RateLimit } from './edge/RateLimit.js';
 import { followRouterSecrets } from './edge/routerSecrets.js';
 import { readTlsFiles, watchTlsFiles } from './edge/tlsFiles.js';
 import { readTrustedDocuments } from './edge/trustedDocuments.js';
+import { Unread } from './edge/unread.js';
 import { createLogger, type LogDestination, type Logger } from './log.js';
 import { Metrics } from './Metrics.js';
 import { serveMetrics } from './metricsServer.js';
@@ -43,6 +45,8 @@ export interface GatewayOptions {
   readonly logDestination?: LogDestination;
   /** Whether operations get plans; for tests, which run with and without. */
   readonly plans?: PlanMode;
+  /** How long a client may take nothing of what waits for it, in milliseconds; by default 30 s. */
+  readonly stallMs?: number;
 }
 
 /** A gateway that serves. */
@@ -88,15 +92,18 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   authenticator.start();
   if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
 
-  const schema = buildSchema({ resolvers, providers, maxRepresentations: config.limits.representations });
+  const schema = buildSchema({ resolvers, providers });
   const observe = observeAll([metrics.observeOperation, ...(tracing ? [tracing.observeOperation] : [])]);
   const validationRules = documentLimits(config.limits);
   const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
+  const memory = new DocumentMemory();
   const apollo = createApolloServer({
     schema,
+    documents: memory.documents,
     introspection: config.introspection,
     maxTokens: config.limits.tokens,
     validationRules,
+    maxRepresentations: config.limits.representations,
     observers: [observedByApollo(observe)],
     log,
     onBug,
@@ -105,17 +112,21 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const routerSecrets = followRouterSecrets(config.federation, log);
   const rateLimit = new RateLimit({ store: services.sealed, perMinute: config.limits.requestsPerMinute });
   const identify = identifier(authenticator, routerSecrets.secrets);
+  const unread = new Unread({ ledger: services.ledger, stallMs: options.stallMs });
   const endpoint = new GraphQLEndpoint({
     apollo,
     plans: new PlanCache(schema, {
+      memory: memory.plans,
       mode: options.plans,
       onBug: (error) => log.error({ err: error }, 'a bug of the gateway'),
     }),
+    memory,
     observe,
     identify,
     services,
     metrics,
     rateLimit,
+    unread,
     trustedDocuments,
     requestLimits,
     suggestions: config.introspection,
@@ -133,7 +144,9 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       services,
       introspection: config.introspection,
       maxTokens: config.limits.tokens,
+      documents: memory.documents,
       validationRules,
+      maxRepresentations: config.limits.representations,
       observe,
       admit: admission({ rateLimit, trustedDocuments, requestLimits }),
       metrics,
@@ -141,6 +154,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     }),
     identify,
     streams,
+    unread,
     allowedOrigins: config.corsOrigins,
     callbackOrigins: config.federation.callbackOrigins,
     requestLimits,

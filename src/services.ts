@@ -136,6 +136,7 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
     ledger: new Ledger(boundsFor(config.limits)),
     ids: identifierReader(config.limits.idLength),
     maxMetadataDepth: config.limits.metadataDepth,
+    maxAnswerBytes: config.limits.answerBytes,
     vocabulary: new Vocabulary(options.providers, (kind, value) => {
       metrics.unknownValues.inc({ kind });
       // Only what can be nothing but a word: the service may put anything into these fields.

@@ -266,7 +266,12 @@ export const settings = {
     '20',
     'Most root fields an operation may select, fragments included.',
   ),
-  MAX_REPRESENTATIONS: setting(integer(1, 100_000), '200', '100', 'Most representations in one _entities call.'),
+  MAX_REPRESENTATIONS: setting(
+    integer(1, 100_000),
+    '200',
+    '100',
+    'Most representations in all _entities of one document.',
+  ),
   MAX_METADATA_DEPTH: setting(
     integer(1, 1000),
     '20',

@@ -9,7 +9,7 @@ import { type TaxpayerPath, taxpayerPaths, taxpayerTypes } from './support/taxpa
 // The paths are read from the schema, so a new way to a taxpayer is tested from the day it is there: each has to refuse
 // callers without the scope or the taxpayer, before any call, and alike whether the taxpayer exists or not.
 
-const schema = buildSchema({ resolvers, providers: defaultProviders, maxRepresentations: 200 });
+const schema = buildSchema({ resolvers, providers: defaultProviders });
 const paths = taxpayerPaths(schema);
 const everyScope = ['client-links:create', 'taxpayers:read', 'taxpayer-tokens:read', 'refresh-jobs:read'];
 

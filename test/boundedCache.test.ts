@@ -1,14 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
+import { GraphQLObjectType, GraphQLSchema, GraphQLString, parse } from 'graphql';
 import { LeasedCache } from '../src/datasources/LeasedCache.js';
 import { SealedStore } from '../src/datasources/SealedStore.js';
 import { Sealer } from '../src/datasources/sealing.js';
 import { MemoryStore } from '../src/datasources/stores/MemoryStore.js';
+import { DocumentMemory } from '../src/edge/documents/DocumentMemory.js';
 import { PlanCache } from '../src/edge/plans/PlanCache.js';
 import { startSandbox } from '../src/sandbox/Sandbox.js';
 import { SharedObject } from '../src/schema/SharedObject.js';
 import { Secret } from '../src/secret.js';
 import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from './support/gateway.js';
+
+const query = new GraphQLObjectType({ name: 'Query', fields: { a: { type: GraphQLString } } });
+const request = { method: 'POST', documentId: undefined, operationName: undefined, extensions: undefined } as const;
 
 let running: TestGateway;
 
@@ -99,22 +103,42 @@ describe('memory', () => {
     keep.mockRestore();
   });
 
-  it('holds a thousand documents, or a million characters of them, for plans', () => {
-    const query = new GraphQLObjectType({ name: 'Query', fields: { a: { type: GraphQLString } } });
+  it('notes the last 4,096 documents that were answered, to plan them when they come again', () => {
     const plans = new PlanCache(new GraphQLSchema({ query }));
-    const documents = Array.from({ length: 1001 }, (_, n) => `query Q${n} { a }`);
+    const documents = Array.from({ length: 4097 }, (_, n) => `query Q${n} { a }`);
     for (const document of documents) plans.accept(document);
     expect(plans.find(documents[0] ?? '', undefined)).toBeUndefined();
-    expect(plans.find(documents[1000] ?? '', undefined)).toBeDefined();
-    const large = Array.from({ length: 3 }, (_, n) => `query L${n} { a } #${'x'.repeat(400_000)}`);
-    for (const document of large) plans.accept(document);
-    expect(plans.find(large[0] ?? '', undefined)).toBeUndefined();
-    expect(plans.find(large[2] ?? '', undefined)).toBeDefined();
+    expect(plans.find(documents[4096] ?? '', undefined)).toBeDefined();
+  });
+
+  it('holds of documents, plans and requests what came again, as far as its share of the heap goes', () => {
+    const memory = new DocumentMemory(2_000_000);
+    const numbers = Array.from({ length: 20 }, (_, n) => n);
+    const textOf = (n: number) => `query Q${n} { ${'a '.repeat(200)} }`;
+    const longTextOf = (n: number) => `${textOf(n)} #${'x'.repeat(50_000)}`;
+    const nothings = Array.from({ length: 2000 }, () => ({}));
+    const plans = new PlanCache(new GraphQLSchema({ query }), { memory: memory.plans });
+    const offerAll = () => {
+      for (const n of numbers) {
+        memory.documents.offer(textOf(n), parse(textOf(n)));
+        plans.accept(longTextOf(n));
+        plans.find(longTextOf(n), undefined);
+        memory.requests.offer(textOf(n), { ...request, query: textOf(n), variables: { nothings } });
+      }
+      return {
+        documents: numbers.filter((n) => memory.documents.get(textOf(n))),
+        plans: numbers.filter((n) => memory.plans.get(longTextOf(n))),
+        requests: numbers.filter((n) => memory.requests.get(textOf(n))),
+      };
+    };
+    expect(offerAll()).toEqual({ documents: [], plans: numbers.slice(-4), requests: [] });
+    // 203 tokens of 525 bytes each, 50,000 characters of two, and 2,000 objects of 72
+    const kept = { documents: numbers.slice(-9), plans: numbers.slice(-4), requests: numbers.slice(-3) };
+    expect(offerAll()).toEqual(kept);
   });
 });
 
 it('a plan that fails to be made leaves the document to Apollo, and is told of once', () => {
-  const query = new GraphQLObjectType({ name: 'Query', fields: { a: { type: GraphQLString } } });
   const schema = new GraphQLSchema({ query });
   schema.getRootType = () => {
     throw new Error('a mistake of ours');

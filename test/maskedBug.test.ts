@@ -4,11 +4,13 @@ import { Field, ObjectType, Query, Resolver } from 'type-graphql';
 import { Authenticator } from '../src/auth/Authenticator.js';
 import { loadConfig } from '../src/config.js';
 import { createApolloServer } from '../src/edge/apolloServer.js';
+import { DocumentMemory } from '../src/edge/documents/DocumentMemory.js';
 import { GraphQLEndpoint } from '../src/edge/GraphQLEndpoint.js';
 import { HttpServer } from '../src/edge/HttpServer.js';
 import { identifier } from '../src/edge/identify.js';
 import { PlanCache } from '../src/edge/plans/PlanCache.js';
 import { RateLimit } from '../src/edge/RateLimit.js';
+import { Unread } from '../src/edge/unread.js';
 import { createLogger } from '../src/log.js';
 import { Metrics } from '../src/Metrics.js';
 import { resolvers } from '../src/resolvers/index.js';
@@ -72,13 +74,15 @@ beforeAll(async () => {
   const schema = buildSchema({
     resolvers: [...resolvers, BuggyResolver],
     providers: defaultProviders,
-    maxRepresentations: 1,
   });
+  const memory = new DocumentMemory();
   const apollo = createApolloServer({
     schema,
+    documents: memory.documents,
     introspection: true,
     maxTokens: 1000,
     validationRules: [],
+    maxRepresentations: 1,
     observers: [],
     log,
     onBug,
@@ -87,11 +91,13 @@ beforeAll(async () => {
   const endpoint = new GraphQLEndpoint({
     apollo,
     plans: new PlanCache(schema, { mode: 'off' }),
+    memory,
     observe: metrics.observeOperation,
     identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
     services,
     metrics,
     rateLimit: new RateLimit({ store: services.sealed, perMinute: 0 }),
+    unread: new Unread({ ledger: services.ledger }),
     trustedDocuments: undefined,
     requestLimits: { maxBytes: 10_000, maxMetadataDepth: 10 },
     suggestions: true,

@@ -22,6 +22,7 @@ let provider: IdentityProvider;
 let authorization: string;
 let ids: string[] = [];
 let jobs: { taxpayerId: string; jobId: string }[] = [];
+let large: string;
 const foreign = 'somebody-else';
 
 beforeAll(async () => {
@@ -32,6 +33,7 @@ beforeAll(async () => {
     AUTH_ISSUER: provider.issuer,
     AUTH_AUDIENCE: provider.audience,
     MAX_ALIASES: '20',
+    MAX_ANSWER_BYTES: '30000',
   };
   planned = await startTestGateway(env, { jobDurationMs: 3_600_000 }, 'on');
   const { url, clientId, clientSecret, control } = planned.sandbox;
@@ -40,6 +42,7 @@ beforeAll(async () => {
     createdAt: '2024-02-03T04:05:06.000Z',
     metadata: { a: [1, { b: null }] },
   });
+  large = control.addTaxpayer({ metadata: { notes: 'x'.repeat(20_000) } }).id;
   jobs = ids.map((taxpayerId) => ({ taxpayerId, jobId: control.addJob({ taxpayerId, name: 'same job' }).jobId }));
   interpreted = await startGateway(
     loadConfig({
@@ -54,7 +57,7 @@ beforeAll(async () => {
     { plans: 'off', logDestination: { write: () => {} } },
   );
   const missing = ['missing', 'missing-1', 'missing-2', 'missing-3', 'missing-4'];
-  authorization = `Bearer ${await provider.token({ scope: 'taxpayers:read refresh-jobs:read client-links:create', taxpayer_ids: [...ids, ...missing] })}`;
+  authorization = `Bearer ${await provider.token({ scope: 'taxpayers:read refresh-jobs:read client-links:create', taxpayer_ids: [...ids, large, ...missing] })}`;
 });
 
 afterAll(async () => {
@@ -308,6 +311,12 @@ const rows = (): Record<string, Row> => ({
     query: (time) =>
       `query Q($__literal0: ID = "${ids[0]}") { taxpayer(id: "${ids[time]}") { id } token: taxpayer(id: $__literal0) { id } }`,
     way: 'apollo',
+  },
+
+  'an answer that is too large, from the second time on': {
+    query: `query Q($id: ID!) { a: taxpayerToken(taxpayerId: $id) { metadata } b: taxpayerToken(taxpayerId: $id) { metadata name } }`,
+    variables: (time) => ({ id: time === 1 ? ids[0] : large }),
+    way: 'plan',
   },
 
   'no operation name where there are two': { query: 'query A { __typename } query B { __typename }', way: 'apollo' },

@@ -22,7 +22,7 @@ describe('The schema', () => {
       ({ name }) => !foreign.test(name) && !/^(String|Int|Boolean|ID|Float)$/.test(name),
     );
   beforeAll(() => {
-    schema = buildSchema({ resolvers, providers: defaultProviders, maxRepresentations: 10 });
+    schema = buildSchema({ resolvers, providers: defaultProviders });
   });
 
   it('describes every type, field, argument and value to a frontend developer', () => {

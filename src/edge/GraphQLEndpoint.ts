@@ -1,14 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ApolloServer, HeaderMap } from '@apollo/server';
-import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from 'graphql';
-import type { Caller } from '../auth/caller.js';
+import type { GraphQLError, GraphQLFormattedError } from 'graphql';
+import { type Caller, holderOf } from '../auth/caller.js';
 import { RequestContext, type RequestFacts, type Services } from '../context.js';
 import { boundedErrors } from '../errorBounds.js';
 import type { Metrics } from '../Metrics.js';
 import { isBug, maskError } from '../maskError.js';
+import { answerTooLarge, isLongerThan } from './answerSize.js';
+import type { DocumentMemory } from './documents/DocumentMemory.js';
 import {
   type GraphQLRequest,
-  KnownRequests,
   type MediaType,
   mediaTypeFor,
   type RequestLimits,
@@ -22,16 +23,19 @@ import type { RateLimit } from './RateLimit.js';
 import { sendRefusal } from './refusal.js';
 import { requestIdOf } from './requestIdOf.js';
 import { type TrustedDocuments, withDocument } from './trustedDocuments.js';
+import type { Unread } from './unread.js';
 
 export interface GraphQLEndpointOptions {
   readonly apollo: ApolloServer<RequestContext>;
   readonly plans: PlanCache;
+  readonly memory: DocumentMemory;
   /** Told of the operations that plans execute; Apollo tells of its own. */
   readonly observe: OperationObserver;
   readonly identify: Identify;
   readonly services: Services;
   readonly metrics: Metrics;
   readonly rateLimit: RateLimit;
+  readonly unread: Unread;
   /** The documents that may run; undefined for any. */
   readonly trustedDocuments: TrustedDocuments | undefined;
   readonly requestLimits: RequestLimits;
@@ -39,22 +43,25 @@ export interface GraphQLEndpointOptions {
   readonly onBug: (error: unknown, requestId: string) => void;
 }
 
-/** An answer before it is written: errors masked, with the request id in each. */
+/** An answer as it is to be written. */
 interface Outcome {
   readonly status: number;
   readonly allow?: string | undefined;
-  readonly errors?: readonly GraphQLFormattedError[] | undefined;
-  readonly data?: ExecutionResult['data'];
-  /** `data` as text, when it was made as such. */
-  readonly json?: string;
+  readonly text: string;
+  readonly errors: number;
 }
 
 const noVariables = Object.freeze({});
+/** In UTF-8, for a character that JavaScript counts as one. */
+const maxBytesPerCharacter = 3;
+/** Of memory, about as many as a body takes that was read, for each of its characters. */
+const bytesPerCharacter = 16;
+/** Answers that the system takes at once, in bytes; if it does not, the connection ends when there is no room. */
+const smallAnswer = 16_384;
 
 /** `/graphql` over HTTP: who is calling, what they ask, the answer in the form they accept. */
 export class GraphQLEndpoint {
   readonly #options: GraphQLEndpointOptions;
-  readonly #known = new KnownRequests();
 
   constructor(options: GraphQLEndpointOptions) {
     this.#options = options;
@@ -62,7 +69,7 @@ export class GraphQLEndpoint {
 
   /** Answers one request. Never rejects: whatever happens becomes an answer in GraphQL's form. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { metrics, identify, rateLimit, requestLimits, services } = this.#options;
+    const { metrics, identify, rateLimit, requestLimits, services, memory } = this.#options;
     const startedAt = performance.now();
     const requestId = requestIdOf(request);
     try {
@@ -70,24 +77,42 @@ export class GraphQLEndpoint {
       const identifying = identify(credentialsOf(request));
       const { caller, fromRouter, remoteAddress } = identifying instanceof Promise ? await identifying : identifying;
       rateLimit.admit(caller, remoteAddress);
-      const asked = await readGraphQLRequest(request, requestLimits, { known: this.#known });
+      const account = { ledger: services.ledger, holder: holderOf(caller) };
+      const asked = await readGraphQLRequest(request, requestLimits, { known: memory.requests, account });
       const parameters = withDocument(asked, fromRouter, this.#options.trustedDocuments);
       const facts = new HttpFacts(caller, requestId, fromRouter, response);
       const context = new RequestContext(facts, services);
       // Every request came this far on the same way; from here on, it is answered by a plan or by Apollo.
       const plan = this.#planFor(parameters);
       const execute = plan?.prepare(parameters.variables ?? noVariables);
-      if (plan?.type === 'query') this.#known.add(asked);
-      const planned = plan && execute && this.#runPlan(plan, execute, context);
-      const outcome =
-        (planned instanceof Promise ? await planned : planned) ??
-        (await this.#runApollo(parameters, context, mediaType));
-      send(response, requestId, mediaType, outcome);
-      metrics.onRequest('http', outcome.errors === undefined ? 'ok' : 'errors', startedAt);
+      if (plan?.type === 'query') this.#remember(asked);
+      const heldBytes = bytesPerCharacter * (asked.body?.length ?? 0); // one that is known is held once for all
+      const refusal = heldBytes > 0 ? services.ledger.refusalOf('bytes', context.holder, heldBytes) : undefined;
+      if (refusal !== undefined) throw refusal;
+      const running =
+        plan && execute ? this.#runPlan(plan, execute, context) : this.#runApollo(parameters, context, mediaType);
+      const outcome = running instanceof Promise ? await this.#holding(heldBytes, context, running) : running;
+      this.#send(response, mediaType, outcome, context);
+      metrics.onRequest('http', outcome.errors === 0 ? 'ok' : 'errors', startedAt);
     } catch (error) {
       sendRefusal(response, error, { requestId, mask: (each) => this.#refusal(each, requestId) });
       metrics.onRequest('http', 'refused', startedAt);
     }
+  }
+
+  /** Counts what a request takes for as long as its operation runs. */
+  async #holding(bytes: number, { holder }: RequestContext, running: Promise<Outcome>): Promise<Outcome> {
+    const release = this.#options.services.ledger.take('bytes', holder, bytes);
+    try {
+      return await running;
+    } finally {
+      release();
+    }
+  }
+
+  /** Keeps a request by its body. Not a mutation, whose input may hold personal data. */
+  #remember({ body, ...request }: GraphQLRequest): void {
+    if (body !== undefined) this.#options.memory.requests.offer(body, request);
   }
 
   /**
@@ -104,12 +129,21 @@ export class GraphQLEndpoint {
   #runPlan({ type, label }: BoundPlan, execute: Execute, context: RequestContext): Outcome | Promise<Outcome> {
     this.#options.metrics.onExecution('plan');
     const end = this.#options.observe();
-    const finish = ({ json, errors }: PlanResult): Outcome => {
-      end(label, type, errors?.length ?? 0);
-      return { status: 200, json, errors: errors && this.#masked(errors, context.requestId) };
+    const finish = (result: PlanResult): Outcome => {
+      const outcome = this.#written(result, context);
+      end(label, type, outcome.errors);
+      return outcome;
     };
     const executing = execute(context);
     return executing instanceof Promise ? executing.then(finish) : finish(executing);
+  }
+
+  #written({ json, errors }: PlanResult, { requestId, maxAnswerBytes }: RequestContext): Outcome {
+    const masked = errors && this.#masked(errors, requestId);
+    const text = masked === undefined ? `{"data":${json}}` : `{"errors":${JSON.stringify(masked)},"data":${json}}`;
+    const mayBeLonger = maxBytesPerCharacter * text.length > maxAnswerBytes;
+    if (mayBeLonger && Buffer.byteLength(text) > maxAnswerBytes) return this.#tooLarge(maxAnswerBytes, requestId);
+    return { status: 200, text, errors: masked?.length ?? 0 };
   }
 
   async #runApollo(
@@ -131,15 +165,50 @@ export class GraphQLEndpoint {
     if (data != null && query !== undefined && extensions === undefined) {
       this.#options.plans.accept(query);
     }
+    const { requestId, maxAnswerBytes } = context;
+    const finish = data === undefined ? this.#refusals : this.#finished;
+    const finished = errors && finish.call(this, errors, requestId);
+    const answer = finished === undefined ? { data } : { errors: finished, data };
+    if (isLongerThan(answer, maxAnswerBytes)) return this.#tooLarge(maxAnswerBytes, requestId);
     const isRefusal = data === undefined && mediaType === 'application/json, refusals as 200';
     return {
       status: isRefusal ? 200 : (http.status ?? 200),
       allow: http.headers.get('allow'),
-      data,
-      errors:
-        errors &&
-        (data === undefined ? this.#refusals(errors, context.requestId) : this.#finished(errors, context.requestId)),
+      text: JSON.stringify(answer),
+      errors: finished?.length ?? 0,
     };
+  }
+
+  #tooLarge(maxBytes: number, requestId: string): Outcome {
+    const errors = this.#masked([answerTooLarge(maxBytes)], requestId);
+    return { status: 200, text: JSON.stringify({ errors, data: null }), errors: errors.length };
+  }
+
+  /**
+   * Writes an answer. What its reader does not take is counted.
+   *
+   * @throws GatewayError RATE_LIMITED when there is no room for a large one
+   */
+  #send(response: ServerResponse, mediaType: MediaType, outcome: Outcome, { requestId, holder }: RequestContext): void {
+    const { services, unread } = this.#options;
+    const { status, allow, text } = outcome;
+    const length = Buffer.byteLength(text);
+    const refusal = length > smallAnswer ? services.ledger.refusalOf('bytes', holder, length) : undefined;
+    if (refusal !== undefined) throw refusal;
+    const isFull = mediaType === 'application/graphql-response+json';
+    const headers = [
+      ...['x-request-id', requestId, 'cache-control', 'no-store'],
+      ...[
+        'content-type',
+        isFull ? 'application/graphql-response+json; charset=utf-8' : 'application/json; charset=utf-8',
+      ],
+      ...['content-length', `${length}`],
+    ];
+    if (allow !== undefined) headers.push('allow', allow);
+    response.writeHead(status, headers);
+    // Text without a character beyond ASCII is the same in both encodings, and written faster in this one.
+    response.end(text, length === text.length ? 'latin1' : 'utf8');
+    unread.holdAnswer(response, holder);
   }
 
   /** What Apollo's `formatError` and our plugin do for its answers. */
@@ -207,30 +276,6 @@ function inDocumentOrder(a: GraphQLFormattedError, b: GraphQLFormattedError): nu
   const index = a.path?.findIndex((step, depth) => step !== b.path?.[depth]) ?? -1;
   const [left, right] = [a.path?.[index], b.path?.[index]];
   return typeof left === 'number' && typeof right === 'number' ? left - right : 0;
-}
-
-function send(response: ServerResponse, requestId: string, mediaType: MediaType, outcome: Outcome): void {
-  const { status, allow } = outcome;
-  const text = textOf(outcome);
-  const isFull = mediaType === 'application/graphql-response+json';
-  const length = Buffer.byteLength(text);
-  const headers = [
-    ...['x-request-id', requestId, 'cache-control', 'no-store'],
-    ...[
-      'content-type',
-      isFull ? 'application/graphql-response+json; charset=utf-8' : 'application/json; charset=utf-8',
-    ],
-    ...['content-length', `${length}`],
-  ];
-  if (allow !== undefined) headers.push('allow', allow);
-  response.writeHead(status, headers);
-  // Text without a character beyond ASCII is the same in both encodings, and written faster in this one.
-  response.end(text, length === text.length ? 'latin1' : 'utf8');
-}
-
-function textOf({ errors, data, json }: Outcome): string {
-  if (json === undefined) return JSON.stringify(errors === undefined ? { data } : { errors, data });
-  return errors === undefined ? `{"data":${json}}` : `{"errors":${JSON.stringify(errors)},"data":${json}}`;
 }
 
 function withoutAbsent<T extends object>(parameters: T): { [K in keyof T]?: NonNullable<T[K]> } {

@@ -7,12 +7,13 @@ import {
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
 import type { DocumentNode, GraphQLFormattedError, GraphQLSchema, ValidationRule } from 'graphql';
-import { LRUCache } from 'lru-cache';
 import type { RequestContext } from '../context.js';
 import { maxMistakes } from '../errorBounds.js';
 import type { Logger } from '../log.js';
 import { isBug, maskError } from '../maskError.js';
+import type { Recurring } from './documents/Recurring.js';
 import { refuseSubscriptions } from './refuseSubscriptions.js';
+import { refuseManyRepresentations } from './representations.js';
 import { refuseMalformedVariables } from './variables.js';
 
 export interface ApolloServerOptions {
@@ -20,8 +21,12 @@ export interface ApolloServerOptions {
   readonly introspection: boolean;
   readonly maxTokens: number;
   readonly validationRules: readonly ValidationRule[];
+  /** MAX_REPRESENTATIONS */
+  readonly maxRepresentations: number;
   /** Plugins that look on. */
   readonly observers: readonly ApolloServerPlugin<RequestContext>[];
+  /** Those it parsed and found valid. */
+  readonly documents: Recurring<DocumentNode>;
   readonly log: Logger;
   readonly onBug: (error: unknown, requestId: string) => void;
 }
@@ -31,7 +36,8 @@ export interface ApolloServerOptions {
  * `GraphQLEndpoint`), and so are its reports and traces, which would send data elsewhere.
  */
 export function createApolloServer(options: ApolloServerOptions): ApolloServer<RequestContext> {
-  const { schema, introspection, maxTokens, validationRules, observers, log, onBug } = options;
+  const { schema, introspection, maxTokens, validationRules, maxRepresentations, observers, documents, log, onBug } =
+    options;
   return new ApolloServer<RequestContext>({
     schema,
     introspection,
@@ -43,7 +49,7 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
     persistedQueries: false,
-    documentStore: documentStore(),
+    documentStore: documentStore(documents),
     logger: log,
     // The request id is added where the request is known.
     formatError: (_, error): GraphQLFormattedError => maskError(error, { requestId: '', suggestions: introspection }),
@@ -55,6 +61,7 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
       ApolloServerPluginUsageReportingDisabled(),
       refuseSubscriptions,
       refuseMalformedVariables,
+      limitRepresentations(maxRepresentations),
       logBugs(onBug),
       ...observers,
     ],
@@ -63,28 +70,28 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
 
 type DocumentStore = NonNullable<ConstructorParameters<typeof ApolloServer<RequestContext>>[0]['documentStore']>;
 
-const maxDocuments = 500;
-/** All their texts together, in characters: a parsed document is a hundred times as large. */
-const maxCharacters = 500_000;
-
 /**
- * Parsed and valid documents that came again, for what has no plan. Bounded by their texts: Apollo's own store writes each
- * document as JSON to learn its size, which takes as long as parsing it; and it keeps those that come once.
+ * Apollo names a document by the digest of its text, and puts the schema's before it. It gives all it parsed to be kept, which
+ * is done for what comes again.
  */
-function documentStore(): DocumentStore {
-  const documents = new LRUCache<string, DocumentNode>({
-    max: maxDocuments,
-    maxSize: maxCharacters,
-    sizeCalculation: ({ loc }) => 1 + (loc?.end ?? maxCharacters),
-  });
-  const seen = new LRUCache<string, true>({ max: maxDocuments });
+function documentStore(documents: Recurring<DocumentNode>): DocumentStore {
+  const digestIn = (key: string) => key.slice(key.indexOf(':') + 1);
   return {
-    get: async (key) => documents.get(key),
-    set: async (key, document) => {
-      if (seen.has(key)) documents.set(key, document);
-      else seen.set(key, true);
+    get: async (key) => documents.get(digestIn(key)),
+    set: async (key, document) => documents.offer(digestIn(key), document),
+    delete: async () => false,
+  };
+}
+
+function limitRepresentations(most: number): ApolloServerPlugin<RequestContext> {
+  return {
+    async requestDidStart() {
+      return {
+        async didResolveOperation({ document, operation, request }) {
+          if (operation) refuseManyRepresentations({ document, operation, variables: request.variables ?? {} }, most);
+        },
+      };
     },
-    delete: async (key) => documents.delete(key),
   };
 }
 

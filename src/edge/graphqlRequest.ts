@@ -1,9 +1,10 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { LRUCache } from 'lru-cache';
+import type { Holder, Ledger, Release } from '../admission/Ledger.js';
 import { isNestedWithin } from '../datasources/wire.js';
 import { GatewayError } from '../errors.js';
 import { parseJson } from '../parseJson.js';
+import type { Recurring } from './documents/Recurring.js';
 
 /** One GraphQL operation as it came over HTTP, checked for shape. */
 export interface GraphQLRequest {
@@ -14,7 +15,7 @@ export interface GraphQLRequest {
   readonly operationName: string | undefined;
   readonly variables: Readonly<Record<string, unknown>> | undefined;
   readonly extensions: Readonly<Record<string, unknown>> | undefined;
-  /** What it was read from, for {@link KnownRequests} to keep it by. */
+  /** What it was read from, when it was not known. */
   readonly body?: string | undefined;
 }
 
@@ -29,32 +30,9 @@ export interface ReadOptions {
   /** A GET needs no header that browsers would ask for first; the caller has seen to its origin. */
   readonly simpleGet?: boolean;
   /** Requests by their body, which are not read again. */
-  readonly known?: KnownRequests;
-}
-
-const maxKnownRequests = 10_000;
-/** All their bodies together, in characters. */
-const maxKnownCharacters = 4_000_000;
-
-/**
- * Requests that come again and again, as those of pages that ask for the same thing do: taking a body apart costs more
- * than recognising it. Bounded; the least recently seen go first.
- */
-export class KnownRequests {
-  readonly #requests = new LRUCache<string, GraphQLRequest>({
-    max: maxKnownRequests,
-    maxSize: maxKnownCharacters,
-    sizeCalculation: (_, body) => body.length,
-  });
-
-  get(body: string): GraphQLRequest | undefined {
-    return this.#requests.get(body);
-  }
-
-  /** Keeps a request. Not for what may hold personal data, as the input of a mutation does. */
-  add({ body, ...request }: GraphQLRequest): void {
-    if (body !== undefined) this.#requests.set(body, request);
-  }
+  readonly known?: Recurring<GraphQLRequest>;
+  /** Where a body that does not come in one piece is counted while it comes, and for whom. */
+  readonly account?: { readonly ledger: Ledger; readonly holder: Holder };
 }
 
 /** Levels of a request around its metadata: the body, variables, a variable, input, and some to spare. */
@@ -87,7 +65,7 @@ export async function readGraphQLRequest(
   }
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') throw refusal('The body must not be compressed', 415);
-  return parametersOfBody(await readBody(request, limits.maxBytes), limits, options.known);
+  return parametersOfBody(await readBody(request, limits.maxBytes, options.account), limits, options.known);
 }
 
 /** The media type of the answer (GraphQL over HTTP, section 4). @throws GatewayError with status 406 when none fits */
@@ -112,31 +90,47 @@ function refuseSimpleRequest({ headers }: IncomingMessage): void {
 }
 
 /** By events: an async iterator over the stream costs as much as the whole rest of a small request. */
-function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+function readBody(request: IncomingMessage, maxBytes: number, account: ReadOptions['account']): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    if (Number(request.headers['content-length'] ?? 0) > maxBytes) {
+    const expected = Number(request.headers['content-length'] ?? maxBytes);
+    if (expected > maxBytes) {
       reject(tooLarge(maxBytes));
       return;
     }
     const chunks: Buffer[] = [];
     let size = 0;
+    let release: Release | undefined;
+    const refuse = (error: unknown) => {
+      request.pause().removeAllListeners('data');
+      release?.();
+      reject(error);
+    };
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       chunks.push(chunk);
-      if (size <= maxBytes) return;
-      request.pause().removeAllListeners('data');
-      reject(tooLarge(maxBytes));
+      if (size > maxBytes) refuse(tooLarge(maxBytes));
+      if (size >= expected || account === undefined || release !== undefined) return;
+      try {
+        release = account.ledger.take('bytes', account.holder, expected);
+      } catch (error) {
+        refuse(error);
+      }
     });
-    request.on('end', () =>
-      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)),
-    );
-    request.on('error', () => reject(refusal('The body ended too early', 400)));
+    request.on('end', () => {
+      release?.();
+      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks));
+    });
+    request.on('error', () => refuse(refusal('The body ended too early', 400)));
   });
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-function parametersOfBody(bytes: Buffer, limits: RequestLimits, known: KnownRequests | undefined): GraphQLRequest {
+function parametersOfBody(
+  bytes: Buffer,
+  limits: RequestLimits,
+  known: Recurring<GraphQLRequest> | undefined,
+): GraphQLRequest {
   let body: string;
   let json: unknown;
   try {

@@ -20,15 +20,13 @@ const federationLink = `
 export interface SchemaOptions {
   readonly resolvers: NonEmptyArray<new () => object>;
   readonly providers: readonly ProviderEntry[];
-  /** Most representations in one `_entities` call. */
-  readonly maxRepresentations: number;
 }
 
 /**
  * Builds the executable subgraph schema. TypeGraphQL's build settings are process-global and stick between calls, so every
  * one that matters is given here, and here only.
  */
-export function buildSchema({ resolvers, providers, maxRepresentations }: SchemaOptions): GraphQLSchema {
+export function buildSchema({ resolvers, providers }: SchemaOptions): GraphQLSchema {
   defineProviders(providers);
   const container = instances();
   const types = buildSchemaSync({
@@ -53,7 +51,7 @@ export function buildSchema({ resolvers, providers, maxRepresentations }: Schema
       withDirectResolvers(createResolversMap(types) as ResolverMap, (someClass) => container.get(someClass)),
     ),
   });
-  guardFederation(schema, maxRepresentations);
+  guardFederation(schema);
   return schema;
 }
 
@@ -114,7 +112,7 @@ function text(value: unknown, path: string): string {
 }
 
 /** `_service` and `_entities` are for the router: with a shared secret configured, for nobody else. */
-function guardFederation(schema: GraphQLSchema, maxRepresentations: number): void {
+function guardFederation(schema: GraphQLSchema): void {
   const fields = schema.getQueryType()?.getFields() ?? {};
   const entities = new Set((schema.getType('_Entity') as GraphQLUnionType).getTypes().map(({ name }) => name));
   for (const name of ['_service', '_entities']) {
@@ -123,9 +121,6 @@ function guardFederation(schema: GraphQLSchema, maxRepresentations: number): voi
     if (field === undefined || resolve === undefined) throw new Error(`The subgraph schema has no ${name}`);
     field.resolve = (source, args: { representations?: readonly unknown[] }, context: RequestContext, info) => {
       if (context.fromRouter === false) throw new GatewayError('FORBIDDEN', `${name} answers to the router only`);
-      if ((args.representations?.length ?? 0) > maxRepresentations) {
-        throw badInput('representations', `must have at most ${maxRepresentations} items (MAX_REPRESENTATIONS)`);
-      }
       for (const [index, reference] of (args.representations ?? []).entries()) {
         const typename = (reference as Reference | null)?.['__typename'];
         if (typeof typename === 'string' && entities.has(typename)) continue;

@@ -5,7 +5,7 @@ import { defaultProviders } from './Provider.js';
 
 /** The subgraph's SDL as a router reads it from `_service`: what `src/schema/schema.graphql` has to hold. */
 export function printSubgraphSchema(): string {
-  const schema = buildSchema({ resolvers, providers: defaultProviders, maxRepresentations: 1 });
+  const schema = buildSchema({ resolvers, providers: defaultProviders });
   const document = parse('{ _service { sdl } }');
   const result = execute({ schema, document, contextValue: { fromRouter: undefined } });
   if (result instanceof Promise || !result.data) throw new Error('The subgraph SDL could not be read');

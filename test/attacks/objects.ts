@@ -96,7 +96,7 @@ function federationBorder({ own, routerSecret }: Scene, authorization: string): 
         routerSecret,
         `{ _entities(representations: [${`{ __typename: "Taxpayer", id: "${own}" }`.repeat(201)}]) { __typename } }`,
       ),
-      status: 200,
+      status: 400,
       code: 'BAD_USER_INPUT',
     },
   ];

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import {
   type DocumentNode,
   type ExecutionResult,
@@ -14,15 +15,17 @@ import {
   type ValidationRule,
   validate,
 } from 'graphql';
-import { LRUCache } from 'lru-cache';
 import { RequestContext, type RequestFacts, type Services } from '../../context.js';
 import { boundedErrors, maxMistakes } from '../../errorBounds.js';
 import { GatewayError } from '../../errors.js';
 import type { Metrics, Transport } from '../../Metrics.js';
 import { isBug, maskError, unknownOperation } from '../../maskError.js';
+import { answerTooLarge, isLongerThan } from '../answerSize.js';
+import type { Recurring } from '../documents/Recurring.js';
 import type { OperationObserver } from '../observeOperations.js';
 import { operationLabel } from '../operationLabel.js';
 import { refusalStatus } from '../refusal.js';
+import { refuseManyRepresentations } from '../representations.js';
 import { malformedVariables, violationsOf } from '../variables.js';
 import { ResultStream } from './ResultStream.js';
 
@@ -44,8 +47,12 @@ export interface LiveOperationsOptions {
   readonly services: Services;
   readonly introspection: boolean;
   readonly maxTokens: number;
+  /** Documents that were parsed and found valid, by the SHA-256 of their text in hexadecimal, as Apollo names them. */
+  readonly documents: Recurring<DocumentNode>;
   /** Rules beyond those of the GraphQL specification. */
   readonly validationRules: readonly ValidationRule[];
+  /** MAX_REPRESENTATIONS */
+  readonly maxRepresentations: number;
   /** Runs before anything else: may refuse by throwing, or put a stored document in place of its id. */
   readonly admit: (request: LiveRequest, facts: RequestFacts) => LiveRequest;
   readonly observe: OperationObserver;
@@ -71,9 +78,6 @@ export interface RefusedOperation {
   readonly errors: readonly MaskedError[];
 }
 
-/** Documents are kept up to this many characters in all. */
-const maxCachedCharacters = 4_000_000;
-
 /**
  * Operations of the transports that Apollo Server does not serve: the same rules, limits, doors and error format as its
  * own, for queries and mutations as well as subscriptions.
@@ -81,7 +85,6 @@ const maxCachedCharacters = 4_000_000;
 export class LiveOperations {
   readonly #options: LiveOperationsOptions;
   readonly #rules: readonly ValidationRule[];
-  readonly #documents = new LRUCache<string, DocumentNode>({ maxSize: maxCachedCharacters });
 
   constructor(options: LiveOperationsOptions) {
     this.#options = options;
@@ -107,6 +110,7 @@ export class LiveOperations {
       if (!operation) throw new GatewayError('BAD_USER_INPUT', unknownOperation);
       const violations = violationsOf(this.#options.schema, operation, variables);
       if (violations.length > 0) throw malformedVariables(violations);
+      refuseManyRepresentations({ document, operation, variables }, this.#options.maxRepresentations);
       return { kind: 'ready', type: operation.operation, document, operationName, variables, facts, transport };
     } catch (error) {
       this.#options.metrics.onRequest(transport, 'refused');
@@ -164,19 +168,24 @@ export class LiveOperations {
   }
 
   #masked({ data, errors }: ExecutionResult, requestId: string): ExecutionResult {
-    return {
+    const { maxAnswerBytes } = this.#options.services;
+    const masked = {
       ...(errors && { errors: errors.map((error) => this.mask(error, requestId)) }),
       ...(data !== undefined && { data }),
     };
+    if (!isLongerThan(masked, maxAnswerBytes)) return masked;
+    return { errors: [this.mask(answerTooLarge(maxAnswerBytes), requestId)], data: null };
   }
 
   #document(query: string): DocumentNode {
-    const known = this.#documents.get(query);
+    const { documents } = this.#options;
+    const name = hash('sha256', query, 'hex');
+    const known = documents.get(name);
     if (known) return known;
     const document = parsed(query, this.#options.maxTokens);
     const errors = validate(this.#options.schema, document, this.#rules, { maxErrors: maxMistakes });
     if (errors.length > 0) throw new RefusedDocument(errors);
-    this.#documents.set(query, document, { size: query.length });
+    documents.offer(name, document);
     return document;
   }
 }

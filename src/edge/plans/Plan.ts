@@ -24,6 +24,7 @@ export interface Plan {
   readonly label: string;
   /** What the client calls it. */
   readonly operationName: string | undefined;
+  readonly steps: readonly Step[];
   /**
    * Undefined when the variables are not plainly right: whether they are wrong, and how, is for others to say. What it
    * returns executes the operation, at once where nothing has to be waited for.

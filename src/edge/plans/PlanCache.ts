@@ -1,5 +1,6 @@
 import type { GraphQLSchema } from 'graphql';
-import { LRUCache } from 'lru-cache';
+import { DocumentMemory, type KnownPlan } from '../documents/DocumentMemory.js';
+import type { Recurring } from '../documents/Recurring.js';
 import { templateOf } from './literals.js';
 import type { Execute, Plan, Variables } from './Plan.js';
 import { planOf } from './planOperation.js';
@@ -13,11 +14,9 @@ export interface BoundPlan extends Pick<Plan, 'type' | 'label'> {
 /** `off` is for tests. */
 export type PlanMode = 'on' | 'off';
 
-const maxDocuments = 1000;
-/** All documents together, in characters: a plan is some ten times as large as its document. */
-const maxCharacters = 1_000_000;
-
 export interface PlanCacheOptions {
+  /** Where plans are kept; by default in a memory of their own. */
+  readonly memory?: Recurring<KnownPlan>;
   readonly mode?: PlanMode | undefined;
   /** Told when making a plan failed in a way that was not meant; Apollo answers then. */
   readonly onBug?: (error: unknown) => void;
@@ -31,31 +30,40 @@ export interface PlanCacheOptions {
 export class PlanCache {
   readonly #schema: GraphQLSchema;
   readonly #options: PlanCacheOptions;
-  readonly #templates = new KnownDocuments();
-  /** Texts whose templates have no plan. */
-  readonly #texts = new KnownDocuments();
+  readonly #plans: Recurring<KnownPlan>;
 
   constructor(schema: GraphQLSchema, options: PlanCacheOptions = {}) {
     this.#schema = schema;
     this.#options = options;
+    this.#plans = options.memory ?? new DocumentMemory().plans;
   }
 
   /** The plan to answer with; undefined when this request is Apollo's. */
   find(query: string, operationName: string | undefined): BoundPlan | undefined {
     const { text, literals } = templateOf(query);
-    const plan = this.#templates.planOf(text, () => this.#create(text, literals.length));
-    if (plan) return bound(plan, operationName, query, literals);
-    if (plan === undefined || literals.length === 0) return undefined;
-    const exact = this.#texts.planOf(query, () => this.#create(query, 0));
-    return exact ? bound(exact, operationName, query, []) : undefined;
+    const plan = this.#planOf(text, text, literals.length);
+    if (plan === undefined) return undefined;
+    if (plan !== 'no plan') return bound(plan, operationName, query, literals);
+    const exact = literals.length === 0 ? plan : this.#planOf(exactly(query), query, 0);
+    return exact === undefined || exact === 'no plan' ? undefined : bound(exact, operationName, query, []);
   }
 
   /** Notes that Apollo answered a document, so that it is valid and within all limits on documents. */
   accept(query: string): void {
     if (this.#options.mode === 'off') return;
     const { text, literals } = templateOf(query);
-    this.#templates.accept(text);
-    if (literals.length > 0 && this.#templates.hasNoPlan(text)) this.#texts.accept(query);
+    const plan = this.#plans.get(text);
+    if (plan === undefined) this.#plans.see(text);
+    else if (plan === 'no plan' && literals.length > 0) this.#plans.see(exactly(query));
+  }
+
+  /** What is kept under `key`; made of `text` when it was accepted: making a plan costs more than one answer saves. */
+  #planOf(key: string, text: string, literals: number): KnownPlan | undefined {
+    const known = this.#plans.get(key);
+    if (known !== undefined || !this.#plans.wasSeen(key)) return known;
+    const plan = this.#create(text, literals) ?? 'no plan';
+    this.#plans.keep(key, plan);
+    return plan;
   }
 
   #create(text: string, literals: number): Plan | undefined {
@@ -68,31 +76,9 @@ export class PlanCache {
   }
 }
 
-/** Documents that were answered, with the plans of those that came again: making one costs more than one answer saves. */
-class KnownDocuments {
-  readonly #documents = new LRUCache<string, Plan | 'accepted' | 'no plan'>({
-    max: maxDocuments,
-    maxSize: maxCharacters,
-    sizeCalculation: (_, text) => text.length + 1,
-  });
-
-  /** Null for a document that no plan answers, undefined for one that is not known. */
-  planOf(text: string, create: () => Plan | undefined): Plan | null | undefined {
-    let known = this.#documents.get(text);
-    if (known === 'accepted') {
-      known = create() ?? 'no plan';
-      this.#documents.set(text, known);
-    }
-    return known === 'no plan' ? null : known;
-  }
-
-  hasNoPlan(text: string): boolean {
-    return this.#documents.get(text) === 'no plan';
-  }
-
-  accept(text: string): void {
-    if (!this.#documents.has(text)) this.#documents.set(text, 'accepted');
-  }
+/** Where the plan of a text is kept whose template has none: no document begins like this. */
+function exactly(query: string): string {
+  return `=${query}`;
 }
 
 /** A name that is not the operation's is for Apollo to refuse. */

@@ -1,6 +1,7 @@
 import { GraphQLError, Source } from 'graphql';
 import type { RequestContext } from '../../context.js';
 import { SharedObject } from '../../schema/SharedObject.js';
+import { answerTooLarge } from '../answerSize.js';
 import type { PlannedRequest, PlanResult, Step, Variables } from './Plan.js';
 import type { TemplateLiterals } from './TemplateLiterals.js';
 
@@ -11,6 +12,8 @@ export interface Run {
   readonly variables: Variables;
   readonly context: RequestContext;
   readonly errors: GraphQLError[];
+  /** Characters written so far, of which each takes a byte or more. */
+  written: number;
 }
 
 interface Path {
@@ -20,23 +23,32 @@ interface Path {
 
 /** Thrown while executing: the error is noted, and the object that needed the value is null. */
 const nulled = Symbol('nulled');
+/** Thrown while executing: there is to be no answer. */
+const tooLarge = Symbol('too large');
 
 /** The values of an object's fields in the order of its steps; of an object they are such a list again, or its JSON. */
 type Values = unknown[];
 
-/** Executes the steps of a plan's root; never rejects for what a resolver threw. */
+/**
+ * Executes the steps of a plan's root; never rejects for what a resolver threw. Ends early when the answer becomes larger
+ * than it may be: with that error alone.
+ */
 export function execute(steps: readonly Step[], run: Run): PlanResult | Promise<PlanResult> {
   const values: Values = [];
-  const result = (json: string): PlanResult => ({ json, errors: run.errors.length > 0 ? run.errors : undefined });
-  const orNulled = (reason: unknown): PlanResult => {
-    if (reason !== nulled) throw reason;
-    return result('null');
+  const finish = (): PlanResult => {
+    const json = jsonOf(steps, values, run);
+    return { json, errors: run.errors.length > 0 ? run.errors : undefined };
+  };
+  const end = (reason: unknown): PlanResult => {
+    if (reason === nulled) return { json: 'null', errors: run.errors };
+    if (reason === tooLarge) return { json: 'null', errors: [answerTooLarge(run.context.maxAnswerBytes)] };
+    throw reason;
   };
   try {
     const filling = fill(steps, undefined, values, undefined, run);
-    return filling ? filling.then(() => result(jsonOf(steps, values)), orNulled) : result(jsonOf(steps, values));
+    return filling ? filling.then(finish).catch(end) : finish();
   } catch (reason) {
-    return orNulled(reason);
+    return end(reason);
   }
 }
 
@@ -134,6 +146,7 @@ function completeObject(
   const shared = selection !== undefined && value instanceof SharedObject ? value : undefined;
   const known = shared?.jsonOf(selection as string);
   if (known !== undefined) {
+    count(known.length, run);
     values[place] = known;
     return undefined;
   }
@@ -147,7 +160,11 @@ function completeObject(
   try {
     const filling = fill(fields, value, child, { before: path, key }, run);
     if (filling) return filling.catch(orNull);
-    if (shared && run.errors.length === errorsBefore) shared.keepJson(selection as string, jsonOf(fields, child));
+    if (shared && run.errors.length === errorsBefore) {
+      const json = jsonOf(fields, child, run);
+      shared.keepJson(selection as string, json);
+      values[place] = json;
+    }
   } catch (reason) {
     orNull(reason);
   }
@@ -155,18 +172,27 @@ function completeObject(
 }
 
 /** As `JSON.stringify` would write the object, which it takes several times as long for. */
-function jsonOf(steps: readonly Step[], values: Values): string {
+function jsonOf(steps: readonly Step[], values: Values, run: Run): string {
   let json = '{';
   for (let place = 0; place < steps.length; place += 1) {
     const { prefix, fields } = steps[place] as Step;
     const value = values[place];
     if (place > 0) json += ',';
     json += prefix;
-    if (fields === undefined) json += JSON.stringify(value);
-    else if (Array.isArray(value)) json += jsonOf(fields, value);
+    if (fields === undefined) {
+      const text = JSON.stringify(value);
+      count(prefix.length + text.length, run);
+      json += text;
+    } else if (Array.isArray(value)) json += jsonOf(fields, value, run);
     else json += value; // JSON already, or null
   }
   return `${json}}`;
+}
+
+/** Counts what is written as it is. Throws {@link tooLarge} once that is more than the answer may be. */
+function count(characters: number, run: Run): void {
+  run.written += characters;
+  if (run.written > run.context.maxAnswerBytes) throw tooLarge;
 }
 
 function argumentsOf({ args }: Step, { request, variables }: Run): Record<string, unknown> {

@@ -79,9 +79,12 @@ function planned(
     type: operation.operation as Plan['type'],
     label: operationLabel(schema, operation),
     operationName: operation.name?.value,
+    steps,
     prepare: (request) => {
       const variables = readVariables(request.variables);
-      return variables && ((context) => execute(steps, { request, template, variables, context, errors: [] }));
+      return (
+        variables && ((context) => execute(steps, { request, template, variables, context, errors: [], written: 0 }))
+      );
     },
   };
 }
