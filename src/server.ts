@@ -97,6 +97,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const validationRules = documentLimits(config.limits);
   const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
   const memory = new DocumentMemory();
+  const rateLimit = new RateLimit({ store: services.sealed, perMinute: config.limits.requestsPerMinute });
   const apollo = createApolloServer({
     schema,
     documents: memory.documents,
@@ -107,10 +108,10 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     observers: [observedByApollo(observe)],
     log,
     onBug,
+    onWork: ({ holder }, beganAt) => rateLimit.noteWork(holder, beganAt),
   });
   await apollo.start();
   const routerSecrets = followRouterSecrets(config.federation, log);
-  const rateLimit = new RateLimit({ store: services.sealed, perMinute: config.limits.requestsPerMinute });
   const identify = identifier(authenticator, routerSecrets.secrets);
   const unread = new Unread({ ledger: services.ledger, stallMs: options.stallMs });
   const endpoint = new GraphQLEndpoint({

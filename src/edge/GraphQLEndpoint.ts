@@ -89,10 +89,17 @@ export class GraphQLEndpoint {
       const heldBytes = bytesPerCharacter * (asked.body?.length ?? 0); // one that is known is held once for all
       const refusal = heldBytes > 0 ? services.ledger.refusalOf('bytes', context.holder, heldBytes) : undefined;
       if (refusal !== undefined) throw refusal;
+      let beganAt = performance.now();
       const running =
         plan && execute ? this.#runPlan(plan, execute, context) : this.#runApollo(parameters, context, mediaType);
-      const outcome = running instanceof Promise ? await this.#holding(heldBytes, context, running) : running;
+      let outcome: Outcome;
+      if (running instanceof Promise) {
+        rateLimit.noteWork(context.holder, beganAt);
+        outcome = await this.#holding(heldBytes, context, running);
+        beganAt = performance.now();
+      } else outcome = running;
       this.#send(response, mediaType, outcome, context);
+      rateLimit.noteWork(context.holder, beganAt);
       metrics.onRequest('http', outcome.errors === 0 ? 'ok' : 'errors', startedAt);
     } catch (error) {
       sendRefusal(response, error, { requestId, mask: (each) => this.#refusal(each, requestId) });

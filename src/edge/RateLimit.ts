@@ -1,4 +1,6 @@
 import { LRUCache } from 'lru-cache';
+import type { Holder } from '../admission/Ledger.js';
+import { WorkTime } from '../admission/WorkTime.js';
 import { type Caller, holderOf } from '../auth/caller.js';
 import type { SealedStore } from '../datasources/SealedStore.js';
 import { GatewayError } from '../errors.js';
@@ -25,19 +27,23 @@ const windowMs = 60_000;
 /** How often counts are exchanged with the other processes, in milliseconds. */
 const exchangeEveryMs = 1000;
 const maxCallers = 100_000;
+/** Operations that take less are bounded by their number, in milliseconds. */
+const leastWorkMs = 1;
 /** Each process stops at the limit by itself: a fleet's count above that many limits is not believed. */
 const maxProcesses = 1000;
 
 /**
  * Bounds the operations of each caller, in windows of one clock minute. Asking costs no waiting: each process counts by
  * itself, tells the store once a second, and learns there what the others have counted. So the fleet may let through what
- * arrives within about a second beyond the limit. Without the store each process bounds by itself.
+ * arrives within about a second beyond the limit. Without the store each process bounds by itself. Each process also bounds
+ * the time that one caller's operations take from those of the others.
  */
 export class RateLimit {
   readonly #options: RateLimitOptions;
   readonly #now: () => number;
   readonly #counts = new LRUCache<string, Count>({ max: maxCallers });
   readonly #changed = new Map<string, Count>();
+  readonly #workTime = new WorkTime();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: RateLimitOptions) {
@@ -53,9 +59,11 @@ export class RateLimit {
   admit(caller: Caller, remoteAddress: string | undefined): void {
     const { perMinute } = this.#options;
     if (perMinute === 0) return;
+    const holder = holderOf(caller);
+    this.#workTime.admit(holder);
     const now = this.#now();
     const window = Math.floor(now / windowMs);
-    const key = holderOf(caller) ?? `address ${remoteAddress ?? 'unknown'}`;
+    const key = holder ?? `address ${remoteAddress ?? 'unknown'}`;
     const known = this.#counts.get(key);
     const count = known?.window === window ? known : { window, fleet: 0, sent: 0, unsent: 0 };
     if (count.fleet + count.sent + count.unsent >= perMinute) throw refusal(perMinute, (window + 1) * windowMs - now);
@@ -67,6 +75,12 @@ export class RateLimit {
       void this.#exchange(key, count);
     }
     this.#timer ??= setInterval(() => this.#exchangeAll(), exchangeEveryMs).unref();
+  }
+
+  /** Notes that an operation of `holder` has held up the event loop since `beganAt` (of `performance.now()`). */
+  noteWork(holder: Holder, beganAt: number): void {
+    const ms = performance.now() - beganAt;
+    if (ms >= leastWorkMs) this.#workTime.spend(holder, ms);
   }
 
   stop(): void {

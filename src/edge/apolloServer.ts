@@ -29,6 +29,8 @@ export interface ApolloServerOptions {
   readonly documents: Recurring<DocumentNode>;
   readonly log: Logger;
   readonly onBug: (error: unknown, requestId: string) => void;
+  /** Told that a document was read or checked since `beganAt` (of `performance.now()`). */
+  readonly onWork: (context: RequestContext, beganAt: number) => void;
 }
 
 /**
@@ -36,8 +38,7 @@ export interface ApolloServerOptions {
  * `GraphQLEndpoint`), and so are its reports and traces, which would send data elsewhere.
  */
 export function createApolloServer(options: ApolloServerOptions): ApolloServer<RequestContext> {
-  const { schema, introspection, maxTokens, validationRules, maxRepresentations, observers, documents, log, onBug } =
-    options;
+  const { schema, introspection, maxTokens, validationRules, maxRepresentations, observers, documents, log } = options;
   return new ApolloServer<RequestContext>({
     schema,
     introspection,
@@ -62,7 +63,8 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
       refuseSubscriptions,
       refuseMalformedVariables,
       limitRepresentations(maxRepresentations),
-      logBugs(onBug),
+      logBugs(options.onBug),
+      noteWork(options.onWork),
       ...observers,
     ],
   });
@@ -103,6 +105,19 @@ function logBugs(onBug: ApolloServerOptions['onBug']): ApolloServerPlugin<Reques
           for (const error of errors) if (isBug(error)) onBug(error, contextValue.requestId);
         },
       };
+    },
+  };
+}
+
+/** Apollo does nothing else between the begin and the end of each of these. */
+function noteWork(onWork: ApolloServerOptions['onWork']): ApolloServerPlugin<RequestContext> {
+  const timed = async ({ contextValue }: { readonly contextValue: RequestContext }) => {
+    const beganAt = performance.now();
+    return async () => onWork(contextValue, beganAt);
+  };
+  return {
+    async requestDidStart() {
+      return { parsingDidStart: timed, validationDidStart: timed };
     },
   };
 }
