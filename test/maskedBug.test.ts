@@ -86,6 +86,7 @@ beforeAll(async () => {
     observers: [],
     log,
     onBug,
+    onWork: () => {},
   });
   await apollo.start();
   const endpoint = new GraphQLEndpoint({
