@@ -21,6 +21,7 @@ import { RateLimit } from './edge/RateLimit.js';
 import { followRouterSecrets } from './edge/routerSecrets.js';
 import { readTlsFiles, watchTlsFiles } from './edge/tlsFiles.js';
 import { readTrustedDocuments } from './edge/trustedDocuments.js';
+import { Unread } from './edge/unread.js';
 import { createLogger, type LogDestination, type Logger } from './log.js';
 import { Metrics } from './Metrics.js';
 import { serveMetrics } from './metricsServer.js';
@@ -42,6 +43,8 @@ export interface GatewayOptions {
   readonly logDestination?: LogDestination;
   /** Whether operations get plans; for tests, which run with and without. */
   readonly plans?: PlanMode;
+  /** How long a client may take nothing of what waits for it, in milliseconds; by default 30 s. */
+  readonly stallMs?: number;
 }
 
 /** A gateway that serves. */
@@ -102,6 +105,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const routerSecrets = followRouterSecrets(config.federation, log);
   const rateLimit = new RateLimit({ store: services.sealed, perMinute: config.limits.requestsPerMinute });
   const identify = identifier(authenticator, routerSecrets.secrets);
+  const unread = new Unread({ ledger: services.ledger, stallMs: options.stallMs });
   const endpoint = new GraphQLEndpoint({
     apollo,
     plans: new PlanCache(schema, {
@@ -138,6 +142,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     }),
     identify,
     streams,
+    unread,
     allowedOrigins: config.corsOrigins,
     callbackOrigins: config.federation.callbackOrigins,
     requestLimits,

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../src/config.js';
 import type { PlanMode } from '../../src/edge/plans/PlanCache.js';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/Sandbox.js';
-import { type Gateway, startGateway } from '../../src/server.js';
+import { type Gateway, type GatewayOptions, startGateway } from '../../src/server.js';
 
 /** An answer of `/graphql` as a client sees it. */
 export interface Answer<Data = Record<string, never>> {
@@ -57,11 +57,16 @@ export async function startTestGateway(
   env: Environment = {},
   sandboxOptions: Partial<SandboxOptions> = {},
   plans: PlanMode = planMode,
+  options: GatewayOptions = {},
 ): Promise<TestGateway> {
   const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret', ...sandboxOptions });
   const logs: string[] = [];
   const config = loadConfig({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...env });
-  const gateway = await startGateway(config, { plans, logDestination: { write: (line) => logs.push(line) } });
+  const gateway = await startGateway(config, {
+    ...options,
+    plans,
+    logDestination: { write: (line) => logs.push(line) },
+  });
   const origin = `http://127.0.0.1:${gateway.port}`;
   return {
     gateway,

@@ -4,6 +4,7 @@ import type { RequestLimits } from '../graphqlRequest.js';
 import { credentialsOf, type Identify, type Identity } from '../identify.js';
 import { sendRefusal } from '../refusal.js';
 import { requestIdOf } from '../requestIdOf.js';
+import type { Unread } from '../unread.js';
 import { isOriginAllowed } from './browserOrigin.js';
 import type { LiveOperations } from './LiveOperations.js';
 import type { OpenStreams } from './OpenStreams.js';
@@ -13,6 +14,7 @@ export interface LiveEndpointOptions {
   readonly operations: LiveOperations;
   readonly identify: Identify;
   readonly streams: OpenStreams;
+  readonly unread: Unread;
   /** Browser origins that may open a stream besides our own. */
   readonly allowedOrigins: readonly string[];
   readonly requestLimits: RequestLimits;
