@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { sharedMs } from '../src/datasources/RefreshJobs.js';
 import { startTrustedProvider, type TrustedProvider } from './support/authenticated.js';
 import { startTestGateway, type TestGateway } from './support/gateway.js';
 import { addJob, metric, quickPolls, update, watchJob } from './support/liveJob.js';
@@ -124,6 +125,27 @@ describe('server-sent events', () => {
 
   it('refuse a body above MAX_BODY_BYTES', async () => {
     expect((await stream(gateway, { query: 'x'.repeat(262_144) })).status).toBe(413);
+  });
+
+  it('are executed anew for each event: what hangs on one is of its moment', async () => {
+    const watched = addJob(gateway);
+    const { control } = gateway.sandbox;
+    const { jobId: other } = control.addJob({ taxpayerId: watched.taxpayerId, endsAs: null });
+    const query = watchJob.replace('status }', 'status taxpayer { refreshJob(jobId: $other) { status } } }');
+    const variables = { ...watched, other };
+    const document = query.replace('$jobId: ID!)', '$jobId: ID!, $other: ID!)');
+    const events = eventReader(await stream(gateway, { query: document, variables }));
+    const event = (status: string, hanging: string) => ({
+      data: {
+        data: { refreshJobUpdated: { jobId: watched.jobId, status, taxpayer: { refreshJob: { status: hanging } } } },
+      },
+    });
+    expect(await events.next()).toMatchObject(event('PROCESSING', 'PROCESSING'));
+    control.updateJob(watched.taxpayerId, other, { status: 'completed' });
+    const seenAt = Date.now();
+    await until(() => Date.now() - seenAt > sharedMs); // until then the status of the other job may be known still
+    control.updateJob(watched.taxpayerId, watched.jobId, { status: 'completed' });
+    expect(await events.next()).toMatchObject(event('COMPLETED', 'COMPLETED'));
   });
 
   it('leave no watcher behind when the caller goes', async () => {

@@ -1,5 +1,7 @@
 import {
+  createSourceEventStream,
   type DocumentNode,
+  type ExecutionArgs,
   type ExecutionResult,
   execute,
   GraphQLError,
@@ -10,7 +12,6 @@ import {
   type OperationDefinitionNode,
   parse,
   specifiedRules,
-  subscribe,
   type ValidationRule,
   validate,
 } from 'graphql';
@@ -121,25 +122,22 @@ export class LiveOperations {
    */
   async perform(operation: ReadyOperation): Promise<ExecutionResult | ResultStream> {
     const { facts, transport } = operation;
-    const args = {
-      schema: this.#options.schema,
-      document: operation.document,
-      operationName: operation.operationName,
-      variableValues: operation.variables,
-      contextValue: new RequestContext(facts, this.#options.services),
-    };
+    const args = this.#argsOf(operation);
     const end = this.#options.observe();
     const label = operationLabel(
       this.#options.schema,
       getOperationAST(operation.document, operation.operationName) ?? undefined,
     );
     try {
-      const result = await (operation.type === 'subscription' ? subscribe(args) : execute(args));
+      const result = await (operation.type === 'subscription' ? createSourceEventStream(args) : execute(args));
       if (Symbol.asyncIterator in result) {
         end(label, operation.type, 0);
         this.#options.metrics.onRequest(transport, 'ok');
-        return new ResultStream(result, facts.caller.expiresAt, {
-          masked: (each) => this.#masked(each, facts.requestId),
+        return new ResultStream(result[Symbol.asyncIterator](), facts.caller.expiresAt, {
+          execute: async (event) => {
+            const executed = await execute({ ...this.#argsOf(operation), rootValue: event });
+            return this.#masked(executed, facts.requestId);
+          },
           failed: (error) => ({ errors: [this.mask(error, facts.requestId)] }),
         });
       }
@@ -160,6 +158,13 @@ export class LiveOperations {
     const formatted = maskError(error, { requestId, suggestions });
     metrics.onError(formatted.extensions?.['code'] as never);
     return new MaskedError(formatted);
+  }
+
+  /** With a context of its own: what one execution has read is not what the next one sees. */
+  #argsOf({ document, operationName, variables, facts }: ReadyOperation): ExecutionArgs {
+    const { schema, services } = this.#options;
+    const contextValue = new RequestContext(facts, services);
+    return { schema, document, operationName, variableValues: variables, contextValue };
   }
 
   #masked({ data, errors }: ExecutionResult, requestId: string): ExecutionResult {
