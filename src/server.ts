@@ -124,11 +124,9 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   });
 
   const streams = new OpenStreams({
-    max: config.limits.connections,
     onCount: (transport, count) => metrics.connections.set({ transport }, count),
   });
   const live = new LiveEdge({
-    schema,
     operations: new LiveOperations({
       schema,
       services,
@@ -142,6 +140,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     }),
     identify,
     streams,
+    ledger: services.ledger,
     unread,
     allowedOrigins: config.corsOrigins,
     callbackOrigins: config.federation.callbackOrigins,
@@ -165,7 +164,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     routes.set('/', apolloSandboxPage({ firstQuery, headers }));
     routes.set('/graphiql', graphiqlPage({ firstQuery, headers }));
   }
-  const allowOrigin = cors({ origin: [...config.corsOrigins], methods: ['GET', 'POST', 'PUT', 'DELETE'], maxAge: 600 });
+  const allowOrigin = cors({ origin: [...config.corsOrigins], methods: ['GET', 'POST'], maxAge: 600 });
   const http = new HttpServer({
     host: config.host,
     port: config.port,
