@@ -1,5 +1,5 @@
 import DataLoader from 'dataloader';
-import type { Ledger } from './admission/Ledger.js';
+import type { Ledger, Release } from './admission/Ledger.js';
 import { type Caller, holderOf, type Scope } from './auth/caller.js';
 import type { ClientLinks } from './datasources/ClientLinks.js';
 import type { IdentifierReader, JobId, TaxpayerId } from './datasources/identifiers.js';
@@ -126,7 +126,7 @@ export class RequestContext {
     return whenReady(view, (ready) => RefreshJob.of(ready, this.services.vocabulary));
   }
 
-  /** Each change of a job's status, the present one first. @throws GatewayError BAD_USER_INPUT or FORBIDDEN */
+  /** Each change of a job's status, the present one first. @throws GatewayError BAD_USER_INPUT, FORBIDDEN or RATE_LIMITED */
   watchRefreshJob(taxpayerId: string, jobId: string): AsyncIterableIterator<JobView> {
     return this.taxpayer(taxpayerId).watchJob(jobId);
   }
@@ -208,20 +208,29 @@ export class TaxpayerAccess {
     return this.services.jobs.held(this.id, id) ?? this.context.jobs.load({ taxpayerId: this.id, jobId: id });
   }
 
-  /** The status once it is terminal, or as it is when `waitMs` are over, the caller has gone or their token has expired. */
+  /**
+   * The status once it is terminal, or as it is when `waitMs` are over, the caller has gone or their token has expired.
+   *
+   * @throws GatewayError RATE_LIMITED when the caller has no room for one more wait, or as {@link RefreshJobs.status}
+   */
   async settledJob(jobId: string, waitMs: number): Promise<JobView> {
     const id = this.services.ids.jobId(jobId);
     const { caller, holder, signal } = this.context;
     const view = await this.services.jobs.status(this.id, id, undefined, { holder });
     if (isTerminal(view.job)) return view;
     const allowedMs = Math.min(waitMs, caller.expiresAt - Date.now());
-    return this.services.watcher.settle(this.id, id, view, { waitMs: allowedMs, signal, holder });
+    const leave = this.takeWatch();
+    return this.services.watcher.settle(this.id, id, view, { waitMs: allowedMs, signal, holder }).finally(leave);
   }
 
-  /** Each change of a job's status, the present one first. */
+  /** Each change of a job's status, the present one first. @throws GatewayError RATE_LIMITED when the caller has no room */
   watchJob(jobId: string): AsyncIterableIterator<JobView> {
-    const { holder } = this.context;
-    return this.services.watcher.watch(this.id, this.services.ids.jobId(jobId), { holder });
+    const id = this.services.ids.jobId(jobId);
+    return this.services.watcher.watch(this.id, id, { holder: this.context.holder, onEnd: this.takeWatch() });
+  }
+
+  private takeWatch(): Release {
+    return this.services.ledger.take('watches', this.context.holder);
   }
 
   /** Notes that the token itself was shown. */

@@ -1,7 +1,7 @@
 import cors from 'cors';
 import type { Registry } from 'prom-client';
 import { Authenticator, type AuthenticatorOptions } from './auth/Authenticator.js';
-import { allScopes } from './auth/caller.js';
+import { allScopes, holderOf } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
 import type { Config, UpstreamCredentials } from './config.js';
 import { createApolloServer } from './edge/apolloServer.js';
@@ -135,11 +135,9 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   });
 
   const streams = new OpenStreams({
-    max: config.limits.connections,
     onCount: (transport, count) => metrics.connections.set({ transport }, count),
   });
   const live = new LiveEdge({
-    schema,
     operations: new LiveOperations({
       schema,
       services,
@@ -152,9 +150,11 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       admit: admission({ rateLimit, trustedDocuments, requestLimits }),
       metrics,
       onBug,
+      onWork: ({ caller }, beganAt) => rateLimit.noteWork(holderOf(caller), beganAt),
     }),
     identify,
     streams,
+    ledger: services.ledger,
     unread,
     allowedOrigins: config.corsOrigins,
     callbackOrigins: config.federation.callbackOrigins,
@@ -178,7 +178,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     routes.set('/', apolloSandboxPage({ firstQuery, headers }));
     routes.set('/graphiql', graphiqlPage({ firstQuery, headers }));
   }
-  const allowOrigin = cors({ origin: [...config.corsOrigins], methods: ['GET', 'POST', 'PUT', 'DELETE'], maxAge: 600 });
+  const allowOrigin = cors({ origin: [...config.corsOrigins], methods: ['GET', 'POST'], maxAge: 600 });
   const http = new HttpServer({
     host: config.host,
     port: config.port,

@@ -294,14 +294,9 @@ export const settings = {
     integer(1, 1_000_000),
     '10000',
     '2000',
-    'Most sockets and event streams of one process that are open at once.',
+    'Most sockets and event streams of one process that are open at once, and most subscriptions and waiting queries; one caller may have a quarter of either.',
   ),
-  MAX_SUBSCRIPTIONS: setting(
-    integer(1, 100_000),
-    '100',
-    '20',
-    'Most operations running at once on one WebSocket or single-connection SSE stream.',
-  ),
+  MAX_SUBSCRIPTIONS: setting(integer(1, 100_000), '100', '20', 'Most operations running at once on one WebSocket.'),
 
   METRICS_PORT: setting(integer(1, 65535), 'none: /metrics is on PORT', '9464', 'Serve /metrics on this port alone.'),
   OTEL_EXPORTER_OTLP_ENDPOINT: setting(

@@ -30,6 +30,14 @@ const described: Readonly<Record<Resource, string>> = {
   bytes: 'bytes of requests under way and unread answers',
 };
 
+/** The setting that the bounds follow, for those who are refused. */
+const settings: Readonly<Record<Resource, string>> = {
+  streams: 'MAX_CONNECTIONS',
+  newcomers: 'MAX_CONNECTIONS',
+  watches: 'MAX_CONNECTIONS',
+  bytes: 'the memory of the process',
+};
+
 const resources = Object.keys(described) as readonly Resource[];
 
 /**
@@ -64,10 +72,11 @@ export class Ledger {
     const { perHolder, perProcess } = this.bounds[resource];
     if (holder !== undefined && this.held(resource, holder) + amount > perHolder) {
       const each = resource === 'newcomers' ? 'address' : 'caller';
-      return refused(`At most ${perHolder} ${described[resource]} per ${each}`, 429);
+      const share = `a share of ${settings[resource]}`;
+      return refused(`At most ${perHolder} ${described[resource]} per ${each} (${share})`, 429);
     }
     if (this.#total[resource] + amount > perProcess) {
-      return refused(`The gateway has no room for more ${described[resource]}`, 503);
+      return refused(`The gateway has no room for more ${described[resource]} (${settings[resource]})`, 503);
     }
     return undefined;
   }
@@ -98,11 +107,11 @@ export interface LedgerLimits {
 
 /**
  * One caller may hold a quarter of what the process has room for; bytes are bounded by a quarter of the heap. Newcomers
- * have a tenth of the places of streams, beside those, and one address half of them.
+ * have a tenth of the places of streams, but ten at least, beside those, and one address half of them.
  */
 export function boundsFor({ connections, answerBytes }: LedgerLimits): Bounds {
   const bytes = Math.max(Math.floor(getHeapStatistics().heap_size_limit / 4), 2 * answerBytes);
-  const newcomers = atLeastOne(connections / 10);
+  const newcomers = Math.max(10, Math.floor(connections / 10));
   return {
     streams: { perHolder: atLeastOne(connections / 4), perProcess: connections },
     watches: { perHolder: atLeastOne(connections / 4), perProcess: connections },

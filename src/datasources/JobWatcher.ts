@@ -15,6 +15,11 @@ export interface JobWatcherOptions {
   readonly onWatchers?: (count: number) => void;
 }
 
+export interface WatchOptions extends CallOptions {
+  /** Called once, however the watch ends. */
+  readonly onEnd?: () => void;
+}
+
 /** After these the service will not answer differently: the watch ends with the error. Others pass, and are waited out. */
 const final: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'NOT_FOUND',
@@ -35,6 +40,7 @@ export class JobWatcher {
   readonly #options: JobWatcherOptions;
   readonly #now: () => number;
   readonly #loops = new Map<string, PollLoop>();
+  readonly #waiting = new WeakMap<AbortSignal, Set<() => void>>();
   #watchers = 0;
   #stopped = false;
 
@@ -48,15 +54,16 @@ export class JobWatcher {
    * A slow reader gets the newest status, not every one. Fails only with an error that will not pass. After {@link stop} it
    * has ended before it began.
    */
-  watch(taxpayerId: TaxpayerId, jobId: JobId, call: CallOptions = {}): Watch<JobView> {
+  watch(taxpayerId: TaxpayerId, jobId: JobId, { holder, onEnd = () => {} }: WatchOptions = {}): Watch<JobView> {
     const id = JSON.stringify([taxpayerId, jobId]);
     const loop = this.#loops.get(id) ?? this.#begin(id, taxpayerId, jobId);
     const watch = new Watch<JobView>(this.#options.watchMaxMs, () => {
       this.#count(-1);
       loop.leave(watch);
+      onEnd();
     });
     this.#count(1);
-    loop.join(watch, call);
+    loop.join(watch, { holder });
     if (this.#stopped) loop.end();
     return watch;
   }
@@ -71,16 +78,32 @@ export class JobWatcher {
     const watch = this.watch(taxpayerId, jobId, { holder: limits.holder });
     const end = () => void watch.return();
     const timer = setTimeout(end, limits.waitMs);
-    limits.signal.addEventListener('abort', end, { once: true });
-    if (limits.signal.aborted) end();
+    const stay = this.#onAbort(limits.signal, end);
     try {
       let latest = present;
       for await (const view of watch) latest = view;
       return latest;
     } finally {
       clearTimeout(timer);
-      limits.signal.removeEventListener('abort', end);
+      stay();
     }
+  }
+
+  /** Calls `end` when `signal` aborts. All who wait for the same signal, as the fields of a request do, share a listener. */
+  #onAbort(signal: AbortSignal, end: () => void): () => void {
+    if (signal.aborted) end();
+    let waiting = this.#waiting.get(signal);
+    if (waiting === undefined) {
+      const all = new Set<() => void>();
+      const endAll = () => {
+        for (const each of all) each();
+      };
+      signal.addEventListener('abort', endAll, { once: true });
+      this.#waiting.set(signal, all);
+      waiting = all;
+    }
+    waiting.add(end);
+    return () => void waiting.delete(end);
   }
 
   /** How many jobs are polled now. */

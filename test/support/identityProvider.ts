@@ -4,7 +4,16 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** How the key set endpoint answers. */
-export type ProviderBehaviour = 'ok' | 'drop' | 'error' | 'hang' | 'hang-in-body' | 'redirect' | 'huge' | 'garbage';
+export type ProviderBehaviour =
+  | 'ok'
+  | 'hold'
+  | 'drop'
+  | 'error'
+  | 'hang'
+  | 'hang-in-body'
+  | 'redirect'
+  | 'huge'
+  | 'garbage';
 
 export interface IdentityProviderOptions {
   /** The `iss` of its tokens; its own address when left out. */
@@ -48,9 +57,11 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
   let behaviour: ProviderBehaviour = 'ok';
   let published: unknown;
   const counts = { jwks: 0 };
+  const held: ServerResponse[] = [];
   const server = createServer((_, response) => {
     counts.jwks += 1;
-    answer(response, behaviour, () => published ?? { keys: keys.map(publicJwk) });
+    if (behaviour === 'hold') held.push(response);
+    else answer(response, behaviour, () => published ?? { keys: keys.map(publicJwk) });
   });
   server.listen(0, '127.0.0.1');
   // A test that fails before it stops its provider must not keep the test run from ending.
@@ -102,6 +113,12 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
 
     behave(as: ProviderBehaviour): void {
       behaviour = as;
+    },
+
+    /** Answers what came while it held, and all that comes from now on. */
+    release(): void {
+      behaviour = 'ok';
+      for (const response of held.splice(0)) answer(response, 'ok', () => published ?? { keys: keys.map(publicJwk) });
     },
 
     /** Cuts every connection. */
@@ -170,7 +187,7 @@ function base64url(text: string): string {
   return Buffer.from(text).toString('base64url');
 }
 
-function answer(response: ServerResponse, behaviour: ProviderBehaviour, keySet: () => unknown): void {
+function answer(response: ServerResponse, behaviour: Exclude<ProviderBehaviour, 'hold'>, keySet: () => unknown): void {
   switch (behaviour) {
     case 'drop':
       response.socket?.destroy();

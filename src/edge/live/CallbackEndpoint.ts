@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
+import { holderOf } from '../../auth/caller.js';
 import { badInput, GatewayError } from '../../errors.js';
 import { readGraphQLRequest } from '../graphqlRequest.js';
 import { writeRefusal } from '../refusal.js';
@@ -42,7 +43,7 @@ export class CallbackEndpoint {
 
   /** Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { operations, streams, requestLimits } = this.#options;
+    const { operations, streams, ledger, requestLimits } = this.#options;
     return answering({ request, response, operations }, async (requestId) => {
       const identity = await admitStream(request, this.#options);
       if (identity.fromRouter === false) {
@@ -65,6 +66,7 @@ export class CallbackEndpoint {
           httpStatus: 400,
         });
       }
+      const leavePlace = ledger.take('streams', holderOf(identity.caller));
       const result = await operations.perform(operation);
       response.writeHead(200, {
         'content-type': 'application/json; charset=utf-8',
@@ -73,6 +75,7 @@ export class CallbackEndpoint {
       });
       response.end(accepted);
       if (!(result instanceof ResultStream)) {
+        leavePlace();
         await poster.complete(result.errors);
         return;
       }
@@ -90,6 +93,7 @@ export class CallbackEndpoint {
       } finally {
         poster.stop();
         remove();
+        leavePlace();
       }
     });
   }

@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { ExecutionResult } from 'graphql';
+import type { Holder } from '../../admission/Ledger.js';
 import type { LiveTransport } from './LiveOperations.js';
-import type { OpenStreams } from './OpenStreams.js';
+import type { LiveEndpointOptions } from './liveRequest.js';
 
 /** How results are written into a response that stays open. */
 export interface StreamFormat {
@@ -10,19 +11,18 @@ export interface StreamFormat {
   readonly heartbeat: string;
   /** Written when the process drains, in place of an end that would mean completion. */
   readonly interruption: string;
-  result(result: ExecutionResult, id?: string): string;
-  complete(id?: string): string;
+  result(result: ExecutionResult): string;
+  readonly completion: string;
 }
 
-/** `graphql-sse`, in both of its modes: with an id in the one where operations share a stream. */
+/** `graphql-sse`, in its distinct connections mode. */
 export const eventStreamFormat: StreamFormat = {
   contentType: 'text/event-stream; charset=utf-8',
   opening: ':\n\n', // some browsers wait for a first byte
   heartbeat: ':\n\n',
   interruption: ': shutting down\n\n',
-  result: (result, id) =>
-    `event: next\ndata: ${JSON.stringify(id === undefined ? result : { id, payload: result })}\n\n`,
-  complete: (id) => `event: complete\ndata: ${id === undefined ? '' : JSON.stringify({ id })}\n\n`,
+  result: (result) => `event: next\ndata: ${JSON.stringify(result)}\n\n`,
+  completion: 'event: complete\ndata: \n\n',
 };
 
 /**
@@ -35,19 +35,19 @@ export const multipartFormat: StreamFormat = {
   heartbeat: part({}),
   interruption: `${part({ payload: null, errors: [{ message: 'The gateway is shutting down' }] })}--\r\n`,
   result: (result) => part({ payload: result }),
-  complete: () => '--\r\n',
+  completion: '--\r\n',
 };
 
 function part(body: unknown): string {
   return `\r\ncontent-type: application/json\r\n\r\n${JSON.stringify(body)}\r\n--graphql`;
 }
 
-export interface HttpStreamOptions {
+export interface HttpStreamOptions extends Pick<LiveEndpointOptions, 'streams' | 'ledger' | 'unread' | 'keepAliveMs'> {
+  /** One that somebody still waits for. */
   readonly response: ServerResponse;
   readonly format: StreamFormat;
   readonly transport: LiveTransport;
-  readonly streams: OpenStreams;
-  readonly keepAliveMs: number;
+  readonly holder: Holder;
 }
 
 /** A response that stays open for results. */
@@ -56,44 +56,47 @@ export class HttpStream {
   readonly closed: AbortSignal;
   readonly #options: HttpStreamOptions;
   #isOver = false;
+  #writing = 0;
   #holds = 0;
   #isInterrupted = false;
 
-  /** Answers with the head of the stream. */
+  /** Answers with the head of the stream. @throws GatewayError RATE_LIMITED when the caller has no place for one more */
   constructor(options: HttpStreamOptions) {
-    const { response, format, transport, streams, keepAliveMs } = options;
+    const { response, format, transport, streams, ledger, holder, keepAliveMs } = options;
+    const leavePlace = ledger.take('streams', holder);
     this.#options = options;
     const closed = new AbortController();
     this.closed = closed.signal;
     response.writeHead(200, { 'content-type': format.contentType, 'x-accel-buffering': 'no' });
-    response.write(format.opening);
+    void this.#write(format.opening);
     const timer = setInterval(() => {
       // A peer that does not read must not be sent more.
-      if (!response.writableNeedDrain) response.write(format.heartbeat);
+      if (this.#writing === 0) void this.#write(format.heartbeat);
     }, keepAliveMs);
     const remove = streams.add(transport, {
       shutDown: () => {
         this.#isInterrupted = true;
         this.#interruptWhenFree();
       },
-      destroy: () => response.destroy(),
+      destroy: () => this.destroy(),
     });
     response.once('close', () => {
       this.#isOver = true;
       clearInterval(timer);
       remove();
+      leavePlace();
       closed.abort();
     });
   }
 
   /** Writes a result; resolves when the peer can take another. */
-  async result(result: ExecutionResult, id?: string): Promise<void> {
-    await this.#write(this.#options.format.result(result, id));
+  async result(result: ExecutionResult): Promise<void> {
+    await this.#write(this.#options.format.result(result));
   }
 
-  /** Writes that an operation is complete. */
-  async complete(id?: string): Promise<void> {
-    await this.#write(this.#options.format.complete(id));
+  /** Writes that the operation is complete. */
+  async complete(): Promise<void> {
+    await this.#write(this.#options.format.completion);
   }
 
   /** Keeps the stream open while the process drains, for an answer that is under way; returns what lets it go. */
@@ -109,6 +112,11 @@ export class HttpStream {
     this.#end('');
   }
 
+  /** Ends at once, whatever was not read yet. */
+  destroy(): void {
+    this.#options.response.destroy();
+  }
+
   #interruptWhenFree(): void {
     if (this.#isInterrupted && this.#holds === 0) this.#end(this.#options.format.interruption);
   }
@@ -116,18 +124,26 @@ export class HttpStream {
   #end(lastWords: string): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#options.response.end(lastWords);
+    const { response, unread, holder } = this.#options;
+    response.end(lastWords);
+    if (this.#writing === 0) unread.holdAnswer(response, holder);
   }
 
+  /** Resolves when the system has taken all of it, or the stream is over. */
   async #write(text: string): Promise<void> {
-    const { response } = this.#options;
-    if (this.#isOver || response.write(text)) return;
+    const { response, unread, holder } = this.#options;
+    if (this.#isOver) return;
+    const release = unread.hold(response.req.socket, holder, Buffer.byteLength(text));
+    if (release === undefined) return;
+    this.#writing += 1;
     await new Promise<void>((resolve) => {
-      const go = () => {
-        response.off('drain', go).off('close', go);
+      response.once('close', resolve);
+      response.write(text, () => {
+        response.off('close', resolve);
         resolve();
-      };
-      response.on('drain', go).on('close', go);
+      });
     });
+    this.#writing -= 1;
+    release();
   }
 }

@@ -1,6 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { GraphQLSchema } from 'graphql';
 import type { Handler } from '../HttpServer.js';
 import { CallbackEndpoint, type CallbackEndpointOptions, wantsCallback } from './CallbackEndpoint.js';
 import { EventStreamEndpoint, wantsEvents } from './EventStreamEndpoint.js';
@@ -9,7 +8,8 @@ import { reissueWithoutUpgrade } from './reissueWithoutUpgrade.js';
 import { WebSocketEndpoint } from './WebSocketEndpoint.js';
 
 export interface LiveEdgeOptions extends Omit<CallbackEndpointOptions, 'keepAliveMs'> {
-  readonly schema: GraphQLSchema;
+  /** Most operations at once on one socket. */
+  readonly maxOperations: number;
   /** Between two signs of life on an open stream, in milliseconds; by default 12 s, which proxies take for busy. */
   readonly keepAliveMs?: number;
   /** How long a socket may take to say who it is, in milliseconds; by default 3 s. */

@@ -1,6 +1,8 @@
 import { hash } from 'node:crypto';
 import {
+  createSourceEventStream,
   type DocumentNode,
+  type ExecutionArgs,
   type ExecutionResult,
   execute,
   GraphQLError,
@@ -11,7 +13,6 @@ import {
   type OperationDefinitionNode,
   parse,
   specifiedRules,
-  subscribe,
   type ValidationRule,
   validate,
 } from 'graphql';
@@ -58,6 +59,8 @@ export interface LiveOperationsOptions {
   readonly observe: OperationObserver;
   readonly metrics: Metrics;
   readonly onBug: (error: unknown, requestId: string) => void;
+  /** Told that an operation has held up the event loop since `beganAt` (of `performance.now()`). */
+  readonly onWork: (facts: RequestFacts, beganAt: number) => void;
 }
 
 /** An operation that may run. */
@@ -101,6 +104,7 @@ export class LiveOperations {
     facts: RequestFacts,
     transport: LiveTransport,
   ): Promise<ReadyOperation | RefusedOperation> {
+    const beganAt = performance.now();
     try {
       const { query, operationName, variables = {} } = this.#options.admit(request, facts);
       // Only an automatic persisted query comes so far without a text. These are Apollo's words, which its clients know.
@@ -117,6 +121,8 @@ export class LiveOperations {
       const errors = error instanceof RefusedDocument ? error.errors : [error];
       const masked = errors.map((each) => this.mask(each, facts.requestId));
       return { kind: 'refused', status: refusalStatus(errors[0]), errors: masked };
+    } finally {
+      this.#options.onWork(facts, beganAt);
     }
   }
 
@@ -126,25 +132,25 @@ export class LiveOperations {
    */
   async perform(operation: ReadyOperation): Promise<ExecutionResult | ResultStream> {
     const { facts, transport } = operation;
-    const args = {
-      schema: this.#options.schema,
-      document: operation.document,
-      operationName: operation.operationName,
-      variableValues: operation.variables,
-      contextValue: new RequestContext(facts, this.#options.services),
-    };
+    const args = this.#argsOf(operation);
     const end = this.#options.observe();
     const label = operationLabel(
       this.#options.schema,
       getOperationAST(operation.document, operation.operationName) ?? undefined,
     );
     try {
-      const result = await (operation.type === 'subscription' ? subscribe(args) : execute(args));
+      const beganAt = performance.now();
+      const running = operation.type === 'subscription' ? createSourceEventStream(args) : execute(args);
+      this.#options.onWork(facts, beganAt);
+      const result = await running;
       if (Symbol.asyncIterator in result) {
         end(label, operation.type, 0);
         this.#options.metrics.onRequest(transport, 'ok');
-        return new ResultStream(result, facts.caller.expiresAt, {
-          masked: (each) => this.#masked(each, facts.requestId),
+        return new ResultStream(result[Symbol.asyncIterator](), facts.caller.expiresAt, {
+          execute: async (event) => {
+            const executed = await execute({ ...this.#argsOf(operation), rootValue: event });
+            return this.#masked(executed, facts.requestId);
+          },
           failed: (error) => ({ errors: [this.mask(error, facts.requestId)] }),
         });
       }
@@ -165,6 +171,13 @@ export class LiveOperations {
     const formatted = maskError(error, { requestId, suggestions });
     metrics.onError(formatted.extensions?.['code'] as never);
     return new MaskedError(formatted);
+  }
+
+  /** With a context of its own: what one execution has read is not what the next one sees. */
+  #argsOf({ document, operationName, variables, facts }: ReadyOperation): ExecutionArgs {
+    const { schema, services } = this.#options;
+    const contextValue = new RequestContext(facts, services);
+    return { schema, document, operationName, variableValues: variables, contextValue };
   }
 
   #masked({ data, errors }: ExecutionResult, requestId: string): ExecutionResult {

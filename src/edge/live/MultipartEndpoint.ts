@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { readGraphQLRequest } from '../graphqlRequest.js';
-import { HttpStream, multipartFormat } from './HttpStream.js';
-import { admitStream, answering, type LiveEndpointOptions } from './liveRequest.js';
-import { pipeResults } from './pipeResults.js';
+import { multipartFormat } from './HttpStream.js';
+import { answering, type LiveEndpointOptions } from './liveRequest.js';
+import { serveStream } from './serveStream.js';
 
 /** Subscriptions in one multipart response, as Apollo Client asks for them when it has no other link. */
 export class MultipartEndpoint {
@@ -14,23 +13,10 @@ export class MultipartEndpoint {
 
   /** Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { operations, streams, requestLimits, keepAliveMs } = this.#options;
-    return answering({ request, response, operations }, async (requestId) => {
-      const identity = await admitStream(request, this.#options);
-      const { method: _, ...parameters } = await readGraphQLRequest(request, requestLimits);
-      const gone = new AbortController();
-      response.once('close', () => gone.abort());
-      const facts = { ...identity, requestId, signal: gone.signal };
-      const operation = await operations.prepare(parameters, facts, 'multipart');
-      const stream = new HttpStream({
-        response,
-        format: multipartFormat,
-        transport: 'multipart',
-        streams,
-        keepAliveMs,
-      });
-      await pipeResults({ operations, operation, stream, left: stream.closed });
-      stream.end();
+    const { operations } = this.#options;
+    return answering({ request, response, operations }, (requestId) => {
+      const streamed = { request, response, requestId, format: multipartFormat, transport: 'multipart' } as const;
+      return serveStream(streamed, this.#options);
     });
   }
 }

@@ -10,12 +10,10 @@ export interface OpenStream {
 }
 
 export interface OpenStreamsOptions {
-  /** Most streams at once. */
-  readonly max: number;
   readonly onCount: (transport: LiveTransport, count: number) => void;
 }
 
-/** Everything that stays open: counted, limited, and closed together when the process drains. */
+/** Everything that stays open: counted, and closed together when the process drains. */
 export class OpenStreams {
   readonly #options: OpenStreamsOptions;
   readonly #open = new Map<OpenStream, LiveTransport>();
@@ -29,11 +27,6 @@ export class OpenStreams {
 
   get draining(): boolean {
     return this.#draining;
-  }
-
-  /** Whether one more would be let in. */
-  get hasRoom(): boolean {
-    return !this.#draining && this.#open.size < this.#options.max;
   }
 
   /** Counts a stream in; returns what counts it out, which may be called more than once. */

@@ -4,25 +4,25 @@ import { GatewayError } from '../../errors.js';
 import { atTime } from './atTime.js';
 
 export interface ResultStreamOptions {
-  /** The form in which a result leaves. */
-  readonly masked: (result: ExecutionResult) => ExecutionResult;
+  /** Executes the operation on an event; the result is in the form in which it leaves. */
+  readonly execute: (event: unknown) => Promise<ExecutionResult>;
   /** The last result of a stream that failed. */
   readonly failed: (error: unknown) => ExecutionResult;
 }
 
 /**
- * The results of a subscription in the form in which they leave. Ends with its source, when it is left, or when the
+ * The results of a subscription in the form in which they leave, one for each event of its source. Ends with its source, when it is left, or when the
  * caller's token expires; never rejects. Reads the source only when it is read itself, so a slow reader makes no queue.
  */
 export class ResultStream implements AsyncIterableIterator<ExecutionResult> {
-  readonly #source: AsyncIterator<ExecutionResult>;
+  readonly #source: AsyncIterator<unknown>;
   readonly #options: ResultStreamOptions;
   readonly #expiresAt: number;
   readonly #forget: () => void;
   #expire: (() => void) | undefined;
   #ended = false;
 
-  constructor(source: AsyncIterator<ExecutionResult>, expiresAt: number, options: ResultStreamOptions) {
+  constructor(source: AsyncIterator<unknown>, expiresAt: number, options: ResultStreamOptions) {
     this.#source = source;
     this.#options = options;
     this.#expiresAt = expiresAt;
@@ -40,15 +40,20 @@ export class ResultStream implements AsyncIterableIterator<ExecutionResult> {
       this.#expire = () => resolve('expired');
     });
     try {
-      const step = await Promise.race([this.#source.next(), expired]);
+      const result = await Promise.race([this.#nextResult(), expired]);
       if (this.#ended) return { value: undefined, done: true };
-      if (step === 'expired' || Date.now() >= this.#expiresAt) return this.#fail(unauthenticated());
-      if (!step.done) return { value: this.#options.masked(step.value), done: false };
+      if (result === 'expired' || Date.now() >= this.#expiresAt) return this.#fail(unauthenticated());
+      if (result !== 'the source has ended') return { value: result, done: false };
       this.#end();
       return { value: undefined, done: true };
     } catch (error) {
       return this.#fail(error);
     }
+  }
+
+  async #nextResult(): Promise<ExecutionResult | 'the source has ended'> {
+    const event = await this.#source.next();
+    return event.done ? 'the source has ended' : this.#options.execute(event.value);
   }
 
   async return(): Promise<IteratorResult<ExecutionResult>> {

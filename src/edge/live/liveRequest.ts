@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Ledger } from '../../admission/Ledger.js';
+import { holderOf } from '../../auth/caller.js';
 import { GatewayError } from '../../errors.js';
 import type { RequestLimits } from '../graphqlRequest.js';
 import { credentialsOf, type Identify, type Identity } from '../identify.js';
@@ -14,12 +16,11 @@ export interface LiveEndpointOptions {
   readonly operations: LiveOperations;
   readonly identify: Identify;
   readonly streams: OpenStreams;
+  readonly ledger: Ledger;
   readonly unread: Unread;
   /** Browser origins that may open a stream besides our own. */
   readonly allowedOrigins: readonly string[];
   readonly requestLimits: RequestLimits;
-  /** Most operations at once on one stream. */
-  readonly maxOperations: number;
   /** Between two signs of life, in milliseconds. */
   readonly keepAliveMs: number;
 }
@@ -45,18 +46,15 @@ export async function answering(
   }
 }
 
-/** Who is calling, if a stream may be opened at all. @throws GatewayError */
+/** Who is calling, if a stream may be opened at all. It takes no place yet. @throws GatewayError */
 export async function admitStream(request: IncomingMessage, options: LiveEndpointOptions): Promise<Identity> {
-  if (!isOriginAllowed(request.headers, options.allowedOrigins)) {
+  const { streams, ledger, allowedOrigins, identify } = options;
+  if (!isOriginAllowed(request.headers, allowedOrigins)) {
     throw new GatewayError('FORBIDDEN', 'This origin is not allowed (CORS_ORIGINS)', { httpStatus: 403 });
   }
-  refuseWhenFull(options.streams);
-  return await options.identify(credentialsOf(request));
-}
-
-/** @throws GatewayError RATE_LIMITED with status 503 */
-export function refuseWhenFull(streams: OpenStreams): void {
-  if (streams.hasRoom) return;
-  const message = streams.draining ? 'The gateway is shutting down' : 'No more open streams (MAX_CONNECTIONS)';
-  throw new GatewayError('RATE_LIMITED', message, { httpStatus: 503 });
+  if (streams.draining) throw new GatewayError('RATE_LIMITED', 'The gateway is shutting down', { httpStatus: 503 });
+  const identity = await identify(credentialsOf(request));
+  const refusal = ledger.refusalOf('streams', holderOf(identity.caller));
+  if (refusal !== undefined) throw refusal;
+  return identity;
 }

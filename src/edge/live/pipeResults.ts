@@ -1,4 +1,5 @@
 import type { ExecutionResult } from 'graphql';
+import { atTime } from './atTime.js';
 import type { HttpStream } from './HttpStream.js';
 import type { LiveOperations, ReadyOperation, RefusedOperation } from './LiveOperations.js';
 import { ResultStream } from './ResultStream.js';
@@ -7,33 +8,41 @@ export interface PipedOperation {
   readonly operations: LiveOperations;
   readonly operation: ReadyOperation | RefusedOperation;
   readonly stream: HttpStream;
-  /** Of an operation that shares the stream with others. */
-  readonly id?: string;
-  /** Aborts when nobody wants the results any more. */
-  readonly left: AbortSignal;
 }
 
+/** How long after its caller's token a stream may take to say that it has expired, in milliseconds. */
+const lastWordsMs = 1000;
+
 /** Writes the results of an operation and its completion; a refusal is a result as well. Resolves when all is written. */
-export async function pipeResults({ operations, operation, stream, id, left }: PipedOperation): Promise<void> {
-  const isStream = operation.kind === 'ready' && operation.type === 'subscription';
-  const letGo = isStream ? () => {} : stream.hold();
+export async function pipeResults({ operations, operation, stream }: PipedOperation): Promise<void> {
+  const left = stream.closed;
+  const isSubscription = operation.kind === 'ready' && operation.type === 'subscription';
+  const letGo = isSubscription ? endAfterToken(operation, stream) : stream.hold();
   try {
     const result: ExecutionResult | ResultStream =
       operation.kind === 'refused' ? { errors: operation.errors } : await operations.perform(operation);
-    await (result instanceof ResultStream ? pipeStream(result, { stream, id, left }) : stream.result(result, id));
-    if (!left.aborted) await stream.complete(id);
+    const write = (each: ExecutionResult) => stream.result(each);
+    await (result instanceof ResultStream ? pipeStream(result, write, left) : write(result));
+    if (!left.aborted) await stream.complete();
   } finally {
     letGo();
   }
 }
 
-async function pipeStream(
+/** However little of it was read: a subscription ends with its caller's token. */
+function endAfterToken({ facts }: ReadyOperation, stream: HttpStream): () => void {
+  return atTime(facts.caller.expiresAt + lastWordsMs, () => stream.destroy());
+}
+
+/** Writes each result when the one before has been taken; resolves at the end, or when `left` aborts. */
+export async function pipeStream(
   results: ResultStream,
-  { stream, id, left }: Pick<PipedOperation, 'stream' | 'left'> & { readonly id: string | undefined },
+  write: (result: ExecutionResult) => Promise<void>,
+  left: AbortSignal,
 ): Promise<void> {
   const leave = () => void results.return();
   left.addEventListener('abort', leave, { once: true });
   if (left.aborted) leave();
-  for await (const each of results) await stream.result(each, id);
+  for await (const each of results) await write(each);
   left.removeEventListener('abort', leave);
 }
