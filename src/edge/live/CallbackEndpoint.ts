@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
 import { badInput, GatewayError } from '../../errors.js';
 import { readGraphQLRequest } from '../graphqlRequest.js';
+import type { Accepted } from '../mediaTypes.js';
 import { writeRefusal } from '../refusal.js';
 import { CallbackPoster } from './CallbackPoster.js';
 import { admitStream, answering, type LiveEndpointOptions } from './liveRequest.js';
@@ -112,6 +113,6 @@ export class CallbackEndpoint {
 }
 
 /** Whether a request asks for a subscription in this form. */
-export function wantsCallback({ headers }: IncomingMessage): boolean {
-  return /callbackSpec=/i.test(headers.accept ?? '');
+export function wantsCallback({ ranges }: Accepted): boolean {
+  return ranges.some(({ parameters }) => 'callbackspec' in parameters);
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.js';
 import { readGraphQLRequest } from '../graphqlRequest.js';
+import { type Accepted, accepts, readAccept } from '../mediaTypes.js';
 import { eventStreamFormat, HttpStream } from './HttpStream.js';
 import { admitStream, answering, type LiveEndpointOptions } from './liveRequest.js';
 import { pipeResults } from './pipeResults.js';
@@ -53,11 +54,12 @@ export class EventStreamEndpoint {
 }
 
 /** Whether the caller wants events and nothing else: a header that names JSON as well is one for every occasion. */
-export function wantsEvents({ headers }: IncomingMessage): boolean {
-  const accept = headers.accept ?? '';
-  return accept.includes('text/event-stream') && !/json|\*\/\*/.test(accept);
+export function wantsEvents(accepted: Accepted): boolean {
+  const isForEveryOccasion = accepted.ranges.some(({ type }) => type === '*/*' || type.includes('json'));
+  return accepts(accepted, 'text/event-stream') && !isForEveryOccasion;
 }
 
 function acceptsEvents({ headers }: IncomingMessage): boolean {
-  return /text\/event-stream|\*\/\*/.test(headers.accept ?? '*/*');
+  const accepted = readAccept(headers.accept);
+  return accepts(accepted, 'text/event-stream') || accepts(accepted, '*/*');
 }

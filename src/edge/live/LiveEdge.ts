@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { GraphQLSchema } from 'graphql';
 import type { Handler } from '../HttpServer.js';
+import { readAccept } from '../mediaTypes.js';
 import { CallbackEndpoint, type CallbackEndpointOptions, wantsCallback } from './CallbackEndpoint.js';
 import { EventStreamEndpoint, wantsEvents } from './EventStreamEndpoint.js';
 import { MultipartEndpoint, wantsMultipart } from './MultipartEndpoint.js';
@@ -47,9 +48,11 @@ export class LiveEdge {
   /** `/graphql`: subscriptions in the form the caller accepts, everything else by `otherwise`. */
   graphql(otherwise: Handler): Handler {
     return (request, response) => {
-      if (request.method === 'POST' && wantsCallback(request)) return this.#callbacks.handle(request, response);
-      if (request.method === 'POST' && wantsMultipart(request)) return this.#multipart.handle(request, response);
-      if (wantsEvents(request)) return this.#events.handleOne(request, response);
+      const accepted = readAccept(request.headers.accept);
+      const isPost = request.method === 'POST';
+      if (isPost && wantsCallback(accepted)) return this.#callbacks.handle(request, response);
+      if (isPost && wantsMultipart(accepted)) return this.#multipart.handle(request, response);
+      if (wantsEvents(accepted)) return this.#events.handleOne(request, response);
       return otherwise(request, response);
     };
   }

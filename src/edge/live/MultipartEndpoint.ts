@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { readGraphQLRequest } from '../graphqlRequest.js';
+import type { Accepted } from '../mediaTypes.js';
 import { HttpStream, multipartFormat } from './HttpStream.js';
 import { admitStream, answering, type LiveEndpointOptions } from './liveRequest.js';
 import { pipeResults } from './pipeResults.js';
@@ -36,6 +37,6 @@ export class MultipartEndpoint {
 }
 
 /** Whether a request asks for a subscription in this form: Apollo's clients do so for subscriptions alone. */
-export function wantsMultipart({ headers }: IncomingMessage): boolean {
-  return /multipart\/mixed[^,]*;\s*subscriptionSpec=/i.test(headers.accept ?? '');
+export function wantsMultipart({ ranges }: Accepted): boolean {
+  return ranges.some(({ type, parameters }) => type === 'multipart/mixed' && 'subscriptionspec' in parameters);
 }
