@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.js';
 import { readGraphQLRequest } from '../graphqlRequest.js';
 import { type Accepted, accepts, readAccept } from '../mediaTypes.js';
+import { mayBeEventSource } from './browserOrigin.js';
 import { eventStreamFormat, HttpStream } from './HttpStream.js';
 import { admitStream, answering, type LiveEndpointOptions } from './liveRequest.js';
 import { pipeResults } from './pipeResults.js';
@@ -37,6 +38,10 @@ export class EventStreamEndpoint {
 
   async #serveOne(request: IncomingMessage, response: ServerResponse, requestId: string): Promise<void> {
     const { operations, streams, requestLimits, keepAliveMs } = this.#options;
+    if (request.method === 'GET' && !mayBeEventSource(request.headers)) {
+      const message = 'A GET from a page must be that of an EventSource';
+      throw new GatewayError('BAD_USER_INPUT', message, { httpStatus: 400 });
+    }
     const identity = await admitStream(request, this.#options);
     // An EventSource sends a GET and can add no header to it; what it may do is checked by its origin and the method.
     const { method, ...parameters } = await readGraphQLRequest(request, requestLimits, { simpleGet: true });
@@ -59,7 +64,8 @@ export function wantsEvents(accepted: Accepted): boolean {
   return accepts(accepted, 'text/event-stream') && !isForEveryOccasion;
 }
 
-function acceptsEvents({ headers }: IncomingMessage): boolean {
+/** A GET has to name the type, as an EventSource does: browsers accept anything for an image, and send its GET unasked. */
+function acceptsEvents({ method, headers }: IncomingMessage): boolean {
   const accepted = readAccept(headers.accept);
-  return accepts(accepted, 'text/event-stream') || accepts(accepted, '*/*');
+  return accepts(accepted, 'text/event-stream') || (method !== 'GET' && accepts(accepted, '*/*'));
 }
