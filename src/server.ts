@@ -175,7 +175,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       return answered;
     },
   });
-  live.attach(http.server);
+  live.attach(http);
   const port = await http.listen();
   const unwatchTls = config.tls
     ? watchTlsFiles(

@@ -8,11 +8,17 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import { closeWithConnection, whenAnswered } from './pipelining.js';
+import { pathAndQueryOf } from './requestTarget.js';
 import type { TlsMaterial } from './tlsFiles.js';
 
 /** Answers one request completely; must not reject. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
+
+/** Takes over the connection of a request that offers another protocol; `head` is what was read beyond the request. */
+export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 export interface HttpServerOptions {
   readonly host: string;
@@ -47,6 +53,9 @@ const defaultTimeouts: SlowClientTimeouts = {
  */
 const idleGraceMs = 3000;
 
+/** Longest body that is read only to keep the connection of a request that was answered without it. */
+const maxDroppedBytes = 65_536;
+
 const safeHeaders = ['x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer'];
 const safeTlsHeaders = [...safeHeaders, 'strict-transport-security', 'max-age=31536000'];
 
@@ -59,12 +68,22 @@ class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends Se
 
   /** Without a status message, and with names in pairs or as an object, as everything here writes it. */
   override writeHead(status: number, headers?: unknown): this {
-    return super.writeHead(status, [...this.safeHeaders, ...inPairs(headers)]);
+    const last = leavesMuchUnread(this.req) ? ['connection', 'close'] : [];
+    return super.writeHead(status, [...this.safeHeaders, ...last, ...inPairs(headers)]);
   }
 }
 
 class SafeTlsResponse<Request extends IncomingMessage = IncomingMessage> extends SafeResponse<Request> {
   protected override readonly safeHeaders = safeTlsHeaders;
+}
+
+/**
+ * Whether a request that is answered now has a body that may be long and was not read to its end. Node.js reads and drops
+ * what is left before it takes the next request, so that a short rest costs less than another connection.
+ */
+function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
+  if (complete) return false;
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxDroppedBytes;
 }
 
 function inPairs(headers: unknown): OutgoingHttpHeader[] {
@@ -117,6 +136,22 @@ export class HttpServer {
     return (this.server.address() as AddressInfo).port;
   }
 
+  /**
+   * Has `take` answer each request that offers another protocol, or `leave` when earlier requests on its connection were not
+   * answered yet: then after those, so that answers keep the order of requests.
+   */
+  onUpgrade(take: UpgradeHandler, leave: UpgradeHandler): void {
+    this.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      const earlier = [...this.#inFlight].filter(({ req }) => req.socket === socket);
+      if (earlier.length === 0) take(request, socket, head);
+      else
+        void whenAnswered(earlier, request.socket).then((goesOn) => {
+          if (goesOn) leave(request, socket, head);
+          else request.socket.destroySoon();
+        });
+    });
+  }
+
   /** Uses another certificate for connections from now on. */
   renewTls({ cert, key }: TlsMaterial): void {
     if (this.server instanceof TlsServer) this.server.setSecureContext({ cert, key, minVersion: 'TLSv1.2' });
@@ -132,10 +167,14 @@ export class HttpServer {
     // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.
     const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.server, () => resolve()));
     for (const response of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close');
+    let isClosed = false;
+    void closed.then(() => {
+      isClosed = true;
+    });
     const endsAt = Date.now() + timeoutMs;
     await Promise.race([closed, delay(Math.min(idleGraceMs, timeoutMs / 2))]);
     this.server.closeIdleConnections();
-    while (this.#inFlight.size > 0 && Date.now() < endsAt) {
+    while (!isClosed && this.#inFlight.size > 0 && Date.now() < endsAt) {
       await Promise.race([closed, delay(20)]);
       this.server.closeIdleConnections();
     }
@@ -146,9 +185,11 @@ export class HttpServer {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.#inFlight.add(response);
     response.on('close', this.#onClose);
+    if (response.socket === null) closeWithConnection(response);
     if (this.#draining) response.setHeader('connection', 'close');
     if (this.#options.before(request, response)) return;
-    const url = request.url ?? '/';
+    const url = pathAndQueryOf(request.url ?? '/');
+    request.url = url;
     const end = url.indexOf('?');
     const handler = this.#options.routes.get(end === -1 ? url : url.slice(0, end));
     if (handler === undefined) {

@@ -1,8 +1,8 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
-import type { Handler } from '../HttpServer.js';
+import type { Handler, HttpServer, UpgradeHandler } from '../HttpServer.js';
 import { readAccept } from '../mediaTypes.js';
+import { pathAndQueryOf } from '../requestTarget.js';
 import { CallbackEndpoint, type CallbackEndpointOptions, wantsCallback } from './CallbackEndpoint.js';
 import { EventStreamEndpoint, wantsEvents } from './EventStreamEndpoint.js';
 import { MultipartEndpoint, wantsMultipart } from './MultipartEndpoint.js';
@@ -36,13 +36,15 @@ export class LiveEdge {
     this.#callbacks = new CallbackEndpoint(options);
   }
 
-  /** Takes the WebSockets of `server` on `/graphql`. */
-  attach(server: Server): void {
-    server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+  /** Takes the WebSockets of `http` on `/graphql`; every other upgrade is declined, and the request answered as it is. */
+  attach(http: HttpServer): void {
+    const decline: UpgradeHandler = (...upgrade) => reissueWithoutUpgrade(http.server, ...upgrade);
+    http.onUpgrade((request, socket, head) => {
       const isSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
-      if (isSocket && /^\/graphql(\?|$)/.test(request.url ?? '')) this.#sockets.upgrade(request, socket, head);
-      else reissueWithoutUpgrade(server, request, socket, head);
-    });
+      const isOurs = /^\/graphql(\?|$)/.test(pathAndQueryOf(request.url ?? ''));
+      if (isSocket && isOurs) this.#sockets.upgrade(request, socket, head);
+      else decline(request, socket, head);
+    }, decline);
   }
 
   /** `/graphql`: subscriptions in the form the caller accepts, everything else by `otherwise`. */
