@@ -8,7 +8,7 @@ import { serveMetrics } from './metricsServer.js';
 import { packageVersion } from './packageVersion.js';
 import { credentialsOf, type Gateway, startEmbeddedSandbox, startGateway } from './server.js';
 import { announce, type GatewayFacts } from './startupScreen.js';
-import { assignedUpstream, reportReady, Workers } from './workers.js';
+import { allWorkersClosed, assignedUpstream, reportReady, Workers } from './workers.js';
 
 const help = `taxpayer-gateway: a GraphQL gateway in front of a taxpayer-authorization service
 
@@ -55,7 +55,11 @@ async function serve(config: Config): Promise<void> {
 
 async function serveAsWorker(config: Config): Promise<void> {
   const upstream = await assignedUpstream();
-  const gateway = await startGateway(config, { ...(upstream && { upstream }), joinMachine: connectToMachine });
+  const gateway = await startGateway(config, {
+    ...(upstream && { upstream }),
+    joinMachine: connectToMachine,
+    allClosed: allWorkersClosed,
+  });
   reportReady(factsOf(gateway));
   stopOnSignal(() => gateway.stop());
 }

@@ -38,6 +38,8 @@ export interface GatewayOptions {
   readonly upstream?: UpstreamCredentials;
   /** In a worker: joins the numbers of this process to those of the machine, and gives all of them as text. */
   readonly joinMachine?: (registry: Registry) => { readonly text: () => Promise<string> };
+  /** In a worker that stopped accepting connections: resolves when all of them have. */
+  readonly allClosed?: () => Promise<void>;
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
   /** Whether operations get plans; for tests, which run with and without. */
@@ -166,6 +168,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     port: config.port,
     tls,
     routes,
+    allClosed: options.allClosed,
     before: (request, response) => {
       if (request.headers.origin === undefined) return false; // no browser of another origin is asking
       let answered = true;

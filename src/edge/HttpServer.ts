@@ -13,6 +13,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { closeWithConnection, whenAnswered } from './pipelining.js';
 import { pathAndQueryOf } from './requestTarget.js';
 import type { TlsMaterial } from './tlsFiles.js';
+import { whenNobodyConnects } from './whenNobodyConnects.js';
 
 /** Answers one request completely; must not reject. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
@@ -28,6 +29,8 @@ export interface HttpServerOptions {
   readonly routes: ReadonlyMap<string, Handler>;
   /** Runs before every route; returns true when it has answered (preflights, refused origins). */
   readonly before: (request: IncomingMessage, response: ServerResponse) => boolean;
+  /** Called after the listening socket was closed: resolves when those of other processes on the same port are as well. */
+  readonly allClosed?: (() => Promise<void>) | undefined;
   /** For clients that send slowly on purpose. */
   readonly timeouts?: SlowClientTimeouts;
 }
@@ -52,6 +55,16 @@ const defaultTimeouts: SlowClientTimeouts = {
  * request just sent on one is answered; a busy client may take a second to send it.
  */
 const idleGraceMs = 3000;
+
+/**
+ * How long connections are accepted while draining, or a quarter of the drain time if that is shorter: so long it may take
+ * until everybody knows that this process is not ready.
+ */
+const acceptGraceMs = 1000;
+/** How long nobody must have connected before the listening socket is closed. */
+const quietMs = 30;
+/** How long to wait for that at most, and then for the other processes on the port; an eighth of the drain time if shorter. */
+const holdMs = 250;
 
 /** Longest body that is read only to keep the connection of a request that was answered without it. */
 const maxDroppedBytes = 65_536;
@@ -100,6 +113,8 @@ export class HttpServer {
   /** One for all answers, each being `this` to its own: a closure for each is not free. */
   readonly #onClose: (this: ServerResponse) => void;
   #draining = false;
+  /** While the listening socket is being closed: what requests wait for. */
+  #closingListener: Promise<void> | undefined;
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
@@ -158,23 +173,24 @@ export class HttpServer {
   }
 
   /**
-   * Stops accepting connections, answers what is in flight and what still arrives on open connections, and resolves when
-   * all is answered or `timeoutMs` are over; then the connections are closed.
+   * Answers what is in flight and what still arrives, each with `connection: close`; stops accepting connections after a
+   * moment, and resolves when all is answered or `timeoutMs` are over; then the connections are closed. With 0, at once.
    */
   async drain(timeoutMs: number): Promise<void> {
     if (this.#draining) return;
     this.#draining = true;
-    // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.
-    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.server, () => resolve()));
+    const startedAt = performance.now();
+    const leftOf = (ms: number) => Math.max(0, startedAt + ms - performance.now());
     for (const response of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close');
+    if (timeoutMs > 0) await delay(Math.min(acceptGraceMs, timeoutMs / 4));
+    const { closed } = await this.#closeListener(timeoutMs);
     let isClosed = false;
     void closed.then(() => {
       isClosed = true;
     });
-    const endsAt = Date.now() + timeoutMs;
-    await Promise.race([closed, delay(Math.min(idleGraceMs, timeoutMs / 2))]);
+    await Promise.race([closed, delay(leftOf(Math.min(idleGraceMs, timeoutMs / 2)))]);
     this.server.closeIdleConnections();
-    while (!isClosed && this.#inFlight.size > 0 && Date.now() < endsAt) {
+    while (!isClosed && this.#inFlight.size > 0 && leftOf(timeoutMs) > 0) {
       await Promise.race([closed, delay(20)]);
       this.server.closeIdleConnections();
     }
@@ -182,11 +198,32 @@ export class HttpServer {
     await closed;
   }
 
+  /**
+   * Closes the listening socket, and nothing else, at a moment when nobody has connected and was not accepted. Clients that
+   * open a connection for each request open the next one when they have an answer, so requests are held back meanwhile.
+   */
+  async #closeListener(timeoutMs: number): Promise<{ readonly closed: Promise<void> }> {
+    let goOn = () => {};
+    this.#closingListener = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const maxMs = Math.min(holdMs, timeoutMs / 8);
+    if (maxMs > 0) await whenNobodyConnects(this.server, { quietMs, maxMs });
+    // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.
+    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.server, () => resolve()));
+    if (this.#options.allClosed && maxMs > 0) await Promise.race([this.#options.allClosed(), delay(maxMs)]);
+    this.#closingListener = undefined;
+    goOn();
+    return { closed };
+  }
+
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.#inFlight.add(response);
     response.on('close', this.#onClose);
     if (response.socket === null) closeWithConnection(response);
     if (this.#draining) response.setHeader('connection', 'close');
+    if (this.#closingListener !== undefined) await this.#closingListener;
+    if (response.closed) return; // the client went meanwhile
     if (this.#options.before(request, response)) return;
     const url = pathAndQueryOf(request.url ?? '/');
     request.url = url;
