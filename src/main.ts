@@ -9,7 +9,7 @@ import { packageVersion } from './packageVersion.js';
 import { StandardOutput } from './StandardOutput.js';
 import { credentialsOf, type Gateway, startEmbeddedSandbox, startGateway } from './server.js';
 import { announce, type GatewayFacts } from './startupScreen.js';
-import { assignedUpstream, reportReady, Workers } from './workers.js';
+import { allWorkersClosed, assignedUpstream, reportReady, Workers } from './workers.js';
 
 const help = `taxpayer-gateway: a GraphQL gateway in front of a taxpayer-authorization service
 
@@ -61,6 +61,7 @@ async function serveAsWorker(config: Config): Promise<void> {
     ...(upstream && { upstream }),
     joinMachine: connectToMachine,
     logDestination: new StandardOutput(),
+    allClosed: allWorkersClosed,
   });
   reportReady(factsOf(gateway));
   stopOnSignal(() => gateway.stop());

@@ -41,6 +41,8 @@ export interface GatewayOptions {
   readonly upstream?: UpstreamCredentials;
   /** In a worker: joins the numbers of this process to those of the machine, and gives all of them as text. */
   readonly joinMachine?: (registry: Registry) => { readonly text: () => Promise<string> };
+  /** In a worker that stopped accepting connections: resolves when all of them have. */
+  readonly allClosed?: () => Promise<void>;
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
   /** Whether operations get plans; for tests, which run with and without. */
@@ -184,6 +186,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     port: config.port,
     tls,
     routes,
+    allClosed: options.allClosed,
     before: (request, response) => {
       if (request.headers.origin === undefined) return false; // no browser of another origin is asking
       let answered = true;
@@ -193,7 +196,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       return answered;
     },
   });
-  live.attach(http.server);
+  live.attach(http);
   const port = await http.listen();
   const unwatchTls =
     config.tls && tls

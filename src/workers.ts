@@ -22,6 +22,16 @@ interface Ready {
   readonly facts: GatewayFacts;
 }
 
+/** What a worker tells the primary once it accepts no more connections. */
+interface Closed {
+  readonly kind: 'closed';
+}
+
+/** What the primary tells the workers once none of them does, and the listening socket is closed. */
+interface AllClosed {
+  readonly kind: 'all closed';
+}
+
 export interface WorkersOptions {
   readonly count: number;
   readonly upstream: UpstreamCredentials | undefined;
@@ -36,6 +46,7 @@ const replacementPauseMs = 1000;
 /** Processes that share one port. A dead one is replaced; all are drained together. */
 export class Workers {
   readonly #options: WorkersOptions;
+  readonly #accepting = new Set<Worker>();
   #stopping = false;
 
   constructor(options: WorkersOptions) {
@@ -73,17 +84,27 @@ export class Workers {
       upstream: upstream && { ...upstream, clientSecret: upstream.clientSecret.reveal() },
     };
     return new Promise((resolve, reject) => {
-      worker.on('message', (message: Hello | Ready) => {
+      worker.on('message', (message: Hello | Ready | Closed) => {
         if (message?.kind === 'hello') worker.send(assignment);
+        if (message?.kind === 'closed') this.#closed(worker);
         if (message?.kind !== 'ready') return;
+        this.#accepting.add(worker);
         this.#options.metrics.join(worker);
         resolve(message.facts);
       });
       worker.once('exit', (code, signal) => {
+        this.#closed(worker);
         reject(new Error('A worker process ended before it was ready'));
         this.#replace(worker, { code, signal, ageMs: Date.now() - bornAt });
       });
     });
+  }
+
+  #closed(worker: Worker): void {
+    if (!this.#accepting.delete(worker) || this.#accepting.size > 0) return;
+    for (const each of Object.values(cluster.workers ?? {})) {
+      each?.send({ kind: 'all closed' } satisfies AllClosed, () => {}); // one that is gone does not wait for it
+    }
   }
 
   #replace(worker: Worker, death: { readonly code: number; readonly signal: string; readonly ageMs: number }): void {
@@ -110,4 +131,14 @@ export async function assignedUpstream(): Promise<UpstreamCredentials | undefine
 /** In a worker: tells the primary that it serves. */
 export function reportReady(facts: GatewayFacts): void {
   process.send?.({ kind: 'ready', facts } satisfies Ready);
+}
+
+/** In a worker that accepts no more connections: resolves when no worker does, and the listening socket is closed. */
+export function allWorkersClosed(): Promise<void> {
+  return new Promise((resolve) => {
+    process.on('message', (message: AllClosed) => {
+      if (message?.kind === 'all closed') resolve();
+    });
+    process.send?.({ kind: 'closed' } satisfies Closed);
+  });
 }

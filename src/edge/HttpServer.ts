@@ -8,11 +8,18 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import { closeWithConnection, whenAnswered } from './pipelining.js';
+import { pathAndQueryOf } from './requestTarget.js';
 import type { TlsMaterial } from './tlsFiles.js';
+import { whenNobodyConnects } from './whenNobodyConnects.js';
 
 /** Answers one request completely; must not reject. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
+
+/** Takes over the connection of a request that offers another protocol; `head` is what was read beyond the request. */
+export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 export interface HttpServerOptions {
   readonly host: string;
@@ -22,6 +29,8 @@ export interface HttpServerOptions {
   readonly routes: ReadonlyMap<string, Handler>;
   /** Runs before every route; returns true when it has answered (preflights, refused origins). */
   readonly before: (request: IncomingMessage, response: ServerResponse) => boolean;
+  /** Called after the listening socket was closed: resolves when those of other processes on the same port are as well. */
+  readonly allClosed?: (() => Promise<void>) | undefined;
   /** For clients that send slowly on purpose. */
   readonly timeouts?: SlowClientTimeouts;
 }
@@ -47,6 +56,19 @@ const defaultTimeouts: SlowClientTimeouts = {
  */
 const idleGraceMs = 3000;
 
+/**
+ * How long connections are accepted while draining, or a quarter of the drain time if that is shorter: so long it may take
+ * until everybody knows that this process is not ready.
+ */
+const acceptGraceMs = 1000;
+/** How long nobody must have connected before the listening socket is closed. */
+const quietMs = 30;
+/** How long to wait for that at most, and then for the other processes on the port; an eighth of the drain time if shorter. */
+const holdMs = 250;
+
+/** Longest body that is read only to keep the connection of a request that was answered without it. */
+const maxDroppedBytes = 65_536;
+
 const safeHeaders = ['x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer'];
 const safeTlsHeaders = [...safeHeaders, 'strict-transport-security', 'max-age=31536000'];
 
@@ -59,12 +81,22 @@ class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends Se
 
   /** Without a status message, and with names in pairs or as an object, as everything here writes it. */
   override writeHead(status: number, headers?: unknown): this {
-    return super.writeHead(status, [...this.safeHeaders, ...inPairs(headers)]);
+    const last = leavesMuchUnread(this.req) ? ['connection', 'close'] : [];
+    return super.writeHead(status, [...this.safeHeaders, ...last, ...inPairs(headers)]);
   }
 }
 
 class SafeTlsResponse<Request extends IncomingMessage = IncomingMessage> extends SafeResponse<Request> {
   protected override readonly safeHeaders = safeTlsHeaders;
+}
+
+/**
+ * Whether a request that is answered now has a body that may be long and was not read to its end. Node.js reads and drops
+ * what is left before it takes the next request, so that a short rest costs less than another connection.
+ */
+function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
+  if (complete) return false;
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxDroppedBytes;
 }
 
 function inPairs(headers: unknown): OutgoingHttpHeader[] {
@@ -81,6 +113,8 @@ export class HttpServer {
   /** One for all answers, each being `this` to its own: a closure for each is not free. */
   readonly #onClose: (this: ServerResponse) => void;
   #draining = false;
+  /** While the listening socket is being closed: what requests wait for. */
+  #closingListener: Promise<void> | undefined;
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
@@ -117,25 +151,46 @@ export class HttpServer {
     return (this.server.address() as AddressInfo).port;
   }
 
+  /**
+   * Has `take` answer each request that offers another protocol, or `leave` when earlier requests on its connection were not
+   * answered yet: then after those, so that answers keep the order of requests.
+   */
+  onUpgrade(take: UpgradeHandler, leave: UpgradeHandler): void {
+    this.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      const earlier = [...this.#inFlight].filter(({ req }) => req.socket === socket);
+      if (earlier.length === 0) take(request, socket, head);
+      else
+        void whenAnswered(earlier, request.socket).then((goesOn) => {
+          if (goesOn) leave(request, socket, head);
+          else request.socket.destroySoon();
+        });
+    });
+  }
+
   /** Uses another certificate for connections from now on. */
   renewTls({ cert, key }: TlsMaterial): void {
     if (this.server instanceof TlsServer) this.server.setSecureContext({ cert, key, minVersion: 'TLSv1.2' });
   }
 
   /**
-   * Stops accepting connections, answers what is in flight and what still arrives on open connections, and resolves when
-   * all is answered or `timeoutMs` are over; then the connections are closed.
+   * Answers what is in flight and what still arrives, each with `connection: close`; stops accepting connections after a
+   * moment, and resolves when all is answered or `timeoutMs` are over; then the connections are closed. With 0, at once.
    */
   async drain(timeoutMs: number): Promise<void> {
     if (this.#draining) return;
     this.#draining = true;
-    // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.
-    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.server, () => resolve()));
+    const startedAt = performance.now();
+    const leftOf = (ms: number) => Math.max(0, startedAt + ms - performance.now());
     for (const response of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close');
-    const endsAt = Date.now() + timeoutMs;
-    await Promise.race([closed, delay(Math.min(idleGraceMs, timeoutMs / 2))]);
+    if (timeoutMs > 0) await delay(Math.min(acceptGraceMs, timeoutMs / 4));
+    const { closed } = await this.#closeListener(timeoutMs);
+    let isClosed = false;
+    void closed.then(() => {
+      isClosed = true;
+    });
+    await Promise.race([closed, delay(leftOf(Math.min(idleGraceMs, timeoutMs / 2)))]);
     this.server.closeIdleConnections();
-    while (this.#inFlight.size > 0 && Date.now() < endsAt) {
+    while (!isClosed && this.#inFlight.size > 0 && leftOf(timeoutMs) > 0) {
       await Promise.race([closed, delay(20)]);
       this.server.closeIdleConnections();
     }
@@ -143,12 +198,35 @@ export class HttpServer {
     await closed;
   }
 
+  /**
+   * Closes the listening socket, and nothing else, at a moment when nobody has connected and was not accepted. Clients that
+   * open a connection for each request open the next one when they have an answer, so requests are held back meanwhile.
+   */
+  async #closeListener(timeoutMs: number): Promise<{ readonly closed: Promise<void> }> {
+    let goOn = () => {};
+    this.#closingListener = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const maxMs = Math.min(holdMs, timeoutMs / 8);
+    if (maxMs > 0) await whenNobodyConnects(this.server, { quietMs, maxMs });
+    // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.
+    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.server, () => resolve()));
+    if (this.#options.allClosed && maxMs > 0) await Promise.race([this.#options.allClosed(), delay(maxMs)]);
+    this.#closingListener = undefined;
+    goOn();
+    return { closed };
+  }
+
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.#inFlight.add(response);
     response.on('close', this.#onClose);
+    if (response.socket === null) closeWithConnection(response);
     if (this.#draining) response.setHeader('connection', 'close');
+    if (this.#closingListener !== undefined) await this.#closingListener;
+    if (response.closed) return; // the client went meanwhile
     if (this.#options.before(request, response)) return;
-    const url = request.url ?? '/';
+    const url = pathAndQueryOf(request.url ?? '/');
+    request.url = url;
     const end = url.indexOf('?');
     const handler = this.#options.routes.get(end === -1 ? url : url.slice(0, end));
     if (handler === undefined) {

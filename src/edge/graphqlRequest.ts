@@ -5,6 +5,7 @@ import { isNestedWithin } from '../datasources/wire.js';
 import { GatewayError } from '../errors.js';
 import { parseJson } from '../parseJson.js';
 import type { Recurring } from './documents/Recurring.js';
+import { accepts, isJson, isUtf8, readAccept } from './mediaTypes.js';
 
 /** One GraphQL operation as it came over HTTP, checked for shape. */
 export interface GraphQLRequest {
@@ -59,10 +60,8 @@ export async function readGraphQLRequest(
     const options = { httpStatus: 405, allow: 'GET, POST' };
     throw new GatewayError('BAD_USER_INPUT', 'The method must be GET or POST', options);
   }
-  const contentType = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
-  if (contentType !== 'application/json') {
-    throw refusal('The Content-Type must be application/json', 415);
-  }
+  const contentType = request.headers['content-type'];
+  if (contentType !== 'application/json') refuseOtherContentType(contentType); // the usual one needs no parsing
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') throw refusal('The body must not be compressed', 415);
   return parametersOfBody(await readBody(request, limits.maxBytes, options.account), limits, options.known);
@@ -72,11 +71,20 @@ export async function readGraphQLRequest(
 export function mediaTypeFor(accept: string | undefined): MediaType {
   if (accept === undefined || accept === '*/*') return 'application/json';
   if (accept === 'application/json') return 'application/json, refusals as 200'; // the usual ones need no parsing
-  const types = accept.split(',').map((part) => part.split(';')[0]?.trim().toLowerCase());
-  if (types.includes('application/graphql-response+json')) return 'application/graphql-response+json';
-  if (types.includes('application/json')) return 'application/json, refusals as 200';
-  if (types.includes('*/*') || types.includes('application/*')) return 'application/json';
+  const accepted = readAccept(accept);
+  if (accepts(accepted, 'application/graphql-response+json')) return 'application/graphql-response+json';
+  if (accepts(accepted, 'application/json')) return 'application/json, refusals as 200';
+  const takesAny = accepts(accepted, '*/*') || accepts(accepted, 'application/*');
+  const written = ['application/json', 'application/graphql-response+json'] as const;
+  const type = takesAny ? written.find((each) => !accepted.excluded.includes(each)) : undefined;
+  if (type !== undefined) return type;
   throw refusal('The Accept header must allow application/graphql-response+json or application/json', 406);
+}
+
+function refuseOtherContentType(contentType: string | undefined): void {
+  if (contentType === undefined || !isJson(contentType))
+    throw refusal('The Content-Type must be application/json', 415);
+  if (!isUtf8(contentType)) throw refusal('The charset of the Content-Type must be utf-8', 415);
 }
 
 /**
@@ -85,7 +93,7 @@ export function mediaTypeFor(accept: string | undefined): MediaType {
  */
 function refuseSimpleRequest({ headers }: IncomingMessage): void {
   if (headers['apollo-require-preflight'] || headers['x-apollo-operation-name']) return;
-  if (headers['content-type']?.split(';')[0]?.trim().toLowerCase() === 'application/json') return;
+  if (isJson(headers['content-type'])) return;
   throw refusal('A GET needs the header apollo-require-preflight: it may come from a page of another origin', 400);
 }
 

@@ -31,8 +31,6 @@ export function writeRefusal(response: ServerResponse, requestId: string, { stat
   if (allow !== undefined) response.setHeader('allow', allow);
   const retryAfterSeconds = errors[0]?.extensions?.['retryAfterSeconds'];
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
-  // What was not read of the body must not be taken for the next request.
-  response.setHeader('connection', 'close');
   const text = JSON.stringify({ errors });
   response.writeHead(status, [
     ...['x-request-id', requestId, 'cache-control', 'no-store'],

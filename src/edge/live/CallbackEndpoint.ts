@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { holderOf } from '../../auth/caller.js';
 import { badInput, GatewayError } from '../../errors.js';
 import { readGraphQLRequest } from '../graphqlRequest.js';
+import type { Accepted } from '../mediaTypes.js';
 import { writeRefusal } from '../refusal.js';
 import { CallbackPoster } from './CallbackPoster.js';
 import { admitStream, answering, type LiveEndpointOptions } from './liveRequest.js';
@@ -116,6 +117,6 @@ export class CallbackEndpoint {
 }
 
 /** Whether a request asks for a subscription in this form. */
-export function wantsCallback({ headers }: IncomingMessage): boolean {
-  return /callbackSpec=/i.test(headers.accept ?? '');
+export function wantsCallback({ ranges }: Accepted): boolean {
+  return ranges.some(({ parameters }) => 'callbackspec' in parameters);
 }

@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../errors.js';
+import { type Accepted, accepts, readAccept } from '../mediaTypes.js';
+import { mayBeEventSource } from './browserOrigin.js';
 import { eventStreamFormat } from './HttpStream.js';
 import { answering, type LiveEndpointOptions } from './liveRequest.js';
 import { serveStream } from './serveStream.js';
@@ -29,6 +31,10 @@ export class EventStreamEndpoint {
     const { operations } = this.#options;
     return answering({ request, response, operations }, (requestId) => {
       check();
+      if (request.method === 'GET' && !mayBeEventSource(request.headers)) {
+        const message = 'A GET from a page must be that of an EventSource';
+        throw new GatewayError('BAD_USER_INPUT', message, { httpStatus: 400 });
+      }
       // An EventSource sends a GET and can add no header to it; what it may do is checked by its origin and the method.
       const read = { simpleGet: true };
       const streamed = { request, response, requestId, format: eventStreamFormat, transport: 'sse', read } as const;
@@ -38,11 +44,13 @@ export class EventStreamEndpoint {
 }
 
 /** Whether the caller wants events and nothing else: a header that names JSON as well is one for every occasion. */
-export function wantsEvents({ headers }: IncomingMessage): boolean {
-  const accept = headers.accept ?? '';
-  return accept.includes('text/event-stream') && !/json|\*\/\*/.test(accept);
+export function wantsEvents(accepted: Accepted): boolean {
+  const isForEveryOccasion = accepted.ranges.some(({ type }) => type === '*/*' || type.includes('json'));
+  return accepts(accepted, 'text/event-stream') && !isForEveryOccasion;
 }
 
-function acceptsEvents({ headers }: IncomingMessage): boolean {
-  return /text\/event-stream|\*\/\*/.test(headers.accept ?? '*/*');
+/** A GET has to name the type, as an EventSource does: browsers accept anything for an image, and send its GET unasked. */
+function acceptsEvents({ method, headers }: IncomingMessage): boolean {
+  const accepted = readAccept(headers.accept);
+  return accepts(accepted, 'text/event-stream') || (method !== 'GET' && accepts(accepted, '*/*'));
 }

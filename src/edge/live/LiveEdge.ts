@@ -1,6 +1,7 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
-import type { Handler } from '../HttpServer.js';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Handler, HttpServer, UpgradeHandler } from '../HttpServer.js';
+import { readAccept } from '../mediaTypes.js';
+import { pathAndQueryOf } from '../requestTarget.js';
 import { CallbackEndpoint, type CallbackEndpointOptions, wantsCallback } from './CallbackEndpoint.js';
 import { EventStreamEndpoint, wantsEvents } from './EventStreamEndpoint.js';
 import { MultipartEndpoint, wantsMultipart } from './MultipartEndpoint.js';
@@ -35,21 +36,25 @@ export class LiveEdge {
     this.#callbacks = new CallbackEndpoint(options);
   }
 
-  /** Takes the WebSockets of `server` on `/graphql`. */
-  attach(server: Server): void {
-    server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+  /** Takes the WebSockets of `http` on `/graphql`; every other upgrade is declined, and the request answered as it is. */
+  attach(http: HttpServer): void {
+    const decline: UpgradeHandler = (...upgrade) => reissueWithoutUpgrade(http.server, ...upgrade);
+    http.onUpgrade((request, socket, head) => {
       const isSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
-      if (isSocket && /^\/graphql(\?|$)/.test(request.url ?? '')) this.#sockets.upgrade(request, socket, head);
-      else reissueWithoutUpgrade(server, request, socket, head);
-    });
+      const isOurs = /^\/graphql(\?|$)/.test(pathAndQueryOf(request.url ?? ''));
+      if (isSocket && isOurs) this.#sockets.upgrade(request, socket, head);
+      else decline(request, socket, head);
+    }, decline);
   }
 
   /** `/graphql`: subscriptions in the form the caller accepts, everything else by `otherwise`. */
   graphql(otherwise: Handler): Handler {
     return (request, response) => {
-      if (request.method === 'POST' && wantsCallback(request)) return this.#callbacks.handle(request, response);
-      if (request.method === 'POST' && wantsMultipart(request)) return this.#multipart.handle(request, response);
-      if (wantsEvents(request)) return this.#events.handleOne(request, response);
+      const accepted = readAccept(request.headers.accept);
+      const isPost = request.method === 'POST';
+      if (isPost && wantsCallback(accepted)) return this.#callbacks.handle(request, response);
+      if (isPost && wantsMultipart(accepted)) return this.#multipart.handle(request, response);
+      if (wantsEvents(accepted)) return this.#events.handleOne(request, response);
       return otherwise(request, response);
     };
   }

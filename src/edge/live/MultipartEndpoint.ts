@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Accepted } from '../mediaTypes.js';
 import { multipartFormat } from './HttpStream.js';
 import { answering, type LiveEndpointOptions } from './liveRequest.js';
 import { serveStream } from './serveStream.js';
@@ -22,6 +23,6 @@ export class MultipartEndpoint {
 }
 
 /** Whether a request asks for a subscription in this form: Apollo's clients do so for subscriptions alone. */
-export function wantsMultipart({ headers }: IncomingMessage): boolean {
-  return /multipart\/mixed[^,]*;\s*subscriptionSpec=/i.test(headers.accept ?? '');
+export function wantsMultipart({ ranges }: Accepted): boolean {
+  return ranges.some(({ type, parameters }) => type === 'multipart/mixed' && 'subscriptionspec' in parameters);
 }

@@ -21,12 +21,14 @@ export async function serveStream(
   { request, response, requestId, format, transport, read }: StreamedRequest,
   options: LiveEndpointOptions,
 ): Promise<void> {
-  const { operations, requestLimits } = options;
+  const { operations, requestLimits, ledger } = options;
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   const identity = await admitStream(request, options);
   if (gone.signal.aborted) return; // nothing would be read of its body
-  const { method, ...parameters } = await readGraphQLRequest(request, requestLimits, read);
+  const holder = holderOf(identity.caller);
+  const account = { ledger, holder };
+  const { method, ...parameters } = await readGraphQLRequest(request, requestLimits, { ...read, account });
   const operation = await operations.prepare(parameters, { ...identity, requestId, signal: gone.signal }, transport);
   if (gone.signal.aborted || request.socket.destroyed) return;
   // Its turn has not come, and Node.js would not say when the connection closes before it does.
@@ -39,7 +41,7 @@ export async function serveStream(
     const refusal = { httpStatus: 405, allow: 'POST' };
     throw new GatewayError('BAD_USER_INPUT', 'A mutation must be sent with POST', refusal);
   }
-  const stream = new HttpStream({ ...options, response, format, transport, holder: holderOf(identity.caller) });
+  const stream = new HttpStream({ ...options, response, format, transport, holder });
   await pipeResults({ operations, operation, stream });
   stream.end();
 }
