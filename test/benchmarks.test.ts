@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { attacks } from './bench/hostile/attacks.js';
 
 // The commands of docs/performance.md, each with less to do than written there. What they print is real; how fast a
 // machine is proves nothing, so that only counts are looked at.
@@ -17,6 +18,7 @@ const commands = [...documented.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].flatMap((
 const lessOf: Readonly<Record<string, string>> = {
   'npm run bench -- --write':
     '--quick --scenario hot-token --scenario revoked --target gateway --target rawHttp --page "$PAGE"',
+  'npm run bench:hostile -- --write': '--quick --page "$PAGE"',
   'npm run bench:growth -- --write': '--quick --part watchers --part start --page "$PAGE"',
   'TEST_PLANS=off npm test': '-- test/authorization.test.ts',
 };
@@ -64,6 +66,15 @@ describe('docs/performance.md', () => {
     for (const watchers of ['10', '1000']) expect(row(output, watchers)[4]).toBe('1.00');
     expect(Number(row(output, 'ms from spawn to ready')[2])).toBeGreaterThan(0);
     expect(readFileSync(page, 'utf8')).toContain('Watchers in one process');
+  }, 180_000);
+
+  it('shows a hostile caller: the gateway goes on, and no honest caller is refused', async () => {
+    const output = await run('npm run bench:hostile -- --write');
+    const rows = ['alone', ...Object.keys(attacks), 'all at once', 'a minute later'].map((name) => row(output, name));
+    for (const [, name, requests, failed] of rows) {
+      expect({ name, isServed: Number(requests) > 100, failed }).toEqual({ name, isServed: true, failed: '0' });
+    }
+    expect(readFileSync(page, 'utf8')).toContain('all at once');
   }, 180_000);
 
   it('runs the tests without plans', async () => {
