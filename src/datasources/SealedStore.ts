@@ -9,7 +9,7 @@ interface Envelope {
   readonly value: unknown;
   /** Epoch milliseconds. */
   readonly expiresAt: number;
-  /** How long it was to live when it was written, in milliseconds. Versions before 1.0 did not write it. */
+  /** How long it was to live when it was written, in milliseconds. Entries of earlier versions have none. */
   readonly ttlMs?: number;
 }
 
