@@ -94,6 +94,11 @@ export class Metrics {
     [] as const,
     'max',
   );
+  readonly storeSetAside = this.#counter(
+    'gateway_store_set_aside_total',
+    'Damaged databases on disk that were renamed.',
+    [] as const,
+  );
   readonly watchers = this.#gauge('gateway_job_watchers', 'Readers that watch a refresh job now.', [] as const);
   readonly connections = this.#gauge('gateway_open_streams', 'Open sockets and event streams, by transport.', [
     'transport',

@@ -2,6 +2,7 @@
 import cluster from 'node:cluster';
 import { parseArgs } from 'node:util';
 import { type Config, ConfigError, loadConfig } from './config.js';
+import { prepareStore } from './datasources/stores/openStore.js';
 import { createLogger } from './log.js';
 import { connectToMachine, MachineMetrics } from './MachineMetrics.js';
 import { serveMetrics } from './metricsServer.js';
@@ -68,6 +69,7 @@ async function serveAsWorker(config: Config): Promise<void> {
 }
 
 async function serveWithWorkers(config: Config): Promise<void> {
+  prepareStore(config.cache.url);
   const output = new StandardOutput();
   const log = createLogger(config.logLevel, output);
   const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;

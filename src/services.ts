@@ -49,6 +49,10 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
       metrics.storeDegraded.set(0);
       log.info({ durationMs }, 'the shared store answers again');
     },
+    onSetAside: (file) => {
+      metrics.storeSetAside.inc();
+      log.error({ file }, 'the database in the directory of CACHE_URL was damaged: it is renamed and a new one begun');
+    },
   });
   const scope = [upstream.baseUrl, upstream.clientId, config.service.apiVersion];
   const sealed = new SealedStore({ store: tracing?.store(store) ?? store, sealer, scope });

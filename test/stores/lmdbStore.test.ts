@@ -198,18 +198,8 @@ describe('LmdbStore', () => {
     }
   });
 
-  it.each([
-    ['a file in the way', () => writeFileSync(join(directory, 'file'), ''), () => join(directory, 'file', 'cache')],
-    [
-      'a file that is no database',
-      () => {
-        mkdirSync(join(directory, 'garbage'));
-        writeFileSync(join(directory, 'garbage', 'data.mdb'), Buffer.alloc(8192, 'x'));
-      },
-      () => join(directory, 'garbage'),
-    ],
-  ])('says that CACHE_URL is wrong and why, for %s', (_, prepare, path) => {
-    prepare();
-    expect(() => LmdbStore.open(path())).toThrow(/^CACHE_URL: .+: .+/);
+  it('says that CACHE_URL is wrong and why, for a file in the way', () => {
+    writeFileSync(join(directory, 'file'), '');
+    expect(() => LmdbStore.open(join(directory, 'file', 'cache'))).toThrow(/^CACHE_URL: .+: .+/);
   });
 });

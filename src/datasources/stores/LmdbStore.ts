@@ -1,8 +1,9 @@
 import { randomInt } from 'node:crypto';
-import { resolve } from 'node:path';
+import { statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import { DeleteWaiters, type PollPace } from './DeleteWaiters.js';
-import { prepareLmdbDirectory, textOf } from './lmdbDirectory.js';
+import { makeLmdbDirectory, setAside, setAsideDamaged, textOf, unusable } from './lmdbDirectory.js';
 import { countIn } from './MemoryStore.js';
 import { leaseKeyOf, type Store } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
@@ -18,6 +19,8 @@ export interface LmdbStoreOptions {
   /** Wall clock in milliseconds, since the expiry is shared by processes and survives restarts. Default `Date.now`. */
   readonly now?: () => number;
   readonly random?: () => number;
+  /** A damaged database was renamed to `name`, in the same directory, and the store begins anew. */
+  readonly onSetAside?: (name: string) => void;
 }
 
 /** What is stored under a key; without a value when that has expired or is not ours. */
@@ -30,6 +33,8 @@ interface Held {
 const MAX_TRIES = 1000;
 const HEADER_BYTES = 9;
 const FORMAT = 1;
+/** What LMDB says of a file that is no database, of another version, or damaged. */
+const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
 
 /**
  * An embedded store on disk, shared by all processes of one machine that open the same directory. It survives restarts
@@ -47,30 +52,34 @@ export class LmdbStore implements Store {
   readonly kind = 'lmdb';
   readonly #db: RootDatabase<Buffer, string>;
   readonly #waiters = new DeleteWaiters();
-  readonly #options: Required<LmdbStoreOptions>;
+  readonly #options: Required<Omit<LmdbStoreOptions, 'onSetAside'>>;
   #purgeTimer: NodeJS.Timeout | undefined;
   #purgedTo = '';
   #lastIncrement: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | undefined;
 
-  /** Opens or creates the store in `directory`. Throws a `misconfigured` {@link StoreError} that says why it cannot. */
+  /**
+   * Opens or creates the store in `directory`, in place of a damaged one. Throws a `misconfigured` {@link StoreError} that
+   * says why it cannot.
+   */
   static open(directory: string, options: LmdbStoreOptions = {}): LmdbStore {
     try {
       const path = resolve(directory);
-      prepareLmdbDirectory(path);
-      return new LmdbStore(
-        open({
-          path,
-          noSubdir: false,
-          encoding: 'binary',
-          useVersions: true,
-          separateFlushed: true,
-          eventTurnBatching: false, // with it, a failed commit rejects a promise nobody can get hold of
-        }),
-        options,
-      );
+      const data = join(path, 'data.mdb');
+      setAsideDamaged(path, options.onSetAside);
+      makeLmdbDirectory(path);
+      const inode = statSync(data).ino;
+      try {
+        return new LmdbStore(openDatabase(path), options);
+      } catch (error) {
+        if (!damage.test(textOf(error))) throw error;
+        const isSame = () => statSync(data, { throwIfNoEntry: false })?.ino === inode;
+        setAside(path, isSame, options.onSetAside);
+        makeLmdbDirectory(path);
+        return new LmdbStore(openDatabase(path), options);
+      }
     } catch (error) {
-      throw new StoreError('misconfigured', `CACHE_URL: the directory of lmdb: cannot be opened: ${textOf(error)}`);
+      throw unusable(error);
     }
   }
 
@@ -236,6 +245,25 @@ export class LmdbStore implements Store {
 
   #assertOpen(): void {
     if (this.#closing) throw new StoreError('closed');
+  }
+}
+
+/** Opens what is in `path` and reads its two ends. */
+function openDatabase(path: string): RootDatabase<Buffer, string> {
+  const db = open<Buffer, string>({
+    path,
+    noSubdir: false,
+    encoding: 'binary',
+    useVersions: true,
+    separateFlushed: true,
+    eventTurnBatching: false, // with it, a failed commit rejects a promise nobody can get hold of
+  });
+  try {
+    for (const reverse of [false, true]) db.getRange({ limit: 1, reverse }).asArray;
+    return db;
+  } catch (error) {
+    void db.close().catch(() => undefined);
+    throw error;
   }
 }
 
