@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from './support/authenticated.js';
 import { startTestGateway, type TestGateway } from './support/gateway.js';
-import { metric } from './support/liveJob.js';
 import { rawHttp } from './support/rawConnection.js';
 import { until } from './support/redis.js';
 
