@@ -1,3 +1,4 @@
+import { FairQueue } from './admission/FairQueue.js';
 import { boundsFor, Ledger } from './admission/Ledger.js';
 import type { Config, UpstreamCredentials } from './config.js';
 import type { AuditEvent, Services } from './context.js';
@@ -35,6 +36,12 @@ export interface RunningServices extends Services {
   /** Ends watches, connections, timers and the store. */
   stop(): Promise<void>;
 }
+
+/**
+ * What may be asked of the service at once, by one caller and by all, each with its work on the store; and what one caller
+ * may have waiting.
+ */
+const servicePlaces = { perHolder: 32, perProcess: 256, maxWaiting: 1000 };
 
 /** Wires everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
 export async function startServices(options: ServicesOptions): Promise<RunningServices> {
@@ -94,10 +101,16 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
     onRead: metrics.onRead,
     onLeaseWait: (kind: string, seconds: number) => metrics.leaseWaitSeconds.observe({ kind }, seconds),
   };
+  const places = new FairQueue({
+    things: 'reads and creations at the service',
+    ...servicePlaces,
+    maxWaitMs: config.service.deadlineMs,
+  });
   metrics.showBudget(config.tokens.budgetPerHour);
   const broker = new TokenBroker({
     service,
     store: sealed,
+    places,
     freshMs: config.tokens.freshMs,
     budgetPerHour: config.tokens.budgetPerHour,
     budgetCallerShare: config.tokens.budgetCallerShare,
@@ -105,11 +118,12 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
     onEvent: metrics.onTokenEvent,
     onBudget: metrics.onBudget,
   });
-  const jobs = new RefreshJobs({ service, broker, store: sealed, cache });
+  const jobs = new RefreshJobs({ service, broker, store: sealed, places, cache });
   const watcher = new JobWatcher({ ...config.jobs, jobs, onWatchers: (count) => metrics.watchers.set(count) });
   const links = new ClientLinks({
     service,
     store: sealed,
+    places,
     workMs: config.service.deadlineMs + leaseMarginMs,
     onOutcome: metrics.onLink,
   });

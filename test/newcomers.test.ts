@@ -52,7 +52,9 @@ describe('a socket that has not said who it is', () => {
     expect((await newcomer()).status).toBe(429);
     // Those of another address, and event streams, which say who asks before they take a place.
     expect((await newcomer('127.0.0.2')).status).toBe(101);
-    const events = await fetch(`${gateway.origin}/graphql/stream?query={__typename}`);
+    const events = await fetch(`${gateway.origin}/graphql/stream?query={__typename}`, {
+      headers: { accept: 'text/event-stream' },
+    });
     expect(await events.text()).toContain('event: complete');
     await until(async () => (await openSockets()) === 0);
     const callers = Array.from({ length: 8 }, client);

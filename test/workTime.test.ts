@@ -1,8 +1,8 @@
 import { WorkTime } from '../src/admission/WorkTime.js';
 
-function workTimeOn() {
+function workTimeOn(utilization = 1) {
   const clock = { nowMs: 0 };
-  return { clock, work: new WorkTime({ now: () => clock.nowMs }) };
+  return { clock, work: new WorkTime({ now: () => clock.nowMs, utilization: () => utilization }) };
 }
 
 describe('The time that callers share', () => {
@@ -15,6 +15,14 @@ describe('The time that callers share', () => {
       expect.objectContaining({ code: 'RATE_LIMITED', retryAfterSeconds: 2 }),
     );
     expect(() => work.admit('honest')).not.toThrow();
+  });
+
+  it('lets everybody go on while the event loop is not busy', () => {
+    const { work } = workTimeOn(0.5);
+    work.admit('honest');
+    work.admit('hostile');
+    work.spend('hostile', 800);
+    expect(() => work.admit('hostile')).not.toThrow();
   });
 
   it('lets a caller who is alone take all of it', () => {

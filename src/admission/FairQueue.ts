@@ -58,6 +58,17 @@ export class FairQueue {
     return this.#wait(account, signal);
   }
 
+  /** Does `work` in a place of its own. @throws as {@link enter}, or whatever `work` throws */
+  async run<T>(holder: Holder, work: () => T | Promise<T>): Promise<T> {
+    const entering = this.enter(holder);
+    const leave = entering instanceof Promise ? await entering : entering;
+    try {
+      return await work();
+    } finally {
+      leave();
+    }
+  }
+
   /** How many places are taken. */
   get running(): number {
     return this.#running;

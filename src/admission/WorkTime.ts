@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import { LRUCache } from 'lru-cache';
 import { GatewayError } from '../errors.js';
 import type { Holder } from './Ledger.js';
@@ -5,6 +6,8 @@ import type { Holder } from './Ledger.js';
 export interface WorkTimeOptions {
   /** Milliseconds of a monotonic clock; default `performance.now`. */
   readonly now?: () => number;
+  /** How busy the event loop has been of late, from 0 to 1; by default as Node.js measures it. */
+  readonly utilization?: () => number;
 }
 
 /** The part of the event loop's time that one caller may take for as long as others ask as well. */
@@ -13,6 +16,8 @@ const share = 0.25;
 const burstMs = 500;
 /** Callers seen within this time are asking now, in milliseconds. */
 const presentMs = 1000;
+/** Below this the event loop has time for everybody. */
+const busyUtilization = 0.7;
 const maxCallers = 10_000;
 
 interface Account {
@@ -23,29 +28,33 @@ interface Account {
 
 /**
  * Keeps one caller's expensive operations from delaying everybody else's: reading, checking and answering an operation
- * holds up the event loop, and nothing else can run meanwhile. A caller who is alone is not bounded.
+ * holds up the event loop, and nothing else can run meanwhile. A caller is not bounded when alone, or while the process is
+ * not busy.
  */
 export class WorkTime {
   readonly #now: () => number;
   readonly #accounts = new LRUCache<string, Account>({ max: maxCallers });
-  #latest: Holder;
+  readonly #utilization: () => number;
+  #latest: { readonly holder: Holder } | undefined;
   #othersSeenAt = Number.NEGATIVE_INFINITY;
 
-  constructor({ now = () => performance.now() }: WorkTimeOptions = {}) {
+  constructor({ now = () => performance.now(), utilization = recentUtilization() }: WorkTimeOptions = {}) {
     this.#now = now;
+    this.#utilization = utilization;
   }
 
   /** @throws GatewayError RATE_LIMITED (429) for a caller who has taken more than its share while others ask as well */
   admit(holder: Holder): void {
-    if (holder !== this.#latest) {
-      this.#othersSeenAt = this.#now();
-      this.#latest = holder;
+    if (holder !== this.#latest?.holder) {
+      if (this.#latest !== undefined) this.#othersSeenAt = this.#now();
+      this.#latest = { holder };
     }
     const account = holder === undefined ? undefined : this.#accounts.get(holder);
     if (account === undefined) return;
     const now = this.#now();
     const excessMs = excessAt(account, now);
     if (excessMs <= burstMs || now - this.#othersSeenAt > presentMs) return;
+    if (this.#utilization() < busyUtilization) return;
     const message = 'Your operations take too much of the time that all callers share';
     const retryAfterSeconds = Math.max(1, Math.ceil((excessMs - burstMs) / (share * 1000)));
     throw new GatewayError('RATE_LIMITED', message, { retryAfterSeconds, httpStatus: 429 });
@@ -67,4 +76,20 @@ export class WorkTime {
 
 function excessAt({ excessMs, at }: Account, now: number): number {
   return Math.max(0, excessMs - share * (now - at));
+}
+
+/** The event loop's utilization over about the last half second. */
+function recentUtilization(): () => number {
+  const spanMs = 500;
+  let before = performance.eventLoopUtilization();
+  let latest = before;
+  let latestAt = performance.now();
+  return () => {
+    if (performance.now() - latestAt > spanMs) {
+      before = latest;
+      latest = performance.eventLoopUtilization();
+      latestAt = performance.now();
+    }
+    return performance.eventLoopUtilization(before).utilization;
+  };
 }

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { stringify as stableStringify } from 'safe-stable-stringify';
 import { z } from 'zod';
+import type { FairQueue } from '../admission/FairQueue.js';
 import { GatewayError } from '../errors.js';
 import { heldBytes } from './heldBytes.js';
 import type { CallOptions } from './ResilientFetch.js';
@@ -19,6 +20,8 @@ export interface CreatedLink {
 export interface ClientLinksOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
+  /** Where creations wait for their turn; none wait when left out. */
+  readonly places?: FairQueue | undefined;
   /** Longest a creation can be under way, in milliseconds; one that is older and has no result never will. */
   readonly workMs: number;
   readonly now?: () => number;
@@ -77,10 +80,19 @@ export class ClientLinks {
    * @throws GatewayError IDEMPOTENCY_CONFLICT for a known key with another input; OUTCOME_UNKNOWN when the link may exist;
    *   UPSTREAM_UNAVAILABLE also when the shared store cannot tell whether the key is known
    */
-  async create(
+  create(
     request: ClientLinkRequest,
     idempotency: { readonly caller: string; readonly key: string } | undefined,
     call: CallOptions = {},
+  ): Promise<CreatedLink> {
+    const create = () => this.#create(request, idempotency, call);
+    return this.#options.places?.run(call.holder, create) ?? create();
+  }
+
+  async #create(
+    request: ClientLinkRequest,
+    idempotency: { readonly caller: string; readonly key: string } | undefined,
+    call: CallOptions,
   ): Promise<CreatedLink> {
     if (idempotency === undefined) {
       const link = await this.#send(request, call);

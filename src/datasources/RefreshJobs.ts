@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
+import type { FairQueue } from '../admission/FairQueue.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import { type Codec, type Entry, LeasedCache, type LeasedCacheOptions } from './LeasedCache.js';
 import type { CallOptions } from './ResilientFetch.js';
@@ -23,6 +24,8 @@ export interface RefreshJobsOptions {
   readonly service: TaxpayerService;
   readonly broker: TokenBroker;
   readonly store: SealedStore;
+  /** Where reads wait for their turn; none wait when left out. */
+  readonly places?: FairQueue | undefined;
   readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait'>;
   readonly now?: () => number;
 }
@@ -92,13 +95,14 @@ export class RefreshJobs {
     { holder }: CallOptions = {},
   ): Promise<JobView> {
     const id = idOf(taxpayerId, jobId);
-    const entry = await this.#cache.read(id, {
-      acceptable: (held, askedAt) => held.fetchedAt >= askedAt || this.#isCurrent(held, maxAgeMs),
-      prepare: () => this.#options.broker.credential(taxpayerId, undefined, { holder }),
-      fetch: (credential, signal) => this.#observe(id, { taxpayerId, jobId, signal, holder }, credential),
-      holder,
-    });
-    return viewOf(entry);
+    const read = () =>
+      this.#cache.read(id, {
+        acceptable: (held, askedAt) => held.fetchedAt >= askedAt || this.#isCurrent(held, maxAgeMs),
+        prepare: () => this.#options.broker.credential(taxpayerId, undefined, { holder }),
+        fetch: (credential, signal) => this.#observe(id, { taxpayerId, jobId, signal, holder }, credential),
+        holder,
+      });
+    return viewOf(await (this.#options.places?.run(holder, read) ?? read()));
   }
 
   #isCurrent(entry: Entry<Observation>, maxAgeMs: number): boolean {

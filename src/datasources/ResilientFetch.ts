@@ -2,7 +2,6 @@ import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import nodeFetch from 'node-fetch';
-import { FairQueue } from '../admission/FairQueue.js';
 import { GatewayError, outcomeUnknown, upstreamTimeout } from '../errors.js';
 import { BreakerOpen, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 import { type OneConnection, RecentConnections } from './RecentConnections.js';
@@ -46,17 +45,12 @@ export interface ResilientFetchOptions {
   readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number) => void;
 }
 
-/** Calls under way at once: of one caller, and of the process. Each takes a connection. */
-const maxCallsPerHolder = 64;
-const maxCalls = 256;
-/** Most calls of one caller that wait for a place. */
-const maxWaitingCalls = 1000;
 const maxRepetitions = 2;
 const maxSpareLimits = 50;
 
 /**
  * Calls the service so that it answers, or fails, within a known time: a limit for each try and one for the whole call,
- * bounded bodies, no redirects, a circuit breaker per endpoint and caller, and a share of the connections for each. It is the only place that repeats a call, and it
+ * bounded bodies, no redirects, a circuit breaker per endpoint and caller. It is the only place that repeats a call, and it
  * repeats GETs alone (at most twice, with full jitter, honouring `Retry-After`): a POST leaves at most once.
  */
 export class ResilientFetch {
@@ -68,18 +62,10 @@ export class ResilientFetch {
   /** Of tries that are over and were not ended by them: making one costs as much as a read of the cache. */
   readonly #limits: AbortController[] = [];
   readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
-  readonly #places: FairQueue;
 
   constructor(options: ResilientFetchOptions) {
     this.#options = options;
     this.#fetch = options.fetch ?? nodeFetch;
-    this.#places = new FairQueue({
-      things: 'calls to the service',
-      perHolder: maxCallsPerHolder,
-      perProcess: maxCalls,
-      maxWaiting: maxWaitingCalls,
-      maxWaitMs: options.deadlineMs,
-    });
     const { breakerResetMs: resetMs, monotonicNow } = options;
     const breaker = () => new EndpointBreaker({ resetMs, ...(monotonicNow && { now: monotonicNow }) });
     this.#breakers = { createClientLink: breaker(), taxpayerToken: breaker(), refreshJob: breaker() };
@@ -87,7 +73,7 @@ export class ResilientFetch {
 
   /**
    * @throws GatewayError UPSTREAM_TIMEOUT, UPSTREAM_UNAVAILABLE, UPSTREAM_INVALID_RESPONSE, or for a POST that may have
-   *   arrived OUTCOME_UNKNOWN; RATE_LIMITED when the caller has too many calls waiting; whatever `beforeTry` throws
+   *   arrived OUTCOME_UNKNOWN; whatever `beforeTry` throws
    */
   async call(request: ServiceRequest): Promise<ServiceAnswer> {
     if (request.signal?.aborted) throw upstreamTimeout(request.signal.reason);
@@ -150,24 +136,7 @@ export class ResilientFetch {
     this.#recent.stop();
   }
 
-  /** Waits for a place first: what is asked before a try, as the token budget is, must not be spent on one that is refused. */
   async #try(
-    request: ServiceRequest,
-    record: CallRecord,
-    limitMs: number,
-    deadline: AbortSignal | undefined,
-  ): Promise<ServiceAnswer> {
-    const entering = this.#places.enter(request.holder, deadline);
-    const leave =
-      entering instanceof Promise ? await entering.catch((error) => refusedPlace(error, deadline)) : entering;
-    try {
-      return await this.#send(request, record, limitMs, deadline);
-    } finally {
-      leave();
-    }
-  }
-
-  async #send(
     request: ServiceRequest,
     record: CallRecord,
     limitMs: number,
@@ -248,10 +217,6 @@ export class ResilientFetch {
         });
     }
   }
-}
-
-function refusedPlace(error: unknown, deadline: AbortSignal | undefined): never {
-  throw deadline?.aborted ? upstreamTimeout(error) : error;
 }
 
 /** Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. */

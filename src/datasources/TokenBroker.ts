@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { FairQueue } from '../admission/FairQueue.js';
 import { type ErrorCode, GatewayError, upstreamTimeout } from '../errors.js';
 import { Secret } from '../secret.js';
 import type { TaxpayerId } from './identifiers.js';
@@ -35,6 +36,8 @@ export interface Credential {
 export interface TokenBrokerOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
+  /** Where reads wait for their turn; none wait when left out. */
+  readonly places?: FairQueue | undefined;
   /** Age up to which a record is shown without asking again, in milliseconds. */
   readonly freshMs: number;
   /** Calls to the token endpoint per hour and fleet; 0 means no limit. */
@@ -131,7 +134,8 @@ export class TokenBroker {
     const acceptable = (held: Entry<TokenAnswer>, askedAt: number) =>
       held.fetchedAt >= askedAt || this.#isFresh(held, maxAgeMs);
     try {
-      const entry = await this.#read(id, acceptable, call);
+      const read = () => this.#read(id, acceptable, call);
+      const entry = await (this.#options.places?.run(call.holder, read) ?? read());
       return this.#viewOf(entry);
     } catch (error) {
       const { value, fetchedAt } = this.#staleInsteadOf(error, id);

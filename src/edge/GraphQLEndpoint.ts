@@ -77,7 +77,7 @@ export class GraphQLEndpoint {
       const identifying = identify(credentialsOf(request));
       const { caller, fromRouter, remoteAddress } = identifying instanceof Promise ? await identifying : identifying;
       rateLimit.admit(caller, remoteAddress);
-      const account = { ledger: services.ledger, holder: holderOf(caller) };
+      const account = { ledger: services.ledger, holder: holderOf(caller), rateLimit };
       const asked = await readGraphQLRequest(request, requestLimits, { known: memory.requests, account });
       const parameters = withDocument(asked, fromRouter, this.#options.trustedDocuments);
       const facts = new HttpFacts(caller, requestId, fromRouter, response);

@@ -6,6 +6,7 @@ import { GatewayError } from '../errors.js';
 import { parseJson } from '../parseJson.js';
 import type { Recurring } from './documents/Recurring.js';
 import { accepts, isJson, isUtf8, readAccept } from './mediaTypes.js';
+import type { RateLimit } from './RateLimit.js';
 
 /** One GraphQL operation as it came over HTTP, checked for shape. */
 export interface GraphQLRequest {
@@ -33,8 +34,16 @@ export interface ReadOptions {
   /** Requests by their body, which are not read again. */
   readonly known?: Recurring<GraphQLRequest>;
   /** Where a body that does not come in one piece is counted while it comes, and for whom. */
-  readonly account?: { readonly ledger: Ledger; readonly holder: Holder };
+  readonly account?: {
+    readonly ledger: Ledger;
+    readonly holder: Holder;
+    /** Where the time is noted that reading a large body takes. */
+    readonly rateLimit?: RateLimit;
+  };
 }
+
+/** Bytes from which on reading a body takes a time worth noting. */
+const largeBody = 16_384;
 
 /** Levels of a request around its metadata: the body, variables, a variable, input, and some to spare. */
 const levelsAroundMetadata = 10;
@@ -64,7 +73,14 @@ export async function readGraphQLRequest(
   if (contentType !== 'application/json') refuseOtherContentType(contentType); // the usual one needs no parsing
   const encoding = request.headers['content-encoding'];
   if (encoding !== undefined && encoding !== 'identity') throw refusal('The body must not be compressed', 415);
-  return parametersOfBody(await readBody(request, limits.maxBytes, options.account), limits, options.known);
+  const bytes = await readBody(request, limits.maxBytes, options.account);
+  if (bytes.length < largeBody) return parametersOfBody(bytes, limits, options.known);
+  const beganAt = performance.now();
+  try {
+    return parametersOfBody(bytes, limits, options.known);
+  } finally {
+    options.account?.rateLimit?.noteWork(options.account.holder, beganAt);
+  }
 }
 
 /** The media type of the answer (GraphQL over HTTP, section 4). @throws GatewayError with status 406 when none fits */
