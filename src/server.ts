@@ -99,7 +99,11 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const validationRules = documentLimits(config.limits);
   const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
   const memory = new DocumentMemory();
-  const rateLimit = new RateLimit({ store: services.sealed, perMinute: config.limits.requestsPerMinute });
+  const rateLimit = new RateLimit({
+    store: services.sealed,
+    perMinute: config.limits.requestsPerMinute,
+    workTime: services.workTime,
+  });
   const apollo = createApolloServer({
     schema,
     documents: memory.documents,

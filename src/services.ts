@@ -1,5 +1,6 @@
 import { FairQueue } from './admission/FairQueue.js';
 import { boundsFor, Ledger } from './admission/Ledger.js';
+import { WorkTime } from './admission/WorkTime.js';
 import type { Config, UpstreamCredentials } from './config.js';
 import type { AuditEvent, Services } from './context.js';
 import { CallGate } from './datasources/CallGate.js';
@@ -33,6 +34,7 @@ export interface ServicesOptions {
 
 export interface RunningServices extends Services {
   readonly sealed: SealedStore;
+  readonly workTime: WorkTime;
   /** Ends watches, connections, timers and the store. */
   stop(): Promise<void>;
 }
@@ -101,10 +103,12 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
     onRead: metrics.onRead,
     onLeaseWait: (kind: string, seconds: number) => metrics.leaseWaitSeconds.observe({ kind }, seconds),
   };
+  const workTime = new WorkTime();
   const places = new FairQueue({
     things: 'reads and creations at the service',
     ...servicePlaces,
     maxWaitMs: config.service.deadlineMs,
+    isContended: () => workTime.isContended,
   });
   metrics.showBudget(config.tokens.budgetPerHour);
   const broker = new TokenBroker({
@@ -151,6 +155,7 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
     watcher,
     links,
     sealed,
+    workTime,
     ledger: new Ledger(boundsFor(config.limits)),
     ids: identifierReader(config.limits.idLength),
     maxMetadataDepth: config.limits.metadataDepth,

@@ -59,6 +59,22 @@ describe('A fair queue', () => {
     expect(names()).toEqual(['1', '2', '3', '4']);
   });
 
+  it("gives each holder an eighth while they are in each other's way, and one place at least", async () => {
+    let isContended = true;
+    const queue = queueOf({ perHolder: 16, perProcess: 100, maxWaiting: 20, isContended: () => isContended });
+    const { enter, names, admitted } = admissions(queue);
+    for (const name of ['a1', 'a2', 'a3', 'a4', 'a5']) void enter('alice', name);
+    await settled();
+    expect(names()).toEqual(['a1', 'a2']);
+    for (const { release } of [...admitted]) release();
+    await settled();
+    expect(names()).toEqual(['a1', 'a2', 'a3', 'a4']);
+    isContended = false;
+    admitted[2]?.release();
+    await settled();
+    expect(names()).toEqual(['a1', 'a2', 'a3', 'a4', 'a5']);
+  });
+
   it('lets go of whoever stops waiting, and admits the next in their place', async () => {
     const { enter, names, admitted } = admissions(queueOf({ perHolder: 1 }));
     const left = new AbortController();

@@ -97,7 +97,7 @@ beforeAll(async () => {
     identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
     services,
     metrics,
-    rateLimit: new RateLimit({ store: services.sealed, perMinute: 0 }),
+    rateLimit: new RateLimit({ store: services.sealed, perMinute: 0, workTime: services.workTime }),
     unread: new Unread({ ledger: services.ledger }),
     trustedDocuments: undefined,
     requestLimits: { maxBytes: 10_000, maxMetadataDepth: 10 },

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { WorkTime } from '../src/admission/WorkTime.js';
 import { anyone, type Caller, router } from '../src/auth/caller.js';
 import { SealedStore } from '../src/datasources/SealedStore.js';
 import { Sealer } from '../src/datasources/sealing.js';
@@ -22,7 +23,7 @@ afterEach(async () => {
 });
 
 function process(store: SealedStore, perMinute = 5): RateLimit {
-  const limit = new RateLimit({ store, perMinute, now: () => now });
+  const limit = new RateLimit({ store, perMinute, workTime: new WorkTime(), now: () => now });
   limits.push(limit);
   return limit;
 }

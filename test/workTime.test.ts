@@ -10,7 +10,7 @@ describe('The time that callers share', () => {
     const { work } = workTimeOn();
     work.admit('honest');
     work.admit('hostile');
-    work.spend('hostile', 800);
+    work.spend('hostile', 550);
     expect(() => work.admit('hostile')).toThrow(
       expect.objectContaining({ code: 'RATE_LIMITED', retryAfterSeconds: 2 }),
     );
@@ -21,7 +21,7 @@ describe('The time that callers share', () => {
     const { work } = workTimeOn(0.5);
     work.admit('honest');
     work.admit('hostile');
-    work.spend('hostile', 800);
+    work.spend('hostile', 550);
     expect(() => work.admit('hostile')).not.toThrow();
   });
 
@@ -38,7 +38,7 @@ describe('The time that callers share', () => {
 
   it('admits a caller again when its share has made up for what it took', () => {
     const { work, clock } = workTimeOn();
-    work.spend('hostile', 800);
+    work.spend('hostile', 550);
     clock.nowMs = 1300;
     work.admit('honest');
     expect(() => work.admit('hostile')).not.toThrow();

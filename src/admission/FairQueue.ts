@@ -11,6 +11,8 @@ export interface FairQueueOptions {
   readonly maxWaiting: number;
   /** Longest wait for a place, in milliseconds. */
   readonly maxWaitMs: number;
+  /** Whether holders are in each other's way: each then has an eighth of its places. */
+  readonly isContended?: () => boolean;
 }
 
 interface Waiter {
@@ -19,6 +21,7 @@ interface Waiter {
 
 interface Account {
   readonly holder: Holder;
+  /** While holders are not in each other's way. */
   readonly most: number;
   running: number;
   /** In the order of arrival. */
@@ -51,7 +54,7 @@ export class FairQueue {
    */
   enter(holder: Holder, signal?: AbortSignal): Release | Promise<Release> {
     const account = this.#accountOf(holder);
-    const isFree = this.#running < this.#options.perProcess && account.running < account.most;
+    const isFree = this.#running < this.#options.perProcess && this.#hasShare(account);
     // Whoever came first goes first: a place that is free while others wait is on its way to one of them.
     if (isFree && account.waiting.size === 0) return this.#run(account);
     if (account.waiting.size >= this.#options.maxWaiting) throw this.#refused(account);
@@ -129,7 +132,7 @@ export class FairQueue {
   }
 
   #schedule(account: Account): void {
-    if (account.isDue || account.waiting.size === 0 || account.running >= account.most) return;
+    if (account.isDue || account.waiting.size === 0 || !this.#hasShare(account)) return;
     account.isDue = true;
     this.#round.push(account);
   }
@@ -140,12 +143,18 @@ export class FairQueue {
       if (account === undefined) return;
       account.isDue = false;
       const [waiter] = account.waiting;
-      if (waiter === undefined || account.running >= account.most) continue;
+      if (waiter === undefined || !this.#hasShare(account)) continue;
       const release = this.#run(account);
       waiter.admit(release);
       this.#schedule(account);
     }
   }
+  /** One place is always left, so that every end of a holder's work admits the next of it. */
+  #hasShare({ running, most }: Account): boolean {
+    if (running === 0) return true;
+    return running < most && (running < most / 8 || !this.#options.isContended?.());
+  }
+
   #forgetIfIdle({ holder, running, waiting }: Account): void {
     if (running === 0 && waiting.size === 0) this.#accounts.delete(holder);
   }

@@ -13,7 +13,7 @@ export interface WorkTimeOptions {
 /** The part of the event loop's time that one caller may take for as long as others ask as well. */
 const share = 0.25;
 /** What a caller may take beyond its share in one go, in milliseconds. */
-const burstMs = 500;
+const burstMs = 250;
 /** Callers seen within this time are asking now, in milliseconds. */
 const presentMs = 1000;
 /** Below this the event loop has time for everybody. */
@@ -51,13 +51,16 @@ export class WorkTime {
     }
     const account = holder === undefined ? undefined : this.#accounts.get(holder);
     if (account === undefined) return;
-    const now = this.#now();
-    const excessMs = excessAt(account, now);
-    if (excessMs <= burstMs || now - this.#othersSeenAt > presentMs) return;
-    if (this.#utilization() < busyUtilization) return;
+    const excessMs = excessAt(account, this.#now());
+    if (excessMs <= burstMs || !this.isContended) return;
     const message = 'Your operations take too much of the time that all callers share';
     const retryAfterSeconds = Math.max(1, Math.ceil((excessMs - burstMs) / (share * 1000)));
     throw new GatewayError('RATE_LIMITED', message, { retryAfterSeconds, httpStatus: 429 });
+  }
+
+  /** Whether several callers ask and the event loop has little time left for them. */
+  get isContended(): boolean {
+    return this.#now() - this.#othersSeenAt <= presentMs && this.#utilization() >= busyUtilization;
   }
 
   /** Notes that an operation of `holder` held up the event loop for `ms` milliseconds. */

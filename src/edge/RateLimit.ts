@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Holder } from '../admission/Ledger.js';
-import { WorkTime } from '../admission/WorkTime.js';
+import type { WorkTime } from '../admission/WorkTime.js';
 import { type Caller, holderOf } from '../auth/caller.js';
 import type { SealedStore } from '../datasources/SealedStore.js';
 import { GatewayError } from '../errors.js';
@@ -9,6 +9,8 @@ export interface RateLimitOptions {
   readonly store: SealedStore;
   /** Operations per caller and minute over the whole fleet; 0 means no limit. */
   readonly perMinute: number;
+  /** What bounds the time of one caller's operations; asked where operations are limited. */
+  readonly workTime: WorkTime;
   readonly now?: () => number;
 }
 
@@ -43,7 +45,6 @@ export class RateLimit {
   readonly #now: () => number;
   readonly #counts = new LRUCache<string, Count>({ max: maxCallers });
   readonly #changed = new Map<string, Count>();
-  readonly #workTime = new WorkTime();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: RateLimitOptions) {
@@ -60,7 +61,7 @@ export class RateLimit {
     const { perMinute } = this.#options;
     if (perMinute === 0) return;
     const holder = holderOf(caller);
-    this.#workTime.admit(holder);
+    this.#options.workTime.admit(holder);
     const now = this.#now();
     const window = Math.floor(now / windowMs);
     const key = holder ?? `address ${remoteAddress ?? 'unknown'}`;
@@ -80,7 +81,7 @@ export class RateLimit {
   /** Notes that an operation of `holder` has held up the event loop since `beganAt` (of `performance.now()`). */
   noteWork(holder: Holder, beganAt: number): void {
     const ms = performance.now() - beganAt;
-    if (ms >= leastWorkMs) this.#workTime.spend(holder, ms);
+    if (ms >= leastWorkMs) this.#options.workTime.spend(holder, ms);
   }
 
   stop(): void {
