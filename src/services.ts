@@ -45,6 +45,9 @@ export interface RunningServices extends Services {
  */
 const servicePlaces = { perHolder: 32, perProcess: 256, maxWaiting: 1000 };
 
+/** What a read of the service holds up the event loop for, all its steps together, in milliseconds; about. */
+const readWorkMs = 0.5;
+
 /** Wires everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
 export async function startServices(options: ServicesOptions): Promise<RunningServices> {
   const { config, upstream, log, metrics, tracing } = options;
@@ -109,6 +112,7 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
     ...servicePlaces,
     maxWaitMs: config.service.deadlineMs,
     isContended: () => workTime.isContended,
+    onEnter: (holder) => workTime.spend(holder, readWorkMs),
   });
   metrics.showBudget(config.tokens.budgetPerHour);
   const broker = new TokenBroker({

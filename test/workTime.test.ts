@@ -44,6 +44,28 @@ describe('The time that callers share', () => {
     expect(() => work.admit('hostile')).not.toThrow();
   });
 
+  it("lets one caller's operations begin in turns, ten milliseconds of work in each, while another asks as well", async () => {
+    const { work } = workTimeOn();
+    work.admit('honest');
+    work.admit('hostile');
+    const begun: string[] = [];
+    const begin = async (holder: string, ms: number) => {
+      await work.nextTurn(holder);
+      begun.push(holder);
+      work.spend(holder, ms);
+    };
+    const all = ['hostile', 'hostile', 'hostile', 'hostile', 'hostile'].map((holder) => begin(holder, 5));
+    const turns = new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
+    await new Promise<void>((resolve) => queueMicrotask(resolve));
+    expect(begun).toHaveLength(5);
+    expect(work.nextTurn('honest')).toBeUndefined();
+    const later = [begin('hostile', 5), begin('hostile', 5), begin('hostile', 5)];
+    await turns;
+    expect(begun.length).toBeLessThan(8);
+    await Promise.all([...all, ...later]);
+    expect(begun).toHaveLength(8);
+  });
+
   it('does not bound callers who cannot be told apart', () => {
     const { work } = workTimeOn();
     work.admit('honest');

@@ -11,6 +11,8 @@ export interface FairQueueOptions {
   readonly maxWaiting: number;
   /** Longest wait for a place, in milliseconds. */
   readonly maxWaitMs: number;
+  /** Told of everybody who enters, waits or is refused. */
+  readonly onEnter?: (holder: Holder) => void;
   /** Whether holders are in each other's way: each then has an eighth of its places. */
   readonly isContended?: () => boolean;
 }
@@ -53,6 +55,7 @@ export class FairQueue {
    *   `signal` was aborted with
    */
   enter(holder: Holder, signal?: AbortSignal): Release | Promise<Release> {
+    this.#options.onEnter?.(holder);
     const account = this.#accountOf(holder);
     const isFree = this.#running < this.#options.perProcess && this.#hasShare(account);
     // Whoever came first goes first: a place that is free while others wait is on its way to one of them.

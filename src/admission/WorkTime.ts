@@ -14,6 +14,8 @@ export interface WorkTimeOptions {
 const share = 0.25;
 /** What a caller may take beyond its share in one go, in milliseconds. */
 const burstMs = 250;
+/** What a caller may take of one turn of the event loop before its next operation waits for another turn, in milliseconds. */
+const turnMs = 10;
 /** Callers seen within this time are asking now, in milliseconds. */
 const presentMs = 1000;
 /** Below this the event loop has time for everybody. */
@@ -24,6 +26,9 @@ interface Account {
   /** Work beyond the share, in milliseconds, as of `at`. */
   excessMs: number;
   at: number;
+  /** Work done in the turn of this number, in milliseconds. */
+  turn: number;
+  workInTurnMs: number;
 }
 
 /**
@@ -35,6 +40,9 @@ export class WorkTime {
   readonly #now: () => number;
   readonly #accounts = new LRUCache<string, Account>({ max: maxCallers });
   readonly #utilization: () => number;
+  /** Turns of the event loop, counted while there is work. */
+  #turn = 0;
+  #isTurnEnding = false;
   #latest: { readonly holder: Holder } | undefined;
   #othersSeenAt = Number.NEGATIVE_INFINITY;
 
@@ -58,22 +66,50 @@ export class WorkTime {
     throw new GatewayError('RATE_LIMITED', message, { retryAfterSeconds, httpStatus: 429 });
   }
 
+  /** Waits until `holder` may begin one more operation; undefined when that is now. */
+  nextTurn(holder: Holder): Promise<void> | undefined {
+    const account = holder === undefined ? undefined : this.#accounts.get(holder);
+    return account !== undefined && this.#hadItsTurn(account) ? this.#waitForTurn(account) : undefined;
+  }
+
+  async #waitForTurn(account: Account): Promise<void> {
+    while (this.#hadItsTurn(account)) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  #hadItsTurn({ turn, workInTurnMs }: Account): boolean {
+    return turn === this.#turn && workInTurnMs >= turnMs && this.#hasOthers;
+  }
+
+  get #hasOthers(): boolean {
+    return this.#now() - this.#othersSeenAt <= presentMs;
+  }
+
   /** Whether several callers ask and the event loop has little time left for them. */
   get isContended(): boolean {
-    return this.#now() - this.#othersSeenAt <= presentMs && this.#utilization() >= busyUtilization;
+    return this.#hasOthers && this.#utilization() >= busyUtilization;
   }
 
   /** Notes that an operation of `holder` held up the event loop for `ms` milliseconds. */
   spend(holder: Holder, ms: number): void {
     if (holder === undefined) return;
     const now = this.#now();
-    const account = this.#accounts.get(holder);
-    if (account === undefined) {
-      this.#accounts.set(holder, { excessMs: ms, at: now });
-      return;
-    }
+    const account = this.#accounts.get(holder) ?? { excessMs: 0, at: now, turn: this.#turn, workInTurnMs: 0 };
     account.excessMs = excessAt(account, now) + ms;
     account.at = now;
+    if (account.turn !== this.#turn) account.workInTurnMs = 0;
+    account.turn = this.#turn;
+    account.workInTurnMs += ms;
+    this.#accounts.set(holder, account);
+    this.#endTurn();
+  }
+
+  #endTurn(): void {
+    if (this.#isTurnEnding) return;
+    this.#isTurnEnding = true;
+    setImmediate(() => {
+      this.#isTurnEnding = false;
+      this.#turn += 1;
+    });
   }
 }
 

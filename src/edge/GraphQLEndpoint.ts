@@ -76,7 +76,8 @@ export class GraphQLEndpoint {
       const mediaType = mediaTypeFor(request.headers.accept);
       const identifying = identify(credentialsOf(request));
       const { caller, fromRouter, remoteAddress } = identifying instanceof Promise ? await identifying : identifying;
-      rateLimit.admit(caller, remoteAddress);
+      const turn = rateLimit.admit(caller, remoteAddress);
+      if (turn !== undefined) await turn;
       const account = { ledger: services.ledger, holder: holderOf(caller), rateLimit };
       const asked = await readGraphQLRequest(request, requestLimits, { known: memory.requests, account });
       const parameters = withDocument(asked, fromRouter, this.#options.trustedDocuments);

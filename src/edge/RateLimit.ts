@@ -55,11 +55,12 @@ export class RateLimit {
   /**
    * Counts one operation. Callers without an identity of their own are told apart by the address they come from.
    *
+   * @returns what to wait for before it begins, if anything
    * @throws GatewayError RATE_LIMITED (429); what is refused does not count
    */
-  admit(caller: Caller, remoteAddress: string | undefined): void {
+  admit(caller: Caller, remoteAddress: string | undefined): Promise<void> | undefined {
     const { perMinute } = this.#options;
-    if (perMinute === 0) return;
+    if (perMinute === 0) return undefined;
     const holder = holderOf(caller);
     this.#options.workTime.admit(holder);
     const now = this.#now();
@@ -76,6 +77,7 @@ export class RateLimit {
       void this.#exchange(key, count);
     }
     this.#timer ??= setInterval(() => this.#exchangeAll(), exchangeEveryMs).unref();
+    return this.#options.workTime.nextTurn(holder);
   }
 
   /** Notes that an operation of `holder` has held up the event loop since `beganAt` (of `performance.now()`). */

@@ -49,7 +49,7 @@ async function run() {
     const { requests, failed, firstFailure, p50Ms, p99Ms } = world.honest.phase();
     alone ??= p99Ms;
     if (firstFailure !== undefined) process.stderr.write(`\nThe first failure of "${name}": ${firstFailure}\n`);
-    rows.push({ name, requests, failed, p50Ms, p99Ms, ratio: p99Ms / alone, megabytes: world.megabytes() });
+    rows.push({ name, requests, failed, p50Ms, p99Ms, ratio: p99Ms / alone, megabytes: await world.megabytes() });
     process.stdout.write(`p99 ${p99Ms.toFixed(1)} ms, ${failed} failed\n`);
   };
   try {
@@ -74,7 +74,7 @@ async function report(rows, world) {
   const cells = rows.map(({ name, requests, failed, p50Ms, p99Ms, ratio, megabytes }) => [
     ...[name, requests, failed, p50Ms.toFixed(1), p99Ms.toFixed(1), `${ratio.toFixed(2)}x`, Math.round(megabytes)],
   ]);
-  const columns = ['hostile caller', 'honest requests', 'failed', 'p50 ms', 'p99 ms', 'to alone', 'RSS MB after'];
+  const columns = ['hostile caller', 'honest requests', 'failed', 'p50 ms', 'p99 ms', 'to alone', 'MB held after'];
   const text = `Measured ${new Date().toISOString().slice(0, 10)} on ${machine()}.\n\n${table(columns, cells)}`;
   process.stdout.write(`\n${text}`);
   if (values.write || values.page !== undefined) writeSection('hostile', text, values.page);

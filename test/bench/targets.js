@@ -40,7 +40,7 @@ export async function startService({ taxpayers = 50, core = 'helper' } = {}) {
   const jobs = await Promise.all(
     owners.map(async (taxpayerId) => ({ taxpayerId, jobId: (await control('add-job', { taxpayerId })).jobId })),
   );
-  return { url, control, counters, taxpayerIds, jobs, stop: () => stop(child) };
+  return { url, pid: child.pid, control, counters, taxpayerIds, jobs, stop: () => stop(child) };
 }
 
 /** An identity provider in this process, and the Authorization header of a caller who may see every taxpayer. */

@@ -55,7 +55,7 @@ export interface LiveOperationsOptions {
   /** MAX_REPRESENTATIONS */
   readonly maxRepresentations: number;
   /** Runs before anything else: may refuse by throwing, or put a stored document in place of its id. */
-  readonly admit: (request: LiveRequest, facts: RequestFacts) => LiveRequest;
+  readonly admit: (request: LiveRequest, facts: RequestFacts) => Promise<LiveRequest>;
   readonly observe: OperationObserver;
   readonly metrics: Metrics;
   readonly onBug: (error: unknown, requestId: string) => void;
@@ -104,9 +104,10 @@ export class LiveOperations {
     facts: RequestFacts,
     transport: LiveTransport,
   ): Promise<ReadyOperation | RefusedOperation> {
-    const beganAt = performance.now();
+    let beganAt = performance.now();
     try {
-      const { query, operationName, variables = {} } = this.#options.admit(request, facts);
+      const { query, operationName, variables = {} } = await this.#options.admit(request, facts);
+      beganAt = performance.now();
       // Only an automatic persisted query comes so far without a text. These are Apollo's words, which its clients know.
       if (!query) throw new GatewayError('BAD_USER_INPUT', 'PersistedQueryNotSupported');
       const document = this.#document(query);

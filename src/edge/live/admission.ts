@@ -13,11 +13,11 @@ export interface AdmissionOptions {
 
 /**
  * What every operation of a stream passes before anything of it is looked at: counted, not nested too deeply, with a
- * document, and, where there is a list, a trusted one. Throws a GatewayError that says which of these it is.
+ * document, and, where there is a list, a trusted one. Rejects with a GatewayError that says which of these it is.
  */
 export function admission({ rateLimit, trustedDocuments, requestLimits }: AdmissionOptions) {
-  return (request: LiveRequest, { caller, remoteAddress, fromRouter }: RequestFacts): LiveRequest => {
-    rateLimit.admit(caller, remoteAddress);
+  return async (request: LiveRequest, { caller, remoteAddress, fromRouter }: RequestFacts): Promise<LiveRequest> => {
+    await rateLimit.admit(caller, remoteAddress);
     refuseDeepNesting(request, requestLimits);
     return withDocument(request, fromRouter, trustedDocuments);
   };

@@ -2,7 +2,7 @@
 
 import { setPriority } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { attacks } from './attacks.js';
+import { attacks, hangUp } from './attacks.js';
 
 /** An attack that waits for an answer is not waited for longer than this. */
 const graceSeconds = 3;
@@ -13,6 +13,7 @@ process.on('message', async ({ names, target, seconds }) => {
   const over = AbortSignal.timeout(seconds * 1000);
   const attacking = Promise.all(names.map((name) => attacks[name](target, over)));
   await Promise.race([attacking, delay((seconds + graceSeconds) * 1000)]);
+  hangUp();
   process.send('over');
 });
 process.on('disconnect', () => process.exit());

@@ -7,7 +7,13 @@ import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 
-const agent = new Agent({ keepAlive: true, maxSockets: 64 });
+let agent = newAgent();
+
+/** Ends every request that is not answered yet. */
+export function hangUp() {
+  agent.destroy();
+  agent = newAgent();
+}
 
 /** By name, in the order of the bounds they try. */
 export const attacks = {
@@ -136,6 +142,10 @@ async function logLines(target, over) {
     await delay(5);
     setTimeout(() => socket.terminate(), 1000);
   }
+}
+
+function newAgent() {
+  return new Agent({ keepAlive: true, maxSockets: 64 });
 }
 
 function aliasesOf(field) {
