@@ -1,6 +1,6 @@
 import { WorkTime } from '../src/admission/WorkTime.js';
 
-function workTimeOn(utilization = 1) {
+function workTimeOn(utilization = 0.6) {
   const clock = { nowMs: 0 };
   return { clock, work: new WorkTime({ now: () => clock.nowMs, utilization: () => utilization }) };
 }
@@ -10,7 +10,7 @@ describe('The time that callers share', () => {
     const { work } = workTimeOn();
     work.admit('honest');
     work.admit('hostile');
-    work.spend('hostile', 550);
+    work.spend('hostile', 400);
     expect(() => work.admit('hostile')).toThrow(
       expect.objectContaining({ code: 'RATE_LIMITED', retryAfterSeconds: 2 }),
     );
@@ -18,10 +18,10 @@ describe('The time that callers share', () => {
   });
 
   it('lets everybody go on while the event loop is not busy', () => {
-    const { work } = workTimeOn(0.5);
+    const { work } = workTimeOn(0.4);
     work.admit('honest');
     work.admit('hostile');
-    work.spend('hostile', 550);
+    work.spend('hostile', 400);
     expect(() => work.admit('hostile')).not.toThrow();
   });
 
@@ -38,7 +38,7 @@ describe('The time that callers share', () => {
 
   it('admits a caller again when its share has made up for what it took', () => {
     const { work, clock } = workTimeOn();
-    work.spend('hostile', 550);
+    work.spend('hostile', 400);
     clock.nowMs = 1300;
     work.admit('honest');
     expect(() => work.admit('hostile')).not.toThrow();

@@ -13,13 +13,13 @@ export interface WorkTimeOptions {
 /** The part of the event loop's time that one caller may take for as long as others ask as well. */
 const share = 0.25;
 /** What a caller may take beyond its share in one go, in milliseconds. */
-const burstMs = 250;
+const burstMs = 100;
 /** What a caller may take of one turn of the event loop before its next operation waits for another turn, in milliseconds. */
 const turnMs = 10;
 /** Callers seen within this time are asking now, in milliseconds. */
 const presentMs = 1000;
 /** Below this the event loop has time for everybody. */
-const busyUtilization = 0.7;
+const busyUtilization = 0.5;
 const maxCallers = 10_000;
 
 interface Account {
