@@ -214,12 +214,12 @@ export class TaxpayerAccess {
    * @throws GatewayError RATE_LIMITED when the caller has no room for one more wait, or as {@link RefreshJobs.status}
    */
   async settledJob(jobId: string, waitMs: number): Promise<JobView> {
-    const id = this.services.ids.jobId(jobId);
-    const { caller, holder, signal } = this.context;
-    const view = await this.services.jobs.status(this.id, id, undefined, { holder });
+    const view = await this.refreshJob(jobId);
     if (isTerminal(view.job)) return view;
+    const { caller, holder, signal } = this.context;
     const allowedMs = Math.min(waitMs, caller.expiresAt - Date.now());
     const leave = this.takeWatch();
+    const id = this.services.ids.jobId(jobId);
     return this.services.watcher.settle(this.id, id, view, { waitMs: allowedMs, signal, holder }).finally(leave);
   }
 

@@ -74,7 +74,8 @@ describe('a damaged LMDB database', () => {
     ['cut off after the first page', (file) => file.subarray(0, 4096)],
     ['cut off after its header', (file) => file.subarray(0, 8192)],
     ['cut in half', (file) => file.subarray(0, file.length / 2)],
-    ['without its last byte', (file) => file.subarray(0, file.length - 1)],
+    // Not without its last byte: the last page may be a free one, which nobody misses.
+    ['without its last quarter and one byte', (file) => file.subarray(0, file.length * 0.75 - 1)],
     ['zeroed', (file) => zeroed(file, 0, file.length)],
     ['with a zeroed first page', (file) => zeroed(file, 0, 4096)],
     ['with a zeroed header', (file) => zeroed(file, 0, 8192)],

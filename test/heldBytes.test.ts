@@ -59,6 +59,7 @@ describe('a process with a heap of 256 MB', () => {
       ...environmentFor(sandbox),
       ...provider.env,
       CACHE_URL: 'memory:',
+      RATE_LIMIT_PER_MINUTE: '0',
       NODE_OPTIONS: '--max-old-space-size=256',
     });
     const claims = { scope: 'taxpayers:read taxpayers:any' };
