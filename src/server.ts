@@ -1,7 +1,7 @@
 import cors from 'cors';
 import type { Registry } from 'prom-client';
 import { Authenticator, type AuthenticatorOptions } from './auth/Authenticator.js';
-import { allScopes, holderOf } from './auth/caller.js';
+import { allScopes } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
 import type { Config, UpstreamCredentials } from './config.js';
 import { createApolloServer } from './edge/apolloServer.js';
@@ -156,7 +156,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       admit: admission({ rateLimit, trustedDocuments, requestLimits }),
       metrics,
       onBug,
-      onWork: ({ caller }, beganAt) => rateLimit.noteWork(holderOf(caller), beganAt),
+      onWork: (holder, beganAt) => rateLimit.noteWork(holder, beganAt),
     }),
     identify,
     streams,

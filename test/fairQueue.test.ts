@@ -59,9 +59,9 @@ describe('A fair queue', () => {
     expect(names()).toEqual(['1', '2', '3', '4']);
   });
 
-  it("gives each holder an eighth while they are in each other's way, and one place at least", async () => {
+  it("gives each holder a sixteenth while they are in each other's way, and one place at least", async () => {
     let isContended = true;
-    const queue = queueOf({ perHolder: 16, perProcess: 100, maxWaiting: 20, isContended: () => isContended });
+    const queue = queueOf({ perHolder: 32, perProcess: 100, maxWaiting: 20, isContended: () => isContended });
     const { enter, names, admitted } = admissions(queue);
     for (const name of ['a1', 'a2', 'a3', 'a4', 'a5']) void enter('alice', name);
     await settled();

@@ -6,11 +6,11 @@ function workTimeOn(utilization = 0.6) {
 }
 
 describe('The time that callers share', () => {
-  it('refuses a caller who took more than a quarter of it while another asks as well', () => {
+  it('refuses a caller who took more than a tenth of it while another asks as well', () => {
     const { work } = workTimeOn();
     work.admit('honest');
     work.admit('hostile');
-    work.spend('hostile', 400);
+    work.spend('hostile', 250);
     expect(() => work.admit('hostile')).toThrow(
       expect.objectContaining({ code: 'RATE_LIMITED', retryAfterSeconds: 2 }),
     );
@@ -21,7 +21,7 @@ describe('The time that callers share', () => {
     const { work } = workTimeOn(0.4);
     work.admit('honest');
     work.admit('hostile');
-    work.spend('hostile', 400);
+    work.spend('hostile', 250);
     expect(() => work.admit('hostile')).not.toThrow();
   });
 
@@ -38,8 +38,8 @@ describe('The time that callers share', () => {
 
   it('admits a caller again when its share has made up for what it took', () => {
     const { work, clock } = workTimeOn();
-    work.spend('hostile', 400);
-    clock.nowMs = 1300;
+    work.spend('hostile', 250);
+    clock.nowMs = 7000;
     work.admit('honest');
     expect(() => work.admit('hostile')).not.toThrow();
   });

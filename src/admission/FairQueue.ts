@@ -13,7 +13,7 @@ export interface FairQueueOptions {
   readonly maxWaitMs: number;
   /** Told of everybody who enters, waits or is refused. */
   readonly onEnter?: (holder: Holder) => void;
-  /** Whether holders are in each other's way: each then has an eighth of its places. */
+  /** Whether holders are in each other's way: each then has a sixteenth of its places. */
   readonly isContended?: () => boolean;
 }
 
@@ -155,7 +155,7 @@ export class FairQueue {
   /** One place is always left, so that every end of a holder's work admits the next of it. */
   #hasShare({ running, most }: Account): boolean {
     if (running === 0) return true;
-    return running < most && (running < most / 8 || !this.#options.isContended?.());
+    return running < most && (running < most / 16 || !this.#options.isContended?.());
   }
 
   #forgetIfIdle({ holder, running, waiting }: Account): void {

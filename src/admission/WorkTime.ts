@@ -11,7 +11,7 @@ export interface WorkTimeOptions {
 }
 
 /** The part of the event loop's time that one caller may take for as long as others ask as well. */
-const share = 0.25;
+const share = 0.1;
 /** What a caller may take beyond its share in one go, in milliseconds. */
 const burstMs = 100;
 /** What a caller may take of one turn of the event loop before its next operation waits for another turn, in milliseconds. */

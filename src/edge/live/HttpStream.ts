@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { ExecutionResult } from 'graphql';
 import type { Holder } from '../../admission/Ledger.js';
-import type { LiveTransport } from './LiveOperations.js';
+import type { LiveOperations, LiveTransport } from './LiveOperations.js';
 import type { LiveEndpointOptions } from './liveRequest.js';
 
 /** How results are written into a response that stays open. */
@@ -48,6 +48,8 @@ export interface HttpStreamOptions extends Pick<LiveEndpointOptions, 'streams' |
   readonly format: StreamFormat;
   readonly transport: LiveTransport;
   readonly holder: Holder;
+  /** Told how long writing takes. */
+  readonly operations: Pick<LiveOperations, 'noteWork'>;
 }
 
 /** A response that stays open for results. */
@@ -91,7 +93,11 @@ export class HttpStream {
 
   /** Writes a result; resolves when the peer can take another. */
   async result(result: ExecutionResult): Promise<void> {
-    await this.#write(this.#options.format.result(result));
+    const { format, operations, holder } = this.#options;
+    const beganAt = performance.now();
+    const writing = this.#write(format.result(result));
+    operations.noteWork(holder, beganAt);
+    await writing;
   }
 
   /** Writes that the operation is complete. */

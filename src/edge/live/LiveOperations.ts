@@ -16,6 +16,8 @@ import {
   type ValidationRule,
   validate,
 } from 'graphql';
+import type { Holder } from '../../admission/Ledger.js';
+import { holderOf } from '../../auth/caller.js';
 import { RequestContext, type RequestFacts, type Services } from '../../context.js';
 import { boundedErrors, maxMistakes } from '../../errorBounds.js';
 import { GatewayError } from '../../errors.js';
@@ -60,7 +62,7 @@ export interface LiveOperationsOptions {
   readonly metrics: Metrics;
   readonly onBug: (error: unknown, requestId: string) => void;
   /** Told that an operation has held up the event loop since `beganAt` (of `performance.now()`). */
-  readonly onWork: (facts: RequestFacts, beganAt: number) => void;
+  readonly onWork: (holder: Holder, beganAt: number) => void;
 }
 
 /** An operation that may run. */
@@ -123,7 +125,7 @@ export class LiveOperations {
       const masked = errors.map((each) => this.mask(each, facts.requestId));
       return { kind: 'refused', status: refusalStatus(errors[0]), errors: masked };
     } finally {
-      this.#options.onWork(facts, beganAt);
+      this.noteWork(holderOf(facts.caller), beganAt);
     }
   }
 
@@ -142,7 +144,7 @@ export class LiveOperations {
     try {
       const beganAt = performance.now();
       const running = operation.type === 'subscription' ? createSourceEventStream(args) : execute(args);
-      this.#options.onWork(facts, beganAt);
+      this.noteWork(holderOf(facts.caller), beganAt);
       const result = await running;
       if (Symbol.asyncIterator in result) {
         end(label, operation.type, 0);
@@ -163,6 +165,11 @@ export class LiveOperations {
       this.#options.metrics.onRequest(transport, 'errors');
       return { errors: [this.mask(error, facts.requestId)] };
     }
+  }
+
+  /** To be called when writing a result has held up the event loop since `beganAt` (of `performance.now()`). */
+  noteWork(holder: Holder, beganAt: number): void {
+    this.#options.onWork(holder, beganAt);
   }
 
   /** The form in which an error leaves; a bug is logged. */

@@ -201,8 +201,11 @@ export class SocketConnection {
 
   /** Resolves when the system has taken the message: who awaits it writes no faster than the peer reads. */
   #send(message: object): Promise<void> {
+    const beganAt = performance.now();
     const text = JSON.stringify(message);
-    return this.#write(Buffer.byteLength(text), (taken) => this.#socket.send(text, taken));
+    const sending = this.#write(Buffer.byteLength(text), (taken) => this.#socket.send(text, taken));
+    this.#options.operations.noteWork(this.#holder, beganAt);
+    return sending;
   }
 
   #pong(data: Buffer): void {
