@@ -45,7 +45,7 @@ export interface RunningServices extends Services {
  */
 const servicePlaces = { perHolder: 32, perProcess: 256, maxWaiting: 1000 };
 
-/** What a read of the service holds up the event loop for, all its steps together, in milliseconds; about. */
+/** About how long all steps of one read of the service keep the event loop busy, in milliseconds. */
 const readWorkMs = 0.5;
 
 /** Wires everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */

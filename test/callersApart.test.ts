@@ -74,7 +74,7 @@ describe('A caller who asks for more than the service can answer at once', () =>
         flood.then(() => 'the flood'),
       ]);
       expect(first).toBe('PROCESSING');
-      // 64 of the hostile caller at once: those of the first turn, and of the turns that ended meanwhile.
+      // 32 of the hostile caller at once: the first 32, and those that took their places meanwhile.
       expect(control.counters().refreshJob - before).toBeLessThan(5 * 64);
       for (const { errors } of await flood) {
         expect(new Set(errors?.map(({ extensions }) => extensions.code))).toEqual(new Set(['NOT_FOUND']));

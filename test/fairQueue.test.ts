@@ -8,8 +8,8 @@ const queueOf = (changes: Partial<FairQueueOptions> = {}) => new FairQueue({ ...
 /** Those admitted so far, in order, with what gives each place back. */
 function admissions(queue: FairQueue) {
   const admitted: { readonly name: string; readonly release: Release }[] = [];
-  const enter = (holder: string | undefined, name: string, signal?: AbortSignal) => {
-    const entering = (async () => admitted.push({ name, release: await queue.enter(holder, signal) }))();
+  const enter = (holder: string | undefined, name: string) => {
+    const entering = (async () => admitted.push({ name, release: await queue.enter(holder) }))();
     entering.catch(() => {}); // of those nobody asks about
     return entering;
   };
@@ -73,19 +73,6 @@ describe('A fair queue', () => {
     admitted[2]?.release();
     await settled();
     expect(names()).toEqual(['a1', 'a2', 'a3', 'a4', 'a5']);
-  });
-
-  it('lets go of whoever stops waiting, and admits the next in their place', async () => {
-    const { enter, names, admitted } = admissions(queueOf({ perHolder: 1 }));
-    const left = new AbortController();
-    await enter('alice', 'a1');
-    const leaving = enter('alice', 'a2', left.signal);
-    void enter('alice', 'a3');
-    left.abort(new Error('gone'));
-    await expect(leaving).rejects.toThrow('gone');
-    admitted[0]?.release();
-    await settled();
-    expect(names()).toEqual(['a1', 'a3']);
   });
 
   it('refuses whoever has waited too long', async () => {

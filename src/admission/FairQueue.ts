@@ -51,17 +51,16 @@ export class FairQueue {
   /**
    * Takes a place, at once when one is free. What it returns gives the place back.
    *
-   * @throws GatewayError RATE_LIMITED when too many of the holder wait already, or the wait took too long; whatever
-   *   `signal` was aborted with
+   * @throws GatewayError RATE_LIMITED when too many of the holder wait already, or the wait took too long
    */
-  enter(holder: Holder, signal?: AbortSignal): Release | Promise<Release> {
+  enter(holder: Holder): Release | Promise<Release> {
     this.#options.onEnter?.(holder);
     const account = this.#accountOf(holder);
     const isFree = this.#running < this.#options.perProcess && this.#hasShare(account);
     // Whoever came first goes first: a place that is free while others wait is on its way to one of them.
     if (isFree && account.waiting.size === 0) return this.#run(account);
     if (account.waiting.size >= this.#options.maxWaiting) throw this.#refused(account);
-    return this.#wait(account, signal);
+    return this.#wait(account);
   }
 
   /** Does `work` in a place of its own. @throws as {@link enter}, or whatever `work` throws */
@@ -105,32 +104,25 @@ export class FairQueue {
     };
   }
 
-  #wait(account: Account, signal: AbortSignal | undefined): Promise<Release> {
+  #wait(account: Account): Promise<Release> {
     return new Promise((resolve, reject) => {
+      const leave = () => {
+        clearTimeout(timer);
+        account.waiting.delete(waiter);
+        this.#forgetIfIdle(account);
+      };
       const waiter: Waiter = {
         admit: (release) => {
           leave();
           resolve(release);
         },
       };
-      const leave = () => {
-        clearTimeout(timer);
-        signal?.removeEventListener('abort', onAbort);
-        account.waiting.delete(waiter);
-        this.#forgetIfIdle(account);
-      };
-      const onAbort = () => {
-        leave();
-        reject(signal?.reason);
-      };
       const timer = setTimeout(() => {
         leave();
         reject(this.#refused(account));
       }, this.#options.maxWaitMs);
-      signal?.addEventListener('abort', onAbort, { once: true });
       account.waiting.add(waiter);
       this.#schedule(account);
-      if (signal?.aborted) onAbort();
     });
   }
 

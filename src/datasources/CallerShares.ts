@@ -13,6 +13,8 @@ export interface CallerSharesOptions {
 }
 
 const maxCallers = 10_000;
+/** How far above the total a count may be, because those that were refused are counted too; more cannot be true. */
+const maxRefused = 10_000;
 
 /**
  * Keeps one caller from using up what all share, over the whole fleet. While the store is away each process bounds what a
@@ -62,7 +64,7 @@ export class CallerShares {
   async #count(holder: string, period: number): Promise<number | undefined> {
     const { store, name, counterTtlMs, total } = this.#options;
     try {
-      return (await store.increment([...name, String(period), holder], 1, counterTtlMs, total + maxCallers)).count;
+      return (await store.increment([...name, String(period), holder], 1, counterTtlMs, total + maxRefused)).count;
     } catch (error) {
       if (error instanceof StoreError) return undefined;
       throw error;
