@@ -1,7 +1,13 @@
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { isatty } from 'node:tty';
-import type { LogDestination } from './log.js';
+
+/** Where log lines go; by default standard output. */
+export interface LogDestination {
+  write(line: string): void;
+  /** So far, where lines can be dropped. */
+  readonly linesDropped?: number;
+}
 
 const standardOutput = 1;
 /** Lines of one turn that are longer together are not kept until its end, in characters. */

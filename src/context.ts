@@ -6,9 +6,10 @@ import type { IdentifierReader, JobId, TaxpayerId } from './datasources/identifi
 import type { JobWatcher } from './datasources/JobWatcher.js';
 import { isTerminal, type JobView, type RefreshJobs } from './datasources/RefreshJobs.js';
 import type { TokenBroker, TokenView } from './datasources/TokenBroker.js';
-import { type ClientLinkRequest, isNestedWithin } from './datasources/wire.js';
+import type { ClientLinkRequest } from './datasources/wire.js';
+import type { OperationContext, OperationFacts } from './edge/OperationContext.js';
 import { badInput, GatewayError } from './errors.js';
-import { pathOfInfinity } from './parseJson.js';
+import { isNestedWithin, pathOfInfinity } from './json.js';
 import { RefreshJob } from './schema/RefreshJob.js';
 import type { Taxpayer } from './schema/Taxpayer.js';
 import { TaxpayerToken } from './schema/TaxpayerToken.js';
@@ -42,31 +43,20 @@ export interface AuditEvent {
   readonly outcome: string;
 }
 
-export interface RequestFacts {
-  readonly caller: Caller;
-  /** Tells callers without an identity apart, for the rate limit. */
-  readonly remoteAddress?: string | undefined;
-  readonly requestId: string;
-  /** Whether the request proved to come from the router; undefined when no such proof is configured. */
-  readonly fromRouter: boolean | undefined;
-  /** Aborts when nobody waits for the answer any more. */
-  readonly signal: AbortSignal;
-}
-
 /** One request and who makes it. Resolvers reach the service only through here. */
-export class RequestContext {
+export class RequestContext implements OperationContext {
   readonly caller: Caller;
   /** Under whose name what this request takes is counted. */
   readonly holder: string | undefined;
   readonly requestId: string;
   readonly fromRouter: boolean | undefined;
-  private readonly facts: RequestFacts;
+  private readonly facts: OperationFacts;
   // Not `#services`: Apollo runs operations on a copy of the context, and a copy has no private names.
   private readonly services: Services;
   private tokenLoader: DataLoader<{ id: TaxpayerId; maxAgeMs: number }, TokenView, string> | undefined;
   private jobLoader: DataLoader<{ taxpayerId: TaxpayerId; jobId: JobId }, JobView, string> | undefined;
 
-  constructor(facts: RequestFacts, services: Services) {
+  constructor(facts: OperationFacts, services: Services) {
     this.caller = facts.caller;
     this.holder = holderOf(facts.caller);
     this.requestId = facts.requestId;

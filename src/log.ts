@@ -1,14 +1,7 @@
 import { type Logger, pino } from 'pino';
-import { StandardOutput } from './StandardOutput.js';
+import { type LogDestination, StandardOutput } from './StandardOutput.js';
 
 export type { Logger };
-
-/** Where log lines go; by default standard output. */
-export interface LogDestination {
-  write(line: string): void;
-  /** So far, where lines can be dropped. */
-  readonly linesDropped?: number;
-}
 
 /** Fields that must never be written down, whatever object they arrive in. */
 const neverLogged = [

@@ -3,6 +3,7 @@ import type { Registry } from 'prom-client';
 import { Authenticator, type AuthenticatorOptions } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
+import { RequestContext } from './context.js';
 import type { Config, UpstreamCredentials } from './config.js';
 import { createApolloServer } from './edge/apolloServer.js';
 import { documentLimits } from './edge/documentLimits.js';
@@ -16,6 +17,7 @@ import { LiveEdge } from './edge/live/LiveEdge.js';
 import { LiveOperations } from './edge/live/LiveOperations.js';
 import { OpenStreams } from './edge/live/OpenStreams.js';
 import { observeAll, observedByApollo } from './edge/observeOperations.js';
+import type { ContextFor } from './edge/OperationContext.js';
 import { apolloSandboxPage, graphiqlPage } from './edge/pages.js';
 import { PlanCache, type PlanMode } from './edge/plans/PlanCache.js';
 import { RateLimit } from './edge/RateLimit.js';
@@ -23,12 +25,12 @@ import { followRouterSecrets } from './edge/routerSecrets.js';
 import { readTlsFiles, watchTlsFiles } from './edge/tlsFiles.js';
 import { readTrustedDocuments } from './edge/trustedDocuments.js';
 import { Unread } from './edge/unread.js';
-import { createLogger, type LogDestination, type Logger } from './log.js';
+import { createLogger, type Logger } from './log.js';
 import { Metrics } from './Metrics.js';
 import { serveMetrics } from './metricsServer.js';
 import { packageVersion } from './packageVersion.js';
 import { resolvers } from './resolvers/index.js';
-import { StandardOutput } from './StandardOutput.js';
+import { type LogDestination, StandardOutput } from './StandardOutput.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
@@ -120,6 +122,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const routerSecrets = followRouterSecrets(config.federation, log);
   const identify = identifier(authenticator, routerSecrets.secrets);
   const unread = new Unread({ ledger: services.ledger, stallMs: options.stallMs });
+  const contextFor: ContextFor = (facts) => new RequestContext(facts, services);
   const endpoint = new GraphQLEndpoint({
     apollo,
     plans: new PlanCache(schema, {
@@ -130,7 +133,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     memory,
     observe,
     identify,
-    services,
+    contextFor,
+    ledger: services.ledger,
     metrics,
     rateLimit,
     unread,
@@ -146,7 +150,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const live = new LiveEdge({
     operations: new LiveOperations({
       schema,
-      services,
+      contextFor,
+      maxAnswerBytes: services.maxAnswerBytes,
       introspection: config.introspection,
       maxTokens: config.limits.tokens,
       documents: memory.documents,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { parseJson } from '../src/parseJson.js';
+import { parseJson } from '../src/json.js';
 import { startTestGateway, type TestGateway } from './support/gateway.js';
 import { addJob, quickPolls } from './support/liveJob.js';
 import { type SendBody, transports } from './support/transports.js';

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { type Entry, LeasedCache, leaseMarginMs } from '../src/datasources/LeasedCache.js';
+import { LeasedCache, leaseMarginMs } from '../src/datasources/LeasedCache.js';
+import type { Entry } from '../src/datasources/StoredEntries.js';
 import { SealedStore } from '../src/datasources/SealedStore.js';
 import { Sealer } from '../src/datasources/sealing.js';
 import { MemoryStore } from '../src/datasources/stores/MemoryStore.js';

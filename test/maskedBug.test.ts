@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Field, ObjectType, Query, Resolver } from 'type-graphql';
 import { Authenticator } from '../src/auth/Authenticator.js';
 import { loadConfig } from '../src/config.js';
+import { RequestContext } from '../src/context.js';
 import { createApolloServer } from '../src/edge/apolloServer.js';
 import { DocumentMemory } from '../src/edge/documents/DocumentMemory.js';
 import { GraphQLEndpoint } from '../src/edge/GraphQLEndpoint.js';
@@ -95,7 +96,8 @@ beforeAll(async () => {
     memory,
     observe: metrics.observeOperation,
     identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
-    services,
+    contextFor: (facts) => new RequestContext(facts, services),
+    ledger: services.ledger,
     metrics,
     rateLimit: new RateLimit({ store: services.sealed, perMinute: 0, workTime: services.workTime }),
     unread: new Unread({ ledger: services.ledger }),

@@ -4,25 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors.js';
 import { heldBytes } from './heldBytes.js';
 import type { EntryName, SealedStore } from './SealedStore.js';
-import { StoredEntries } from './StoredEntries.js';
-
-/** One answer of the service as it is kept. */
-export interface Entry<Value> {
-  /** Random: tells two fetches apart even when they brought the same value. */
-  readonly version: string;
-  readonly value: Value;
-  /** Epoch milliseconds. */
-  readonly fetchedAt: number;
-  /** What its readers made of it and need not make again. Never stored. */
-  view?: unknown;
-}
-
-/** How values pass through the shared store, where only JSON does. */
-export interface Codec<Value> {
-  encode(value: Value): unknown;
-  /** @throws when `stored` is not an encoded value of this version of the gateway; the entry then counts as absent */
-  decode(stored: unknown): Value;
-}
+import { type Codec, type Entry, StoredEntries } from './StoredEntries.js';
 
 export interface ReadRequest<Value, Prepared = undefined> {
   /**

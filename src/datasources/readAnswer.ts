@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Response } from 'node-fetch';
-import { parseJson } from '../parseJson.js';
+import { parseJson } from '../json.js';
 import { retryAfterSeconds } from './retryAfter.js';
 
 /** An answer in any status, with its body read within the limits. */

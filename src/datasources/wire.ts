@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { GatewayError } from '../errors.js';
-import { pathOfInfinity } from '../parseJson.js';
+import { isNestedWithin, pathOfInfinity } from '../json.js';
 import { Secret } from '../secret.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ServiceAnswer } from './readAnswer.js';
@@ -122,29 +122,6 @@ function decode<T>(schema: z.ZodType<T>, answer: ServiceAnswer, maxDepth: number
   const result = schema.safeParse(answer.json);
   if (!result.success) throw contractBreach(result.error.issues.map((issue) => issue.path.join('.')).join(', '));
   return result.data;
-}
-
-/**
- * Whether a JSON value nests at most `maxDepth` levels. Level by level, because `JSON.parse` takes 200,000 levels that
- * `JSON.stringify` and every recursive walk overflow on.
- */
-export function isNestedWithin(value: unknown, maxDepth: number): boolean {
-  let level: object[] = isContainer(value) ? [value] : [];
-  for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth >= maxDepth && level.some((item) => Object.keys(item).length > 0)) return false;
-    const below: object[] = [];
-    for (const item of level) {
-      for (const member of Array.isArray(item) ? item : Object.values(item)) {
-        if (isContainer(member)) below.push(member);
-      }
-    }
-    level = below;
-  }
-  return true;
-}
-
-function isContainer(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }
 
 /** `found` names members, never their values. */

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ApolloServer, HeaderMap } from '@apollo/server';
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
+import type { Ledger } from '../admission/Ledger.js';
 import { type Caller, holderOf } from '../auth/caller.js';
-import { RequestContext, type RequestFacts, type Services } from '../context.js';
+import type { ContextFor, OperationContext, OperationFacts } from './OperationContext.js';
 import { boundedErrors } from '../errorBounds.js';
 import type { Metrics } from '../Metrics.js';
 import { isBug, maskError } from '../maskError.js';
@@ -26,13 +27,14 @@ import { type TrustedDocuments, withDocument } from './trustedDocuments.js';
 import type { Unread } from './unread.js';
 
 export interface GraphQLEndpointOptions {
-  readonly apollo: ApolloServer<RequestContext>;
+  readonly apollo: ApolloServer<OperationContext>;
   readonly plans: PlanCache;
   readonly memory: DocumentMemory;
   /** Told of the operations that plans execute; Apollo tells of its own. */
   readonly observe: OperationObserver;
   readonly identify: Identify;
-  readonly services: Services;
+  readonly contextFor: ContextFor;
+  readonly ledger: Ledger;
   readonly metrics: Metrics;
   readonly rateLimit: RateLimit;
   readonly unread: Unread;
@@ -69,7 +71,7 @@ export class GraphQLEndpoint {
 
   /** Answers one request. Never rejects: whatever happens becomes an answer in GraphQL's form. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { metrics, identify, rateLimit, requestLimits, services, memory } = this.#options;
+    const { metrics, identify, rateLimit, requestLimits, contextFor, ledger, memory } = this.#options;
     const startedAt = performance.now();
     const requestId = requestIdOf(request);
     try {
@@ -78,17 +80,17 @@ export class GraphQLEndpoint {
       const { caller, fromRouter, remoteAddress } = identifying instanceof Promise ? await identifying : identifying;
       const turn = rateLimit.admit(caller, remoteAddress);
       if (turn !== undefined) await turn;
-      const account = { ledger: services.ledger, holder: holderOf(caller), rateLimit };
+      const account = { ledger, holder: holderOf(caller), rateLimit };
       const asked = await readGraphQLRequest(request, requestLimits, { known: memory.requests, account });
       const parameters = withDocument(asked, fromRouter, this.#options.trustedDocuments);
       const facts = new HttpFacts(caller, requestId, fromRouter, response);
-      const context = new RequestContext(facts, services);
+      const context = contextFor(facts);
       // Every request came this far on the same way; from here on, it is answered by a plan or by Apollo.
       const plan = this.#planFor(parameters);
       const execute = plan?.prepare(parameters.variables ?? noVariables);
       if (plan?.type === 'query') this.#remember(asked);
       const heldBytes = bytesPerCharacter * (asked.body?.length ?? 0); // one that is known is held once for all
-      const refusal = heldBytes > 0 ? services.ledger.refusalOf('bytes', context.holder, heldBytes) : undefined;
+      const refusal = heldBytes > 0 ? ledger.refusalOf('bytes', context.holder, heldBytes) : undefined;
       if (refusal !== undefined) throw refusal;
       let beganAt = performance.now();
       const running =
@@ -109,8 +111,8 @@ export class GraphQLEndpoint {
   }
 
   /** Counts what a request takes for as long as its operation runs. */
-  async #holding(bytes: number, { holder }: RequestContext, running: Promise<Outcome>): Promise<Outcome> {
-    const release = this.#options.services.ledger.take('bytes', holder, bytes);
+  async #holding(bytes: number, { holder }: OperationContext, running: Promise<Outcome>): Promise<Outcome> {
+    const release = this.#options.ledger.take('bytes', holder, bytes);
     try {
       return await running;
     } finally {
@@ -134,7 +136,7 @@ export class GraphQLEndpoint {
   }
 
   /** At once where nothing has to be waited for. */
-  #runPlan({ type, label }: BoundPlan, execute: Execute, context: RequestContext): Outcome | Promise<Outcome> {
+  #runPlan({ type, label }: BoundPlan, execute: Execute, context: OperationContext): Outcome | Promise<Outcome> {
     this.#options.metrics.onExecution('plan');
     const end = this.#options.observe();
     const finish = (result: PlanResult): Outcome => {
@@ -146,7 +148,7 @@ export class GraphQLEndpoint {
     return executing instanceof Promise ? executing.then(finish) : finish(executing);
   }
 
-  #written({ json, errors }: PlanResult, { requestId, maxAnswerBytes }: RequestContext): Outcome {
+  #written({ json, errors }: PlanResult, { requestId, maxAnswerBytes }: OperationContext): Outcome {
     const masked = errors && this.#masked(errors, requestId);
     const text = masked === undefined ? `{"data":${json}}` : `{"errors":${JSON.stringify(masked)},"data":${json}}`;
     const mayBeLonger = maxBytesPerCharacter * text.length > maxAnswerBytes;
@@ -156,7 +158,7 @@ export class GraphQLEndpoint {
 
   async #runApollo(
     { method, documentId: _documentId, body: _body, ...parameters }: GraphQLRequest,
-    context: RequestContext,
+    context: OperationContext,
     mediaType: MediaType,
   ): Promise<Outcome> {
     this.#options.metrics.onExecution('apollo');
@@ -197,11 +199,11 @@ export class GraphQLEndpoint {
    *
    * @throws GatewayError RATE_LIMITED when there is no room for a large one
    */
-  #send(response: ServerResponse, mediaType: MediaType, outcome: Outcome, { requestId, holder }: RequestContext): void {
-    const { services, unread } = this.#options;
+  #send(response: ServerResponse, mediaType: MediaType, outcome: Outcome, { requestId, holder }: OperationContext): void {
+    const { ledger, unread } = this.#options;
     const { status, allow, text } = outcome;
     const length = Buffer.byteLength(text);
-    const refusal = length > smallAnswer ? services.ledger.refusalOf('bytes', holder, length) : undefined;
+    const refusal = length > smallAnswer ? ledger.refusalOf('bytes', holder, length) : undefined;
     if (refusal !== undefined) throw refusal;
     const isFull = mediaType === 'application/graphql-response+json';
     const headers = [
@@ -254,7 +256,7 @@ export class GraphQLEndpoint {
 }
 
 /** The facts of a request over HTTP. Its signal is made when first asked for, which only a long wait does. */
-class HttpFacts implements RequestFacts {
+class HttpFacts implements OperationFacts {
   #signal: AbortSignal | undefined;
 
   constructor(

@@ -7,7 +7,7 @@ import {
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
 import type { DocumentNode, GraphQLFormattedError, GraphQLSchema, ValidationRule } from 'graphql';
-import type { RequestContext } from '../context.js';
+import type { OperationContext } from './OperationContext.js';
 import { maxMistakes } from '../errorBounds.js';
 import type { Logger } from '../log.js';
 import { isBug, maskError } from '../maskError.js';
@@ -24,22 +24,22 @@ export interface ApolloServerOptions {
   /** MAX_REPRESENTATIONS */
   readonly maxRepresentations: number;
   /** Plugins that look on. */
-  readonly observers: readonly ApolloServerPlugin<RequestContext>[];
+  readonly observers: readonly ApolloServerPlugin<OperationContext>[];
   /** Those it parsed and found valid. */
   readonly documents: Recurring<DocumentNode>;
   readonly log: Logger;
   readonly onBug: (error: unknown, requestId: string) => void;
   /** Told that a document was read or checked since `beganAt` (of `performance.now()`). */
-  readonly onWork: (context: RequestContext, beganAt: number) => void;
+  readonly onWork: (context: OperationContext, beganAt: number) => void;
 }
 
 /**
  * Apollo Server as we use it: parsing, validation with its document cache, and execution. HTTP is ours (see
  * `GraphQLEndpoint`), and so are its reports and traces, which would send data elsewhere.
  */
-export function createApolloServer(options: ApolloServerOptions): ApolloServer<RequestContext> {
+export function createApolloServer(options: ApolloServerOptions): ApolloServer<OperationContext> {
   const { schema, introspection, maxTokens, validationRules, maxRepresentations, observers, documents, log } = options;
-  return new ApolloServer<RequestContext>({
+  return new ApolloServer<OperationContext>({
     schema,
     introspection,
     hideSchemaDetailsFromClientErrors: !introspection,
@@ -70,7 +70,7 @@ export function createApolloServer(options: ApolloServerOptions): ApolloServer<R
   });
 }
 
-type DocumentStore = NonNullable<ConstructorParameters<typeof ApolloServer<RequestContext>>[0]['documentStore']>;
+type DocumentStore = NonNullable<ConstructorParameters<typeof ApolloServer<OperationContext>>[0]['documentStore']>;
 
 /**
  * Apollo names a document by the digest of its text, and puts the schema's before it. It gives all it parsed to be kept, which
@@ -85,7 +85,7 @@ function documentStore(documents: Recurring<DocumentNode>): DocumentStore {
   };
 }
 
-function limitRepresentations(most: number): ApolloServerPlugin<RequestContext> {
+function limitRepresentations(most: number): ApolloServerPlugin<OperationContext> {
   return {
     async requestDidStart() {
       return {
@@ -97,7 +97,7 @@ function limitRepresentations(most: number): ApolloServerPlugin<RequestContext> 
   };
 }
 
-function logBugs(onBug: ApolloServerOptions['onBug']): ApolloServerPlugin<RequestContext> {
+function logBugs(onBug: ApolloServerOptions['onBug']): ApolloServerPlugin<OperationContext> {
   return {
     async requestDidStart() {
       return {
@@ -110,8 +110,8 @@ function logBugs(onBug: ApolloServerOptions['onBug']): ApolloServerPlugin<Reques
 }
 
 /** Apollo does nothing else between the begin and the end of each of these. */
-function noteWork(onWork: ApolloServerOptions['onWork']): ApolloServerPlugin<RequestContext> {
-  const timed = async ({ contextValue }: { readonly contextValue: RequestContext }) => {
+function noteWork(onWork: ApolloServerOptions['onWork']): ApolloServerPlugin<OperationContext> {
+  const timed = async ({ contextValue }: { readonly contextValue: OperationContext }) => {
     const beganAt = performance.now();
     return async () => onWork(contextValue, beganAt);
   };

@@ -1,9 +1,8 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { Holder, Ledger, Release } from '../admission/Ledger.js';
-import { isNestedWithin } from '../datasources/wire.js';
 import { GatewayError } from '../errors.js';
-import { parseJson } from '../parseJson.js';
+import { isNestedWithin, parseJson } from '../json.js';
 import type { Recurring } from './documents/Recurring.js';
 import { accepts, isJson, isUtf8, readAccept } from './mediaTypes.js';
 import type { RateLimit } from './RateLimit.js';

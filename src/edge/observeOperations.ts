@@ -1,6 +1,6 @@
 import type { ApolloServerPlugin } from '@apollo/server';
 import type { OperationTypeNode } from 'graphql';
-import type { RequestContext } from '../context.js';
+import type { OperationContext } from './OperationContext.js';
 import { operationLabel } from './operationLabel.js';
 
 /** Called when an operation begins; what it returns is called when the operation is answered. */
@@ -19,7 +19,7 @@ export function observeAll(observers: readonly OperationObserver[]): OperationOb
 }
 
 /** Has operations that Apollo executes observed. */
-export function observedByApollo(observe: OperationObserver): ApolloServerPlugin<RequestContext> {
+export function observedByApollo(observe: OperationObserver): ApolloServerPlugin<OperationContext> {
   return {
     async requestDidStart() {
       const end = observe();

@@ -1,9 +1,9 @@
 import type { ApolloServerPlugin } from '@apollo/server';
-import type { RequestContext } from '../context.js';
+import type { OperationContext } from './OperationContext.js';
 import { GatewayError } from '../errors.js';
 
 /** Apollo Server would run a subscription as if it were a query, and fail in the resolver. */
-export const refuseSubscriptions: ApolloServerPlugin<RequestContext> = {
+export const refuseSubscriptions: ApolloServerPlugin<OperationContext> = {
   async requestDidStart() {
     return {
       async didResolveOperation({ operation }) {

@@ -7,7 +7,7 @@ import {
   type OperationDefinitionNode,
   typeFromAST,
 } from 'graphql';
-import type { RequestContext } from '../context.js';
+import type { OperationContext } from './OperationContext.js';
 import { countOf, maxMistakes, maxViolations } from '../errorBounds.js';
 import { GatewayError, type Violation } from '../errors.js';
 
@@ -68,7 +68,7 @@ function findViolations(
 }
 
 /** Refuses malformed variables before graphql-js does, naming each path and echoing no value. */
-export const refuseMalformedVariables: ApolloServerPlugin<RequestContext> = {
+export const refuseMalformedVariables: ApolloServerPlugin<OperationContext> = {
   async requestDidStart() {
     return {
       async didResolveOperation({ schema, operation, request }) {

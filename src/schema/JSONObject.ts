@@ -1,6 +1,6 @@
 import { type FloatValueNode, GraphQLScalarType, type IntValueNode, visit } from 'graphql';
 import { GraphQLJSONObject } from 'graphql-scalars';
-import { isLostInteger } from '../parseJson.js';
+import { isLostInteger } from '../json.js';
 
 const { parseLiteral, ...config } = GraphQLJSONObject.toConfig();
 

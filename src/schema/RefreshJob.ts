@@ -1,31 +1,12 @@
 import 'reflect-metadata';
 import { GraphQLDateTime } from 'graphql-scalars';
-import { Directive, Field, ID, ObjectType, registerEnumType } from 'type-graphql';
+import { Directive, Field, ID, ObjectType } from 'type-graphql';
 import type { JobId, TaxpayerId } from '../datasources/identifiers.js';
 import type { JobView } from '../datasources/RefreshJobs.js';
 import { SharedObject } from './SharedObject.js';
+import { RefreshJobStatus } from './statuses.js';
 import { Timestamp } from './Timestamp.js';
 import type { Vocabulary } from './Vocabulary.js';
-
-/** Interface, 3.2, and what stands for a value that is not listed there. */
-export const RefreshJobStatus = {
-  PROCESSING: 'PROCESSING',
-  COMPLETED: 'COMPLETED',
-  FAILED: 'FAILED',
-  UNRECOGNIZED: 'UNRECOGNIZED',
-} as const;
-export type RefreshJobStatus = keyof typeof RefreshJobStatus;
-
-registerEnumType(RefreshJobStatus, {
-  name: 'RefreshJobStatus',
-  description: "How far a refresh of a taxpayer's data has come.",
-  valuesConfig: {
-    PROCESSING: { description: 'The data is being refreshed.' },
-    COMPLETED: { description: 'The data is refreshed; this does not change any more.' },
-    FAILED: { description: 'The refresh failed; this does not change any more.' },
-    UNRECOGNIZED: { description: 'A status this gateway does not know yet.' },
-  },
-});
 
 @ObjectType('RefreshJob', { description: "A job that refreshes a taxpayer's data." })
 @Directive('@key(fields: "taxpayerId jobId")')

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { GraphQLDateTime } from 'graphql-scalars';
-import { Directive, Field, ID, ObjectType, registerEnumType } from 'type-graphql';
+import { Directive, Field, ID, ObjectType } from 'type-graphql';
 import type { TaxpayerId } from '../datasources/identifiers.js';
 import type { TokenView } from '../datasources/TokenBroker.js';
 import { GatewayError } from '../errors.js';
@@ -8,34 +8,9 @@ import type { Secret } from '../secret.js';
 import { JSONObject } from './JSONObject.js';
 import { Provider } from './Provider.js';
 import { SharedObject } from './SharedObject.js';
+import { TaxpayerStatus } from './statuses.js';
 import { Timestamp } from './Timestamp.js';
 import type { Vocabulary } from './Vocabulary.js';
-
-/** Interface, 3.1, and what stands for a value that is not listed there. */
-export const TaxpayerStatus = {
-  CREATED: 'CREATED',
-  CONSENT_RECEIVED: 'CONSENT_RECEIVED',
-  TAX_AUTHORIZATION_SUBMITTED: 'TAX_AUTHORIZATION_SUBMITTED',
-  AUTHORIZED: 'AUTHORIZED',
-  REJECTED: 'REJECTED',
-  COMPLETED: 'COMPLETED',
-  UNRECOGNIZED: 'UNRECOGNIZED',
-} as const;
-export type TaxpayerStatus = keyof typeof TaxpayerStatus;
-
-registerEnumType(TaxpayerStatus, {
-  name: 'TaxpayerStatus',
-  description: 'How far the tax authorization of a taxpayer has come.',
-  valuesConfig: {
-    CREATED: { description: 'The taxpayer exists; nothing was asked of them yet.' },
-    CONSENT_RECEIVED: { description: 'The taxpayer agreed to share tax data.' },
-    TAX_AUTHORIZATION_SUBMITTED: { description: 'The signed authorization form was sent to the tax authority.' },
-    AUTHORIZED: { description: 'The tax authority accepted the authorization.' },
-    REJECTED: { description: 'The authorization was refused; this does not change any more.' },
-    COMPLETED: { description: 'The authorization and what it was for are done; this does not change any more.' },
-    UNRECOGNIZED: { description: 'A status this gateway does not know yet.' },
-  },
-});
 
 @ObjectType('TaxpayerToken', {
   description: "A taxpayer's token record: who they are, how far the authorization is, and the token itself.",

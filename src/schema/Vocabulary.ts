@@ -1,6 +1,5 @@
 import type { ProviderEntry } from './Provider.js';
-import { RefreshJobStatus } from './RefreshJob.js';
-import { TaxpayerStatus } from './TaxpayerToken.js';
+import { RefreshJobStatus, TaxpayerStatus } from './statuses.js';
 
 export type UnknownValueListener = (kind: 'provider' | 'taxpayer-status' | 'job-status', value: string) => void;
 

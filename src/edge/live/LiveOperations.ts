@@ -18,7 +18,7 @@ import {
 } from 'graphql';
 import type { Holder } from '../../admission/Ledger.js';
 import { holderOf } from '../../auth/caller.js';
-import { RequestContext, type RequestFacts, type Services } from '../../context.js';
+import type { ContextFor, OperationFacts } from '../OperationContext.js';
 import { boundedErrors, maxMistakes } from '../../errorBounds.js';
 import { GatewayError } from '../../errors.js';
 import type { Metrics, Transport } from '../../Metrics.js';
@@ -47,7 +47,9 @@ export type LiveTransport = Exclude<Transport, 'http'>;
 
 export interface LiveOperationsOptions {
   readonly schema: GraphQLSchema;
-  readonly services: Services;
+  readonly contextFor: ContextFor;
+  /** MAX_ANSWER_BYTES */
+  readonly maxAnswerBytes: number;
   readonly introspection: boolean;
   readonly maxTokens: number;
   /** Documents that were parsed and found valid, by the SHA-256 of their text in hexadecimal, as Apollo names them. */
@@ -57,7 +59,7 @@ export interface LiveOperationsOptions {
   /** MAX_REPRESENTATIONS */
   readonly maxRepresentations: number;
   /** Runs before anything else: may refuse by throwing, or put a stored document in place of its id. */
-  readonly admit: (request: LiveRequest, facts: RequestFacts) => Promise<LiveRequest>;
+  readonly admit: (request: LiveRequest, facts: OperationFacts) => Promise<LiveRequest>;
   readonly observe: OperationObserver;
   readonly metrics: Metrics;
   readonly onBug: (error: unknown, requestId: string) => void;
@@ -72,7 +74,7 @@ export interface ReadyOperation {
   readonly document: DocumentNode;
   readonly operationName: string | undefined;
   readonly variables: Readonly<Record<string, unknown>>;
-  readonly facts: RequestFacts;
+  readonly facts: OperationFacts;
   readonly transport: LiveTransport;
 }
 
@@ -103,7 +105,7 @@ export class LiveOperations {
   /** Checks an operation without running any of it. Never rejects. */
   async prepare(
     request: LiveRequest,
-    facts: RequestFacts,
+    facts: OperationFacts,
     transport: LiveTransport,
   ): Promise<ReadyOperation | RefusedOperation> {
     let beganAt = performance.now();
@@ -183,13 +185,12 @@ export class LiveOperations {
 
   /** With a context of its own: what one execution has read is not what the next one sees. */
   #argsOf({ document, operationName, variables, facts }: ReadyOperation): ExecutionArgs {
-    const { schema, services } = this.#options;
-    const contextValue = new RequestContext(facts, services);
-    return { schema, document, operationName, variableValues: variables, contextValue };
+    const { schema, contextFor } = this.#options;
+    return { schema, document, operationName, variableValues: variables, contextValue: contextFor(facts) };
   }
 
   #masked({ data, errors }: ExecutionResult, requestId: string): ExecutionResult {
-    const { maxAnswerBytes } = this.#options.services;
+    const { maxAnswerBytes } = this.#options;
     const masked = {
       ...(errors && { errors: errors.map((error) => this.mask(error, requestId)) }),
       ...(data !== undefined && { data }),

@@ -1,4 +1,4 @@
-import type { RequestFacts } from '../../context.js';
+import type { OperationFacts } from '../OperationContext.js';
 import { type RequestLimits, refuseDeepNesting } from '../graphqlRequest.js';
 import type { RateLimit } from '../RateLimit.js';
 import { type TrustedDocuments, withDocument } from '../trustedDocuments.js';
@@ -16,7 +16,7 @@ export interface AdmissionOptions {
  * document, and, where there is a list, a trusted one. Rejects with a GatewayError that says which of these it is.
  */
 export function admission({ rateLimit, trustedDocuments, requestLimits }: AdmissionOptions) {
-  return async (request: LiveRequest, { caller, remoteAddress, fromRouter }: RequestFacts): Promise<LiveRequest> => {
+  return async (request: LiveRequest, { caller, remoteAddress, fromRouter }: OperationFacts): Promise<LiveRequest> => {
     await rateLimit.admit(caller, remoteAddress);
     refuseDeepNesting(request, requestLimits);
     return withDocument(request, fromRouter, trustedDocuments);

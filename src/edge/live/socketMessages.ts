@@ -7,8 +7,7 @@ import {
   parseMessage,
   type SubscribeMessage,
 } from 'graphql-ws';
-import { isNestedWithin } from '../../datasources/wire.js';
-import { parseJson } from '../../parseJson.js';
+import { isNestedWithin, parseJson } from '../../json.js';
 
 /** What a client says in the protocol `graphql-transport-ws`. */
 export type ClientMessage = ConnectionInitMessage | PingMessage | PongMessage | SubscribeMessage | CompleteMessage;

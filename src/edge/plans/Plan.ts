@@ -1,5 +1,5 @@
 import type { GraphQLError } from 'graphql';
-import type { RequestContext } from '../../context.js';
+import type { OperationContext } from '../OperationContext.js';
 
 export type Variables = Readonly<Record<string, unknown>>;
 
@@ -32,7 +32,7 @@ export interface Plan {
   readonly prepare: (request: PlannedRequest) => Execute | undefined;
 }
 
-export type Execute = (context: RequestContext) => PlanResult | Promise<PlanResult>;
+export type Execute = (context: OperationContext) => PlanResult | Promise<PlanResult>;
 
 /** One field of an answer. */
 export interface Step {
@@ -56,7 +56,7 @@ export interface Step {
   readonly positions: readonly number[];
 }
 
-export type Resolve = (source: unknown, args: Record<string, unknown>, context: RequestContext) => unknown;
+export type Resolve = (source: unknown, args: Record<string, unknown>, context: OperationContext) => unknown;
 
 export type Argument = { readonly name: string } & (
   | { readonly from: 'document'; readonly value: unknown }

@@ -1,5 +1,5 @@
 import { GraphQLError, Source } from 'graphql';
-import type { RequestContext } from '../../context.js';
+import type { OperationContext } from '../OperationContext.js';
 import { SharedObject } from '../../schema/SharedObject.js';
 import { answerTooLarge } from '../answerSize.js';
 import type { PlannedRequest, PlanResult, Step, Variables } from './Plan.js';
@@ -10,7 +10,7 @@ export interface Run {
   readonly request: PlannedRequest;
   readonly template: TemplateLiterals;
   readonly variables: Variables;
-  readonly context: RequestContext;
+  readonly context: OperationContext;
   readonly errors: GraphQLError[];
   /** Characters written so far, of which each takes a byte or more. */
   written: number;

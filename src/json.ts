@@ -50,3 +50,26 @@ export function pathOfInfinity(value: unknown): string | undefined {
   }
   return undefined;
 }
+
+/**
+ * Whether a JSON value nests at most `maxDepth` levels. Level by level, because `JSON.parse` takes 200,000 levels that
+ * `JSON.stringify` and every recursive walk overflow on.
+ */
+export function isNestedWithin(value: unknown, maxDepth: number): boolean {
+  let level: object[] = isContainer(value) ? [value] : [];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth >= maxDepth && level.some((item) => Object.keys(item).length > 0)) return false;
+    const below: object[] = [];
+    for (const item of level) {
+      for (const member of Array.isArray(item) ? item : Object.values(item)) {
+        if (isContainer(member)) below.push(member);
+      }
+    }
+    level = below;
+  }
+  return true;
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
