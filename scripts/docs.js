@@ -11,12 +11,12 @@ const command = 'npm run docs';
 
 await orExplain(ensureBuilt);
 await orSentence(async () => {
-  const { settings } = await import('../dist/settings.js');
+  const { settings } = await import('../dist/config/settings.js');
   const all = Object.entries(settings);
   await keepInSync('docs/configuration.md', configurationPage(all), { check, command });
   await keepInSync('.env.example', envExample(all), { check, command });
-  const { errorCodes } = await import('../dist/errors.js');
-  const faults = JSON.parse(await readFile(new URL('../test/faultTable.json', import.meta.url), 'utf8'));
+  const { errorCodes } = await import('../dist/errors/errors.js');
+  const faults = JSON.parse(await readFile(new URL('../test/upstream/faultTable.json', import.meta.url), 'utf8'));
   await keepInSync('docs/faults.md', faultsPage(faults, errorCodes, command), { check, command });
 });
 
@@ -25,7 +25,7 @@ function configurationPage(all) {
     ([name, { fallback, meaning, example, secret }]) =>
       `| ${code(name)}${secret ? `<br>${code(`${name}_FILE`)}` : ''} | ${cell(fallback)} | ${escapeCell(meaning)} | ${code(example)} |`,
   );
-  return `<!-- Printed from src/settings.ts by \`${command}\`. Change it there. -->
+  return `<!-- Printed from src/config/settings.ts by \`${command}\`. Change it there. -->
 
 # Configuration
 
@@ -46,7 +46,7 @@ function envExample(all) {
     ([name, { fallback, meaning, example, secret }]) =>
       `# ${meaning}\n# Default: ${fallback}.${secret ? ` Or ${name}_FILE with the path of a file.` : ''}\n# ${name}=${example}\n`,
   );
-  return `# Printed from src/settings.ts by \`${command}\`; change it there. All settings, each with an example and off.
+  return `# Printed from src/config/settings.ts by \`${command}\`; change it there. All settings, each with an example and off.
 # Copy to .env, uncomment what you need, and start with: node --env-file=.env scripts/start.js
 
 ${entries.join('\n')}`;

@@ -1,10 +1,10 @@
-// docs/faults.md: what callers get when the service misbehaves. Printed from the table that test/faultTable.test.ts tries
+// docs/faults.md: what callers get when the service misbehaves. Printed from the table that test/upstream/faultTable.test.ts tries
 // line by line on a running gateway, so the page cannot promise what the gateway does not do.
 
 /** `errorCodes` of the gateway say which codes may be tried again. */
 export function faultsPage({ bounds, classes }, errorCodes, command) {
   const bound = ({ times, setting }) => `${times} × \`${setting}\``;
-  return `<!-- Printed from test/faultTable.json by \`${command}\`. Change it there. -->
+  return `<!-- Printed from test/upstream/faultTable.json by \`${command}\`. Change it there. -->
 
 # When the service misbehaves
 

@@ -1,4 +1,4 @@
-// Runs every test (npm test). Arguments go to Jest: `npm test -- test/config.test.ts -t "names the variable"`.
+// Runs every test (npm test). Arguments go to Jest: `npm test -- test/config/config.test.ts -t "names the variable"`.
 // Tests run against the real gateway, a real Redis and a real browser; whatever is missing is installed or named, so
 // that nothing is skipped silently. The last line is always `N passed, N failed`.
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env node
 import cluster from 'node:cluster';
 import { parseArgs } from 'node:util';
-import { type Config, ConfigError, loadConfig } from './config.js';
-import { prepareStore } from './datasources/stores/openStore.js';
-import { createLogger } from './log.js';
-import { connectToMachine, MachineMetrics } from './MachineMetrics.js';
-import { serveMetrics } from './metricsServer.js';
-import { packageVersion } from './packageVersion.js';
-import { StandardOutput } from './StandardOutput.js';
+import { prepareStore } from './cache/stores/openStore.js';
+import { type Config, ConfigError, loadConfig } from './config/config.js';
+import { packageVersion } from './config/packageVersion.js';
+import { createLogger } from './observability/log.js';
+import { connectToMachine, MachineMetrics } from './observability/MachineMetrics.js';
+import { StandardOutput } from './observability/StandardOutput.js';
+import { serveMetrics } from './process/metricsServer.js';
+import { announce, type GatewayFacts } from './process/startupScreen.js';
+import { allWorkersClosed, assignedUpstream, reportReady, Workers } from './process/workers.js';
 import { credentialsOf, type Gateway, startEmbeddedSandbox, startGateway } from './server.js';
-import { announce, type GatewayFacts } from './startupScreen.js';
-import { allWorkersClosed, assignedUpstream, reportReady, Workers } from './workers.js';
 
 const help = `taxpayer-gateway: a GraphQL gateway in front of a taxpayer-authorization service
 

@@ -1,42 +1,42 @@
 import cors from 'cors';
 import type { Registry } from 'prom-client';
+import { RateLimit } from './admission/RateLimit.js';
 import { Authenticator, type AuthenticatorOptions } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
+import { identifier } from './auth/identify.js';
+import { followRouterSecrets } from './auth/routerSecrets.js';
+import type { Config, UpstreamCredentials } from './config/config.js';
+import { packageVersion } from './config/packageVersion.js';
+import { Secret } from './config/secret.js';
 import { RequestContext } from './context.js';
-import type { Config, UpstreamCredentials } from './config.js';
-import { createApolloServer } from './edge/apolloServer.js';
-import { documentLimits } from './edge/documentLimits.js';
-import { DocumentMemory } from './edge/documents/DocumentMemory.js';
-import { GraphQLEndpoint } from './edge/GraphQLEndpoint.js';
-import { type Handler, HttpServer } from './edge/HttpServer.js';
-import { liveness, metricsPage, readiness } from './edge/health.js';
-import { identifier } from './edge/identify.js';
-import { admission } from './edge/live/admission.js';
-import { LiveEdge } from './edge/live/LiveEdge.js';
-import { LiveOperations } from './edge/live/LiveOperations.js';
-import { OpenStreams } from './edge/live/OpenStreams.js';
-import { observeAll, observedByApollo } from './edge/observeOperations.js';
-import type { ContextFor } from './edge/OperationContext.js';
-import { apolloSandboxPage, graphiqlPage } from './edge/pages.js';
-import { PlanCache, type PlanMode } from './edge/plans/PlanCache.js';
-import { RateLimit } from './edge/RateLimit.js';
-import { followRouterSecrets } from './edge/routerSecrets.js';
-import { readTlsFiles, watchTlsFiles } from './edge/tlsFiles.js';
-import { readTrustedDocuments } from './edge/trustedDocuments.js';
-import { Unread } from './edge/unread.js';
-import { createLogger, type Logger } from './log.js';
-import { Metrics } from './Metrics.js';
-import { serveMetrics } from './metricsServer.js';
-import { packageVersion } from './packageVersion.js';
+import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
+import { type Handler, HttpServer } from './http/HttpServer.js';
+import { liveness, metricsPage, readiness } from './http/health.js';
+import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
+import { readTlsFiles, watchTlsFiles } from './http/tlsFiles.js';
+import { Unread } from './http/unread.js';
+import { LiveEdge } from './live/LiveEdge.js';
+import { OpenStreams } from './live/OpenStreams.js';
+import { createLogger, type Logger } from './observability/log.js';
+import { Metrics } from './observability/Metrics.js';
+import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
+import type { Tracing } from './observability/tracing/Tracing.js';
+import { admission } from './operations/admission.js';
+import { createApolloServer } from './operations/apolloServer.js';
+import { documentLimits } from './operations/documentLimits.js';
+import { DocumentMemory } from './operations/documents/DocumentMemory.js';
+import { LiveOperations } from './operations/LiveOperations.js';
+import type { ContextFor } from './operations/OperationContext.js';
+import { observeAll, observedByApollo } from './operations/observeOperations.js';
+import { PlanCache, type PlanMode } from './operations/plans/PlanCache.js';
+import { readTrustedDocuments } from './operations/trustedDocuments.js';
+import { serveMetrics } from './process/metricsServer.js';
 import { resolvers } from './resolvers/index.js';
-import { type LogDestination, StandardOutput } from './StandardOutput.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
-import { Secret } from './secret.js';
 import { startServices } from './services.js';
-import type { Tracing } from './tracing/Tracing.js';
 
 export interface GatewayOptions {
   /** The service to use in place of the configured one: where another process runs the embedded sandbox. */
@@ -245,7 +245,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
 
 /** Loaded only where it is configured. */
 async function startTracing(endpoint: string, metrics: Metrics): Promise<Tracing> {
-  const { Tracing } = await import('./tracing/Tracing.js');
+  const { Tracing } = await import('./observability/tracing/Tracing.js');
   return new Tracing({ endpoint, version: packageVersion(), onDropped: (count) => metrics.spansDropped.inc(count) });
 }
 

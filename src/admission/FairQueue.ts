@@ -1,4 +1,4 @@
-import { GatewayError } from '../errors.js';
+import { GatewayError } from '../errors/errors.js';
 import type { Holder, Release } from './Ledger.js';
 
 export interface FairQueueOptions {

@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
-import { GatewayError } from '../errors.js';
+import { GatewayError } from '../errors/errors.js';
 
 /**
  * What can be held for longer than a moment. `streams`: open sockets and event streams of known callers. `newcomers`:

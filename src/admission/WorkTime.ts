@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { LRUCache } from 'lru-cache';
-import { GatewayError } from '../errors.js';
+import { GatewayError } from '../errors/errors.js';
 import type { Holder } from './Ledger.js';
 
 export interface WorkTimeOptions {

@@ -1,6 +1,6 @@
 import * as crypto from 'node:crypto';
 import type fetch from 'node-fetch';
-import type { Secret } from '../secret.js';
+import type { Secret } from '../config/secret.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
 import { type DeveloperKeys, developerAudience, developerIssuer, developerTaxpayersClaim } from './developerKeys.js';
 import { fixedKey, KeySet, type RefreshOutcome } from './keySet.js';

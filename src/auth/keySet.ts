@@ -1,6 +1,6 @@
 import { type CryptoKey, createLocalJWKSet, errors, type JWK, type JWTHeaderParameters, type LocalJWKSet } from 'jose';
 import nodeFetch from 'node-fetch';
-import { GatewayError } from '../errors.js';
+import { GatewayError } from '../errors/errors.js';
 import { KeySetUnreadable, type ReadFailure, readKeySet } from './readKeySet.js';
 
 /** The keys that may have signed a token, and the version of the set they were taken from. */

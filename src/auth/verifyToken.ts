@@ -1,5 +1,5 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose';
-import { GatewayError } from '../errors.js';
+import { GatewayError } from '../errors/errors.js';
 import { allScopes, type Caller, callerKey, type Scope } from './caller.js';
 import type { KeySource } from './keySet.js';
 import { signatureAlgorithms } from './readKeySet.js';

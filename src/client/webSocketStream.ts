@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../errorCodes.js';
+import type { ErrorCode } from '../errors/errorCodes.js';
 import type { StreamRequest } from './watchRefreshJob.js';
 
 /** What is needed of a WebSocket: the browser's own, or that of the package `ws`. */

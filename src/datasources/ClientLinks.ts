@@ -4,10 +4,10 @@ import { LRUCache } from 'lru-cache';
 import { stringify as stableStringify } from 'safe-stable-stringify';
 import { z } from 'zod';
 import type { FairQueue } from '../admission/FairQueue.js';
-import { GatewayError } from '../errors.js';
-import { heldBytes } from './heldBytes.js';
-import type { CallOptions } from './ResilientFetch.js';
-import type { Claim, EntryName, SealedStore } from './SealedStore.js';
+import { heldBytes } from '../cache/heldBytes.js';
+import type { Claim, EntryName, SealedStore } from '../cache/SealedStore.js';
+import { GatewayError } from '../errors/errors.js';
+import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { TaxpayerService } from './TaxpayerService.js';
 import type { ClientLink, ClientLinkRequest } from './wire.js';
 

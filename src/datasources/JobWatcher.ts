@@ -1,7 +1,7 @@
-import { type ErrorCode, GatewayError } from '../errors.js';
+import { type ErrorCode, GatewayError } from '../errors/errors.js';
+import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import { isTerminal, type JobView, type RefreshJobs, sharedMs } from './RefreshJobs.js';
-import type { CallOptions } from './ResilientFetch.js';
 import { Watch } from './Watch.js';
 
 export interface JobWatcherOptions {

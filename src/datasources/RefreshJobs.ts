@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { FairQueue } from '../admission/FairQueue.js';
+import { LeasedCache, type LeasedCacheOptions } from '../cache/LeasedCache.js';
+import type { SealedStore } from '../cache/SealedStore.js';
+import type { Codec, Entry } from '../cache/StoredEntries.js';
+import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import { LeasedCache, type LeasedCacheOptions } from './LeasedCache.js';
-import type { CallOptions } from './ResilientFetch.js';
-import type { SealedStore } from './SealedStore.js';
-import type { Codec, Entry } from './StoredEntries.js';
 import { AccessTokenRefused, type TaxpayerService } from './TaxpayerService.js';
 import type { Credential, TokenBroker } from './TokenBroker.js';
 import type { JobStatus } from './wire.js';

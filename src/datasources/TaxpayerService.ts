@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
-import { credentialsRejected, GatewayError, outcomeUnknown } from '../errors.js';
-import { Secret } from '../secret.js';
-import type { CallGate } from './CallGate.js';
-import { ForbiddenRequests } from './ForbiddenRequests.js';
+import { Secret } from '../config/secret.js';
+import { credentialsRejected, GatewayError, outcomeUnknown } from '../errors/errors.js';
+import type { CallGate } from '../upstream/CallGate.js';
+import { ForbiddenRequests } from '../upstream/ForbiddenRequests.js';
+import type { CallOptions, Endpoint, ResilientFetch, ServiceRequest } from '../upstream/ResilientFetch.js';
+import type { ServiceAnswer } from '../upstream/readAnswer.js';
+import { serviceUrl } from '../upstream/serviceUrl.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import type { CallOptions, Endpoint, ResilientFetch, ServiceRequest } from './ResilientFetch.js';
-import type { ServiceAnswer } from './readAnswer.js';
-import { serviceUrl } from './serviceUrl.js';
 import {
   type ClientLink,
   type ClientLinkRequest,

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import type { FairQueue } from '../admission/FairQueue.js';
-import { type ErrorCode, GatewayError, upstreamTimeout } from '../errors.js';
-import { Secret } from '../secret.js';
+import { LeasedCache, type LeasedCacheOptions } from '../cache/LeasedCache.js';
+import type { SealedStore } from '../cache/SealedStore.js';
+import type { Codec, Entry } from '../cache/StoredEntries.js';
+import { Secret } from '../config/secret.js';
+import { type ErrorCode, GatewayError, upstreamTimeout } from '../errors/errors.js';
+import type { CallOptions } from '../upstream/ResilientFetch.js';
+import { TokenBudget } from '../upstream/TokenBudget.js';
 import type { TaxpayerId } from './identifiers.js';
-import { LeasedCache, type LeasedCacheOptions } from './LeasedCache.js';
-import type { CallOptions } from './ResilientFetch.js';
-import type { SealedStore } from './SealedStore.js';
-import type { Codec, Entry } from './StoredEntries.js';
 import type { TaxpayerService } from './TaxpayerService.js';
-import { TokenBudget } from './TokenBudget.js';
 import { absenceMs, longestAbsenceMs, UnknownTaxpayers } from './UnknownTaxpayers.js';
 import { accessToken, jsonObject, type TokenRecord } from './wire.js';
 

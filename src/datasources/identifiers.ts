@@ -1,4 +1,4 @@
-import { badInput } from '../errors.js';
+import { badInput } from '../errors/errors.js';
 
 declare const brand: unique symbol;
 

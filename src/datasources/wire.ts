@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { GatewayError } from '../errors.js';
+import { Secret } from '../config/secret.js';
+import { GatewayError } from '../errors/errors.js';
 import { isNestedWithin, pathOfInfinity } from '../json.js';
-import { Secret } from '../secret.js';
+import type { ServiceAnswer } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import type { ServiceAnswer } from './readAnswer.js';
 
 /** Request body of client link creation, in the service's words (interface, 2.2). Absent members stay absent. */
 export interface ClientLinkRequest {

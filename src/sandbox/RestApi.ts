@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
-import { unreachable } from '../errors.js';
+import { unreachable } from '../errors/errors.js';
 import { type Answer, errorAnswer, jsonAnswer } from './Answer.js';
 import type { Route } from './routeOf.js';
 import type { ClientLinkSettings, SandboxJob, SandboxState, SandboxTaxpayer } from './SandboxState.js';

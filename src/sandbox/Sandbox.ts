@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { unreachable } from '../errors.js';
+import { unreachable } from '../errors/errors.js';
 import { type Answer, afterDelay, errorAnswer, sendAnswer } from './Answer.js';
 import { answerWithFault } from './answerWithFault.js';
 import { controlPrefix, controlRoutes } from './controlRoutes.js';

@@ -1,4 +1,4 @@
-import { unreachable } from '../errors.js';
+import { unreachable } from '../errors/errors.js';
 import { type Answer, answerOf, errorAnswer, jsonAnswer, upstreamOnlyText } from './Answer.js';
 import type { Fault } from './Fault.js';
 import { type ApiRoute, tokenRecord } from './RestApi.js';

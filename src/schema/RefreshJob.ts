@@ -3,7 +3,7 @@ import { GraphQLDateTime } from 'graphql-scalars';
 import { Directive, Field, ID, ObjectType } from 'type-graphql';
 import type { JobId, TaxpayerId } from '../datasources/identifiers.js';
 import type { JobView } from '../datasources/RefreshJobs.js';
-import { SharedObject } from './SharedObject.js';
+import { SharedObject } from '../operations/plans/SharedObject.js';
 import { RefreshJobStatus } from './statuses.js';
 import { Timestamp } from './Timestamp.js';
 import type { Vocabulary } from './Vocabulary.js';

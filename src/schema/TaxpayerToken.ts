@@ -1,13 +1,13 @@
 import 'reflect-metadata';
 import { GraphQLDateTime } from 'graphql-scalars';
 import { Directive, Field, ID, ObjectType } from 'type-graphql';
+import type { Secret } from '../config/secret.js';
 import type { TaxpayerId } from '../datasources/identifiers.js';
 import type { TokenView } from '../datasources/TokenBroker.js';
-import { GatewayError } from '../errors.js';
-import type { Secret } from '../secret.js';
+import { GatewayError } from '../errors/errors.js';
+import { SharedObject } from '../operations/plans/SharedObject.js';
 import { JSONObject } from './JSONObject.js';
 import { Provider } from './Provider.js';
-import { SharedObject } from './SharedObject.js';
 import { TaxpayerStatus } from './statuses.js';
 import { Timestamp } from './Timestamp.js';
 import type { Vocabulary } from './Vocabulary.js';

@@ -4,7 +4,7 @@ import { type GraphQLFieldResolver, type GraphQLSchema, type GraphQLUnionType, i
 import { buildSchemaSync, createResolversMap, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { Scope } from '../auth/caller.js';
 import type { RequestContext } from '../context.js';
-import { badInput, GatewayError } from '../errors.js';
+import { badInput, GatewayError } from '../errors/errors.js';
 import { withDirectResolvers } from './directResolvers.js';
 import { defineProviders, type ProviderEntry } from './Provider.js';
 

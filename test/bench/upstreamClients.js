@@ -3,7 +3,7 @@
 
 import { Agent, get } from 'node:http';
 import nodeFetch from 'node-fetch';
-import { ResilientFetch } from '../../dist/datasources/ResilientFetch.js';
+import { ResilientFetch } from '../../dist/upstream/ResilientFetch.js';
 import { median } from './measure.js';
 import { round, table } from './report.js';
 

@@ -1,17 +1,17 @@
-import { CallGate } from '../../src/datasources/CallGate.js';
+import { SealedStore } from '../../src/cache/SealedStore.js';
+import { Sealer } from '../../src/cache/sealing.js';
+import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
+import type { Store } from '../../src/cache/stores/Store.js';
+import { Secret } from '../../src/config/secret.js';
 import { ClientLinks } from '../../src/datasources/ClientLinks.js';
 import { identifierReader } from '../../src/datasources/identifiers.js';
 import { RefreshJobs } from '../../src/datasources/RefreshJobs.js';
-import { ResilientFetch } from '../../src/datasources/ResilientFetch.js';
-import { SealedStore } from '../../src/datasources/SealedStore.js';
-import { Sealer } from '../../src/datasources/sealing.js';
-import { MemoryStore } from '../../src/datasources/stores/MemoryStore.js';
-import type { Store } from '../../src/datasources/stores/Store.js';
 import { TaxpayerService } from '../../src/datasources/TaxpayerService.js';
 import { TokenBroker, type TokenEvent } from '../../src/datasources/TokenBroker.js';
-import type { GatewayError } from '../../src/errors.js';
+import type { GatewayError } from '../../src/errors/errors.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
-import { Secret } from '../../src/secret.js';
+import { CallGate } from '../../src/upstream/CallGate.js';
+import { ResilientFetch } from '../../src/upstream/ResilientFetch.js';
 
 /** One gateway's share of a fleet: everything between the resolvers and the service. */
 export interface Member {

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { loadConfig } from '../../src/config.js';
-import type { PlanMode } from '../../src/edge/plans/PlanCache.js';
+import { loadConfig } from '../../src/config/config.js';
+import type { PlanMode } from '../../src/operations/plans/PlanCache.js';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { type Gateway, type GatewayOptions, startGateway } from '../../src/server.js';
 

@@ -1,8 +1,8 @@
-import { LeasedCache } from '../../src/datasources/LeasedCache.js';
-import { SealedStore } from '../../src/datasources/SealedStore.js';
-import { Sealer } from '../../src/datasources/sealing.js';
-import type { Store } from '../../src/datasources/stores/Store.js';
-import { Secret } from '../../src/secret.js';
+import { LeasedCache } from '../../src/cache/LeasedCache.js';
+import { SealedStore } from '../../src/cache/SealedStore.js';
+import { Sealer } from '../../src/cache/sealing.js';
+import type { Store } from '../../src/cache/stores/Store.js';
+import { Secret } from '../../src/config/secret.js';
 
 /** The one id that is read. */
 export const readId = 'x';

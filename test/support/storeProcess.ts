@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import type { Order } from '../stores/storeProcess.js';
+import type { Order } from '../cache/stores/storeProcess.js';
 
 export interface StoreProcess {
   readonly pid: number;

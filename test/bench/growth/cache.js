@@ -1,10 +1,10 @@
 // Entries of the token cache in one process: the gateway's own classes, with a service that answers at once.
 
-import { LeasedCache } from '../../../dist/datasources/LeasedCache.js';
-import { SealedStore } from '../../../dist/datasources/SealedStore.js';
-import { Sealer } from '../../../dist/datasources/sealing.js';
-import { MemoryStore } from '../../../dist/datasources/stores/MemoryStore.js';
-import { Secret } from '../../../dist/secret.js';
+import { LeasedCache } from '../../../dist/cache/LeasedCache.js';
+import { SealedStore } from '../../../dist/cache/SealedStore.js';
+import { Sealer } from '../../../dist/cache/sealing.js';
+import { MemoryStore } from '../../../dist/cache/stores/MemoryStore.js';
+import { Secret } from '../../../dist/config/secret.js';
 import { bytesEach, round, table } from '../report.js';
 
 const lookups = 200_000;

@@ -1,17 +1,17 @@
 // A day of a fleet in a minute: real brokers, a real store and the real sandbox, on a simulated clock. Popular taxpayers
 // are asked for often (Zipf), the fleet is deployed anew every four hours, some tokens are rotated, the service has an outage.
 
-import { CallGate } from '../../../dist/datasources/CallGate.js';
+import { SealedStore } from '../../../dist/cache/SealedStore.js';
+import { Sealer } from '../../../dist/cache/sealing.js';
+import { MemoryStore } from '../../../dist/cache/stores/MemoryStore.js';
+import { Secret } from '../../../dist/config/secret.js';
 import { identifierReader } from '../../../dist/datasources/identifiers.js';
 import { RefreshJobs } from '../../../dist/datasources/RefreshJobs.js';
-import { ResilientFetch } from '../../../dist/datasources/ResilientFetch.js';
-import { SealedStore } from '../../../dist/datasources/SealedStore.js';
-import { Sealer } from '../../../dist/datasources/sealing.js';
-import { MemoryStore } from '../../../dist/datasources/stores/MemoryStore.js';
 import { TaxpayerService } from '../../../dist/datasources/TaxpayerService.js';
 import { TokenBroker } from '../../../dist/datasources/TokenBroker.js';
 import { startSandbox } from '../../../dist/sandbox/Sandbox.js';
-import { Secret } from '../../../dist/secret.js';
+import { CallGate } from '../../../dist/upstream/CallGate.js';
+import { ResilientFetch } from '../../../dist/upstream/ResilientFetch.js';
 
 const day = { members: 4, taxpayers: 500, requests: 24_000, hours: 24, deployEveryHours: 4, outageHours: [13, 13.5] };
 

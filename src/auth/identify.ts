@@ -1,0 +1,72 @@
+import type { IncomingMessage } from 'node:http';
+import { type Authenticator, routerSecretMatches } from './Authenticator.js';
+import { type Caller, router } from './caller.js';
+import type { RouterSecrets } from './routerSecrets.js';
+
+/** What a caller shows: headers of a request, or the same names in the parameters of a socket. */
+export interface Credentials {
+  readonly authorization: string | undefined;
+  readonly routerSecret: string | undefined;
+  readonly remoteAddress: string | undefined;
+}
+
+export interface Identity {
+  readonly caller: Caller;
+  /** Whether it proved to be the router; undefined when no such proof is configured. */
+  readonly fromRouter: boolean | undefined;
+  readonly remoteAddress: string | undefined;
+}
+
+/**
+ * At once where there is nothing to wait for, as {@link Authenticator.authenticate}.
+ *
+ * @throws GatewayError UNAUTHENTICATED or AUTH_UNAVAILABLE, in either way
+ */
+export type Identify = (credentials: Credentials) => Identity | Promise<Identity>;
+
+/** Tells who is calling. A router that presents its secret needs no user's token to read the schema. */
+export function identifier(authenticator: Authenticator, routerSecrets: () => RouterSecrets): Identify {
+  return ({ authorization, routerSecret, remoteAddress }) => {
+    const { current, previous } = routerSecrets();
+    const isConfigured = current !== undefined || previous !== undefined;
+    const fromRouter = isConfigured ? routerSecretMatches(routerSecret, current, previous) : undefined;
+    const identity = (caller: Caller): Identity => ({ caller, fromRouter, remoteAddress });
+    try {
+      const caller = authenticator.authenticate(authorization);
+      return caller instanceof Promise ? caller.then(identity) : identity(caller);
+    } catch (error) {
+      if (authorization === undefined && fromRouter === true) return identity(router);
+      throw error;
+    }
+  };
+}
+
+/** What the headers of a request show. */
+export function credentialsOf({ headers, socket }: IncomingMessage): Credentials {
+  const routerSecret = headers['x-gateway-router-secret'];
+  return {
+    authorization: headers.authorization,
+    routerSecret: typeof routerSecret === 'string' ? routerSecret : undefined,
+    remoteAddress: socket.remoteAddress,
+  };
+}
+
+/** The same from the `connection_init` of a socket, where names come in any case; the headers speak for what is left out. */
+export function credentialsOfSocket(
+  parameters: Readonly<Record<string, unknown>> | undefined,
+  request: IncomingMessage,
+): Credentials {
+  const given = new Map(Object.entries(parameters ?? {}).map(([name, value]) => [name.toLowerCase(), value]));
+  const ofHeaders = credentialsOf(request);
+  return {
+    ...ofHeaders,
+    authorization: textOf(given.get('authorization')) ?? ofHeaders.authorization,
+    routerSecret: textOf(given.get('x-gateway-router-secret')) ?? ofHeaders.routerSecret,
+  };
+}
+
+/** What is given but is no text stays a refusal: it must not count as absent. */
+function textOf(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  return typeof value === 'string' ? value : '';
+}

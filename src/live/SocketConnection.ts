@@ -1,0 +1,247 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { CloseCode, MessageType } from 'graphql-ws';
+import type { WebSocket } from 'ws';
+import type { Holder, Ledger, Release } from '../admission/Ledger.js';
+import { holderOf } from '../auth/caller.js';
+import { credentialsOfSocket, type Identify } from '../auth/identify.js';
+import { tokenExpired } from '../auth/verifyToken.js';
+import type { Unread } from '../http/unread.js';
+import type { LiveOperations, LiveRequest } from '../operations/LiveOperations.js';
+import { atTime } from './atTime.js';
+import type { OpenStreams } from './OpenStreams.js';
+import { SocketOperations } from './SocketOperations.js';
+import { readMessage } from './socketMessages.js';
+import { UnfinishedMessage } from './UnfinishedMessage.js';
+
+export interface SocketConnectionOptions {
+  readonly operations: LiveOperations;
+  readonly identify: Identify;
+  readonly streams: OpenStreams;
+  readonly ledger: Ledger;
+  readonly unread: Unread;
+  /** Largest message, in bytes. */
+  readonly maxMessageBytes: number;
+  /** Most operations at once on one socket. */
+  readonly maxOperations: number;
+  /** Between two pings, in milliseconds; a peer that has not answered one by the next is dropped. */
+  readonly keepAliveMs: number;
+  /** How long a socket may take to say who it is, in milliseconds. */
+  readonly initTimeoutMs: number;
+}
+
+export interface OpenedSocket {
+  readonly socket: WebSocket;
+  /** What the socket runs on. */
+  readonly transport: Socket;
+  readonly request: IncomingMessage;
+  /** Gives back the place among the newcomers. */
+  readonly leavePlace: Release;
+}
+
+/** Bytes not yet taken by the peer above which nothing more is read from it. */
+const maxBacklogBytes = 1_048_576;
+/** A newcomer has hardly anything to lose by an abrupt end: it gets our reason, and this long to take it, in milliseconds. */
+const newcomerGraceMs = 100;
+
+const goingAway = 1001;
+const tooBig = 1009;
+const tryAgainLater = 1013;
+
+/** `newcomer` until it says who it is, `verifying` until that is known. */
+type Phase = 'newcomer' | 'verifying' | { readonly operations: SocketOperations } | 'closing';
+
+/** One socket from its upgrade to its end. It is a newcomer of its address first, then a stream of its caller. */
+export class SocketConnection {
+  readonly #options: SocketConnectionOptions;
+  readonly #socket: WebSocket;
+  readonly #transport: Socket;
+  readonly #request: IncomingMessage;
+  readonly #unfinished: UnfinishedMessage;
+  #phase: Phase = 'newcomer';
+  #holder: Holder;
+  #leavePlace: Release;
+  #forgetExpiry = () => {};
+
+  constructor({ socket, transport, request, leavePlace }: OpenedSocket, options: SocketConnectionOptions) {
+    this.#options = options;
+    this.#socket = socket;
+    this.#transport = transport;
+    this.#request = request;
+    this.#holder = newcomerOf(request);
+    this.#leavePlace = leavePlace;
+    this.#unfinished = new UnfinishedMessage(socket, transport, {
+      ...options,
+      onTooMuch: () => {
+        socket.pause();
+        this.#close(tooBig, 'Too much before connection_ack');
+      },
+      onNoRoom: (reason) => this.#close(tryAgainLater, reason),
+    });
+    const remove = options.streams.add('ws', {
+      shutDown: () => this.#shutDown(),
+      destroy: () => socket.terminate(),
+    });
+    const stopPings = keepAlive(socket, options.keepAliveMs);
+    const initTimer = setTimeout(() => {
+      if (this.#phase === 'newcomer') {
+        this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
+      }
+    }, options.initTimeoutMs);
+    // What is wrong with a frame ends the socket with a code of the protocol; the close event follows.
+    socket.on('error', () => this.#end());
+    socket.on('ping', (data) => this.#pong(data));
+    socket.on('message', (data) => this.#receive(String(data)));
+    socket.once('close', () => {
+      clearTimeout(initTimer);
+      stopPings();
+      remove();
+      this.#end();
+      this.#leavePlace();
+    });
+    if (socket.protocol === '') this.#close(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable');
+  }
+
+  #receive(text: string): void {
+    this.#holdBack();
+    if (this.#phase === 'closing') return;
+    const message = readMessage(text);
+    switch (message?.type) {
+      case MessageType.ConnectionInit:
+        void this.#greet(message.payload);
+        return;
+      case MessageType.Ping:
+        void this.#send({ type: MessageType.Pong, ...(message.payload && { payload: message.payload }) });
+        return;
+      case MessageType.Pong:
+        return;
+      case MessageType.Subscribe:
+        this.#run(message.id, message.payload as LiveRequest);
+        return;
+      case MessageType.Complete:
+        if (typeof this.#phase === 'object') this.#phase.operations.complete(message.id);
+        return;
+      default:
+        this.#close(CloseCode.BadRequest, 'Invalid message received');
+    }
+  }
+
+  async #greet(parameters: Readonly<Record<string, unknown>> | undefined): Promise<void> {
+    if (this.#phase !== 'newcomer') {
+      this.#close(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
+      return;
+    }
+    this.#phase = 'verifying';
+    const { operations, identify, ledger } = this.#options;
+    try {
+      const identity = await identify(credentialsOfSocket(parameters, this.#request));
+      if (this.#phase !== 'verifying') return; // it has been closed meanwhile
+      const holder = holderOf(identity.caller);
+      const leavePlace = ledger.take('streams', holder);
+      this.#leavePlace();
+      this.#leavePlace = leavePlace;
+      this.#holder = holder;
+      this.#unfinished.acknowledge(holder);
+      const send = (answer: object) => this.#send(answer);
+      const onIdle = () => this.#closeWhenDrained();
+      this.#phase = { operations: new SocketOperations({ ...this.#options, identity, send, onIdle }) };
+      // Forbidden and not unauthorized: clients take the latter for final, and a new token may be at hand.
+      this.#forgetExpiry = atTime(identity.caller.expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
+      await this.#send({ type: MessageType.ConnectionAck });
+    } catch (error) {
+      const { message, extensions } = operations.mask(error, randomUUID());
+      this.#close(extensions['code'] === 'UNAUTHENTICATED' ? CloseCode.Unauthorized : tryAgainLater, message);
+    }
+  }
+
+  #run(id: string, request: LiveRequest): void {
+    if (typeof this.#phase !== 'object') {
+      this.#close(CloseCode.Unauthorized, 'Unauthorized');
+    } else if (this.#phase.operations.has(id)) {
+      this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
+    } else {
+      this.#phase.operations.run(id, request).catch((error) => {
+        this.#options.operations.mask(error, randomUUID());
+        this.#close(CloseCode.InternalServerError, 'Internal server error');
+      });
+    }
+  }
+
+  /** Answers queries and mutations under way; subscriptions are cut, so that clients know they have not come to their end. */
+  #shutDown(): void {
+    if (typeof this.#phase === 'object') this.#phase.operations.cutSubscriptions();
+    this.#closeWhenDrained();
+  }
+
+  #closeWhenDrained(): void {
+    if (!this.#options.streams.draining) return;
+    if (typeof this.#phase === 'object' && !this.#phase.operations.idle) return;
+    this.#close(goingAway, 'shutting down');
+  }
+
+  /** Says why, and ends everything that hangs on the socket at once. */
+  #close(code: number, reason: string): void {
+    if (this.#phase === 'closing') return;
+    if (typeof this.#phase !== 'object') {
+      const timer = setTimeout(() => this.#socket.terminate(), newcomerGraceMs);
+      this.#socket.once('close', () => clearTimeout(timer));
+    }
+    this.#end();
+    // A close frame has room for 123 bytes.
+    this.#socket.close(code, Buffer.byteLength(reason) <= 123 ? reason : `${reason.slice(0, 40)}…`);
+  }
+
+  #end(): void {
+    const phase = this.#phase;
+    this.#phase = 'closing';
+    this.#forgetExpiry();
+    if (typeof phase === 'object') phase.operations.stop();
+  }
+
+  /** Resolves when the system has taken the message: who awaits it writes no faster than the peer reads. */
+  #send(message: object): Promise<void> {
+    const beganAt = performance.now();
+    const text = JSON.stringify(message);
+    const sending = this.#write(Buffer.byteLength(text), (taken) => this.#socket.send(text, taken));
+    this.#options.operations.noteWork(this.#holder, beganAt);
+    return sending;
+  }
+
+  #pong(data: Buffer): void {
+    this.#holdBack();
+    void this.#write(data.length, (taken) => this.#socket.pong(data, false, taken));
+  }
+
+  async #write(bytes: number, write: (taken: () => void) => void): Promise<void> {
+    if (this.#socket.readyState !== this.#socket.OPEN) return;
+    const release = this.#options.unread.hold(this.#transport, this.#holder, bytes);
+    if (release === undefined) return;
+    await new Promise<void>((resolve) => write(resolve));
+    release();
+    if (this.#socket.isPaused && this.#socket.bufferedAmount < maxBacklogBytes) this.#socket.resume();
+  }
+
+  /** Reads nothing more from a peer that does not read what it asked for. */
+  #holdBack(): void {
+    if (this.#socket.bufferedAmount > maxBacklogBytes) this.#socket.pause();
+  }
+}
+
+/** In whose name a socket is counted before it says who it is. */
+export function newcomerOf({ socket }: IncomingMessage): string {
+  return `address ${socket.remoteAddress ?? 'unknown'}`;
+}
+
+function keepAlive(socket: WebSocket, everyMs: number): () => void {
+  let answered = true;
+  socket.on('pong', () => {
+    answered = true;
+  });
+  const timer = setInterval(() => {
+    if (!answered) socket.terminate();
+    answered = false;
+    socket.ping();
+  }, everyMs);
+  return () => clearInterval(timer);
+}

@@ -1,0 +1,73 @@
+import type { Store } from '../../cache/stores/Store.js';
+import { preciseNow } from './Span.js';
+
+type Operation =
+  | 'get'
+  | 'set'
+  | 'setIfAbsent'
+  | 'claim'
+  | 'setIfHolding'
+  | 'compareAndDelete'
+  | 'increment'
+  | 'waitForDelete';
+
+/** A {@link Store} whose operations are told to `onDone`, with when they began in epoch milliseconds. Keys are not. */
+export class TracedStore implements Store {
+  readonly kind: Store['kind'];
+  readonly #store: Store;
+  readonly #onDone: (operation: Operation, startedAt: number, failed: boolean) => void;
+
+  constructor(store: Store, onDone: (operation: Operation, startedAt: number, failed: boolean) => void) {
+    this.kind = store.kind;
+    this.#store = store;
+    this.#onDone = onDone;
+  }
+
+  get(key: string): Promise<Buffer | undefined> {
+    return this.#timed('get', () => this.#store.get(key));
+  }
+
+  set(key: string, value: Buffer, ttlMs: number): Promise<void> {
+    return this.#timed('set', () => this.#store.set(key, value, ttlMs));
+  }
+
+  setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
+    return this.#timed('setIfAbsent', () => this.#store.setIfAbsent(key, value, ttlMs));
+  }
+
+  claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
+    return this.#timed('claim', () => this.#store.claim(key, value, ttlMs));
+  }
+
+  setIfHolding(key: string, value: Buffer, ttlMs: number, owner: Buffer): Promise<boolean> {
+    return this.#timed('setIfHolding', () => this.#store.setIfHolding(key, value, ttlMs, owner));
+  }
+
+  compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
+    return this.#timed('compareAndDelete', () => this.#store.compareAndDelete(key, expected));
+  }
+
+  increment(key: string, by: number, ttlMs: number): ReturnType<Store['increment']> {
+    return this.#timed('increment', () => this.#store.increment(key, by, ttlMs));
+  }
+
+  waitForDelete(key: string, timeoutMs: number): Promise<void> {
+    return this.#timed('waitForDelete', () => this.#store.waitForDelete(key, timeoutMs));
+  }
+
+  close(): Promise<void> {
+    return this.#store.close();
+  }
+
+  async #timed<T>(operation: Operation, work: () => Promise<T>): Promise<T> {
+    const startedAt = preciseNow();
+    let failed = true;
+    try {
+      const result = await work();
+      failed = false;
+      return result;
+    } finally {
+      this.#onDone(operation, startedAt, failed);
+    }
+  }
+}

@@ -1,0 +1,42 @@
+import { GatewayError } from '../errors/errors.js';
+
+/** The whole answer to an operation that asks for too much. */
+export function answerTooLarge(maxBytes: number): GatewayError {
+  return new GatewayError('BAD_USER_INPUT', `The answer must have at most ${maxBytes} bytes (MAX_ANSWER_BYTES)`);
+}
+
+/**
+ * Whether `JSON.stringify` would write more than `maxBytes` bytes for a JSON value. Stops as soon as it knows: an object
+ * that stands in many places takes no more memory than in one until it is written. For values of bounded nesting only: it
+ * recurses.
+ */
+export function isLongerThan(value: unknown, maxBytes: number): boolean {
+  return leftAfter(value, maxBytes) < 0;
+}
+
+/** What is left of `bytes` once a value is written; some negative number when it does not fit. */
+function leftAfter(value: unknown, bytes: number): number {
+  if (typeof value === 'string') return bytes - textBytes(value);
+  if (typeof value !== 'object' || value === null) return bytes - JSON.stringify(value).length;
+  if ('toJSON' in value && typeof value.toJSON === 'function') return leftAfter(value.toJSON(), bytes);
+  let left = bytes - 1; // brackets, and a comma after each member but the last
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length && left >= 0; index += 1) left = leftAfter(value[index], left) - 1;
+    return value.length === 0 ? left - 1 : left;
+  }
+  let isEmpty = true;
+  for (const key of Object.keys(value)) {
+    const member = (value as Record<string, unknown>)[key];
+    if (member === undefined) continue;
+    isEmpty = false;
+    left = leftAfter(member, left - textBytes(key) - 1) - 1;
+    if (left < 0) break;
+  }
+  return isEmpty ? left - 1 : left;
+}
+
+const writtenAsIs = /^[ !#-[\]-~]*$/;
+
+function textBytes(text: string): number {
+  return writtenAsIs.test(text) ? text.length + 2 : Buffer.byteLength(JSON.stringify(text));
+}

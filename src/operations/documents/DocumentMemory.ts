@@ -1,0 +1,60 @@
+import { getHeapStatistics } from 'node:v8';
+import type { DocumentNode } from 'graphql';
+import { heldBytes } from '../../cache/heldBytes.js';
+import type { GraphQLRequest } from '../../http/graphqlRequest.js';
+import type { Plan, Step } from '../plans/Plan.js';
+import { Recurring } from './Recurring.js';
+
+/** What is known of a document that was answered and came again. */
+export type KnownPlan = Plan | 'no plan';
+
+/** The one memory of what callers send, for every way it comes: a sixteenth of the heap, at least 4 MiB, in fixed shares. */
+export class DocumentMemory {
+  /** Requests by their body. Not for what may hold personal data, as the input of a mutation does. */
+  readonly requests: Recurring<GraphQLRequest>;
+  /** Documents that are valid and within all limits, by the digest of their text. */
+  readonly documents: Recurring<DocumentNode>;
+  /** Plans by the text they answer. */
+  readonly plans: Recurring<KnownPlan>;
+
+  constructor(maxBytes = Math.max(4_194_304, Math.floor(getHeapStatistics().heap_size_limit / 16))) {
+    this.requests = new Recurring({ maxBytes: maxBytes / 4, bytesOf: (request, body) => heldBytes([body, request]) });
+    this.documents = new Recurring({ maxBytes: maxBytes / 2, bytesOf: documentBytes });
+    this.plans = new Recurring({ maxBytes: maxBytes / 4, bytesOf: planBytes });
+  }
+}
+
+const entryBytes = 500;
+/** Two for a character that is not Latin-1. */
+const characterBytes = 2;
+/** A token with its share of the nodes: as measured 250 to 525, the most where every token is a field. */
+const tokenBytes = 525;
+/** Comments are kept as tokens that no node is about. */
+const commentBytes = 90;
+/** As measured 740 to 990 with what is counted one by one. */
+const stepBytes = 850;
+const slotBytes = 8;
+
+/** About how many bytes a parsed document takes: it holds its text and every token of it. */
+export function documentBytes({ loc }: DocumentNode): number {
+  let bytes = entryBytes + characterBytes * (loc?.source.body.length ?? 0);
+  for (let token = loc?.startToken; token; token = token.next ?? undefined) {
+    bytes += token.kind === 'Comment' ? commentBytes : tokenBytes;
+  }
+  return bytes;
+}
+
+/** About how many bytes a plan and its text take: its steps are more than the fields of the text where fragments are spread. */
+export function planBytes(plan: KnownPlan, text: string): number {
+  return entryBytes + characterBytes * text.length + (plan === 'no plan' ? 0 : bytesOfSteps(plan.steps));
+}
+
+function bytesOfSteps(steps: readonly Step[]): number {
+  let bytes = 0;
+  for (const { args, positions, selection, fields } of steps) {
+    bytes += stepBytes + slotBytes * positions.length + characterBytes * (selection?.length ?? 0);
+    for (const argument of args) if (argument.from === 'document') bytes += heldBytes(argument.value);
+    if (fields) bytes += bytesOfSteps(fields);
+  }
+  return bytes;
+}

@@ -1,0 +1,129 @@
+import { readFileSync } from 'node:fs';
+import { stripIgnoredCharacters } from 'graphql';
+import { z } from 'zod';
+import { GatewayError } from '../errors/errors.js';
+import { refuseManyLines } from './documentLimits.js';
+
+/** How a request names the document to run, whatever transport it came over. */
+export interface DocumentReference {
+  readonly query: string | undefined;
+  /** Top level `documentId`, as GraphQL over HTTP's appendix on persisted documents has it. */
+  readonly documentId?: string | undefined;
+  readonly extensions: Readonly<Record<string, unknown>> | undefined;
+}
+
+const manifest = z.object({
+  format: z.literal('apollo-persisted-query-manifest'),
+  version: z.literal(1),
+  operations: z.array(z.object({ id: z.string().min(1), body: z.string().min(1) })),
+});
+
+/** The documents that may run when TRUSTED_DOCUMENTS_FILE is set. */
+export class TrustedDocuments {
+  readonly #byId = new Map<string, string>();
+  readonly #byText = new Map<string, string>();
+
+  constructor(operations: readonly { readonly id: string; readonly body: string }[]) {
+    for (const { id, body } of operations) {
+      this.#byId.set(id, body);
+      this.#byText.set(stripIgnoredCharacters(body), body);
+    }
+  }
+
+  /**
+   * The listed document a request means: by id (`documentId`, or `extensions.persistedQuery.sha256Hash` as Apollo's clients
+   * send it), by its whole text in any layout, or by both when they agree.
+   *
+   * @throws GatewayError BAD_USER_INPUT (400)
+   */
+  resolve(reference: DocumentReference): string {
+    const id = reference.documentId ?? persistedQueryId(reference.extensions);
+    const byId = id === undefined ? undefined : this.#byId.get(id);
+    if (reference.query === undefined) {
+      if (byId !== undefined) return byId;
+      throw refusal(id === undefined ? 'The request names no document' : 'This id is not a trusted document');
+    }
+    const byText = this.#byText.get(normalised(reference.query));
+    if (byText !== undefined && (id === undefined || byId === byText)) return byText;
+    throw refusal('This is not a trusted document');
+  }
+}
+
+/**
+ * The request with the document that is to run, on every transport. Where there is a list, it is a trusted one, and the
+ * request is left without extensions: Apollo would take an id in them for a persisted query. A router that presents its
+ * secret writes its own documents; whom it serves is its to restrict.
+ *
+ * @throws GatewayError BAD_USER_INPUT (400) when there is no document, or as {@link TrustedDocuments.resolve};
+ *   GRAPHQL_VALIDATION_FAILED (400) when it has very many lines
+ */
+export function withDocument<Request extends Partial<DocumentReference>>(
+  request: Request,
+  fromRouter: boolean | undefined,
+  documents: TrustedDocuments | undefined,
+): Request {
+  if (request.query) refuseManyLines(request.query);
+  if (documents === undefined || fromRouter === true) {
+    // An automatic persisted query has an answer of its own, which tells Apollo's clients to send the text.
+    if (!request.query && !request.extensions?.['persistedQuery']) {
+      throw new GatewayError('BAD_USER_INPUT', 'The request must have a query', { httpStatus: 400 });
+    }
+    return request;
+  }
+  const { query, documentId, extensions } = request;
+  return { ...request, query: documents.resolve({ query, documentId, extensions }), extensions: undefined };
+}
+
+/**
+ * Reads a manifest in Apollo's persisted-query format.
+ *
+ * @throws Error in one line that names TRUSTED_DOCUMENTS_FILE
+ */
+export function readTrustedDocuments(file: string): TrustedDocuments {
+  let json: unknown;
+  try {
+    json = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Error(
+      `TRUSTED_DOCUMENTS_FILE ${code === undefined ? 'is not JSON' : `cannot be read (${code})`}: expected a manifest in Apollo's persisted-query format`,
+    );
+  }
+  const parsed = manifest.safeParse(json);
+  if (!parsed.success) {
+    const where = parsed.error.issues[0]?.path.join('.') || 'the whole';
+    throw new Error(`TRUSTED_DOCUMENTS_FILE is not a manifest in Apollo's persisted-query format: see ${where}`);
+  }
+  const { operations } = parsed.data;
+  if (new Set(operations.map(({ id }) => id)).size < operations.length) {
+    throw new Error('TRUSTED_DOCUMENTS_FILE holds an id twice');
+  }
+  try {
+    return new TrustedDocuments(operations);
+  } catch {
+    throw new Error('TRUSTED_DOCUMENTS_FILE holds a document that is not GraphQL');
+  }
+}
+
+/** Apollo's clients send this for persisted documents and automatic persisted queries alike; only listed ids are known here. */
+export function persistedQueryId(extensions: DocumentReference['extensions']): string | undefined {
+  const persisted = extensions?.['persistedQuery'];
+  if (typeof persisted !== 'object' || persisted === null) return undefined;
+  const { sha256Hash } = persisted as { sha256Hash?: unknown };
+  return typeof sha256Hash === 'string' ? sha256Hash : undefined;
+}
+
+/** The text without what has no meaning in GraphQL; a text that is not GraphQL matches nothing. */
+function normalised(text: string): string {
+  try {
+    return stripIgnoredCharacters(text);
+  } catch {
+    return '';
+  }
+}
+
+function refusal(what: string): GatewayError {
+  return new GatewayError('BAD_USER_INPUT', `${what}: only those of TRUSTED_DOCUMENTS_FILE may run here`, {
+    httpStatus: 400,
+  });
+}

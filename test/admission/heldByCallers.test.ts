@@ -1,0 +1,158 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { startSandbox } from '../../src/sandbox/Sandbox.js';
+import { startTrustedProvider } from '../support/authenticated.js';
+import { type Environment, environmentFor, postQuery, spawnGateway, startTestGateway } from '../support/gateway.js';
+import { addJob, metric, quickPolls, watchJob } from '../support/liveJob.js';
+import { rawSocket } from '../support/rawSocket.js';
+import { until } from '../support/redis.js';
+
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** A gateway where a caller holds at most a quarter of eight, and what Ada and Bob show to it. */
+async function scene(env: Environment = {}) {
+  const provider = await startTrustedProvider();
+  cleanups.push(() => provider.stop());
+  const gateway = await startTestGateway({ ...quickPolls, ...provider.env, MAX_CONNECTIONS: '8', ...env });
+  cleanups.push(() => gateway.stop());
+  const job = addJob(gateway);
+  const claims = { scope: 'refresh-jobs:read', taxpayer_ids: [job.taxpayerId] };
+  const [ada, bob] = await Promise.all(['ada', 'bob'].map((sub) => provider.token({ ...claims, sub })));
+  return { gateway, job, ada: { authorization: `Bearer ${ada}` }, bob: { authorization: `Bearer ${bob}` } };
+}
+
+type Scene = Awaited<ReturnType<typeof scene>>;
+
+function socketOf({ gateway }: Scene) {
+  const socket = rawSocket(gateway.origin);
+  cleanups.push(() => socket.end());
+  return socket;
+}
+
+async function eventStream({ gateway, job }: Scene, headers: Readonly<Record<string, string>>) {
+  const response = await fetch(`${gateway.origin}/graphql/stream`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json', accept: 'text/event-stream' },
+    body: JSON.stringify({ query: watchJob, variables: job }),
+  });
+  if (response.status === 200) cleanups.push(() => response.body?.cancel());
+  return response;
+}
+
+const waiting = `query ($taxpayerId: ID!, $jobId: ID!) {
+  a: refreshJob(taxpayerId: $taxpayerId, jobId: $jobId, waitSeconds: 300) { status }
+  b: refreshJob(taxpayerId: $taxpayerId, jobId: $jobId, waitSeconds: 300) { status }
+  c: refreshJob(taxpayerId: $taxpayerId, jobId: $jobId, waitSeconds: 300) { status }
+}`;
+
+describe('a caller at the bound', () => {
+  it('opens no further stream, of whatever kind; another caller does', async () => {
+    const on = await scene();
+    await socketOf(on).init(on.ada);
+    expect((await eventStream(on, on.ada)).status).toBe(200);
+    const third = socketOf(on);
+    await third.opened;
+    third.send({ type: 'connection_init', payload: on.ada });
+    const { code, reason } = await third.closed;
+    expect([code, reason]).toEqual([1013, expect.stringContaining('At most 2 open streams per caller')]);
+    const refused = await eventStream(on, on.ada);
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
+    expect(await refused.json()).toMatchObject({ errors: [{ extensions: { code: 'RATE_LIMITED', retryable: true } }] });
+    expect((await eventStream(on, on.bob)).status).toBe(200);
+    await socketOf(on).init(on.bob);
+  });
+
+  it('watches nothing more until something ends; another caller does', async () => {
+    const on = await scene();
+    const socket = socketOf(on);
+    await socket.init(on.ada);
+    const subscribe = (id: string) =>
+      socket.send({ type: 'subscribe', id, payload: { query: watchJob, variables: on.job } });
+    for (const id of ['1', '2', '3']) subscribe(id);
+    const refused = await socket.message(({ type, id }) => type === 'next' && id === '3');
+    const extensions = expect.objectContaining({ code: 'RATE_LIMITED' });
+    expect(refused.payload).toMatchObject({ errors: [{ path: ['refreshJobUpdated'], extensions }] });
+    const other = socketOf(on);
+    await other.init(on.bob);
+    other.send({ type: 'subscribe', id: '1', payload: { query: watchJob, variables: on.job } });
+    await other.message(({ type, payload }) => type === 'next' && 'data' in Object(payload));
+    socket.send({ type: 'complete', id: '1' });
+    await until(async () => (await metric(on.gateway, 'gateway_job_watchers')) === 2);
+    subscribe('4');
+    const next = await socket.message(({ type, id }) => type === 'next' && id === '4');
+    expect(next.payload).toMatchObject({ data: { refreshJobUpdated: { status: 'PROCESSING' } } });
+  });
+
+  it('gets no further wait, but the rest of the answer', async () => {
+    const on = await scene();
+    const answer = on.gateway.query(waiting, on.job, on.ada);
+    await until(async () => (await metric(on.gateway, 'gateway_job_watchers')) === 2);
+    const other = on.gateway.query(waiting.replaceAll('300', '1'), on.job, on.bob);
+    on.gateway.sandbox.control.updateJob(on.job.taxpayerId, on.job.jobId, { status: 'completed' });
+    const { data, errors } = await answer;
+    expect(Object.values(data ?? {}).filter((each) => each !== null)).toEqual(Array(2).fill({ status: 'COMPLETED' }));
+    expect(errors).toEqual([
+      expect.objectContaining({
+        path: [expect.stringMatching(/^[abc]$/)],
+        extensions: expect.objectContaining({ code: 'RATE_LIMITED' }),
+      }),
+    ]);
+    expect((await other).data).toMatchObject({ a: expect.anything() });
+    expect(await metric(on.gateway, 'gateway_job_watchers')).toBe(0);
+  });
+});
+
+it('parts of messages that are not complete are counted: too many of one caller close the socket', async () => {
+  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  cleanups.push(() => sandbox.stop());
+  const provider = await startTrustedProvider();
+  cleanups.push(() => provider.stop());
+  const env = { ...environmentFor(sandbox), ...provider.env, CACHE_URL: 'memory:', MAX_BODY_BYTES: '8000000' };
+  // A sixteenth of the heap is room for two such messages.
+  const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256' });
+  cleanups.push(() => gateway.stop());
+  const begin = async (sub: string) => {
+    const socket = rawSocket(gateway.origin);
+    cleanups.push(() => socket.end());
+    await socket.init({ authorization: `Bearer ${await provider.token({ sub })}` });
+    socket.socket.send(`{"type":"ping","payload":{"filler":"${'x'.repeat(20_000)}`, { fin: false });
+    return socket;
+  };
+  const finish = async ({ socket, message }: Awaited<ReturnType<typeof begin>>) => {
+    socket.send('"}}');
+    await message(({ type }) => type === 'pong');
+  };
+  const [first, second] = [await begin('ada'), await begin('ada')];
+  expect((await (await begin('ada')).closed).code).toBe(1013);
+  await finish(await begin('bob'));
+  await finish(first);
+  await finish(await begin('ada'));
+  await finish(second);
+});
+
+it('thousands of waits are bounded and leave no warning', async () => {
+  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  cleanups.push(() => sandbox.stop());
+  const provider = await startTrustedProvider();
+  cleanups.push(() => provider.stop());
+  const env = { ...environmentFor(sandbox), ...provider.env, ...quickPolls, CACHE_URL: 'memory:' };
+  const gateway = await spawnGateway({ ...env, MAX_CONNECTIONS: '4000' });
+  cleanups.push(() => gateway.stop());
+  const job = addJob({ sandbox });
+  const headers = { authorization: await provider.watcherOf([job.taxpayerId]) };
+  const field = 'refreshJob(taxpayerId: $taxpayerId, jobId: $jobId, waitSeconds: 300) { status }';
+  const fields = Array.from({ length: 60 }, (_, n) => `a${n}: ${field}`).join('\n');
+  const query = `query ($taxpayerId: ID!, $jobId: ID!) { ${fields} }`;
+  const answers = Array.from({ length: 40 }, () => postQuery(gateway.origin, query, job, headers));
+  const first = await Promise.race(answers); // whose every wait was refused
+  expect(first.errors).toHaveLength(60);
+  expect(await metric(gateway, 'gateway_job_watchers')).toBe(1000);
+  sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+  const refusals = (await Promise.all(answers)).flatMap(({ errors = [] }) => errors);
+  expect(refusals).toHaveLength(40 * 60 - 1000);
+  expect(new Set(refusals.map(({ extensions }) => extensions.code))).toEqual(new Set(['RATE_LIMITED']));
+  expect(gateway.output()).not.toContain('MaxListenersExceededWarning');
+});

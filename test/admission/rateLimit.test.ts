@@ -1,0 +1,160 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { RateLimit } from '../../src/admission/RateLimit.js';
+import { WorkTime } from '../../src/admission/WorkTime.js';
+import { anyone, type Caller, router } from '../../src/auth/caller.js';
+import { SealedStore } from '../../src/cache/SealedStore.js';
+import { Sealer } from '../../src/cache/sealing.js';
+import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
+import { Secret } from '../../src/config/secret.js';
+import type { GatewayError } from '../../src/errors/errors.js';
+import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { until } from '../support/redis.js';
+
+const ada: Caller = { ...anyone, kind: 'bearer', key: 'ada' };
+const bob: Caller = { ...anyone, kind: 'bearer', key: 'bob' };
+let now = 60_000_000;
+const limits: RateLimit[] = [];
+let gateway: TestGateway | undefined;
+
+afterEach(async () => {
+  for (const limit of limits.splice(0)) limit.stop();
+  await gateway?.stop();
+  gateway = undefined;
+});
+
+function process(store: SealedStore, perMinute = 5): RateLimit {
+  const limit = new RateLimit({ store, perMinute, workTime: new WorkTime(), now: () => now });
+  limits.push(limit);
+  return limit;
+}
+
+function sharedStore(): SealedStore {
+  const sealer = new Sealer({ from: 'client-secret', secret: new Secret('x') });
+  return new SealedStore({ store: new MemoryStore(), sealer, scope: [] });
+}
+
+/** How many of that many operations get through. */
+function admitted(limit: RateLimit, caller: Caller, operations: number, address?: string): number {
+  return Array.from({ length: operations }).filter(() => refusal(limit, caller, address) === undefined).length;
+}
+
+function refusal(limit: RateLimit, caller: Caller, address?: string): GatewayError | undefined {
+  try {
+    limit.admit(caller, address);
+    return undefined;
+  } catch (error) {
+    return error as GatewayError;
+  }
+}
+
+describe('the limit of operations per caller', () => {
+  test('lets that many through in a clock minute, and says when the next begins', () => {
+    const limit = process(sharedStore());
+    now = 60_000_000 + 12_500;
+    expect(admitted(limit, ada, 9)).toBe(5);
+    expect(admitted(limit, bob, 9)).toBe(5);
+    expect(refusal(limit, ada)).toMatchObject({
+      code: 'RATE_LIMITED',
+      retryable: true,
+      retryAfterSeconds: 48,
+      httpStatus: 429,
+      message: 'At most 5 operations per minute (RATE_LIMIT_PER_MINUTE)',
+    });
+    now += 47_500;
+    expect(admitted(limit, ada, 9)).toBe(5);
+  });
+
+  test('holds over all processes, once they have heard of each other', async () => {
+    const store = sharedStore();
+    const [one, two] = [process(store), process(store)];
+    expect(admitted(one, ada, 4)).toBe(4);
+    await until(async () => (await store.increment(['rate', 'ada', String(now / 60_000)], 0, 1000)).count === 4);
+    expect(admitted(two, ada, 1)).toBe(1); // asks what the others have counted
+    await until(() => refusal(two, ada) !== undefined);
+    expect(admitted(two, bob, 9)).toBe(5);
+  });
+
+  test('holds within each process while the store is away', async () => {
+    const store = sharedStore();
+    store.increment = () => Promise.reject(new Error('away'));
+    const limit = process(store);
+    expect(admitted(limit, ada, 3)).toBe(3);
+    await Promise.resolve();
+    expect(admitted(limit, ada, 9)).toBe(2);
+  });
+
+  test('does not believe a count of the store that cannot be true', async () => {
+    const store = sharedStore();
+    let asked = 0;
+    const add = store.increment.bind(store);
+    store.increment = (...args) => add(...args).finally(() => (asked += 1));
+    await store.increment(['rate', 'ada', String(Math.floor(now / 60_000))], 9e14, 60_000);
+    asked = 0;
+    const limit = process(store);
+    expect(admitted(limit, ada, 1)).toBe(1);
+    await until(() => asked === 1);
+    await new Promise(setImmediate);
+    expect(admitted(limit, ada, 9)).toBe(4);
+  });
+
+  test('tells callers without an identity apart by address, and those with one by who they are', () => {
+    const limit = process(sharedStore());
+    expect(admitted(limit, anyone, 9, '192.0.2.1')).toBe(5);
+    expect(admitted(limit, anyone, 9, '192.0.2.2')).toBe(5);
+    expect(admitted(limit, router, 9, '192.0.2.1')).toBe(5);
+    expect(admitted(limit, router, 9, '192.0.2.2')).toBe(0);
+  });
+
+  test('0 is no limit', () => {
+    expect(admitted(process(sharedStore(), 0), ada, 10_000)).toBe(10_000);
+  });
+
+  test('is answered over HTTP with 429 and Retry-After', async () => {
+    gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '3' });
+    const answers = [];
+    for (let sent = 0; sent < 8; sent += 1) answers.push(await gateway.query('{ __typename }')); // may span two minutes
+    const [refused] = answers.filter(({ status }) => status === 429);
+    expect(refused?.errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED', retryable: true } }]);
+    const seconds = refused?.errors?.[0]?.extensions.retryAfterSeconds;
+    expect(seconds).toBeGreaterThanOrEqual(1);
+    expect(seconds).toBeLessThanOrEqual(60);
+    expect(refused?.headers.get('retry-after')).toBe(String(seconds));
+  });
+
+  test('is answered in the same way to a router that asks for a callback', async () => {
+    gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '3', CALLBACK_ORIGINS: 'http://127.0.0.1:1' });
+    const subscription = { callbackUrl: 'http://127.0.0.1:1/', subscriptionId: '1', verifier: 'v' };
+    const answers: Response[] = [];
+    for (let sent = 0; sent < 8; sent += 1) {
+      const answer = await fetch(`${gateway.origin}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', accept: 'application/json;callbackSpec=1.0' },
+        body: JSON.stringify({ query: '{ nothing }', extensions: { subscription } }),
+      });
+      answers.push(answer);
+    }
+    expect(answers[0]?.status).toBe(400);
+    const refused = answers.find(({ status }) => status === 429);
+    const body = (await refused?.json()) as Pick<Answer, 'errors'>;
+    expect(body.errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED', retryable: true } }]);
+    expect(refused?.headers.get('retry-after')).toBe(String(body.errors?.[0]?.extensions.retryAfterSeconds));
+  });
+
+  test('without authentication there is none unless it is asked for', async () => {
+    gateway = await startTestGateway();
+    const { origin } = gateway;
+    const statuses = new Set<number>();
+    for (let round = 0; round < 13; round += 1) {
+      const health = await Promise.all(
+        Array.from({ length: 100 }, () =>
+          fetch(`${origin}/graphql?query={__typename}`, { headers: { 'apollo-require-preflight': 'yes' } }),
+        ),
+      );
+      for (const answer of health) {
+        statuses.add(answer.status);
+        await answer.arrayBuffer();
+      }
+    }
+    expect(statuses).toEqual(new Set([200]));
+  });
+});

@@ -1,0 +1,75 @@
+import { WorkTime } from '../../src/admission/WorkTime.js';
+
+function workTimeOn(utilization = 0.6) {
+  const clock = { nowMs: 0 };
+  return { clock, work: new WorkTime({ now: () => clock.nowMs, utilization: () => utilization }) };
+}
+
+describe('The time that callers share', () => {
+  it('refuses a caller who took more than a tenth of it while another asks as well', () => {
+    const { work } = workTimeOn();
+    work.admit('honest');
+    work.admit('hostile');
+    work.spend('hostile', 250);
+    expect(() => work.admit('hostile')).toThrow(
+      expect.objectContaining({ code: 'RATE_LIMITED', retryAfterSeconds: 2 }),
+    );
+    expect(() => work.admit('honest')).not.toThrow();
+  });
+
+  it('lets everybody go on while the event loop is not busy', () => {
+    const { work } = workTimeOn(0.4);
+    work.admit('honest');
+    work.admit('hostile');
+    work.spend('hostile', 250);
+    expect(() => work.admit('hostile')).not.toThrow();
+  });
+
+  it('lets a caller who is alone take all of it', () => {
+    const { work, clock } = workTimeOn();
+    work.admit('honest');
+    work.admit('busy');
+    clock.nowMs = 5000;
+    for (let n = 0; n < 100; n += 1) {
+      work.admit('busy');
+      work.spend('busy', 100);
+    }
+  });
+
+  it('admits a caller again when its share has made up for what it took', () => {
+    const { work, clock } = workTimeOn();
+    work.spend('hostile', 250);
+    clock.nowMs = 7000;
+    work.admit('honest');
+    expect(() => work.admit('hostile')).not.toThrow();
+  });
+
+  it("lets one caller's operations begin in turns, ten milliseconds of work in each, while another asks as well", async () => {
+    const { work } = workTimeOn();
+    work.admit('honest');
+    work.admit('hostile');
+    const begun: string[] = [];
+    const begin = async (holder: string, ms: number) => {
+      await work.nextTurn(holder);
+      begun.push(holder);
+      work.spend(holder, ms);
+    };
+    const all = ['hostile', 'hostile', 'hostile', 'hostile', 'hostile'].map((holder) => begin(holder, 5));
+    const turns = new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
+    await new Promise<void>((resolve) => queueMicrotask(resolve));
+    expect(begun).toHaveLength(5);
+    expect(work.nextTurn('honest')).toBeUndefined();
+    const later = [begin('hostile', 5), begin('hostile', 5), begin('hostile', 5)];
+    await turns;
+    expect(begun.length).toBeLessThan(8);
+    await Promise.all([...all, ...later]);
+    expect(begun).toHaveLength(8);
+  });
+
+  it('does not bound callers who cannot be told apart', () => {
+    const { work } = workTimeOn();
+    work.admit('honest');
+    work.spend(undefined, 10_000);
+    expect(() => work.admit(undefined)).not.toThrow();
+  });
+});

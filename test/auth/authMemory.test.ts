@@ -1,0 +1,219 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { Authenticator, type Caller } from '../../src/auth/Authenticator.js';
+import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
+import { bearer, jwtAuthenticator, refusalOf } from '../support/jwtAuthenticator.js';
+
+const seconds = 1000;
+
+describe('Authenticator', () => {
+  let provider: IdentityProvider;
+  let clock: number | undefined;
+  let authenticator: Authenticator;
+
+  beforeAll(async () => {
+    provider = await startIdentityProvider({ keys: ['ES256'] });
+  });
+
+  afterAll(() => provider.stop());
+
+  beforeEach(() => {
+    clock = undefined;
+    authenticator = jwtAuthenticator([provider], now);
+  });
+
+  const now = () => clock ?? Date.now();
+  const nowSeconds = () => Math.floor(Date.now() / seconds);
+  const authenticate = async (authorization?: string): Promise<Caller> => authenticator.authenticate(authorization);
+
+  describe('memory', () => {
+    it('answers at once, with the same caller, for a token it has verified', async () => {
+      const token = await provider.token();
+      const first = authenticator.authenticate(bearer(token));
+      expect(first).toBeInstanceOf(Promise);
+      expect(authenticator.authenticate(bearer(token))).toBe(first);
+      expect(authenticator.authenticate(bearer(token))).not.toHaveProperty('subject');
+      const caller = await first;
+      expect(authenticator.authenticate(bearer(token))).toBe(caller);
+    });
+
+    it('holds a token once, however its header is written', async () => {
+      const token = await provider.token();
+      const caller = await authenticate(bearer(token));
+      for (const header of [`bearer ${token}`, `bEaReR   ${token}`, `Bearer  ${token}`]) {
+        expect(authenticator.authenticate(header)).toBe(caller);
+      }
+    });
+
+    it.each([' ', '  ', '\t'])('refuses a remembered token with %j after it, or a tab before', async (end) => {
+      const token = await provider.token();
+      await authenticate(bearer(token));
+      expect(await refusalOf(authenticator, `Bearer ${token}${end}`)).toMatch(/the word Bearer and one token/);
+      expect(await refusalOf(authenticator, `Bearer\t${token}`)).toMatch(/the word Bearer and one token/);
+    });
+
+    it('holds the last fifty tokens of one caller, whatever others hold', async () => {
+      const tokensOf = (sub: string, count: number) =>
+        Promise.all(Array.from({ length: count }, (_, n) => provider.token({ sub, jti: `${n}` })));
+      const isRemembered = (token: string) => !(authenticator.authenticate(bearer(token)) instanceof Promise);
+      const [honest = ''] = await tokensOf('honest', 1);
+      await authenticate(bearer(honest));
+      const many = await tokensOf('many', 60);
+      for (const token of many) await authenticate(bearer(token));
+      // The last first: asking for one that is not remembered has it remembered.
+      const remembered = many
+        .toReversed()
+        .map((token) => isRemembered(token))
+        .toReversed();
+      expect(remembered).toEqual([...Array(10).fill(false), ...Array(50).fill(true)]);
+      expect(isRemembered(honest)).toBe(true);
+    });
+
+    it('lets no caller push out another, with as many tokens as it likes', async () => {
+      const honest = await provider.token({ sub: 'honest' });
+      const caller = await authenticate(bearer(honest));
+      for (let n = 0; n < 10_100; n += 100) {
+        const tokens = Array.from({ length: 100 }, (_, i) => provider.token({ sub: 'many', jti: `${n + i}` }));
+        await Promise.all(tokens.map(async (token) => authenticate(bearer(await token))));
+      }
+      expect(authenticator.authenticate(bearer(honest))).toBe(caller);
+    }, 120_000);
+
+    it('verifies again after five minutes, and refuses after the end of the token', async () => {
+      const start = nowSeconds() * seconds;
+      clock = start;
+      const token = await provider.token({ iat: undefined, exp: start / seconds + 400 });
+      const caller = await authenticate(bearer(token));
+      clock = start + 300 * seconds - 1;
+      expect(authenticator.authenticate(bearer(token))).toBe(caller);
+      clock += 1;
+      const again = authenticator.authenticate(bearer(token));
+      expect(again).toBeInstanceOf(Promise);
+      expect(await again).toEqual(caller);
+      clock = start + 400 * seconds - 1;
+      expect(authenticator.authenticate(bearer(token))).not.toBeInstanceOf(Promise);
+      clock = start + 405 * seconds;
+      expect(await refusalOf(authenticator, bearer(token))).toMatch(/expired/);
+    });
+
+    it('respects the beginning of a token when the clock is set back', async () => {
+      const nbf = nowSeconds();
+      const token = await provider.token({ nbf, iat: undefined });
+      await authenticate(bearer(token));
+      clock = (nbf - 6) * seconds;
+      expect(await refusalOf(authenticator, bearer(token))).toMatch(/not valid yet/);
+    });
+
+    it('forgets what an issuer signed once its keys change, and nothing of another issuer', async () => {
+      const [changing, steady] = await Promise.all([
+        startIdentityProvider(),
+        startIdentityProvider({ keys: ['ES256'] }),
+      ]);
+      authenticator = jwtAuthenticator([changing, steady], now);
+      const [old, kept] = await Promise.all([changing.token(), steady.token()]);
+      await authenticate(bearer(old));
+      await authenticate(bearer(kept));
+      changing.rotateKey();
+      expect((await authenticate(bearer(await changing.token()))).subject).toBe('ada');
+      await refusalOf(authenticator, bearer(old));
+      expect(authenticator.authenticate(bearer(kept))).not.toBeInstanceOf(Promise);
+      await Promise.all([changing.stop(), steady.stop()]);
+    });
+  });
+
+  describe('key set', () => {
+    it('is asked once more for a hundred tokens of unknown kids', async () => {
+      await authenticate(bearer(await provider.token()));
+      const asked = provider.counts.jwks;
+      const tokens = Array.from({ length: 100 }, (_, n) => provider.token({}, { alg: 'ES256', kid: `made-up-${n}` }));
+      await Promise.all(tokens.map(async (token) => refusalOf(authenticator, bearer(await token))));
+      expect(provider.counts.jwks).toBe(asked + 1);
+    });
+
+    it('may change its key under the same kid, or under none', async () => {
+      for (const kid of ['same', null] as const) {
+        const changing = await startIdentityProvider({ keys: ['ES256'] });
+        authenticator = jwtAuthenticator([changing], now);
+        for (const round of [1, 2]) {
+          if (round === 2) changing.rotateKey('ES256');
+          const { keys } = JSON.parse(await (await fetch(changing.jwksUrl)).text());
+          const { kid: _, ...key } = keys[0];
+          changing.publish({ keys: [kid === null ? key : { ...key, kid }] });
+          expect((await authenticate(bearer(await changing.token({ sub: `r${round}` }, { kid })))).subject).toBe(
+            `r${round}`,
+          );
+          changing.publish(undefined);
+        }
+        await changing.stop();
+      }
+    });
+
+    it('is missing when it was never read: the caller may come back, and then gets in', async () => {
+      const late = await startIdentityProvider({ keys: ['ES256'] });
+      authenticator = jwtAuthenticator([late], now);
+      late.outage(true);
+      clock = Date.now();
+      const token = await late.token();
+      await expect(authenticate(bearer(token))).rejects.toMatchObject({
+        code: 'AUTH_UNAVAILABLE',
+        retryable: true,
+        retryAfterSeconds: expect.any(Number),
+        extensions: { http: { status: 503 } },
+      });
+      const asked = late.counts.jwks;
+      await expect(authenticate(bearer(token))).rejects.toMatchObject({ code: 'AUTH_UNAVAILABLE' });
+      expect(late.counts.jwks).toBe(asked);
+      await refusalOf(authenticator, bearer(await late.token({ iss: 'https://other.example/' })));
+      late.outage(false);
+      clock += 2 * seconds;
+      expect((await authenticate(bearer(token))).subject).toBe('ada');
+      await late.stop();
+    });
+
+    it('serves new and old tokens through an outage', async () => {
+      const failing = await startIdentityProvider({ keys: ['ES256'] });
+      authenticator = jwtAuthenticator([failing], now);
+      const old = await failing.token();
+      await authenticate(bearer(old));
+      failing.outage(true);
+      expect((await authenticate(bearer(old))).subject).toBe('ada');
+      expect((await authenticate(bearer(await failing.token({ sub: 'new' })))).subject).toBe('new');
+      await refusalOf(authenticator, bearer(await failing.token({}, { kid: 'unknown' })));
+      expect((await authenticate(bearer(await failing.token({ sub: 'newer' })))).subject).toBe('newer');
+      await failing.stop();
+    });
+
+    it('belongs to its issuer alone', async () => {
+      const other = await startIdentityProvider();
+      authenticator = jwtAuthenticator([provider, other], now);
+      const one = await authenticate(bearer(await provider.token()));
+      const two = await authenticate(bearer(await other.token()));
+      expect(one.subject).toBe(two.subject);
+      expect(one.key).not.toBe(two.key);
+      expect((await authenticate(bearer(await provider.token({ jti: '2' })))).key).toBe(one.key);
+      await refusalOf(authenticator, bearer(await provider.token({ iss: other.issuer })));
+      await refusalOf(authenticator, bearer(await other.token({ iss: provider.issuer })));
+      await other.stop();
+    });
+
+    it('is read at the start and reported by issuer', async () => {
+      const reported: unknown[] = [];
+      const read = new Promise<void>((resolve) => {
+        authenticator = new Authenticator({
+          mode: 'jwt',
+          issuers: [provider],
+          audience: ['taxpayer-gateway'],
+          taxpayersClaim: 'taxpayer_ids',
+          onKeySetRefresh: (issuer, outcome) => {
+            reported.push([issuer, outcome]);
+            resolve();
+          },
+        });
+      });
+      authenticator.start();
+      await read;
+      authenticator.stop();
+      expect(reported).toEqual([[provider.issuer, { result: 'changed', keys: 1 }]]);
+      expect(authenticator.keySets.get(provider.issuer)?.keysAgeMs).toBeGreaterThanOrEqual(0);
+    });
+  });
+});

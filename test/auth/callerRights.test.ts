@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Authenticator, type Caller } from '../../src/auth/Authenticator.js';
+import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
+import { bearer, jwtAuthenticator } from '../support/jwtAuthenticator.js';
+
+describe('the rights of a caller', () => {
+  let provider: IdentityProvider;
+  let authenticator: Authenticator;
+
+  beforeAll(async () => {
+    provider = await startIdentityProvider({ keys: ['ES256'] });
+    authenticator = jwtAuthenticator([provider]);
+  });
+
+  afterAll(() => provider.stop());
+
+  const authenticate = async (authorization?: string): Promise<Caller> => authenticator.authenticate(authorization);
+
+  it.each<[string, Record<string, unknown>, string[]]>([
+    ['scope as text', { scope: 'taxpayers:read client-links:create' }, ['client-links:create', 'taxpayers:read']],
+    ['scope as list', { scope: ['taxpayers:read', 7, null] }, ['taxpayers:read']],
+    ['scp as list', { scp: ['taxpayers:read'] }, ['taxpayers:read']],
+    ['scp as text', { scp: 'taxpayers:read refresh-jobs:read' }, ['taxpayers:read', 'refresh-jobs:read']],
+    ['scope before scp', { scope: 'taxpayers:read', scp: ['taxpayers:any'] }, ['taxpayers:read']],
+    ['an empty scope before scp', { scope: '', scp: ['taxpayers:any'] }, []],
+    ['neither', {}, []],
+    ['unknown ones and other cases', { scope: 'Taxpayers:Read admin constructor __proto__ *' }, []],
+    ['several in one member of a list', { scope: ['taxpayers:read taxpayers:any'] }, []],
+    ['an object', { scope: { 'taxpayers:read': true, length: 1 } }, []],
+  ])('reads %s', async (_, claims, expected) => {
+    const { scopes } = await authenticate(bearer(await provider.token(claims)));
+    expect([...scopes].sort()).toEqual([...expected].sort());
+  });
+
+  it.each<[string, Record<string, unknown>, string[] | 'any']>([
+    ['a list', { taxpayer_ids: ['t1', 't1', 't2'] }, ['t1', 't2']],
+    ['one id', { taxpayer_ids: 't1 t2' }, ['t1 t2']],
+    ['names of a prototype', { taxpayer_ids: ['__proto__', 'constructor'] }, ['__proto__', 'constructor']],
+    ['no claim', {}, []],
+    ['an empty list', { taxpayer_ids: [] }, []],
+    ['a list with a number', { taxpayer_ids: ['t1', 2] }, []],
+    ['a list in a list', { taxpayer_ids: [['t1']] }, []],
+    ['a list with an empty id', { taxpayer_ids: ['t1', ''] }, []],
+    ['an id of 5,000 characters', { taxpayer_ids: 't'.repeat(5000) }, []],
+    ['an object', { taxpayer_ids: { 0: 't1', length: 1 } }, []],
+    ['true', { taxpayer_ids: true }, []],
+    ['a star', { taxpayer_ids: ['*', 'any'] }, ['*', 'any']],
+    ['the scope for all', { taxpayer_ids: ['t1'], scope: 'taxpayers:any' }, 'any'],
+    ['a claim of the same name as the scope', { 'taxpayers:any': true }, []],
+  ])('reads %s', async (_, claims, expected) => {
+    const { taxpayers } = await authenticate(bearer(await provider.token(claims)));
+    expect(taxpayers === 'any' ? 'any' : [...taxpayers]).toEqual(expected);
+  });
+
+  it.each(['__proto__', 'constructor', 'toString'])('reads nothing from the prototype for a claim %s', async (name) => {
+    const named = new Authenticator({
+      mode: 'jwt',
+      issuers: [provider],
+      audience: ['taxpayer-gateway'],
+      taxpayersClaim: name,
+    });
+    expect((await named.authenticate(bearer(await provider.token()))).taxpayers).toEqual(new Set());
+    const own = await provider.token({ [name]: ['t1'] });
+    expect((await named.authenticate(bearer(own))).taxpayers).toEqual(new Set(['t1']));
+  });
+});

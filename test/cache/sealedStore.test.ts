@@ -1,0 +1,304 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { SealedStore } from '../../src/cache/SealedStore.js';
+import { type KeyMaterial, Sealer } from '../../src/cache/sealing.js';
+import { LmdbStore } from '../../src/cache/stores/LmdbStore.js';
+import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
+import type { Store } from '../../src/cache/stores/Store.js';
+import { Secret } from '../../src/config/secret.js';
+import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
+import { environmentFor, type GatewayProcess, postQuery, spawnGateway, startTestGateway } from '../support/gateway.js';
+
+const key = (byte: number): KeyMaterial => ({
+  from: 'encryption-key',
+  secret: new Secret(Buffer.alloc(32, byte).toString('base64')),
+});
+const [oldKey, newKey] = [key(1), key(2)];
+const name = ['some', 'thing'];
+const minute = 60_000;
+
+/** A store that notes its calls. */
+function counted(store: Store): { store: Store; calls: string[] } {
+  const calls: string[] = [];
+  const noted = new Proxy(store, {
+    get: (target, method) => {
+      const value = Reflect.get(target, method);
+      return typeof value === 'function'
+        ? (...args: unknown[]) => {
+            calls.push(String(method));
+            return value.apply(target, args);
+          }
+        : value;
+    },
+  });
+  return { store: noted, calls };
+}
+
+describe('A sealed store during a rotation', () => {
+  let directory: string;
+  let store: LmdbStore;
+  /** Before, during and after: what a process of each kind makes of one store. */
+  let before: SealedStore;
+  let during: SealedStore;
+  let after: SealedStore;
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'sealed-store-test-'));
+    store = LmdbStore.open(directory);
+    const process = (...keys: [KeyMaterial, ...KeyMaterial[]]) =>
+      new SealedStore({ store, sealer: new Sealer(keys[0], keys.slice(1)), scope: ['scope'] });
+    [before, during, after] = [process(oldKey), process(newKey, oldKey), process(newKey)];
+  });
+  afterEach(async () => {
+    await store.close();
+    rmSync(directory, { recursive: true });
+  });
+
+  it('shows what it wrote to processes that know either key', async () => {
+    await during.set(name, 'value', minute);
+    expect(await before.get(name)).toBe('value');
+    expect(await after.get(name)).toBe('value');
+  });
+
+  it('reads what processes of either key wrote, the newest of it', async () => {
+    await before.set(name, 'first', minute);
+    expect(await during.get(name)).toBe('first');
+    await before.set(name, 'second', 2 * minute);
+    expect(await during.get(name)).toBe('second');
+    await after.set(name, 'third', 3 * minute);
+    expect(await during.get(name)).toBe('third');
+  });
+
+  it('seals what it read anew, unless it was only to look', async () => {
+    await before.set(name, 'value', minute);
+    expect(await during.look(name)).toBe('value');
+    expect(await after.get(name)).toBeUndefined();
+    await during.get(name);
+    expect(await after.get(name)).toBe('value');
+  });
+
+  it('claims a name under every key, or under none', async () => {
+    const claimed = async (sealed: SealedStore, part: string, value: string) =>
+      (await sealed.claim([part], value, minute)) !== undefined;
+    expect(await claimed(before, 'a', 'before')).toBe(true);
+    expect(await claimed(during, 'a', 'during')).toBe(false);
+    expect(await after.look(['a'])).toBeUndefined();
+
+    expect(await claimed(during, 'b', 'during')).toBe(true);
+    expect(await claimed(before, 'b', 'before')).toBe(false);
+    expect(await claimed(after, 'b', 'after')).toBe(false);
+
+    expect(await claimed(after, 'c', 'after')).toBe(true);
+    expect(await claimed(during, 'c', 'during')).toBe(false);
+    expect(await before.look(['c'])).toBeUndefined(); // given back
+    expect(await during.look(['c'])).toBe('after');
+  });
+
+  it('lets one of many claim a name at once, whichever keys they know', async () => {
+    for (let round = 0; round < 50; round++) {
+      const claimants = [before, during, during, before, during];
+      const claimed = await Promise.all(claimants.map((one, at) => one.claim([`${round}`], at, minute)));
+      expect(claimed.filter(Boolean)).toHaveLength(1);
+      expect(await during.look([`${round}`])).toBe(claimed.findIndex(Boolean));
+    }
+  });
+
+  it('makes a claim that is withdrawn free under every key, and leaves what was written over it', async () => {
+    await (await during.claim(name, 'claimed', minute))?.withdraw();
+    for (const process of [before, during, after]) expect(await process.look(name)).toBeUndefined();
+    const claim = await during.claim(name, 'claimed', minute);
+    await during.set(name, 'written', minute);
+    await claim?.withdraw();
+    for (const process of [before, during, after]) expect(await process.look(name)).toBe('written');
+  });
+
+  it('writes under a lease for processes that know either key, and nothing once somebody else has the lease', async () => {
+    expect(await during.setIfHolding(name, 'without', minute, 'me')).toBe(false);
+    await during.lease(name, 'me', minute);
+    expect(await during.setIfHolding(name, 'value', minute, 'me')).toBe(true);
+    for (const process of [before, during, after]) expect(await process.get(name)).toBe('value');
+    await during.release(name, 'me');
+    await before.lease(name, 'you', minute);
+    expect(await during.setIfHolding(name, 'late', minute, 'me')).toBe(false);
+    expect(await before.setIfHolding(name, 'next', 2 * minute, 'you')).toBe(true);
+    expect(await during.get(name)).toBe('next');
+  });
+
+  it('holds a lease against processes that know either key, until it is released', async () => {
+    expect(await during.lease(name, 'me', minute)).toBe(true);
+    for (const process of [before, after, during]) {
+      expect(await process.lease(name, 'you', minute)).toBe(false);
+      expect(await process.leaseOwner(name)).toBe('me');
+    }
+    const waiting = Promise.all([before, during, after].map((process) => process.waitForRelease(name, 20_000)));
+    await during.release(name, 'you');
+    expect(await before.leaseOwner(name)).toBe('me');
+    await during.release(name, 'me');
+    await waiting;
+    expect(await during.leaseOwner(name)).toBeUndefined();
+    expect(await during.lease(name, 'you', minute)).toBe(true);
+  });
+
+  it.each(['before', 'after'] as const)('waits for a lease that a process from %s it holds', async (which) => {
+    const holder = which === 'before' ? before : after;
+    await holder.lease(name, 'me', minute);
+    expect(await during.lease(name, 'you', minute)).toBe(false);
+    expect(await during.leaseOwner(name)).toBe('me');
+    let released = false;
+    const waiting = during.waitForRelease(name, 20_000).then(() => {
+      expect(released).toBe(true);
+    });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    released = true;
+    await holder.release(name, 'me');
+    await waiting;
+    expect(await during.lease(name, 'you', minute)).toBe(true);
+  });
+
+  it('goes on with the counts of processes that know either key', async () => {
+    await before.increment(name, 5, minute);
+    expect(await during.increment(name, 1, 2 * minute)).toMatchObject({ count: 6 });
+    const { count, resetsInMs } = await before.increment(name, 1, minute);
+    expect(count).toBe(7);
+    expect(resetsInMs).toBeLessThanOrEqual(minute);
+    await after.increment(name, 10, minute);
+    expect(await during.increment(name, 1, minute)).toMatchObject({ count: 12 });
+  });
+});
+
+describe('A sealed store with one key', () => {
+  it.each([
+    ['get', (sealed: SealedStore) => sealed.get(name), ['get']],
+    ['look', (sealed: SealedStore) => sealed.look(name), ['get']],
+    ['set', (sealed: SealedStore) => sealed.set(name, 1, minute), ['set']],
+    ['claim', (sealed: SealedStore) => sealed.claim(name, 1, minute), ['claim']],
+    ['setIfHolding', (sealed: SealedStore) => sealed.setIfHolding(name, 1, minute, 'me'), ['setIfHolding']],
+    ['increment', (sealed: SealedStore) => sealed.increment(name, 1, minute), ['increment']],
+    ['lease', (sealed: SealedStore) => sealed.lease(name, 'me', minute), ['setIfAbsent']],
+    ['leaseOwner', (sealed: SealedStore) => sealed.leaseOwner(name), ['get']],
+    ['endLease', (sealed: SealedStore) => sealed.endLease(name, 'me'), ['get']],
+    ['release', (sealed: SealedStore) => sealed.release(name, 'me'), ['compareAndDelete']],
+    ['waitForRelease', (sealed: SealedStore) => sealed.waitForRelease(name, 10), ['waitForDelete']],
+  ])('asks the store once to %s', async (_, operation, expected) => {
+    const { store, calls } = counted(new MemoryStore());
+    // The same key as current and previous, as an operator may leave it, is one key.
+    await operation(new SealedStore({ store, sealer: new Sealer(oldKey, [oldKey]), scope: [] }));
+    expect(calls).toEqual(expected);
+  });
+
+  it('asks the store three times for what is not there after thirty rotations', async () => {
+    const { store, calls } = counted(new MemoryStore());
+    const sealer = new Sealer(key(0));
+    const sealed = new SealedStore({ store, sealer, scope: [] });
+    for (let rotation = 1; rotation <= 30; rotation++) sealer.rotate(key(rotation));
+    await sealed.get(name);
+    expect(calls).toEqual(['get', 'get', 'get']);
+  });
+});
+
+const createLink = (origin: string, idempotencyKey: string) =>
+  postQuery<{ createClientLink: { clientLink: { id: string }; replayed: boolean } }>(
+    origin,
+    'mutation ($idempotencyKey: String!) { createClientLink(input: { idempotencyKey: $idempotencyKey }) { clientLink { id } replayed } }',
+    { idempotencyKey },
+  );
+const readToken = (origin: string, id: string) =>
+  postQuery(origin, 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
+const codeOf = ({ errors }: { errors?: readonly { extensions: { code: string } }[] }) => errors?.[0]?.extensions.code;
+
+describe('Two gateways in a rolling rotation of CACHE_ENCRYPTION_KEY', () => {
+  let directory: string;
+  let sandbox: Sandbox;
+  let gateways: { old: GatewayProcess; new: GatewayProcess };
+  beforeEach(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'rotation-test-'));
+    sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+    const env = { ...environmentFor(sandbox), CACHE_URL: `lmdb:${directory}`, TOKEN_BUDGET_PER_HOUR: '3' };
+    const [before, next] = [oldKey, newKey].map(({ secret }) => secret.reveal());
+    const started = await Promise.all([
+      spawnGateway({ ...env, CACHE_ENCRYPTION_KEY: before }),
+      spawnGateway({ ...env, CACHE_ENCRYPTION_KEY: next, CACHE_ENCRYPTION_KEY_PREVIOUS: before }),
+    ]);
+    gateways = { old: started[0], new: started[1] };
+  });
+  afterEach(async () => {
+    await Promise.all([gateways.old.stop(), gateways.new.stop()]);
+    await sandbox.stop();
+    rmSync(directory, { recursive: true });
+  });
+
+  it.each([
+    ['old', 'new'],
+    ['new', 'old'],
+  ] as const)(
+    'create one link for a key: the %s one begins, the %s one waits for it and gives it again',
+    async (a, b) => {
+      const { control } = sandbox;
+      control.arm({ endpoint: 'createClientLink', fault: { kind: 'hold-until-released', gate: 'held' }, times: 1 });
+      const first = createLink(gateways[a].origin, 'key-1');
+      await control.whenCalled('createClientLink', 1);
+      const second = createLink(gateways[b].origin, 'key-1');
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      control.release('held');
+      const [created, given] = [(await first).data?.createClientLink, (await second).data?.createClientLink];
+      expect(created?.replayed).toBe(false);
+      expect(given).toEqual({ clientLink: created?.clientLink, replayed: true });
+      expect(control.counters().createClientLink).toBe(1);
+    },
+  );
+
+  it.each([
+    ['old', 'new'],
+    ['new', 'old'],
+  ] as const)('remember an unknown outcome: of the %s one, said again by the %s one', async (a, b) => {
+    const { control } = sandbox;
+    control.arm({ endpoint: 'createClientLink', fault: { kind: 'reset-after-effect' }, times: 1 });
+    expect(codeOf(await createLink(gateways[a].origin, 'key-1'))).toBe('OUTCOME_UNKNOWN');
+    expect(codeOf(await createLink(gateways[b].origin, 'key-1'))).toBe('OUTCOME_UNKNOWN');
+    expect(control.counters().createClientLink).toBe(1);
+  });
+
+  it('ask once for a taxpayer, and keep one budget', async () => {
+    const { control } = sandbox;
+    control.setLatency(200);
+    const [one, two, three, four] = control.addTaxpayers(4) as [string, string, string, string];
+    for (const id of [one, two]) {
+      const both = await Promise.all([readToken(gateways.old.origin, id), readToken(gateways.new.origin, id)]);
+      expect(both.map(codeOf)).toEqual([undefined, undefined]);
+    }
+    expect(control.counters().taxpayerToken).toBe(2);
+    expect(codeOf(await readToken(gateways.new.origin, three))).toBeUndefined();
+    expect(codeOf(await readToken(gateways.old.origin, four))).toBe('TOKEN_BUDGET_EXHAUSTED');
+    expect(codeOf(await readToken(gateways.new.origin, four))).toBe('TOKEN_BUDGET_EXHAUSTED');
+    expect(control.counters().taxpayerToken).toBe(3);
+  });
+});
+
+describe('A gateway whose client secret is rotated while it runs', () => {
+  it('remembers idempotency keys and what is left of the budget', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'rotation-test-'));
+    const file = join(directory, 'client-secret');
+    writeFileSync(file, 'test-secret');
+    const { origin, sandbox, logs, stop } = await startTestGateway({
+      UPSTREAM_CLIENT_SECRET: '',
+      UPSTREAM_CLIENT_SECRET_FILE: file,
+      TOKEN_BUDGET_PER_HOUR: '1',
+    });
+    const [one, two] = sandbox.control.addTaxpayers(2) as [string, string];
+    const created = await createLink(origin, 'key-1');
+    expect(codeOf(await readToken(origin, one))).toBeUndefined();
+
+    sandbox.control.setClientSecret('rotated-secret');
+    writeFileSync(file, 'rotated-secret');
+    while (!logs.some((line) => line.includes('the client secret was rotated'))) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    const again = await createLink(origin, 'key-1');
+    expect(again.data?.createClientLink).toEqual({ ...created.data?.createClientLink, replayed: true });
+    expect(sandbox.control.counters().createClientLink).toBe(1);
+    expect(codeOf(await readToken(origin, two))).toBe('TOKEN_BUDGET_EXHAUSTED');
+    await stop();
+    rmSync(directory, { recursive: true });
+  });
+});

@@ -1,0 +1,419 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { FallbackStore, type FallbackStoreOptions } from '../../../src/cache/stores/FallbackStore.js';
+import { MemoryStore } from '../../../src/cache/stores/MemoryStore.js';
+import { RedisStore } from '../../../src/cache/stores/RedisStore.js';
+import { leaseKeyOf, type Store } from '../../../src/cache/stores/Store.js';
+import { StoreError } from '../../../src/cache/stores/StoreError.js';
+import { startRedis, type TestRedis, until } from '../../support/redis.js';
+
+const bytes = (text: string) => Buffer.from(text);
+const LIMIT_MS = 250;
+
+/** Every operation once, as a request for a token uses them; resolves with the milliseconds of the slowest. */
+async function useAll(store: FallbackStore, tag: string): Promise<number> {
+  let slowest = 0;
+  const timed = async <T>(work: Promise<T>): Promise<T> => {
+    const startedAt = performance.now();
+    const result = await work;
+    slowest = Math.max(slowest, performance.now() - startedAt);
+    return result;
+  };
+  expect(await timed(store.get(`token-${tag}`))).toBeUndefined();
+  expect(await timed(store.setIfAbsent(`lease-${tag}`, bytes('owner'), 60_000))).toBe(true);
+  expect(await timed(store.setIfAbsent(`lease-${tag}`, bytes('other'), 60_000))).toBe(false);
+  await timed(store.set(`token-${tag}`, bytes('value'), 60_000));
+  expect(await timed(store.get(`token-${tag}`))).toEqual(bytes('value'));
+  const counted = () => timed(store.increment(`count-${tag}`, 1, 60_000).then(({ count }) => count));
+  if (store.degraded) await expect(counted()).rejects.toMatchObject({ trouble: 'unreachable' });
+  else expect([await counted(), await counted()]).toEqual([1, 2]);
+  const waiting = store.waitForDelete(`lease-${tag}`, 10_000);
+  await timed(store.compareAndDelete(`lease-${tag}`, bytes('owner')));
+  await timed(waiting);
+  expect(await timed(store.setIfAbsent(`lease-${tag}`, bytes('other'), 60_000))).toBe(true);
+  expect(await timed(store.compareAndDelete(`lease-${tag}`, bytes('other')))).toBe(true);
+  return slowest;
+}
+
+describe('FallbackStore over a store that answers at once', () => {
+  it('takes what it says, and counts its failures as those of any other', async () => {
+    let broken = false;
+    class AtOnce extends MemoryStore {
+      readonly #here = new Map<string, Buffer>();
+      getNow(key: string): Buffer | undefined {
+        if (broken) throw new StoreError('failed');
+        return this.#here.get(key);
+      }
+      override async get(key: string): Promise<Buffer | undefined> {
+        return this.getNow(key);
+      }
+      override async set(key: string, value: Buffer): Promise<void> {
+        this.#here.set(key, value);
+      }
+    }
+    const store = new FallbackStore(new AtOnce({ maxEntries: 10 }), { probeEveryMs: 60_000 });
+    await store.set('a', bytes('value'), 60_000);
+    expect([await store.get('a'), await store.get('b')]).toEqual([bytes('value'), undefined]);
+    broken = true;
+    expect([await store.get('a'), await store.get('a')]).toEqual([undefined, undefined]);
+    expect(store.degraded).toBe(true);
+    await store.close();
+  });
+});
+
+describe('FallbackStore over a real Redis', () => {
+  let redis: TestRedis;
+  let store: FallbackStore;
+  let episodes: string[];
+
+  const open = async (options: FallbackStoreOptions = {}) => {
+    episodes = [];
+    store = new FallbackStore(await RedisStore.open(redis.url), {
+      limitMs: LIMIT_MS,
+      probeEveryMs: 100,
+      onDegraded: (trouble) => void episodes.push(`degraded: ${trouble}`),
+      onRecovered: (durationMs) => void episodes.push(durationMs > 0 ? 'recovered' : 'at once?'),
+      ...options,
+    });
+    await store.start();
+  };
+  const recovered = () => until(() => !store.degraded);
+  const pushed = (key: string, value: string | null) =>
+    until(async () => (await redis.command('GET', `txgw:${key}`)) === value);
+
+  beforeEach(async () => {
+    redis = await startRedis();
+    await open();
+  });
+  afterEach(async () => {
+    redis.resume();
+    await store.close();
+    await redis.stop();
+  });
+
+  it('is transparent while all is well', async () => {
+    await useAll(store, 'well');
+    expect(store.degraded).toBe(false);
+    expect(episodes).toEqual([]);
+    expect(await redis.keys()).toEqual(expect.arrayContaining(['txgw:token-well', 'txgw:count-well']));
+  });
+
+  it('answers when Redis was dead from the start, and returns when it comes up', async () => {
+    await store.close();
+    await redis.kill();
+    await open();
+    expect(store.degraded).toBe(true);
+    expect(await useAll(store, 'dead')).toBeLessThan(LIMIT_MS);
+    expect(episodes).toEqual(['degraded: unreachable']);
+    await redis.restart();
+    await recovered();
+    expect(episodes).toEqual(['degraded: unreachable', 'recovered']);
+    await useAll(store, 'alive');
+    expect(await redis.keys()).toContain('txgw:token-alive');
+  });
+
+  it('answers when Redis is killed on the way, once per episode, and tells it afterwards what it missed', async () => {
+    await store.set('before', bytes('x'), 60_000);
+    for (const round of ['1', '2']) {
+      await redis.kill();
+      expect(await useAll(store, round)).toBeLessThan(LIMIT_MS);
+      await store.setIfAbsent(`pending-${round}`, bytes('input'), 60_000);
+      await redis.restart();
+      await recovered();
+      await pushed(`token-${round}`, 'value');
+      await pushed(`pending-${round}`, 'input');
+      await pushed(`lease-${round}`, null);
+      expect(await store.get(`token-${round}`)).toEqual(bytes('value'));
+    }
+    expect(episodes).toEqual(['degraded: unreachable', 'recovered', 'degraded: unreachable', 'recovered']);
+  });
+
+  it('answers within the limit when Redis stops answering, then without asking it, and returns', async () => {
+    redis.pause();
+    expect(await useAll(store, 'slow')).toBeLessThan(3 * LIMIT_MS);
+    expect(store.degraded).toBe(true);
+    expect(await useAll(store, 'next')).toBeLessThan(LIMIT_MS / 2);
+    redis.resume();
+    await recovered();
+    expect(episodes).toEqual(['degraded: timed-out', 'recovered']);
+    await pushed('token-next', 'value');
+    await pushed('lease-slow', null); // the lease that was applied without an answer was released as well
+  });
+
+  it('lets many requests at once through a Redis that stopped answering, in one limit', async () => {
+    redis.pause();
+    const startedAt = performance.now();
+    await Promise.all(Array.from({ length: 300 }, (_, n) => store.get(`k${n}`)));
+    expect(performance.now() - startedAt).toBeLessThan(3 * LIMIT_MS);
+    expect(episodes).toEqual(['degraded: timed-out']);
+  });
+
+  it('takes a lease for its own when it was stored and only the answer came late', async () => {
+    const slow = new Moody(new MemoryStore(), { delayMs: LIMIT_MS * 2, late: 1 });
+    const late = new FallbackStore(slow, { limitMs: LIMIT_MS });
+    expect(await late.setIfAbsent('lease', bytes('me'), 60_000)).toBe(true);
+    expect(await late.setIfAbsent('lease', bytes('you'), 60_000)).toBe(false);
+    expect(await slow.get('lease')).toEqual(bytes('me'));
+    expect(await late.compareAndDelete('lease', bytes('me'))).toBe(true);
+    await late.close();
+  });
+
+  it('still reads a Redis that is full, keeps what is written for itself, and does not forget either', async () => {
+    await store.set('token-old', bytes('old'), 60_000);
+    await store.setIfAbsent('held', bytes('somebody'), 60_000);
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1');
+    expect(await useAll(store, 'full')).toBeLessThan(LIMIT_MS);
+    expect(episodes).toEqual(['degraded: full']);
+    expect(await store.get('token-old')).toEqual(bytes('old'));
+    expect(await store.setIfAbsent('held', bytes('me'), 60_000)).toBe(false);
+    expect(await store.compareAndDelete('token-old', bytes('old'))).toBe(false); // cannot be deleted there now…
+    expect(await store.get('token-old')).toBeUndefined(); // …but it is gone for this process
+    await store.set('held', bytes('newer'), 60_000);
+    expect(await store.get('held')).toEqual(bytes('newer'));
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0');
+    await recovered();
+    await pushed('token-full', 'value');
+    await pushed('token-old', null);
+    await pushed('held', 'newer');
+    expect(episodes).toEqual(['degraded: full', 'recovered']);
+  });
+
+  it('still reads a read-only replica, and returns when it is promoted', async () => {
+    await store.set('token-old', bytes('old'), 60_000);
+    await redis.command('CONFIG', 'SET', 'replica-serve-stale-data', 'yes');
+    await redis.command('REPLICAOF', '127.0.0.1', '1'); // a master that is not there: the data stays
+    expect(await useAll(store, 'replica')).toBeLessThan(LIMIT_MS);
+    expect(episodes).toEqual(['degraded: read-only']);
+    expect(await store.get('token-old')).toEqual(bytes('old'));
+    await redis.command('REPLICAOF', 'NO', 'ONE');
+    await recovered();
+    await pushed('token-replica', 'value');
+    expect(episodes).toEqual(['degraded: read-only', 'recovered']);
+  });
+
+  it('takes a flushed Redis and entries of a foreign kind for misses, not for trouble', async () => {
+    await store.set('token', bytes('x'), 60_000);
+    await redis.command('FLUSHALL');
+    expect(await store.get('token')).toBeUndefined();
+    await redis.command('LPUSH', 'txgw:token-foreign', 'x');
+    await redis.command('HSET', 'txgw:lease-foreign', 'x', 'y');
+    await redis.command('SET', 'txgw:count-foreign', 'garbage');
+    await useAll(store, 'foreign');
+    expect(episodes).toEqual([]);
+  });
+
+  it("counts only what Redis counts: the count of this process alone is not the fleet's", async () => {
+    await redis.command('SET', 'txgw:budget', '41', 'PX', '60000');
+    expect((await store.increment('budget', 1, 60_000)).count).toBe(42);
+    await redis.kill();
+    for (let n = 0; n < 3; n++) await expect(store.increment('budget', 1, 60_000)).rejects.toThrow(StoreError);
+    await redis.restart();
+    await recovered();
+    expect((await store.increment('budget', 1, 60_000)).count).toBe(1); // it lost its data, and is told nothing
+  });
+
+  it('lets a waiter go on when Redis dies while it waits', async () => {
+    await store.setIfAbsent('lease', bytes('somebody else'), 60_000);
+    const waiting = store.waitForDelete('lease', 60_000);
+    await redis.kill();
+    await waiting;
+    expect(await store.setIfAbsent('lease', bytes('me'), 60_000)).toBe(true);
+  });
+
+  it('becomes neither degraded nor forgetful by one lost answer', async () => {
+    const moody = new Moody(await RedisStore.open(redis.url));
+    const one = new FallbackStore(moody);
+    moody.fails = true;
+    await one.set('lost', bytes('x'), 60_000);
+    moody.fails = false;
+    expect(one.degraded).toBe(false);
+    expect(await one.get('lost')).toEqual(bytes('x'));
+    await one.set('another', bytes('y'), 60_000);
+    await pushed('lost', 'x');
+    await one.close();
+  });
+
+  it('does not write an older value over a newer one when it tells Redis what it missed', async () => {
+    await redis.kill();
+    await store.set('token', bytes('older'), 60_000);
+    await store.set('other', bytes('x'), 60_000);
+    expect(store.degraded || (await store.get('token'))).toBeTruthy();
+    await redis.restart();
+    await store.set('token', bytes('newer'), 60_000);
+    await recovered();
+    await store.set('last', bytes('x'), 60_000);
+    await pushed('other', 'x');
+    await pushed('token', 'newer');
+  });
+
+  it('returns as soon as the primary answers though the clock was set back during the outage', async () => {
+    const moody = new Moody(new MemoryStore());
+    let onRecovered: (durationMs: number) => void = () => {};
+    const recovered = new Promise<number>((resolve) => {
+      onRecovered = resolve;
+    });
+    const one = new FallbackStore(moody, { probeEveryMs: 20, onRecovered });
+    moody.fails = true;
+    for (let n = 0; n < 2; n++) await one.set('x', bytes('x'), 1000);
+    expect(one.degraded).toBe(true);
+    const clock = jest.spyOn(Date, 'now').mockReturnValue(Date.now() - 24 * 3_600_000);
+    moody.fails = false;
+    expect(await recovered.finally(() => clock.mockRestore())).toBeLessThan(10_000);
+    await one.close();
+  });
+
+  it('claims nothing while Redis does not answer, and takes back what Redis heard of', async () => {
+    await store.claim('taken', bytes('record'), 60_000);
+    redis.pause();
+    await expect(store.claim('one', bytes('claim'), 60_000)).rejects.toThrow(StoreError);
+    await expect(store.claim('two', bytes('claim'), 60_000)).rejects.toThrow(StoreError);
+    await expect(store.claim('taken', bytes('claim'), 60_000)).rejects.toThrow(StoreError);
+    expect(await store.get('one')).toBeUndefined();
+    redis.resume();
+    await recovered();
+    await pushed('one', null);
+    expect(await store.claim('one', bytes('again'), 60_000)).toBe(true);
+    expect(await store.claim('taken', bytes('again'), 60_000)).toBe(false);
+    await pushed('taken', 'record');
+  });
+
+  it('takes back one claim whose answer was lost, though nobody asks for anything again', async () => {
+    redis.pause();
+    await expect(store.claim('one', bytes('claim'), 60_000)).rejects.toThrow(StoreError);
+    redis.resume();
+    await until(async () => (await redis.keys()).some((key) => key.startsWith('txgw:probe')));
+    await pushed('one', null);
+    await recovered();
+  });
+
+  it('says that a key is taken in a Redis that can be read and takes no writes', async () => {
+    await store.claim('taken', bytes('record'), 60_000);
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1');
+    for (let n = 0; n < 3; n++) {
+      expect(await store.claim('taken', bytes('claim'), 60_000)).toBe(false);
+      await expect(store.claim('free', bytes('claim'), 60_000)).rejects.toThrow(StoreError);
+    }
+  });
+
+  it('writes under a lease of its own while Redis is away, and tells it afterwards', async () => {
+    await redis.kill();
+    expect(await store.setIfAbsent(leaseKeyOf('token'), bytes('me'), 60_000)).toBe(true);
+    expect(await store.setIfHolding('token', bytes('of another'), 60_000, bytes('you'))).toBe(false);
+    expect(await store.setIfHolding('token', bytes('mine'), 60_000, bytes('me'))).toBe(true);
+    expect(await store.compareAndDelete(leaseKeyOf('token'), bytes('me'))).toBe(true);
+    expect(await store.get('token')).toEqual(bytes('mine'));
+    await redis.restart();
+    await recovered();
+    await pushed('token', 'mine');
+  });
+
+  it.each([
+    ['the lease that covers it is still held', async () => undefined, 'mine'],
+    ['the lease is gone and so is everything', (inner: Store) => endLease(inner), 'mine'],
+    [
+      'the next holder has it',
+      async (inner: Store) => {
+        await endLease(inner);
+        await inner.setIfAbsent(leaseKeyOf('token'), bytes('you'), 60_000);
+        await inner.setIfHolding('token', bytes('newer'), 60_000, bytes('you'));
+      },
+      'newer',
+    ],
+    [
+      'the next holder is done',
+      async (inner: Store) => {
+        await endLease(inner);
+        await inner.set('token', bytes('newer'), 60_000);
+      },
+      'newer',
+    ],
+  ])('delivers what was written under a lease of the primary, when %s', async (_, meanwhile, expected) => {
+    const inner = new MemoryStore();
+    const moody = new Moody(inner);
+    const one = new FallbackStore(moody, { probeEveryMs: 20 });
+    await one.setIfAbsent(leaseKeyOf('token'), bytes('me'), 60_000);
+    moody.fails = true;
+    expect(await one.setIfHolding('token', bytes('mine'), 60_000, bytes('me'))).toBe(true);
+    expect(await one.get('token')).toEqual(bytes('mine'));
+    await one.compareAndDelete(leaseKeyOf('token'), bytes('me'));
+    await meanwhile(inner);
+    moody.fails = false;
+    await until(async () => (await inner.get('token'))?.equals(bytes(expected)) === true && !one.degraded);
+    await until(async () => !(await inner.get(leaseKeyOf('token')))?.equals(bytes('me')));
+    expect(await one.get('token')).toEqual(bytes(expected));
+    await one.close();
+  });
+
+  it('leaves a primary alone for longer when it passes its probes and fails again', async () => {
+    const moody = new Moody(new MemoryStore());
+    const pauses: number[] = [];
+    let degradedAt = 0;
+    const patient = new FallbackStore(moody, {
+      probeEveryMs: 20,
+      onDegraded: () => {
+        degradedAt = performance.now();
+      },
+      onRecovered: () => void pauses.push(performance.now() - degradedAt),
+    });
+    for (let round = 0; round < 4; round++) {
+      moody.fails = true;
+      await patient.set('x', bytes('x'), 1000);
+      await patient.set('x', bytes('x'), 1000);
+      moody.fails = false;
+      await until(() => pauses.length > round);
+    }
+    expect(pauses[3]).toBeGreaterThan(2 * (pauses[0] ?? 0));
+    await patient.close();
+  });
+
+  it('closes while degraded, and then refuses to work', async () => {
+    redis.pause();
+    await store.get('x');
+    await Promise.all([store.close(), store.close()]);
+    await expect(store.get('x')).rejects.toThrow('closed');
+    await store.waitForDelete('x', 60_000);
+  });
+});
+
+const endLease = async (inner: Store) => void (await inner.compareAndDelete(leaseKeyOf('token'), bytes('me')));
+
+/** Does what it is asked, unless told to fail; keeps back the answer to the first `late` leases for `delayMs`. */
+class Moody implements Store {
+  readonly kind: Store['kind'];
+  fails = false;
+  readonly #inner: Store;
+  readonly #delayMs: number;
+  #late: number;
+
+  constructor(inner: Store, { delayMs = 0, late = 0 } = {}) {
+    this.kind = inner.kind;
+    this.#inner = inner;
+    this.#delayMs = delayMs;
+    this.#late = late;
+  }
+
+  get = (key: string) => this.#inner.get(key);
+  set = async (key: string, value: Buffer, ttlMs: number) => {
+    if (this.fails) throw new StoreError('unreachable');
+    await this.#inner.set(key, value, ttlMs);
+  };
+  setIfAbsent = async (key: string, value: Buffer, ttlMs: number) => {
+    const done = await this.#inner.setIfAbsent(key, value, ttlMs);
+    if (this.#late-- > 0) await new Promise((resolve) => setTimeout(resolve, this.#delayMs));
+    return done;
+  };
+  claim = async (key: string, value: Buffer, ttlMs: number) => {
+    if (this.fails) throw new StoreError('unreachable');
+    return this.setIfAbsent(key, value, ttlMs);
+  };
+  setIfHolding = async (key: string, value: Buffer, ttlMs: number, owner: Buffer) => {
+    if (this.fails) throw new StoreError('unreachable');
+    return this.#inner.setIfHolding(key, value, ttlMs, owner);
+  };
+  compareAndDelete = async (key: string, expected: Buffer) => {
+    if (this.fails) throw new StoreError('unreachable');
+    return this.#inner.compareAndDelete(key, expected);
+  };
+  increment = (key: string, by: number, ttlMs: number) => this.#inner.increment(key, by, ttlMs);
+  waitForDelete = (key: string, timeoutMs: number) => this.#inner.waitForDelete(key, timeoutMs);
+  close = () => this.#inner.close();
+}

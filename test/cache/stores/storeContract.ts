@@ -1,0 +1,222 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { leaseKeyOf, type Store } from '../../../src/cache/stores/Store.js';
+import { type StoreProcess, startStoreProcess } from '../../support/storeProcess.js';
+
+export interface StoreUnderTest {
+  /** Opens one more instance on the same data. */
+  open(): Promise<Store>;
+  /** Lets so much time pass for the store; a real wait where the clock is not ours. */
+  pass(ms: number): Promise<void>;
+  /** What another process opens to share the data; undefined when nothing is shared. */
+  readonly url: string | undefined;
+  stop(): Promise<void>;
+}
+
+const bytes = (text: string) => Buffer.from(text);
+const newKey = () => randomBytes(16).toString('base64url');
+
+/** What every store promises. Each implementation runs it. */
+export function storeContract(name: string, start: () => Promise<StoreUnderTest>): void {
+  describe(`${name} keeps the contract of a store`, () => {
+    let under: StoreUnderTest;
+    let store: Store;
+    let peer: Store;
+    beforeAll(async () => {
+      under = await start();
+      [store, peer] = await Promise.all([under.open(), under.open()]);
+    }, 60_000);
+    afterAll(async () => {
+      await Promise.all([store?.close(), peer?.close()]);
+      await under?.stop();
+    });
+
+    it('gives back what was set, to every instance, and undefined for what was not', async () => {
+      const key = newKey();
+      expect(await store.get(key)).toBeUndefined();
+      await store.set(key, bytes('one'), 60_000);
+      expect(await peer.get(key)).toEqual(bytes('one'));
+      await peer.set(key, bytes('two'), 60_000);
+      expect(await store.get(key)).toEqual(bytes('two'));
+    });
+
+    it('keeps any bytes: none, all 256, a megabyte', async () => {
+      const values = [Buffer.alloc(0), Buffer.from(Array.from({ length: 256 }, (_, n) => n)), randomBytes(1 << 20)];
+      for (const value of values) {
+        const key = newKey();
+        await store.set(key, value, 60_000);
+        expect((await peer.get(key))?.equals(value)).toBe(true);
+        expect(await peer.compareAndDelete(key, value)).toBe(true);
+      }
+    });
+
+    it('forgets an entry when its time is over, not before, and a new set counts anew', async () => {
+      const [short, long] = [newKey(), newKey()];
+      await store.set(short, bytes('x'), 1000);
+      await store.set(long, bytes('x'), 500);
+      await store.set(long, bytes('x'), 60_000);
+      expect(await peer.get(short)).toEqual(bytes('x'));
+      await under.pass(1010);
+      expect(await peer.get(short)).toBeUndefined();
+      expect(await peer.get(long)).toEqual(bytes('x'));
+    });
+
+    it('is not changed by someone who reuses the buffers', async () => {
+      const key = newKey();
+      const value = bytes('kept');
+      await store.set(key, value, 60_000);
+      value.fill('x');
+      (await store.get(key))?.fill('y');
+      expect(await store.get(key)).toEqual(bytes('kept'));
+    });
+
+    it('gives a lease to exactly one of many who ask at once', async () => {
+      const key = newKey();
+      const owners = Array.from({ length: 40 }, (_, n) => bytes(`owner-${n}`));
+      const won = await Promise.all(owners.map((owner, n) => (n % 2 ? store : peer).setIfAbsent(key, owner, 60_000)));
+      expect(won.filter(Boolean)).toHaveLength(1);
+      expect(await store.get(key)).toEqual(owners[won.indexOf(true)]);
+    });
+
+    it('gives a lease anew once it has run out', async () => {
+      const key = newKey();
+      expect(await store.setIfAbsent(key, bytes('a'), 500)).toBe(true);
+      expect(await peer.setIfAbsent(key, bytes('b'), 500)).toBe(false);
+      await under.pass(510);
+      expect(await peer.setIfAbsent(key, bytes('b'), 60_000)).toBe(true);
+      expect(await store.compareAndDelete(key, bytes('a'))).toBe(false);
+      expect(await store.get(key)).toEqual(bytes('b'));
+    });
+
+    it('lets exactly one of many claim a key, as long as nothing is there', async () => {
+      const key = newKey();
+      const claims = Array.from({ length: 40 }, (_, n) => bytes(`claim-${n}`));
+      const won = await Promise.all(claims.map((claim, n) => (n % 2 ? store : peer).claim(key, claim, 60_000)));
+      expect(won.filter(Boolean)).toHaveLength(1);
+      expect(await peer.get(key)).toEqual(claims[won.indexOf(true)]);
+      expect(await peer.compareAndDelete(key, claims[won.indexOf(true)] ?? bytes(''))).toBe(true);
+      expect(await store.claim(key, bytes('next'), 60_000)).toBe(true);
+    });
+
+    it('writes for the holder of the lease and for nobody else, over whatever is there', async () => {
+      const key = newKey();
+      const write = (text: string, owner: string) => store.setIfHolding(key, bytes(text), 60_000, bytes(owner));
+      expect(await write('without a lease', 'me')).toBe(false);
+      expect(await store.get(key)).toBeUndefined();
+      await peer.setIfAbsent(leaseKeyOf(key), bytes('me'), 60_000);
+      expect(await write('first', 'me')).toBe(true);
+      expect(await write('second', 'me')).toBe(true);
+      for (const owner of ['you', 'm', 'me ', '']) expect(await write('of another', owner)).toBe(false);
+      expect(await peer.get(key)).toEqual(bytes('second'));
+      expect(await peer.get(leaseKeyOf(key))).toEqual(bytes('me'));
+      await peer.compareAndDelete(leaseKeyOf(key), bytes('me'));
+      expect(await write('late', 'me')).toBe(false);
+      expect(await peer.get(key)).toEqual(bytes('second'));
+    });
+
+    it('writes no longer for a holder whose lease ran out, and forgets what it wrote when its time is over', async () => {
+      const key = newKey();
+      await store.setIfAbsent(leaseKeyOf(key), bytes('me'), 1000);
+      expect(await store.setIfHolding(key, bytes('x'), 1000, bytes('me'))).toBe(true);
+      await under.pass(1010);
+      expect(await peer.get(key)).toBeUndefined();
+      expect(await store.setIfHolding(key, bytes('y'), 1000, bytes('me'))).toBe(false);
+    });
+
+    it('keeps apart the leases of many keys', async () => {
+      const keys = Array.from({ length: 40 }, newKey);
+      const owner = (n: number) => bytes(`owner-${n}`);
+      await Promise.all(keys.map((key, n) => store.setIfAbsent(leaseKeyOf(key), owner(n), 60_000)));
+      const written = (shift: number) =>
+        Promise.all(keys.map((key, n) => peer.setIfHolding(key, bytes(`value-${n}`), 60_000, owner(n + shift))));
+      expect(new Set(await written(1))).toEqual(new Set([false]));
+      expect(new Set(await written(0))).toEqual(new Set([true]));
+      for (const [n, key] of keys.entries()) expect(await store.get(key)).toEqual(bytes(`value-${n}`));
+    });
+
+    it('deletes only what is exactly expected, and once', async () => {
+      const key = newKey();
+      await store.set(key, bytes('mine'), 60_000);
+      expect(await peer.compareAndDelete(key, bytes('other'))).toBe(false);
+      expect(await peer.compareAndDelete(key, bytes('mine '))).toBe(false);
+      const deleted = await Promise.all([store, peer, store, peer].map((s) => s.compareAndDelete(key, bytes('mine'))));
+      expect(deleted.filter(Boolean)).toHaveLength(1);
+      expect(await store.get(key)).toBeUndefined();
+    });
+
+    it('counts every increment within one window and starts again after it', async () => {
+      const key = newKey();
+      const first = await store.increment(key, 2, 400);
+      expect(first.count).toBe(2);
+      expect(first.resetsInMs).toBeGreaterThan(0);
+      expect(first.resetsInMs).toBeLessThanOrEqual(400);
+      const counts = await Promise.all(
+        Array.from({ length: 20 }, (_, n) => (n % 2 ? store : peer).increment(key, 1, 9e6)),
+      );
+      expect(counts.map(({ count }) => count).sort((a, b) => a - b)).toEqual(
+        Array.from({ length: 20 }, (_, n) => n + 3),
+      );
+      expect(Math.max(...counts.map(({ resetsInMs }) => resetsInMs))).toBeLessThanOrEqual(400);
+      await under.pass(410);
+      expect((await store.increment(key, 1, 1000)).count).toBe(1);
+    });
+
+    it('starts a counter anew when something else is in its place', async () => {
+      const key = newKey();
+      await store.set(key, bytes('not a number'), 60_000);
+      expect(await peer.increment(key, 3, 1000)).toMatchObject({ count: 3 });
+    });
+
+    it('wakes who waits for a deletion, on this instance and on another', async () => {
+      const key = newKey();
+      await store.set(key, bytes('lease'), 60_000);
+      const waits = [store, peer, peer].map((s) => s.waitForDelete(key, 20_000));
+      await store.compareAndDelete(key, bytes('lease'));
+      const startedAt = performance.now();
+      await Promise.all(waits);
+      expect(performance.now() - startedAt).toBeLessThan(1000);
+    });
+
+    it('stops waiting at once when there is nothing, and when the time is up', async () => {
+      const key = newKey();
+      await store.waitForDelete(key, 60_000);
+      await store.set(key, bytes('lease'), 60_000);
+      const startedAt = performance.now();
+      await store.waitForDelete(key, 80);
+      expect(performance.now() - startedAt).toBeGreaterThan(60);
+    });
+
+    it('closes twice, releases who waits, and then refuses to work', async () => {
+      const key = newKey();
+      const closing = under.url ? await under.open() : await start().then((other) => other.open());
+      await closing.set(key, bytes('x'), 60_000);
+      const waiting = closing.waitForDelete(key, 60_000);
+      await Promise.all([closing.close(), closing.close()]);
+      await closing.close();
+      await waiting;
+      await expect(closing.get(key)).rejects.toThrow('closed');
+      await expect(closing.set(key, bytes('x'), 1000)).rejects.toThrow('closed');
+    });
+
+    it('is shared by several processes: one lease, one count, and no handle left', async () => {
+      if (!under.url) return;
+      const { url } = under;
+      const processes: StoreProcess[] = await Promise.all([1, 2, 3].map(() => startStoreProcess(url)));
+      const [lease, counter, entry] = [newKey(), newKey(), newKey()];
+      const won = await Promise.all(
+        processes.map((p) => p.order({ do: 'setIfAbsent', key: lease, value: `${p.pid}`, ttlMs: 60_000 })),
+      );
+      expect(won.filter(Boolean)).toHaveLength(1);
+      await Promise.all(processes.map((p) => p.order({ do: 'increment', key: counter, times: 50 })));
+      expect((await store.increment(counter, 1, 1000)).count).toBe(151);
+
+      const winner = processes[won.indexOf(true)];
+      const waiting = store.waitForDelete(lease, 20_000);
+      await winner?.order({ do: 'set', key: entry, value: 'fetched', ttlMs: 60_000 });
+      expect(await winner?.order({ do: 'compareAndDelete', key: lease, expected: `${winner.pid}` })).toBe(true);
+      await waiting;
+      expect(await store.get(entry)).toEqual(bytes('fetched'));
+      expect(await Promise.all(processes.map((p) => p.close()))).toEqual([0, 0, 0]);
+    }, 60_000);
+  });
+}

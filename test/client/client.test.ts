@@ -1,0 +1,230 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { ApolloClient, HttpLink, InMemoryCache } from '@apollo/client';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Client, fetchExchange } from '@urql/core';
+import { print } from 'graphql';
+import { useServer } from 'graphql-ws/use/ws';
+import { WebSocket, WebSocketServer } from 'ws';
+import {
+  type ErrorCode,
+  errorCodeOf,
+  isRetryable,
+  type JobUpdate,
+  problemsOf,
+  RefreshJobDocument,
+  retryAfterSeconds,
+  TaxpayerTokenDocument,
+  WatchFailed,
+  type WebSocketLike,
+  watchRefreshJob,
+} from '../../src/client/index.js';
+import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { addJob, quickPolls } from '../support/liveJob.js';
+
+let running: TestGateway;
+let url: string;
+beforeEach(async () => {
+  running = await startTestGateway({ TOKEN_BUDGET_PER_HOUR: '1', JOB_POLL_MIN_MS: '50' }, { jobDurationMs: 400 });
+  url = `${running.origin}/graphql`;
+});
+afterEach(() => running.stop());
+
+const openWebSocket = (address: string, protocol: string) =>
+  new WebSocket(address, protocol) as unknown as WebSocketLike;
+
+describe('Errors as the typed client reads them', () => {
+  /** The first read spends the budget, the second meets it. */
+  const exhausted: Record<string, (taxpayerId: string) => Promise<unknown>> = {
+    'Apollo Client': async (taxpayerId) => {
+      const client = new ApolloClient({ link: new HttpLink({ uri: url }), cache: new InMemoryCache() });
+      return client.query({ query: TaxpayerTokenDocument, variables: { taxpayerId } }).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+    },
+    urql: async (taxpayerId) => {
+      const client = new Client({ url, exchanges: [fetchExchange], preferGetMethod: false });
+      return (await client.query(TaxpayerTokenDocument, { taxpayerId }).toPromise()).error;
+    },
+    'plain fetch': async (taxpayerId) => {
+      const body = JSON.stringify({ query: print(TaxpayerTokenDocument), variables: { taxpayerId } });
+      return (await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })).json();
+    },
+  };
+
+  it.each(Object.keys(exhausted))('have code, retryability and time with %s', async (name) => {
+    const { created, authorized } = running.sandbox.demo.taxpayerIds;
+    const first = await exhausted[name]?.(created);
+    expect(problemsOf(first)).toEqual([]);
+    const error = await exhausted[name]?.(authorized);
+    const code: ErrorCode | undefined = errorCodeOf(error);
+    expect(code).toBe('TOKEN_BUDGET_EXHAUSTED');
+    expect(isRetryable(error)).toBe(true);
+    expect(retryAfterSeconds(error)).toBeGreaterThan(0);
+    expect(problemsOf(error)[0]).toMatchObject({ path: ['taxpayerToken'], requestId: expect.any(String) });
+  });
+
+  it('tell what is wrong with the input', async () => {
+    const error = await exhausted['plain fetch']?.('');
+    expect(errorCodeOf(error)).toBe('BAD_USER_INPUT');
+    expect(isRetryable(error)).toBe(false);
+    expect(problemsOf(error)[0]?.violations).toMatchObject([{ path: 'taxpayerId' }]);
+  });
+
+  it('leave a network that is down to be tried again, and know nothing of other errors', async () => {
+    await running.stop();
+    const error = await exhausted['plain fetch']?.('x').catch((failure: unknown) => failure);
+    expect(problemsOf(error)).toEqual([]);
+    expect(isRetryable(error)).toBe(true);
+    expect(isRetryable(new Error('a bug of the app'))).toBe(false);
+    expect(retryAfterSeconds(error)).toBeUndefined();
+  });
+
+  it('has types for every document', () => {
+    // @ts-expect-error the job's id is needed
+    const variables: Parameters<NonNullable<(typeof RefreshJobDocument)['__apiType']>>[0] = { taxpayerId: 'x' };
+    expect(variables).toBeDefined();
+  });
+});
+
+describe.each(['sse', 'ws'] as const)('watchRefreshJob over %s', (transport) => {
+  const watch = (overrides: object = {}) => {
+    const { taxpayerId, jobId } = running.sandbox.demo.jobs.processing;
+    return watchRefreshJob({ url, taxpayerId, jobId, transport, openWebSocket, ...overrides });
+  };
+
+  it('gives the status now and each change, and ends after the final one', async () => {
+    const seen: JobUpdate['status'][] = [];
+    for await (const { status } of watch()) seen.push(status);
+    expect(seen).toEqual(['PROCESSING', 'COMPLETED']);
+  });
+
+  it('fails for a reason that will not pass', async () => {
+    const updates = watch({ jobId: 'no-such-job' });
+    const failure = await updates.next().catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(WatchFailed);
+    expect((failure as WatchFailed).problems[0]?.code).toBe('NOT_FOUND');
+  });
+
+  it('ends when it is told to', async () => {
+    const ending = new AbortController();
+    const updates = watch({ signal: ending.signal, jobId: running.sandbox.demo.jobs.processing.jobId });
+    expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
+    ending.abort();
+    expect((await updates.next()).done).toBe(true);
+  });
+
+  it('connects again when the gateway is replaced, and repeats no status', async () => {
+    const { taxpayerId, jobId } = running.sandbox.demo.jobs.processing;
+    running.sandbox.control.updateJob(taxpayerId, jobId, { status: 'processing' });
+    const reconnects: number[] = [];
+    const updates = watch({ onReconnect: (pauseMs: number) => reconnects.push(pauseMs) });
+    expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
+    const port = String(running.gateway.port);
+    const rest = updates.next();
+    await running.gateway.stop();
+    running.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
+    const { startGateway } = await import('../../src/server.js');
+    const { loadConfig } = await import('../../src/config/config.js');
+    const { environmentFor } = await import('../support/gateway.js');
+    const config = loadConfig({ ...environmentFor(running.sandbox), CACHE_URL: 'memory:', PORT: port });
+    const next = await startGateway(config, { logDestination: { write: () => {} } });
+    try {
+      expect((await rest).value).toMatchObject({ status: 'COMPLETED' });
+      expect((await updates.next()).done).toBe(true);
+      expect(reconnects.length).toBeGreaterThan(0);
+    } finally {
+      await next.stop();
+    }
+  });
+
+  describe('with a token that expires', () => {
+    let provider: TrustedProvider;
+    let guarded: TestGateway;
+    let ending: AbortController;
+    beforeEach(async () => {
+      provider = await startTrustedProvider();
+      guarded = await startTestGateway({ ...provider.env, ...quickPolls });
+      ending = new AbortController();
+    });
+    afterEach(async () => {
+      ending.abort();
+      await guarded.stop();
+      await provider.stop();
+    });
+
+    const watchGuarded = (job: ReturnType<typeof addJob>, overrides: object) =>
+      watch({ url: `${guarded.origin}/graphql`, ...job, signal: ending.signal, ...overrides });
+    const tokenFor = ({ taxpayerId }: ReturnType<typeof addJob>, seconds: number) => {
+      const claims = { scope: 'refresh-jobs:read', taxpayer_ids: [taxpayerId] };
+      return provider.token({ ...claims, exp: Date.now() / 1000 + seconds });
+    };
+    const unauthenticated = { name: 'WatchFailed', problems: [{ code: 'UNAUTHENTICATED' }] };
+
+    it('asks for a new one whenever one has expired, and repeats no status', async () => {
+      const job = addJob(guarded);
+      const secondsLeft = [2, 2];
+      let asked = 0;
+      const token = () => tokenFor(job, secondsLeft[asked++] ?? 300);
+      let reconnects = 0;
+      const onReconnect = () => {
+        reconnects += 1;
+        if (reconnects === 2) guarded.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+      };
+      const seen: JobUpdate['status'][] = [];
+      for await (const { status } of watchGuarded(job, { token, onReconnect })) seen.push(status);
+      expect(seen).toEqual(['PROCESSING', 'COMPLETED']);
+      expect(asked).toBe(3);
+    });
+
+    it('fails when the new one is refused', async () => {
+      const job = addJob(guarded);
+      let asked = 0;
+      const token = () => (asked++ === 0 ? tokenFor(job, 2) : 'refused');
+      const updates = watchGuarded(job, { token });
+      expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
+      await expect(updates.next()).rejects.toMatchObject(unauthenticated);
+      expect(asked).toBe(2);
+    });
+
+    it('fails when there is no other', async () => {
+      const job = addJob(guarded);
+      const updates = watchGuarded(job, { token: await tokenFor(job, 2) });
+      expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
+      await expect(updates.next()).rejects.toMatchObject(unauthenticated);
+    });
+  });
+});
+
+describe('The socket of watchRefreshJob', () => {
+  const job = { taxpayerId: 'x', jobId: 'y', transport: 'ws' } as const;
+
+  it('tells a refusal to admit the caller from a token that expired', async () => {
+    const sockets = new WebSocketServer({ host: '127.0.0.1', port: 0 });
+    const server = useServer({ onConnect: () => false }, sockets);
+    await once(sockets, 'listening');
+    try {
+      const { port } = sockets.address() as AddressInfo;
+      const updates = watchRefreshJob({ url: `http://127.0.0.1:${port}`, ...job, openWebSocket });
+      await expect(updates.next()).rejects.toMatchObject({ problems: [{ code: 'FORBIDDEN' }] });
+    } finally {
+      await server.dispose();
+    }
+  });
+
+  it('has to be given where the runtime has none', async () => {
+    const own = Object.getOwnPropertyDescriptor(globalThis, 'WebSocket');
+    Reflect.deleteProperty(globalThis, 'WebSocket');
+    try {
+      const failure = await watchRefreshJob({ url, ...job })
+        .next()
+        .catch((error: unknown) => error);
+      expect(failure).toEqual(new TypeError('openWebSocket is needed: this runtime has no WebSocket'));
+      expect(failure).toBeInstanceOf(TypeError);
+    } finally {
+      if (own) Object.defineProperty(globalThis, 'WebSocket', own);
+    }
+  });
+});

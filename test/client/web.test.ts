@@ -1,0 +1,155 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type Browser, chromium, type Page } from 'playwright-core';
+
+const folder = fileURLToPath(new URL('../../examples/web/', import.meta.url));
+const artefacts = fileURLToPath(new URL('../../test-artifacts/web/', import.meta.url));
+const axe = readFileSync(fileURLToPath(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url)), 'utf8');
+
+let started: ChildProcess;
+let app: string;
+let browser: Browser;
+
+beforeAll(async () => {
+  mkdirSync(artefacts, { recursive: true });
+  if (!existsSync(`${folder}node_modules/vite`)) {
+    const env = { ...process.env, NODE_OPTIONS: '' };
+    const { status, stderr } = spawnSync('npm', ['ci', '--prefer-offline', '--no-audit'], { cwd: folder, env });
+    if (status !== 0) throw new Error(`npm ci in examples/web failed: ${stderr}`);
+  }
+  started = spawn(process.execPath, ['start.js'], {
+    cwd: folder,
+    env: { PATH: process.env['PATH'], APP_PORT: '0', GATEWAY_PORT: '0', CACHE_URL: 'memory:' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  app = await new Promise<string>((resolve, reject) => {
+    started.stdout?.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      const [, url] = /"app":"([^"]+)"/.exec(output) ?? [];
+      if (url) resolve(url);
+    });
+    started.stderr?.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+    started.once('exit', (code) => reject(new Error(`npm start exited with ${code}: ${output}`)));
+  });
+  browser = await chromium.launch({
+    executablePath: process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+  });
+}, 300_000);
+afterAll(async () => {
+  await browser?.close();
+  if (started === undefined || started.exitCode !== null) return;
+  started.kill('SIGTERM');
+  await once(started, 'exit');
+});
+
+describe('The example web app', () => {
+  it('leads from a link by the hosted page to an authorized taxpayer and a completed job', async () => {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    const page = await context.newPage();
+    await page.goto(app);
+    await page.getByText('Nobody is followed yet').waitFor();
+    await picture(page, '1-empty');
+    expect(await seriousViolations(page)).toEqual([]);
+
+    await page.getByLabel('Your reference').fill('case-17');
+    await page.getByLabel('First name').fill('Fay');
+    await page.getByLabel('Last name').fill('Example');
+    await page.getByLabel('Social security number').fill('900-00-1234');
+    await page.locator('summary', { hasText: 'Business' }).click();
+    await page.getByLabel('Business name').fill('Example Bakery');
+    await page.locator('summary', { hasText: 'Address' }).click();
+    await page.getByLabel('City').fill('Springfield');
+    await page.locator('summary', { hasText: 'Transcripts' }).click();
+    await page.getByLabel('1095-A').fill('2022, 2023');
+    await page.getByRole('button', { name: 'Create link' }).click();
+    await page.getByText('The link is ready').waitFor();
+    await page.getByRole('button', { name: 'Copy' }).click();
+    await page.getByRole('button', { name: 'Copied' }).waitFor();
+    const link = await page.evaluate('navigator.clipboard.readText()');
+    await picture(page, '2-link');
+    expect(await seriousViolations(page)).toEqual([]);
+
+    const opening = context.waitForEvent('page');
+    await page.getByRole('link', { name: 'Open' }).click();
+    const hosted = await opening;
+    expect(hosted.url()).toBe(link);
+    await hosted.getByText('Example Bakery').waitFor();
+    expect(await hosted.content()).toContain('1095-A');
+    const taxpayerId = (await hosted.locator('#taxpayer-id').textContent()) ?? '';
+    await hosted.getByRole('button', { name: 'Give consent' }).click();
+    await hosted.getByLabel('Type your full name').fill('Fay Example');
+    await hosted.getByLabel('I sign').check();
+    await hosted.getByRole('button', { name: 'Sign and submit' }).click();
+    await hosted.getByRole('button', { name: 'Authority accepts' }).click();
+    await hosted.getByRole('button', { name: 'Start a data refresh' }).click();
+    const jobId = (await hosted.locator('#job-id').textContent()) ?? '';
+    await picture(hosted, '3-hosted');
+
+    await page.locator('#taxpayer-id').fill(taxpayerId);
+    await page.getByRole('button', { name: 'Follow' }).press('Enter');
+    await page.locator('#taxpayer-status', { hasText: 'authorized' }).waitFor();
+    await page.locator('#job-taxpayer-id').fill(taxpayerId);
+    await page.locator('#job-id').fill(jobId);
+    await page.locator('#job-id').press('Enter');
+    await page.locator('#job-status', { hasText: 'processing' }).waitFor();
+    await picture(page, '4-processing');
+    expect(await seriousViolations(page)).toEqual([]);
+    await page.locator('#job-status', { hasText: 'completed' }).waitFor({ timeout: 60_000 });
+    await picture(page, '5-completed');
+    expect(await seriousViolations(page)).toEqual([]);
+    await context.close();
+  }, 180_000);
+
+  it('tells what to do about an error, by its code', async () => {
+    const page = await browser.newPage({ viewport: { width: 420, height: 900 }, colorScheme: 'dark' });
+    await page.goto(app);
+    await page.locator('#taxpayer-id').fill('00000000-0000-4000-8000-000000000000');
+    await page.getByRole('button', { name: 'Follow' }).click();
+    await page.getByText('Check the id').waitFor();
+    await page.getByText('NOT_FOUND').waitFor();
+    await page.locator('#job-taxpayer-id').fill('00000000-0000-4000-8000-000000000000');
+    await page.locator('#job-id').fill('x');
+    await page.getByRole('button', { name: 'Watch' }).click();
+    await page.locator('section[aria-labelledby=job]').getByText('NOT_FOUND').waitFor();
+    await picture(page, '6-errors');
+    expect(await seriousViolations(page)).toEqual([]);
+    await page.close();
+  }, 120_000);
+
+  it('can be used by keyboard alone', async () => {
+    const page = await browser.newPage();
+    await page.goto(app);
+    await page.getByText('Skip to the content').waitFor({ state: 'attached' });
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.name')).toBe('reference');
+    await page.keyboard.press('Enter');
+    await page.getByText('The link is ready').waitFor();
+    expect(await page.evaluate('document.activeElement.className')).toBe('result');
+    await page.close();
+  }, 120_000);
+});
+
+async function picture(page: Page, name: string): Promise<void> {
+  await page.screenshot({ path: `${artefacts}${name}.png`, fullPage: true });
+}
+
+async function seriousViolations(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const { violations } = (await page.evaluate('axe.run()')) as {
+    violations: { id: string; impact: string; nodes: { html: string }[] }[];
+  };
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+}

@@ -1,0 +1,174 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { ConfigError, loadConfig } from '../../src/config/config.js';
+import { type SettingName, settings } from '../../src/config/settings.js';
+
+const service = { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/', UPSTREAM_CLIENT_ID: 'a', UPSTREAM_CLIENT_SECRET: 'b' };
+const open = { ...service, AUTH_MODE: 'disabled' };
+const planted = 'planted-secret-value';
+
+type Env = Readonly<Record<string, string>>;
+const problemsOf = (env: Env): readonly string[] => {
+  try {
+    loadConfig(env);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+};
+
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'config-test-'));
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+describe('Without any variable', () => {
+  it('the gateway serves its sandbox to the local developer', () => {
+    expect(loadConfig({})).toMatchObject({
+      port: 4000,
+      host: '127.0.0.1',
+      upstream: 'embedded-sandbox',
+      auth: { mode: 'developer' },
+      introspection: true,
+      warnings: [],
+    });
+  });
+
+  it('an empty variable counts as absent', () => {
+    expect(loadConfig(Object.fromEntries(Object.keys(settings).map((name) => [name, ''])))).toEqual(loadConfig({}));
+  });
+});
+
+describe('A mistake', () => {
+  it.each<[Env, RegExp]>([
+    [{ PORT: '70000' }, /^PORT must be a whole number from 0 to 65535$/],
+    [{ PORT: '40.5' }, /^PORT must be a whole number/],
+    [{ PORT: '-1' }, /^PORT must/],
+    [{ PORT: '0x50' }, /^PORT must/],
+    [{ PORT: planted }, /^PORT must/],
+    [{ LOG_LEVEL: planted }, /^LOG_LEVEL must be one of/],
+    [{ INTROSPECTION: 'yes' }, /^INTROSPECTION must be true or false$/],
+    [{ AUTH_MODE: planted }, /^AUTH_MODE must be jwt, developer or disabled$/],
+    [{ CACHE_URL: `redi://${planted}` }, /^CACHE_URL must be memory:/],
+    [{ CACHE_ENCRYPTION_KEY: planted }, /^CACHE_ENCRYPTION_KEY must be 32 bytes in base64$/],
+    [{ CORS_ORIGINS: 'https://a.example/path' }, /^CORS_ORIGINS must be origins/],
+    [{ CORS_ORIGINS: ' , ' }, /^CORS_ORIGINS must name at least one$/],
+    [{ FEDERATION_SHARED_SECRET: 'short' }, /^FEDERATION_SHARED_SECRET must have at least 16 characters$/],
+    [{ ...open, UPSTREAM_BASE_URL: 'not a url' }, /^UPSTREAM_BASE_URL must be an absolute http: or https: URL/],
+    [{ ...open, UPSTREAM_BASE_URL: `https://user:${planted}@x.example` }, /^UPSTREAM_BASE_URL must/],
+    [{ ...open, UPSTREAM_BASE_URL: 'https://x.example?a=b' }, /^UPSTREAM_BASE_URL must/],
+    [{ ...open, UPSTREAM_BASE_URL: 'ftp://x.example' }, /^UPSTREAM_BASE_URL must/],
+    [{ ...open, UPSTREAM_CLIENT_ID: `a:${planted}` }, /^UPSTREAM_CLIENT_ID must not contain a colon$/],
+    [{ ...open, UPSTREAM_API_VERSION: 'a\nb' }, /^UPSTREAM_API_VERSION must be/],
+    [{ JOB_POLL_MIN_MS: '5000', JOB_POLL_MAX_MS: '1000' }, /^JOB_POLL_MAX_MS must not be below JOB_POLL_MIN_MS$/],
+    [{ TLS_CERT_FILE: '/x' }, /^TLS_CERT_FILE and TLS_KEY_FILE must be set together$/],
+    [{ HOST: '0.0.0.0' }, /^HOST must be a loopback address/],
+    [{ ...service, AUTH_MODE: 'developer' }, /^AUTH_MODE=developer is for the embedded sandbox/],
+    [
+      { ...service, AUTH_JWKS_URL: 'https://a.example,https://b.example', AUTH_ISSUER: 'a', AUTH_AUDIENCE: 'x' },
+      /^AUTH_JWKS_URL and AUTH_ISSUER must have the same number/,
+    ],
+  ])('in %j is one line that names it and does not repeat it', (env, line) => {
+    const problems = problemsOf(env);
+    expect(problems).toEqual([expect.stringMatching(line)]);
+    expect(problems.join()).not.toContain(planted);
+    expect(problems.join()).not.toContain('\n');
+  });
+
+  it('hides no other: all are told together', () => {
+    expect(problemsOf({ PORT: 'x', LOG_LEVEL: 'y', MAX_DEPTH: '0', UPSTREAM_BASE_URL: 'http://x.example' })).toEqual([
+      expect.stringMatching(/^PORT /),
+      expect.stringMatching(/^LOG_LEVEL /),
+      expect.stringMatching(/^MAX_DEPTH /),
+      expect.stringMatching(/^UPSTREAM_CLIENT_ID is missing/),
+      expect.stringMatching(/^UPSTREAM_CLIENT_SECRET .*is missing/),
+      expect.stringMatching(/^AUTH_JWKS_URL is missing/),
+      expect.stringMatching(/^AUTH_ISSUER is missing/),
+      expect.stringMatching(/^AUTH_AUDIENCE is missing/),
+    ]);
+  });
+
+  it.each([
+    ['UPSTREAM_BASEURL', 'UPSTREAM_BASE_URL'],
+    ['CACHE_ULR', 'CACHE_URL'],
+    ['UPSTREAM_CLIENT_SECRET_FIEL', 'UPSTREAM_CLIENT_SECRET_FILE'],
+    ['MAX_DEPHT', 'MAX_DEPTH'],
+  ])('of a letter in %s is a warning that names %s', (typed, meant) => {
+    const warning = `${typed} is not a setting: did you mean ${meant}?`;
+    expect(loadConfig({ [typed]: planted }).warnings).toEqual([warning]);
+    expect(problemsOf({ PORT: 'x', [typed]: planted })).toContain(warning);
+  });
+
+  it.each(['PATH', 'HOME', 'HOSTNAME', 'NODE_OPTIONS', 'KUBERNETES_PORT', 'OTEL_SERVICE_NAME', 'npm_config_cache'])(
+    'is not seen in %s, which others own',
+    (name) => {
+      expect(loadConfig({ [name]: 'x' }).warnings).toEqual([]);
+    },
+  );
+});
+
+describe('A secret from a file', () => {
+  const secrets = Object.entries(settings).flatMap(([name, setting]) => ('secret' in setting ? [name] : []));
+  const key = Buffer.alloc(32, 7).toString('base64');
+  const goodValue: Partial<Record<SettingName, string>> = {
+    CACHE_URL: 'memory:',
+    CACHE_ENCRYPTION_KEY: key,
+    CACHE_ENCRYPTION_KEY_PREVIOUS: key,
+  };
+  const file = (name: string, content: string) => {
+    const path = join(directory, name);
+    writeFileSync(path, content);
+    return path;
+  };
+
+  it.each(secrets)('is possible for %s; one line break at its end is not part of it', (name) => {
+    const value = goodValue[name as SettingName] ?? 'a-secret-of-some-length';
+    const rest = name === 'UPSTREAM_CLIENT_SECRET' ? { ...open, UPSTREAM_CLIENT_SECRET: '' } : {};
+    const direct = JSON.stringify(revealed(loadConfig({ ...rest, [name]: value })));
+    for (const ending of ['', '\n', '\r\n']) {
+      const config = loadConfig({ ...rest, [`${name}_FILE`]: file('one', `${value}${ending}`) });
+      expect(JSON.stringify(revealed(config))).toBe(direct);
+    }
+  });
+
+  it('is refused beside the variable itself', () => {
+    const env = { FEDERATION_SHARED_SECRET: 'sixteen-characters', FEDERATION_SHARED_SECRET_FILE: file('two', planted) };
+    expect(problemsOf(env)).toEqual([
+      'FEDERATION_SHARED_SECRET and FEDERATION_SHARED_SECRET_FILE are both set: expected one of them',
+    ]);
+  });
+
+  it('that cannot be read is told without its path', () => {
+    const path = join(directory, 'no-such-file');
+    expect(problemsOf({ ...open, UPSTREAM_CLIENT_SECRET: '', UPSTREAM_CLIENT_SECRET_FILE: path })).toEqual([
+      'UPSTREAM_CLIENT_SECRET_FILE cannot be read (ENOENT)',
+    ]);
+    expect(problemsOf({ CACHE_ENCRYPTION_KEY_FILE: directory })).toEqual([
+      'CACHE_ENCRYPTION_KEY_FILE cannot be read (EISDIR)',
+    ]);
+  });
+
+  it.each(['UPSTREAM_CLIENT_SECRET', 'CACHE_URL', 'CACHE_ENCRYPTION_KEY', 'FEDERATION_SHARED_SECRET'])(
+    'that is empty does not turn off what %s protects',
+    (name) => {
+      for (const content of ['', '\n']) {
+        const env = { ...open, [name]: '', [`${name}_FILE`]: file('empty', content) };
+        expect(problemsOf(env)).toEqual([`${name}_FILE is empty: expected a value in the file it names`]);
+      }
+    },
+  );
+});
+
+/** The secrets of a configuration, which print themselves nowhere. */
+function revealed({ upstream, cache, federation }: ReturnType<typeof loadConfig>) {
+  return {
+    client: upstream === 'embedded-sandbox' ? undefined : upstream.clientSecret.reveal(),
+    url: cache.url,
+    keys: [cache.encryptionKey?.reveal(), cache.previousEncryptionKey?.reveal()],
+    federation: [federation.secret?.reveal(), federation.previousSecret?.reveal()],
+  };
+}

@@ -1,0 +1,211 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { LmdbStore } from '../../src/cache/stores/LmdbStore.js';
+import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
+import { RedisStore } from '../../src/cache/stores/RedisStore.js';
+import type { Store } from '../../src/cache/stores/Store.js';
+import { type Fleet, outcomeOf, startFleet } from '../support/fleet.js';
+import { startRedis } from '../support/redis.js';
+
+const input = { metadata: { case: 'C-1' }, settings: { prefillData: { personalInfo: { ssn: 'planted-ssn-000-11' } } } };
+const mine = { caller: 'caller-1', key: 'key-1' };
+
+describe('createClientLink with an idempotency key', () => {
+  let fleet: Fleet;
+  afterEach(() => fleet.stop());
+
+  async function scene(callMs?: number) {
+    fleet = await startFleet({ size: 2, ...(callMs && { callMs }) });
+    const [one, two] = fleet.members;
+    if (!one || !two) throw new Error('The fleet has two members');
+    const { control } = fleet.sandbox;
+    return { one: one.links, two: two.links, control, posts: () => control.counters().createClientLink };
+  }
+
+  it('gives the first link again, on another member too, and says so', async () => {
+    const { one, two, posts } = await scene();
+    const first = await one.create(input, mine);
+    const again = await two.create({ settings: input.settings, metadata: { case: 'C-1' } }, mine);
+    expect(first.replayed).toBe(false);
+    expect(again).toEqual({ link: first.link, replayed: true });
+    expect(posts()).toBe(1);
+  });
+
+  it('creates one link when both tries arrive at once', async () => {
+    const { one, two, posts } = await scene();
+    const created = await Promise.all([one.create(input, mine), two.create(input, mine), one.create(input, mine)]);
+    expect(new Set(created.map(({ link }) => link.id)).size).toBe(1);
+    expect(created.filter(({ replayed }) => !replayed)).toHaveLength(1);
+    expect(posts()).toBe(1);
+  });
+
+  it('refuses another input under the same key', async () => {
+    const { one, two, posts } = await scene();
+    await one.create(input, mine);
+    expect(await outcomeOf(two.create({ metadata: { case: 'C-2' } }, mine))).toBe('IDEMPOTENCY_CONFLICT');
+    expect(posts()).toBe(1);
+  });
+
+  it('keeps the keys of two callers apart', async () => {
+    const { one, posts } = await scene();
+    const first = await one.create(input, mine);
+    const other = await one.create(input, { ...mine, caller: 'caller-2' });
+    expect(other.replayed).toBe(false);
+    expect(other.link.id).not.toBe(first.link.id);
+    expect(posts()).toBe(2);
+  });
+
+  it.each([
+    ['reset after it took effect', { kind: 'reset-after-effect' }],
+    ['an error of the service', { kind: 'answer-with-status', status: 500, afterEffect: true }],
+    ['lost in a proxy', { kind: 'answer-with-status', status: 504, afterEffect: true }],
+    ['never given', { kind: 'never-answer', afterEffect: true }],
+  ] as const)('says that the outcome is unknown when the answer was %s, and says so again', async (_, fault) => {
+    const { one, two, control, posts } = await scene(2000);
+    control.arm({ endpoint: 'createClientLink', fault, times: 1 });
+    expect(await outcomeOf(one.create(input, mine))).toBe('OUTCOME_UNKNOWN');
+    expect(await outcomeOf(two.create(input, mine))).toBe('OUTCOME_UNKNOWN');
+    expect(posts()).toBe(1);
+  });
+
+  it('never repeats a creation whose answer could not be read', async () => {
+    const { one, two, control, posts } = await scene();
+    control.arm({ endpoint: 'createClientLink', fault: { kind: 'omit-field', field: 'id' }, times: 1 });
+    expect(await outcomeOf(one.create(input, mine))).toBe('OUTCOME_UNKNOWN');
+    expect(await outcomeOf(two.create(input, mine))).toBe('OUTCOME_UNKNOWN');
+    expect(posts()).toBe(1);
+  });
+
+  it('forgets a try that failed for certain: the next one creates the link', async () => {
+    const { one, two, control } = await scene();
+    control.arm({ endpoint: 'createClientLink', fault: { kind: 'answer-with-status', status: 422 }, times: 1 });
+    expect(await outcomeOf(one.create(input, mine))).toBe('UPSTREAM_REJECTED');
+    expect((await two.create(input, mine)).replayed).toBe(false);
+  });
+
+  it('lets the other begin when both tries arrive at once and the first fails for certain', async () => {
+    const { one, two, control } = await scene();
+    control.arm({ endpoint: 'createClientLink', fault: { kind: 'answer-with-status', status: 422 }, times: 1 });
+    const outcomes = await Promise.all([one, two].map((links) => outcomeOf(links.create(input, mine))));
+    expect(outcomes.sort()).toEqual(['UPSTREAM_REJECTED', 'answered']);
+  });
+
+  it('says that the outcome is unknown after the process that was creating it died', async () => {
+    const { one, two, control, posts } = await scene();
+    control.arm({ endpoint: 'createClientLink', fault: { kind: 'hold-until-released', gate: 'dead' }, times: 1 });
+    const died = outcomeOf(one.create(input, mine));
+    await control.whenCalled('createClientLink', 1);
+    fleet.advance(30_000); // longer than any creation can be under way
+    expect(await outcomeOf(two.create(input, mine))).toBe('OUTCOME_UNKNOWN');
+    expect(posts()).toBe(1);
+    control.release('dead');
+    await died;
+  });
+
+  it('forgets a key after a day', async () => {
+    const { one, posts } = await scene();
+    await one.create(input, mine);
+    fleet.advance(24 * 3_600_000);
+    expect((await one.create(input, mine)).replayed).toBe(false);
+    expect(posts()).toBe(2);
+  });
+});
+
+describe('a record that is there and cannot be read', () => {
+  const ends: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end();
+  });
+
+  /** A store that notes the key written last, and fails after very many calls, so that a loop without pauses ends. */
+  function watched(store: Store) {
+    const seen = { calls: 0, key: '' };
+    const proxy = new Proxy(store, {
+      get: (target, method) => {
+        const value = Reflect.get(target, method);
+        if (typeof value !== 'function') return value;
+        return (...args: unknown[]) => {
+          if (method === 'set') seen.key = String(args[0]);
+          if (++seen.calls > 5000) throw new Error('The store is asked without a pause');
+          return value.apply(target, args);
+        };
+      },
+    });
+    return { store: proxy, seen };
+  }
+
+  function lmdb() {
+    const directory = mkdtempSync(join(tmpdir(), 'links-test-'));
+    ends.push(() => rmSync(directory, { recursive: true }));
+    return LmdbStore.open(directory);
+  }
+
+  async function askAfter(store: Store, spoil: (key: string, fleet: Fleet) => Promise<unknown> | undefined) {
+    const { store: shared, seen } = watched(store);
+    const fleet = await startFleet({ size: 2, store: shared });
+    ends.push(fleet.stop);
+    const [one, two] = fleet.members;
+    await one?.links.create(input, mine);
+    await spoil(seen.key, fleet);
+    const outcome = outcomeOf(two?.links.create(input, mine) ?? Promise.reject());
+    seen.calls = 0;
+    await delay(400); // what is shown is that time passes and little is asked meanwhile
+    expect(seen.calls).toBeLessThan(40);
+    fleet.advance(30_000); // longer than any creation can be under way
+    expect(await outcome).toBe('OUTCOME_UNKNOWN');
+    expect(fleet.sandbox.control.counters().createClientLink).toBe(1);
+  }
+
+  async function redis() {
+    const server = await startRedis();
+    ends.push(() => server.stop());
+    return RedisStore.open(server.url);
+  }
+
+  it.each([
+    ['LMDB', lmdb],
+    ['Redis', redis],
+  ])('is an unknown outcome when a bit of it was flipped in %s', async (_, open) => {
+    const store = await open();
+    await askAfter(store, async (key) => {
+      const bytes = Buffer.from((await store.get(key)) ?? []);
+      bytes[40] = (bytes[40] ?? 0) ^ 1;
+      await store.set(key, bytes, 3_600_000);
+    });
+  });
+
+  it('is an unknown outcome when something else is in its place', async () => {
+    const store = lmdb();
+    await askAfter(store, (key) => store.set(key, Buffer.from('something else'), 3_600_000));
+  });
+
+  it('is an unknown outcome when it expired by our clock and not by that of the store', async () => {
+    await askAfter(lmdb(), async (_, fleet) => fleet.advance(24 * 3_600_000));
+  });
+});
+
+describe('the record of a creation', () => {
+  it('holds neither the input nor the key nor the caller in clear', async () => {
+    const written: Buffer[] = [];
+    const store = new (class extends MemoryStore {
+      override setIfAbsent(key: string, value: Buffer, ttlMs: number) {
+        written.push(Buffer.from(key), value);
+        return super.setIfAbsent(key, value, ttlMs);
+      }
+      override set(key: string, value: Buffer, ttlMs: number) {
+        written.push(Buffer.from(key), value);
+        return super.set(key, value, ttlMs);
+      }
+    })();
+    const fleet = await startFleet({ store });
+    await fleet.members[0]?.links.create(input, mine);
+    const bytes = Buffer.concat(written).toString('latin1');
+    expect(written.length).toBeGreaterThan(2);
+    for (const planted of ['planted-ssn', 'C-1', 'caller-1', 'key-1', fleet.sandbox.url])
+      expect(bytes).not.toContain(planted);
+    await fleet.stop();
+  });
+});

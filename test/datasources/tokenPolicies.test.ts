@@ -1,0 +1,239 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
+import { type Fleet, type FleetOptions, outcomeOf, startFleet } from '../support/fleet.js';
+
+const minute = 60_000;
+const hour = 60 * minute;
+
+describe('token policies', () => {
+  let fleet: Fleet;
+  afterEach(() => fleet.stop());
+
+  /** A fleet, one of its taxpayers, and its first two members. */
+  async function scene(options: FleetOptions & { status?: string } = {}) {
+    const { status = 'AUTHORIZED', ...fleetOptions } = options;
+    fleet = await startFleet({ size: 2, ...fleetOptions });
+    const taxpayer = fleet.sandbox.control.addTaxpayer({ status });
+    const id = fleet.ids.taxpayerId(taxpayer.id);
+    const [one, two] = fleet.members;
+    if (!one || !two) throw new Error('The fleet has two members');
+    return { id, one, two, control: fleet.sandbox.control, calls: () => fleet.sandbox.control.tokenCalls(id) };
+  }
+
+  it('shows a record for 15 minutes without asking again, on every member', async () => {
+    const { id, one, two, calls } = await scene();
+    await one.broker.record(id);
+    fleet.advance(15 * minute - 1);
+    expect((await two.broker.record(id)).stale).toBe(false);
+    expect(calls()).toBe(1);
+    fleet.advance(1);
+    await Promise.all([one.broker.record(id), two.broker.record(id)]);
+    expect(calls()).toBe(2);
+  });
+
+  it.each(['REJECTED', 'COMPLETED'])('shows a %s record for a day', async (status) => {
+    const { id, one, calls } = await scene({ status });
+    await one.broker.record(id);
+    fleet.advance(24 * hour - 1);
+    await one.broker.record(id);
+    expect(calls()).toBe(1);
+    fleet.advance(1);
+    await one.broker.record(id);
+    expect(calls()).toBe(2);
+  });
+
+  it('asks for a fresher record when told to, but never for one fresher than a minute', async () => {
+    const { id, one, calls } = await scene();
+    await one.broker.record(id);
+    fleet.advance(minute - 1);
+    await one.broker.record(id, 0);
+    expect(calls()).toBe(1);
+    fleet.advance(1);
+    await one.broker.record(id, 0);
+    expect(calls()).toBe(2);
+    fleet.advance(2 * minute);
+    await one.broker.record(id, 3 * minute);
+    expect(calls()).toBe(2);
+  });
+
+  it('uses a token of any age', async () => {
+    const { id, one, two, calls } = await scene();
+    await one.broker.record(id);
+    fleet.advance(29 * 24 * hour);
+    await two.broker.credential(id);
+    expect(calls()).toBe(1);
+  });
+
+  it('remembers for 15 seconds that there is no such taxpayer', async () => {
+    const { one, two, control } = await scene();
+    const nobody = fleet.ids.taxpayerId('nobody');
+    expect(await outcomeOf(one.broker.record(nobody))).toBe('NOT_FOUND');
+    expect(await outcomeOf(two.broker.record(nobody))).toBe('NOT_FOUND');
+    expect(control.tokenCalls(nobody)).toBe(1);
+    expect(one.events).toEqual(['absent-remembered']);
+    control.addTaxpayer({ id: 'nobody' });
+    fleet.advance(15_000);
+    expect(await outcomeOf(two.broker.record(nobody))).toBe('answered');
+  });
+
+  it('stops calling for 30 seconds when the service refuses the client credentials', async () => {
+    const { id, one, two, control } = await scene();
+    control.setClientSecret('rotated-without-telling');
+    expect(await outcomeOf(one.broker.record(id))).toBe('UPSTREAM_CREDENTIALS_REJECTED');
+    expect(await outcomeOf(two.broker.record(id))).toBe('UPSTREAM_CREDENTIALS_REJECTED');
+    expect(control.counters().taxpayerToken).toBe(1);
+    fleet.advance(30_000);
+    expect(await outcomeOf(two.broker.record(id))).toBe('UPSTREAM_CREDENTIALS_REJECTED');
+    expect(control.counters().taxpayerToken).toBe(2);
+  });
+
+  it('calls at once with a rotated secret, whatever the old one met', async () => {
+    const { id, one, control } = await scene();
+    control.setClientSecret('new-secret');
+    expect(await outcomeOf(one.broker.record(id))).toBe('UPSTREAM_CREDENTIALS_REJECTED');
+    fleet.rotateSecret('new-secret');
+    expect(await outcomeOf(one.broker.record(id))).toBe('answered');
+  });
+
+  it('keeps the whole fleet silent for as long as a 429 asks', async () => {
+    const { id, one, two, control } = await scene();
+    control.arm({
+      endpoint: 'taxpayerToken',
+      fault: { kind: 'answer-with-status', status: 429, headers: { 'Retry-After': '120' } },
+      times: 1,
+    });
+    await expect(one.broker.record(id)).rejects.toMatchObject({
+      code: 'UPSTREAM_RATE_LIMITED',
+      retryAfterSeconds: 120,
+    });
+    fleet.advance(20_000);
+    await expect(two.broker.record(id)).rejects.toMatchObject({
+      code: 'UPSTREAM_RATE_LIMITED',
+      retryAfterSeconds: 100,
+    });
+    expect(control.counters().taxpayerToken).toBe(1);
+    fleet.advance(100_000);
+    expect(await outcomeOf(two.broker.record(id))).toBe('answered');
+  });
+
+  it.each([
+    ['0', 1],
+    ['Thu, 01 Jan 1970 00:00:00 GMT', 5],
+  ])('keeps the whole fleet silent after a 429 with Retry-After: %s as well', async (retryAfter, seconds) => {
+    const { id, one, two, control } = await scene();
+    const headers = { 'Retry-After': retryAfter };
+    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 429, headers }, times: 1 });
+    const refusal = { code: 'UPSTREAM_RATE_LIMITED', retryAfterSeconds: seconds };
+    await expect(one.broker.record(id)).rejects.toMatchObject(refusal);
+    fleet.advance(seconds * 1000 - 1);
+    for (const member of [one, two]) expect(await outcomeOf(member.broker.record(id))).toBe('UPSTREAM_RATE_LIMITED');
+    expect(control.counters().taxpayerToken).toBe(1);
+    fleet.advance(1);
+    expect(await outcomeOf(two.broker.record(id))).toBe('answered');
+  });
+
+  it.each([
+    ['a failing service', { kind: 'answer-with-status', status: 503 }],
+    ['a refused credential', { kind: 'answer-with-status', status: 403 }],
+    ['a broken answer', { kind: 'answer-with-text-that-is-not-json' }],
+    ['a 429', { kind: 'answer-with-status', status: 429 }],
+  ] as const)('shows a stale record through %s', async (_, fault) => {
+    const { id, one, control } = await scene();
+    await one.broker.record(id);
+    fleet.advance(16 * minute);
+    control.arm({ endpoint: 'taxpayerToken', fault });
+    expect(await one.broker.record(id)).toMatchObject({ stale: true, record: { status: 'AUTHORIZED' } });
+    expect(one.events).toContain('stale-served');
+  });
+
+  it('shows a stale record to a member that never held it itself', async () => {
+    const { id, one, two, control } = await scene();
+    await one.broker.record(id);
+    fleet.advance(16 * minute);
+    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 500 } });
+    expect(await two.broker.record(id)).toMatchObject({ stale: true });
+  });
+
+  it('remembers an unknown id the longer, the more of them there were, and for a quarter of an hour at most', async () => {
+    const { one, control } = await scene();
+    const ask = (n: number) => outcomeOf(one.broker.record(fleet.ids.taxpayerId(`nobody-${n}`)));
+    const calls = () => control.counters().taxpayerToken;
+    await ask(0);
+    fleet.advance(16_000);
+    await ask(0);
+    expect(calls()).toBe(2);
+    for (let n = 1; n <= 40; n += 1) await ask(n);
+    fleet.advance(16_000);
+    await ask(40);
+    expect(calls()).toBe(42);
+    for (let n = 41; n <= 1000; n += 1) await ask(n);
+    fleet.advance(16 * minute);
+    await ask(1000);
+    expect(calls()).toBe(1003);
+  });
+
+  it('does not show a record of a taxpayer the service no longer knows', async () => {
+    const { id, one, control } = await scene();
+    await one.broker.record(id);
+    fleet.advance(16 * minute);
+    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 404 } });
+    expect(await outcomeOf(one.broker.record(id))).toBe('NOT_FOUND');
+  });
+
+  it('asks nobody to wait for more than an hour, however long the store keeps the counter', async () => {
+    class Forgetful extends MemoryStore {
+      override increment(key: string, by: number) {
+        return super.increment(key, by, 24 * hour);
+      }
+    }
+    const { id, one, control } = await scene({ budgetPerHour: 1, store: new Forgetful() });
+    await one.broker.record(fleet.ids.taxpayerId(control.addTaxpayer().id));
+    await expect(one.broker.record(id)).rejects.toMatchObject({
+      code: 'TOKEN_BUDGET_EXHAUSTED',
+      retryAfterSeconds: 3600,
+    });
+  });
+
+  it('spends the hourly budget of the fleet, then says when to come back', async () => {
+    const { one, two, control } = await scene({ budgetPerHour: 3 });
+    const ids = control.addTaxpayers(5).map((id) => fleet.ids.taxpayerId(id));
+    const outcomes = [];
+    for (const [n, id] of ids.entries()) outcomes.push(await outcomeOf((n % 2 ? one : two).broker.record(id)));
+    expect(outcomes).toEqual(['answered', 'answered', 'answered', 'TOKEN_BUDGET_EXHAUSTED', 'TOKEN_BUDGET_EXHAUSTED']);
+    expect(control.counters().taxpayerToken).toBe(3);
+    expect([...one.budgetLeft, ...two.budgetLeft].sort()).toEqual([0, 0, 0, 1, 2]);
+    expect([...one.events, ...two.events]).toContain('budget-exhausted');
+
+    fleet.advance(hour / 2);
+    await expect(one.broker.record(ids[4] as never)).rejects.toMatchObject({ retryAfterSeconds: 1800 });
+    fleet.advance(hour / 2);
+    expect(await outcomeOf(one.broker.record(ids[4] as never))).toBe('answered');
+  });
+
+  it('counts every try against the budget, because the service does', async () => {
+    const { id, one, control } = await scene({ budgetPerHour: 2 });
+    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 503 } });
+    expect(await outcomeOf(one.broker.record(id))).toBe('TOKEN_BUDGET_EXHAUSTED');
+    expect(control.counters().taxpayerToken).toBe(2);
+  });
+
+  it('never keeps a failure: the next reader asks again', async () => {
+    const { id, one, control } = await scene();
+    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-null' }, times: 1 });
+    expect(await outcomeOf(one.broker.record(id))).toBe('UPSTREAM_INVALID_RESPONSE');
+    expect(await outcomeOf(one.broker.record(id))).toBe('answered');
+  });
+
+  it('shares a failure with those who were waiting for it, on other members too', async () => {
+    const { id, one, two, control } = await scene({ callMs: 2000 });
+    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'never-answer' } });
+    const first = outcomeOf(one.broker.record(id));
+    await control.whenCalled('taxpayerToken', 1);
+    const others = [one, two, two].map(({ broker }) => outcomeOf(broker.record(id)));
+    expect(await Promise.all([first, ...others])).toEqual(Array(4).fill('UPSTREAM_TIMEOUT'));
+    // one call with its repetitions; the others waited for it and did not ask again
+    expect(control.tokenCalls(id)).toBeLessThanOrEqual(3);
+    control.disarmAll();
+    expect(await outcomeOf(two.broker.record(id))).toBe('answered');
+  });
+});

@@ -1,0 +1,203 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from '@jest/globals';
+import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
+import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
+import { Secret } from 'kubernetes-models/v1/Secret';
+import { Service } from 'kubernetes-models/v1/Service';
+import { parse, parseAllDocuments } from 'yaml';
+import { loadConfig } from '../../src/config/config.js';
+import { settings } from '../../src/config/settings.js';
+import { issueCertificate } from '../support/certificate.js';
+import { startTestGateway } from '../support/gateway.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const knownSettings = new Set(
+  Object.entries(settings).flatMap(([name, setting]) => ('secret' in setting ? [name, `${name}_FILE`] : [name])),
+);
+const instructions = read('Dockerfile')
+  .replace(/\\\n/g, ' ')
+  .split('\n')
+  .filter((line) => line !== '' && !line.startsWith('#'));
+const scratch: string[] = [];
+afterAll(() => {
+  for (const folder of scratch) rmSync(folder, { recursive: true, force: true });
+});
+
+describe('The Dockerfile', () => {
+  const last = instructions.slice(instructions.findLastIndex((line) => line.startsWith('FROM ')));
+
+  it('pins its base, runs as a user, has a health check, and lets Node.js be process 1', () => {
+    const bases = instructions.filter((line) => line.startsWith('FROM '));
+    for (const base of bases) expect(base).toMatch(/^FROM node:\d+-[\w-]+( AS \w+)?$/);
+    expect(last.filter((line) => line.startsWith('USER '))).toEqual(['USER node']);
+    expect(last.find((line) => line.startsWith('HEALTHCHECK '))).toContain('/health/ready');
+    expect(last.at(-1)).toBe('CMD ["node", "/app/dist/main.js"]');
+    expect(instructions.filter((line) => /^ADD |curl |sudo |:latest/.test(line))).toEqual([]);
+    expect(last.findIndex((line) => line.startsWith('USER '))).toBeGreaterThan(
+      last.findLastIndex((line) => line.startsWith('RUN ')),
+    );
+  });
+
+  it('knows the settings it sets, and keeps secrets out of its layers', () => {
+    const names = instructions.flatMap((line) =>
+      [...line.matchAll(/^(?:ENV|ARG) (\w+)/g)].map(([, name = '']) => name),
+    );
+    for (const name of names) expect(knownSettings).toContain(name);
+    expect(names.filter((name) => /SECRET|KEY/.test(name))).toEqual([]);
+  });
+
+  it('builds from nothing but what it copies', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-image-'));
+    scratch.push(folder);
+    const first = instructions.slice(
+      0,
+      instructions.findLastIndex((line) => line.startsWith('FROM ')),
+    );
+    for (const line of first) {
+      const [verb, ...words] = line.split(/\s+/);
+      if (verb === 'COPY') for (const source of words.slice(0, -1)) copyInto(folder, source);
+      // `npm ci` is what this test runs from; it and the pruning would take minutes and the same packages again.
+      if (line.startsWith('RUN npm ci')) symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+      else if (line.startsWith('RUN ') && !line.includes('npm prune')) {
+        const { status, stderr } = spawnSync('sh', ['-c', words.join(' ')], { cwd: folder, encoding: 'utf8' });
+        expect({ line, status, stderr }).toMatchObject({ status: 0 });
+      }
+    }
+    const { stdout } = spawnSync(process.execPath, ['dist/main.js', '--version'], { cwd: folder, encoding: 'utf8' });
+    expect(stdout).toBe(`${JSON.parse(read('package.json')).version}\n`);
+  }, 120_000);
+
+  it.each(['plain HTTP', 'HTTPS'])('finds a gateway healthy over %s, and one that is not there not', async (form) => {
+    const folder = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-health-'));
+    scratch.push(folder);
+    const tls = { TLS_CERT_FILE: join(folder, 'tls.crt'), TLS_KEY_FILE: join(folder, 'tls.key') };
+    issueCertificate('localhost', { certFile: tls.TLS_CERT_FILE, keyFile: tls.TLS_KEY_FILE });
+    const env = form === 'HTTPS' ? tls : {};
+    const [, command = '[]'] = / CMD (\[.*\])$/.exec(last.find((line) => line.startsWith('HEALTHCHECK ')) ?? '') ?? [];
+    const [, ...args] = JSON.parse(command) as string[];
+    const gateway = await startTestGateway(env);
+    const check = async () => {
+      const child = spawn(process.execPath, args, { env: { ...env, PORT: String(gateway.gateway.port) } });
+      return (await once(child, 'exit'))[0];
+    };
+    expect(await check()).toBe(0);
+    await gateway.stop();
+    expect(await check()).toBe(1);
+  });
+
+  it('ignores nothing it copies', () => {
+    const ignored = read('.dockerignore').split('\n').filter(Boolean);
+    const copied = instructions
+      .filter((line) => /^COPY (?!--from)/.test(line))
+      .flatMap((line) => line.split(/\s+/).slice(1, -1));
+    expect(copied.filter((path) => ignored.includes(path))).toEqual([]);
+    for (const secret of ['.env*', '.git', '.taxpayer-gateway']) expect(ignored).toContain(secret);
+  });
+});
+
+describe('compose.yaml', () => {
+  const { services } = parse(read('compose.yaml')) as {
+    services: Record<string, { environment?: Record<string, string>; volumes?: string[]; depends_on?: object }>;
+  };
+
+  it('sets settings that exist and mounts files that exist', () => {
+    for (const name of Object.keys(services['gateway']?.environment ?? {})) expect(knownSettings).toContain(name);
+    for (const { volumes = [], depends_on = {} } of Object.values(services)) {
+      for (const volume of volumes) expect(existsSync(join(root, volume.split(':')[0] ?? ''))).toBe(true);
+      for (const name of Object.keys(depends_on)) expect(Object.keys(services)).toContain(name);
+    }
+  });
+
+  it('has Prometheus scrape the gateway where it serves metrics', () => {
+    const port = services['gateway']?.environment?.['METRICS_PORT'];
+    expect(JSON.stringify(parse(read('ops/prometheus/prometheus.yml')))).toContain(`"gateway:${port}"`);
+  });
+});
+
+describe('The Kubernetes manifests', () => {
+  const kinds = { Deployment, HorizontalPodAutoscaler, PodDisruptionBudget, Secret, Service };
+  const manifests = readdirSync(join(root, 'ops/kubernetes')).flatMap((file) =>
+    parseAllDocuments(read(`ops/kubernetes/${file}`)).map(
+      (document) => document.toJS() as { kind: keyof typeof kinds },
+    ),
+  );
+  const find = (kind: string) => manifests.find((manifest) => manifest.kind === kind) as never;
+
+  it.each(manifests.map((manifest) => [manifest.kind, manifest]))('keep the schema: %s', (kind, manifest) => {
+    const Model = kinds[kind as keyof typeof kinds] as unknown as new (data: unknown) => { validate(): void };
+    expect(() => new Model(manifest).validate()).not.toThrow();
+    const broken = { ...(manifest as object), spec: 'none', stringData: 'none' };
+    expect(() => new Model(broken).validate()).toThrow();
+  });
+
+  it('name settings and secrets that exist, and give the drain the time it takes', () => {
+    const { spec } = (find('Deployment') as { spec: { template: { spec: Pod } } }).spec.template;
+    const env = spec.containers[0]?.env ?? [];
+    for (const { name } of env) expect(knownSettings).toContain(name);
+    const keys = Object.keys((find('Secret') as { stringData: object }).stringData);
+    const files = env.filter(({ name }) => name.endsWith('_FILE')).map(({ value }) => value.split('/').at(-1));
+    expect(files.sort()).toEqual(keys.sort());
+    const drainMs = Number(env.find(({ name }) => name === 'DRAIN_TIMEOUT_MS')?.value);
+    expect(spec.terminationGracePeriodSeconds * 1000).toBeGreaterThan(drainMs + 5000);
+  });
+
+  it('start the image: what both set is accepted', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-secrets-'));
+    scratch.push(folder);
+    const inImage = instructions.flatMap((line) =>
+      [...line.matchAll(/^ENV (\w+)=(\S+)$/g)].map(([, name, value]) => [name, value]),
+    );
+    const { stringData } = find('Secret') as { stringData: Record<string, string> };
+    for (const [name, text] of Object.entries(stringData)) writeFileSync(join(folder, name), text);
+    const { spec } = (find('Deployment') as { spec: { template: { spec: Pod } } }).spec.template;
+    const inPod = spec.containers[0]?.env.map(({ name, value }) => [
+      name,
+      name.endsWith('_FILE') ? join(folder, value.split('/').at(-1) ?? '') : value,
+    ]);
+    const config = loadConfig(Object.fromEntries([...inImage, ...(inPod ?? [])]));
+    expect(config.cache.url).toMatch(/^rediss?:/);
+    expect(config.introspection).toBe(false);
+  });
+
+  it('select each other', () => {
+    const deployment = find('Deployment') as {
+      metadata: { name: string };
+      spec: { template: { metadata: { labels: object } } };
+    };
+    const labels = deployment.spec.template.metadata.labels;
+    expect((find('Service') as { spec: { selector: object } }).spec.selector).toEqual(labels);
+    expect(
+      (find('PodDisruptionBudget') as { spec: { selector: { matchLabels: object } } }).spec.selector.matchLabels,
+    ).toEqual(labels);
+    const scaled = find('HorizontalPodAutoscaler') as { spec: { scaleTargetRef: { name: string } } };
+    expect(scaled.spec.scaleTargetRef.name).toBe(deployment.metadata.name);
+  });
+});
+
+interface Pod {
+  readonly terminationGracePeriodSeconds: number;
+  readonly containers: { readonly env: { readonly name: string; readonly value: string }[] }[];
+}
+
+function copyInto(folder: string, source: string): void {
+  if (existsSync(join(root, source)) && !source.includes('.'))
+    cpSync(join(root, source), join(folder, source), { recursive: true });
+  else copyFileSync(join(root, source), join(folder, source));
+}

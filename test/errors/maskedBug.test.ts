@@ -1,0 +1,149 @@
+import 'reflect-metadata';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Field, ObjectType, Query, Resolver } from 'type-graphql';
+import { RateLimit } from '../../src/admission/RateLimit.js';
+import { Authenticator } from '../../src/auth/Authenticator.js';
+import { identifier } from '../../src/auth/identify.js';
+import { loadConfig } from '../../src/config/config.js';
+import { Secret } from '../../src/config/secret.js';
+import { RequestContext } from '../../src/context.js';
+import { GraphQLEndpoint } from '../../src/http/GraphQLEndpoint.js';
+import { HttpServer } from '../../src/http/HttpServer.js';
+import { Unread } from '../../src/http/unread.js';
+import { createLogger } from '../../src/observability/log.js';
+import { Metrics } from '../../src/observability/Metrics.js';
+import { createApolloServer } from '../../src/operations/apolloServer.js';
+import { DocumentMemory } from '../../src/operations/documents/DocumentMemory.js';
+import { PlanCache } from '../../src/operations/plans/PlanCache.js';
+import { resolvers } from '../../src/resolvers/index.js';
+import { buildSchema } from '../../src/schema/buildSchema.js';
+import { defaultProviders } from '../../src/schema/Provider.js';
+import { startServices } from '../../src/services.js';
+import { postQuery } from '../support/gateway.js';
+
+const planted = 'planted-in-a-bug';
+
+@ObjectType({ description: 'Something with bugs in it.' })
+class Buggy {
+  @Field(() => String, { description: 'Is never there.' })
+  missing!: string;
+}
+
+/** Bugs of every kind a resolver can have. */
+@Resolver()
+class BuggyResolver {
+  @Query(() => String, { nullable: true, description: 'Throws.' })
+  throws(): string {
+    throw new Error(planted, { cause: new Error(planted) });
+  }
+
+  @Query(() => String, { nullable: true, description: 'Rejects with no error at all.' })
+  async rejects(): Promise<string> {
+    throw planted;
+  }
+
+  @Query(() => Buggy, { nullable: true, description: 'Lacks what it promised.' })
+  lacks(): object {
+    return {};
+  }
+}
+
+let http: HttpServer;
+let stop: () => Promise<void>;
+let origin: string;
+const logs: string[] = [];
+
+beforeAll(async () => {
+  const config = loadConfig({ CACHE_URL: 'memory:' });
+  const log = createLogger('info', { write: (line) => logs.push(line) });
+  const metrics = new Metrics();
+  const onBug = (error: unknown, requestId: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
+  const upstream = {
+    baseUrl: 'http://127.0.0.1:9',
+    clientId: 'a',
+    clientSecret: new Secret('b'),
+    clientSecretFile: undefined,
+  };
+  const services = await startServices({
+    config,
+    upstream,
+    providers: defaultProviders,
+    tracing: undefined,
+    log,
+    metrics,
+  });
+  const schema = buildSchema({
+    resolvers: [...resolvers, BuggyResolver],
+    providers: defaultProviders,
+  });
+  const memory = new DocumentMemory();
+  const apollo = createApolloServer({
+    schema,
+    documents: memory.documents,
+    introspection: true,
+    maxTokens: 1000,
+    validationRules: [],
+    maxRepresentations: 1,
+    observers: [],
+    log,
+    onBug,
+    onWork: () => {},
+  });
+  await apollo.start();
+  const endpoint = new GraphQLEndpoint({
+    apollo,
+    plans: new PlanCache(schema, { mode: 'off' }),
+    memory,
+    observe: metrics.observeOperation,
+    identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
+    contextFor: (facts) => new RequestContext(facts, services),
+    ledger: services.ledger,
+    metrics,
+    rateLimit: new RateLimit({ store: services.sealed, perMinute: 0, workTime: services.workTime }),
+    unread: new Unread({ ledger: services.ledger }),
+    trustedDocuments: undefined,
+    requestLimits: { maxBytes: 10_000, maxMetadataDepth: 10 },
+    suggestions: true,
+    onBug,
+  });
+  http = new HttpServer({
+    host: '127.0.0.1',
+    port: 0,
+    tls: undefined,
+    routes: new Map([['/graphql', (request, response) => endpoint.handle(request, response)]]),
+    before: () => false,
+  });
+  origin = `http://127.0.0.1:${await http.listen()}`;
+  stop = async () => {
+    await http.drain(0);
+    await apollo.stop();
+    await services.stop();
+  };
+});
+afterAll(() => stop());
+
+describe('A bug of the gateway', () => {
+  it.each(['{ throws }', '{ rejects }', '{ lacks { missing } }'])('in %s is masked, and logged once', async (query) => {
+    const logged = logs.length;
+    const answer = await postQuery(origin, query, {}, { 'x-request-id': 'the-request' });
+    expect(answer.status).toBe(200);
+    expect(answer.errors).toEqual([
+      {
+        message: 'Something went wrong in the gateway; its log has the request id',
+        locations: expect.any(Array),
+        path: expect.any(Array),
+        extensions: { code: 'INTERNAL_SERVER_ERROR', retryable: false, requestId: 'the-request' },
+      },
+    ]);
+    const lines = logs.slice(logged);
+    expect(lines).toHaveLength(1);
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'error', requestId: 'the-request' });
+    expect(lines[0]).not.toContain(planted);
+  });
+
+  it('does not take the rest of the answer with it', async () => {
+    expect(await postQuery(origin, '{ throws __typename }')).toMatchObject({
+      data: { throws: null, __typename: 'Query' },
+    });
+  });
+});

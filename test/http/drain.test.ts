@@ -1,0 +1,106 @@
+import { request } from 'node:http';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
+import { environmentFor, type GatewayProcess, spawnGateway, startTestGateway } from '../support/gateway.js';
+import { until } from '../support/redis.js';
+
+let sandbox: Sandbox;
+beforeAll(async () => {
+  sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+});
+afterAll(() => sandbox.stop());
+
+let gateway: GatewayProcess;
+afterEach(() => gateway.kill());
+
+/** What became of one request on a connection of its own. */
+interface Outcome {
+  readonly connected: boolean;
+  /** undefined when no answer came. */
+  readonly status?: number;
+  readonly connection?: string | undefined;
+  readonly error?: string | undefined;
+}
+
+/** Sends one request on a connection of its own. Never rejects. */
+function ask(origin: string, path = '/graphql'): Promise<Outcome> {
+  return new Promise((resolve) => {
+    let connected = false;
+    const isPost = path === '/graphql';
+    const headers = { connection: 'keep-alive', ...(isPost && { 'content-type': 'application/json' }) };
+    const sent = request(`${origin}${path}`, { method: isPost ? 'POST' : 'GET', agent: false, headers }, (response) => {
+      response.once('end', () => {
+        const { statusCode: status = 0, headers } = response;
+        resolve({ connected, status, connection: headers.connection });
+      });
+      response.resume().once('error', ({ message }) => resolve({ connected, error: message }));
+    });
+    sent.once('socket', (socket) => socket.once('connect', () => (connected = true)));
+    sent.once('error', ({ message }) => resolve({ connected, error: message }));
+    sent.end(isPost ? '{"query":"{ __typename }"}' : undefined);
+  });
+}
+
+const start = async (env: Readonly<Record<string, string>>) => {
+  gateway = await spawnGateway({
+    ...environmentFor(sandbox),
+    CACHE_URL: 'memory:',
+    RATE_LIMIT_PER_MINUTE: '0',
+    DRAIN_TIMEOUT_MS: '4000',
+    ...env,
+  });
+};
+
+describe.each(['1', '2'])('told to end under a load of new connections, with WORKERS=%s, a gateway', (workers) => {
+  it('answers everybody who had connected, and then refuses connections', async () => {
+    await start({ WORKERS: workers });
+    const outcomes: Outcome[] = [];
+    const last: Outcome[] = [];
+    let clients: Promise<void>[] = [];
+    await new Promise<void>((resolve) => {
+      const keepAsking = async () => {
+        for (;;) {
+          const outcome = await ask(gateway.origin);
+          if (!outcome.connected) return void last.push(outcome);
+          outcomes.push(outcome);
+          if (outcomes.length === 300) resolve();
+        }
+      };
+      clients = Array.from({ length: 60 }, keepAsking);
+    });
+    const answeredBefore = outcomes.length;
+    expect(await gateway.stop()).toBe(0);
+    await Promise.all(clients);
+    expect(outcomes.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(outcomes.length).toBeGreaterThan(answeredBefore + 60);
+    expect(new Set(last.map(({ error }) => error?.split(' ')[1]))).toEqual(new Set(['ECONNREFUSED']));
+  });
+
+  it('answers all of a crowd that connects just then', async () => {
+    await start({ WORKERS: workers });
+    const stopped = gateway.stop();
+    const outcomes = await Promise.all(Array.from({ length: 60 }, () => ask(gateway.origin)));
+    expect(outcomes.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(await stopped).toBe(0);
+  });
+});
+
+describe('a gateway that is told to end', () => {
+  it('says at once that it is not ready, and answers who connects for a moment, each for the last time', async () => {
+    await start({});
+    expect(await ask(gateway.origin, '/health/ready')).toMatchObject({ status: 200, connection: 'keep-alive' });
+    const stopped = gateway.stop();
+    await until(async () => (await ask(gateway.origin, '/health/ready')).status === 503);
+    expect(await ask(gateway.origin, '/health/ready')).toMatchObject({ status: 503, connection: 'close' });
+    expect(await ask(gateway.origin)).toMatchObject({ status: 200, connection: 'close' });
+    expect(await stopped).toBe(0);
+    expect(await ask(gateway.origin)).toMatchObject({ connected: false });
+  });
+
+  it('with DRAIN_TIMEOUT_MS=0 lets nobody in any more', async () => {
+    const { origin, stop } = await startTestGateway({ DRAIN_TIMEOUT_MS: '0' });
+    const stopped = stop();
+    expect(await ask(origin)).toMatchObject({ connected: false });
+    await stopped;
+  });
+});

@@ -1,0 +1,125 @@
+import { once } from 'node:events';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { rawHttp } from '../support/rawConnection.js';
+
+const typename = '{"query":"{ __typename }"}';
+const json = 'application/json';
+const responseJson = 'application/graphql-response+json';
+const events = 'text/event-stream';
+
+let gateway: TestGateway;
+beforeAll(async () => {
+  gateway = await startTestGateway();
+});
+afterAll(() => gateway.stop());
+
+const post = (path: string, headers: Readonly<Record<string, string>>) =>
+  fetch(`${gateway.origin}${path}`, { method: 'POST', headers: { 'content-type': json, ...headers }, body: typename });
+
+describe('an Accept header', () => {
+  it.each<[string, string | number]>([
+    ['*/*', json],
+    ['APPLICATION/JSON ; charset="utf-8"', json],
+    [`${responseJson}, ${json};q=0.9`, responseJson],
+    [`text/html, application/*;q=0.5`, json],
+    [`${json};note=",${events}"`, json],
+    [`${json};q=0`, 406],
+    [`*/*, ${json};q=0`, responseJson],
+    [`*/*, ${json};q=0.0, ${responseJson};q=0.000`, 406],
+    ['text/html', 406],
+    ['', 406],
+    [events, events],
+    [`${events};q=0.1`, events],
+    [`${events};q=0`, 406],
+    [`${events}, */*`, json],
+    [
+      'multipart/mixed;boundary="graphql";subscriptionSpec="1.0", application/json',
+      'multipart/mixed;boundary="graphql"',
+    ],
+    ['Multipart/Mixed; SubscriptionSpec = 1.0', 'multipart/mixed;boundary="graphql"'],
+    [`multipart/mixed;subscriptionSpec=1.0;q=0, ${json}`, json],
+    [`multipart/mixed, ${json};subscriptionSpec=1.0`, json],
+  ])('%j is answered with %s', async (accept, expected) => {
+    const response = await post('/graphql', { accept });
+    const type = response.headers.get('content-type')?.replace(/; charset=utf-8$|;subscriptionSpec.*$/, '');
+    expect(response.status === 200 ? type : response.status).toBe(expected);
+    await response.body?.cancel();
+  });
+
+  it.each([
+    ['*/*', 200],
+    [events, 200],
+    [`${events};q=0`, 406],
+    [json, 406],
+  ])('%j on the path of streams gets status %s', async (accept, status) => {
+    const response = await post('/graphql/stream', { accept });
+    expect(response.status).toBe(status);
+    await response.body?.cancel();
+  });
+});
+
+describe('a Content-Type', () => {
+  const ways: readonly [string, string, string][] = [
+    ['plain HTTP', '/graphql', json],
+    ['an event stream', '/graphql/stream', events],
+    ['a multipart subscription', '/graphql', 'multipart/mixed;subscriptionSpec=1.0'],
+    ['a callback subscription', '/graphql', `${json};callbackSpec=1.0`],
+  ];
+  const refused = ['utf-16', 'UTF-16LE', '"utf-16"', 'iso-8859-1', 'us-ascii', '""'];
+
+  it.each(ways)('of another charset than UTF-8 is refused by %s', async (_, path, accept) => {
+    for (const charset of refused) {
+      const response = await post(path, { accept, 'content-type': `Application/JSON ; Charset=${charset}` });
+      expect([charset, response.status, await response.json()]).toMatchObject([
+        charset,
+        415,
+        {
+          errors: [
+            { message: 'The charset of the Content-Type must be utf-8', extensions: { code: 'BAD_USER_INPUT' } },
+          ],
+        },
+      ]);
+    }
+  });
+
+  it.each(ways.slice(0, 3))('of UTF-8 is taken in every spelling by %s', async (_, path, accept) => {
+    for (const rest of ['; charset=utf-8', ';charset=UTF-8', '; charset="utf-8"', ' ; CHARSET=utf8', '; x=y', ';']) {
+      const response = await post(path, { accept, 'content-type': `${json}${rest}` });
+      expect([rest, response.status]).toEqual([rest, 200]);
+      await response.body?.cancel();
+    }
+  });
+});
+
+describe('before anybody has said who they are', () => {
+  let provider: TrustedProvider;
+  let closed: TestGateway;
+  beforeAll(async () => {
+    provider = await startTrustedProvider();
+    closed = await startTestGateway(provider.env);
+  });
+  afterAll(async () => {
+    await closed.stop();
+    await provider.stop();
+  });
+
+  it.each(['multipart/mixed', 'multipart/mixed;', 'multipart/mixed; ', ',', ';', 'a/b;c="', 'a;a=,', ' '])(
+    'no Accept header costs more than a few milliseconds: %j again and again',
+    async (piece) => {
+      const accept = `a${piece.repeat(Math.floor(15_000 / piece.length))}`;
+      let shortest = Number.POSITIVE_INFINITY;
+      for (let n = 0; n < 20; n += 1) {
+        const connection = rawHttp(closed.origin);
+        await once(connection.socket, 'connect');
+        const startedAt = performance.now();
+        connection.write('POST /graphql HTTP/1.1', 'Host: x', `Accept: ${accept}`, 'Content-Length: 0', '', '');
+        expect([401, 406]).toContain((await connection.answer())?.status);
+        shortest = Math.min(shortest, performance.now() - startedAt);
+        connection.end();
+      }
+      expect(shortest).toBeLessThan(8);
+    },
+  );
+});

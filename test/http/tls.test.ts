@@ -1,0 +1,110 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { get } from 'node:https';
+import { connect as connectPlain } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { HttpServer } from '../../src/http/HttpServer.js';
+import { issueCertificate } from '../support/certificate.js';
+import { launchGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { until } from '../support/redis.js';
+
+const directory = mkdtempSync(join(tmpdir(), 'gateway-tls-'));
+const certFile = join(directory, 'tls.crt');
+const keyFile = join(directory, 'tls.key');
+let gateway: TestGateway;
+
+beforeAll(async () => {
+  issueCertificate('first', { certFile, keyFile });
+  gateway = await startTestGateway({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile });
+});
+
+afterAll(async () => {
+  await gateway?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function presented(): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port: gateway.gateway.port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+      resolve(String(socket.getPeerCertificate().subject.CN));
+      socket.destroy();
+    });
+    socket.on('error', reject);
+  });
+}
+
+describe('HTTPS', () => {
+  test('is served from the files, with HSTS', async () => {
+    const answer = await new Promise<{ status: number | undefined; hsts: string | undefined }>((resolve, reject) => {
+      const url = `https://127.0.0.1:${gateway.gateway.port}/health/live`;
+      get(url, { rejectUnauthorized: false }, (response) => {
+        response.resume();
+        const hsts = response.headers['strict-transport-security'];
+        response.on('end', () => resolve({ status: response.statusCode, hsts }));
+      }).on('error', reject);
+    });
+    expect(answer).toEqual({ status: 200, hsts: 'max-age=31536000' });
+  });
+
+  test('uses a renewed pair without a restart, and keeps the one in use while the files do not fit', async () => {
+    expect(await presented()).toBe('first');
+    writeFileSync(certFile, 'half a certificate');
+    await until(() => gateway.logs.some((line) => line.includes('TLS_CERT_FILE does not hold a certificate')));
+    expect(await presented()).toBe('first');
+    issueCertificate('second', { certFile, keyFile });
+    await until(async () => (await presented()) === 'second');
+  });
+
+  test.each([
+    ['a certificate that is not there', { cert: 'absent', key: 'tls.key' }, 'TLS_CERT_FILE cannot be read (ENOENT)'],
+    ['a key that is not there', { cert: 'tls.crt', key: 'absent' }, 'TLS_KEY_FILE cannot be read (ENOENT)'],
+    [
+      'a certificate that is none',
+      { cert: 'tls.key', key: 'tls.key' },
+      'TLS_CERT_FILE does not hold a certificate in PEM',
+    ],
+    [
+      'a key of another certificate',
+      { cert: 'tls.crt', key: 'other.key' },
+      'TLS_KEY_FILE does not hold the private key, in PEM and without a passphrase, of TLS_CERT_FILE',
+    ],
+  ])('%s ends the process with one line', async (_, { cert, key }, line) => {
+    issueCertificate('other', { certFile: join(directory, 'other.crt'), keyFile: join(directory, 'other.key') });
+    const { exited, output } = launchGateway({
+      PORT: '0',
+      TLS_CERT_FILE: join(directory, cert),
+      TLS_KEY_FILE: join(directory, key),
+    });
+    expect(await exited).toBe(1);
+    expect(output()).toBe(`${line}\n`);
+  });
+});
+
+describe('a client that sends slowly on purpose', () => {
+  test.each([
+    ['its headers', 'POST / HTTP/1.1\r\nHost: x\r\nX-Slow: '],
+    ['its body', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nx'],
+  ])('is answered 408 and cut off when it never ends %s', async (_, beginning) => {
+    const http = new HttpServer({
+      host: '127.0.0.1',
+      port: 0,
+      tls: undefined,
+      routes: new Map([['/', () => {}]]),
+      before: () => false,
+      timeouts: { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 50 },
+    });
+    const port = await http.listen();
+    const text = await new Promise<string>((resolve) => {
+      let received = '';
+      const socket = connectPlain(port, '127.0.0.1', () => socket.write(beginning));
+      socket.on('data', (chunk) => {
+        received += chunk.toString();
+      });
+      socket.on('close', () => resolve(received));
+    });
+    expect(text).toMatch(/^HTTP\/1\.1 408 /);
+    await http.drain(0);
+  });
+});

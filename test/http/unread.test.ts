@@ -1,0 +1,120 @@
+import type { Socket } from 'node:net';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { startSandbox } from '../../src/sandbox/Sandbox.js';
+import { startTrustedProvider } from '../support/authenticated.js';
+import { environmentFor, spawnGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { metric, quickPolls } from '../support/liveJob.js';
+import { rawRequest } from '../support/rawHttp.js';
+import { rawSocket } from '../support/rawSocket.js';
+import { until } from '../support/redis.js';
+
+const cleanups: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** A job whose status fills more than the system's buffers take: 60 times its name of 100 kB. */
+function addLargeJob({ sandbox }: Pick<TestGateway, 'sandbox'>) {
+  const { id: taxpayerId } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
+  const { jobId } = sandbox.control.addJob({ taxpayerId, endsAs: null, name: 'x'.repeat(100_000) });
+  return { taxpayerId, jobId };
+}
+
+const names = Array.from({ length: 60 }, (_, n) => `a${n}: name`).join(' ');
+const variables = '($taxpayerId: ID!, $jobId: ID!)';
+const job = '(taxpayerId: $taxpayerId, jobId: $jobId)';
+const readLarge = `query ${variables} { refreshJob${job} { ${names} } }`;
+const watchLarge = `subscription ${variables} { refreshJobUpdated${job} { ${names} } }`;
+
+function eventStream(origin: string, query: string, variables: object, authorization?: string): Socket {
+  const headers = { accept: 'text/event-stream', ...(authorization && { authorization }) };
+  const socket = rawRequest(origin, { path: '/graphql/stream', headers, body: { query, variables } });
+  cleanups.push(() => socket.destroy());
+  return socket;
+}
+
+const openStreams = (gateway: { origin: string }, transport: string) =>
+  metric(gateway, `gateway_open_streams{transport="${transport}"}`);
+
+describe('who takes nothing of what waits for them', () => {
+  async function startImpatientGateway(stallMs: number) {
+    const gateway = await startTestGateway(quickPolls, {}, undefined, { stallMs });
+    cleanups.push(() => gateway.stop());
+    return gateway;
+  }
+
+  it.each([
+    ['an answer', readLarge],
+    ['a subscription', watchLarge],
+  ])('is cut off from %s on an event stream', async (_, query) => {
+    const gateway = await startImpatientGateway(400);
+    eventStream(gateway.origin, query, addLargeJob(gateway));
+    await until(async () => (await openStreams(gateway, 'sse')) === 1);
+    await until(async () => (await openStreams(gateway, 'sse')) === 0, 6000);
+    expect(await metric(gateway, 'gateway_job_watchers')).toBe(0);
+  });
+
+  it('is cut off from a WebSocket, long before a ping would tell', async () => {
+    const gateway = await startImpatientGateway(400);
+    const client = rawSocket(gateway.origin);
+    cleanups.push(() => client.end());
+    await client.init();
+    client.socket.pause();
+    for (const id of ['1', '2']) {
+      client.send({ type: 'subscribe', id, payload: { query: readLarge, variables: addLargeJob(gateway) } });
+    }
+    await until(async () => (await openStreams(gateway, 'ws')) === 0, 6000);
+  });
+
+  it('is not who reads slowly', async () => {
+    const gateway = await startImpatientGateway(1000);
+    const socket = eventStream(gateway.origin, readLarge, addLargeJob(gateway));
+    let bytes = 0;
+    let end = '';
+    await new Promise<void>((resolve) => {
+      socket.on('data', (data) => {
+        bytes += data.length;
+        end = (end + data.toString('latin1')).slice(-200);
+        if (end.includes('event: complete')) resolve();
+        socket.pause();
+        setTimeout(() => socket.resume(), 20);
+      });
+      socket.resume();
+    });
+    expect(bytes).toBeGreaterThan(6_000_000);
+  });
+});
+
+it('an event stream that nobody reads ends with its token', async () => {
+  const provider = await startTrustedProvider();
+  cleanups.push(() => provider.stop());
+  const gateway = await startTestGateway({ ...quickPolls, ...provider.env });
+  cleanups.push(() => gateway.stop());
+  const ids = addLargeJob(gateway);
+  eventStream(gateway.origin, watchLarge, ids, await provider.watcherOf([ids.taxpayerId], 3));
+  await until(async () => (await openStreams(gateway, 'sse')) === 1);
+  await until(async () => (await openStreams(gateway, 'sse')) === 0, 7000);
+  expect(await metric(gateway, 'gateway_job_watchers')).toBe(0);
+});
+
+it('what one caller leaves unread is bounded; another is served', async () => {
+  const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  cleanups.push(() => sandbox.stop());
+  const provider = await startTrustedProvider();
+  cleanups.push(() => provider.stop());
+  const env = { ...environmentFor(sandbox), ...provider.env, CACHE_URL: 'memory:' };
+  // A sixteenth of the heap is room for three such answers.
+  const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256' });
+  cleanups.push(() => gateway.stop());
+  const ids = addLargeJob({ sandbox });
+  const authorization = await provider.watcherOf([ids.taxpayerId]);
+  for (let n = 1; n <= 6; n += 1) {
+    eventStream(gateway.origin, readLarge, ids, authorization);
+    await until(async () => (await metric(gateway, 'gateway_requests_total{transport="sse",outcome="ok"}')) === n);
+  }
+  await until(async () => (await openStreams(gateway, 'sse')) <= 3, 5000);
+  const headers = { authorization: `Bearer ${await provider.token({ sub: 'bob' })}`, accept: 'text/event-stream' };
+  const answer = await fetch(`${gateway.origin}/graphql/stream?query={__typename}`, { headers });
+  expect(await answer.text()).toContain('"__typename":"Query"');
+});

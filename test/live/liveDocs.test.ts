@@ -1,0 +1,143 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, it } from '@jest/globals';
+import { parse } from 'yaml';
+import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
+import { settings } from '../../src/config/settings.js';
+import { postQuery, startTestGateway } from '../support/gateway.js';
+import { quickPolls } from '../support/liveJob.js';
+import { freePort } from '../support/redis.js';
+
+const root = resolve(import.meta.dirname, '../..');
+const run = promisify(execFile);
+
+function page(name: string) {
+  const text = readFileSync(join(root, 'docs', name), 'utf8');
+  const blocks = [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language, code = '']) => ({
+    language,
+    code,
+  }));
+  return { text, blocks };
+}
+
+describe.each(['live-updates.md', 'federation.md'])('docs/%s', (name) => {
+  const { text } = page(name);
+
+  it('links to files that exist', () => {
+    const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, link = '']) => link);
+    expect(links.filter((link) => !existsSync(join(root, 'docs', link)))).toEqual([]);
+  });
+
+  it('names settings that exist', () => {
+    const inExample = ['ROUTER_PORT', 'GATEWAY_PORT', 'CASES_PORT', 'UNAUTHENTICATED'];
+    const names = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)*)`/g)].map(([, found = '']) => found);
+    expect(names.filter((found) => !(found in settings) && !inExample.includes(found))).toEqual([]);
+  });
+});
+
+describe('docs/live-updates.md', () => {
+  const { blocks } = page('live-updates.md');
+
+  it('has the blocks that are tried below, and no others', () => {
+    expect(blocks.map(({ language }) => language)).toEqual(['sh', 'js']);
+  });
+
+  it.each([0, 1])('follows a job to its end in block %d', async (index) => {
+    const gateway = await startTestGateway(quickPolls, { jobDurationMs: 300 });
+    try {
+      const code = (blocks[index]?.code ?? '').replaceAll('localhost:4000', new URL(gateway.origin).host);
+      const { stdout } =
+        blocks[index]?.language === 'sh'
+          ? await run('sh', ['-c', code.replace('curl', 'curl -s')])
+          : await run(process.execPath, ['--input-type=module', '-e', code], { cwd: root });
+      expect(stdout.match(/PROCESSING|COMPLETED/g)).toEqual(['PROCESSING', 'COMPLETED']);
+    } finally {
+      await gateway.stop();
+    }
+  });
+});
+
+describe('docs/federation.md', () => {
+  const [start, query, answer, compose, ...others] = page('federation.md').blocks;
+
+  it('starts a supergraph with one command, whose answer is the one shown', async () => {
+    const home = await mkdtemp(join(tmpdir(), 'supergraph-docs-'));
+    const [router, gateway, cases] = await Promise.all([freePort(), freePort(), freePort()]);
+    const child = spawn('sh', ['-c', `exec ${start?.code}`], {
+      cwd: root,
+      env: {
+        PATH: process.env['PATH'],
+        HOME: home,
+        CACHE_URL: `lmdb:${join(home, 'cache')}`,
+        ROUTER_PORT: `${router}`,
+        GATEWAY_PORT: `${gateway}`,
+        CASES_PORT: `${cases}`,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    });
+    const closed = once(child, 'close');
+    try {
+      let output = '';
+      for await (const chunk of child.stdout) {
+        output += String(chunk);
+        if (output.includes('curl')) break;
+      }
+      const { data, errors } = await postQuery(`http://127.0.0.1:${router}`, query?.code ?? '');
+      expect({ errors, data }).toEqual(JSON.parse(answer?.code ?? ''));
+    } finally {
+      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGINT');
+      await closed;
+      await rm(home, { recursive: true, force: true });
+    }
+  }, 90_000);
+
+  it('checks a supergraph with the command shown', async () => {
+    expect(others).toEqual([]);
+    expect((await run('sh', ['-c', compose?.code ?? ''], { cwd: root })).stdout).toContain(
+      'Composed taxpayers and cases',
+    );
+  });
+});
+
+describe('the configuration of routers', () => {
+  const read = (file: string) => readFileSync(join(root, 'examples/supergraph', file), 'utf8');
+  const names = [
+    ...composeSupergraph({ taxpayersUrl: 'http://a', casesUrl: 'http://b' }).matchAll(/@join__graph\(name: "(\w+)"/g),
+  ].map(([, name]) => name);
+  const borderHeader = 'x-gateway-router-secret';
+
+  it('of Apollo Router fits the subgraphs, the border header and the settings', () => {
+    const text = read('router.yaml');
+    const config = parse(text);
+    expect(names).toEqual(expect.arrayContaining(Object.keys(config.headers.subgraphs)));
+    expect(config.headers.subgraphs.taxpayers.request[0].insert.name).toBe(borderHeader);
+    expect(config.headers.all.request).toContainEqual({ propagate: { named: 'authorization' } });
+    const { callback } = config.subscription.mode;
+    expect(names).toEqual(expect.arrayContaining(callback.subgraphs));
+    expect(callback.public_url.endsWith(callback.path)).toBe(true);
+    const variables = [...text.matchAll(/\$\{env\.(\w+)\}/g)].map(([, name = '']) => name);
+    expect(variables.filter((name) => !(name in settings))).toEqual(['ROUTER_CALLBACK_ORIGIN']);
+  });
+
+  it('of Cosmo fits the subgraphs, the paths, the border header and the settings', () => {
+    const graph = parse(read('cosmo/graph.yaml'));
+    expect(graph.subgraphs.map(({ name }: { name: string }) => name).sort()).toEqual([...names].sort());
+    for (const { schema } of graph.subgraphs) {
+      expect(existsSync(join(root, 'examples/supergraph/cosmo', schema.file))).toBe(true);
+    }
+    const [{ routing_url: routingUrl, subscription }] = graph.subgraphs;
+    expect([new URL(routingUrl).pathname, new URL(subscription.url).pathname]).toEqual(['/graphql', '/graphql']);
+    const text = read('cosmo/config.yaml');
+    const config = parse(text);
+    expect(config.headers.subgraphs.taxpayers.request[0].name).toBe(borderHeader);
+    expect(config.headers.all.request).toContainEqual({ op: 'propagate', named: 'Authorization' });
+    const variables = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => name);
+    expect(variables.filter((name) => !(name in settings))).toEqual([]);
+  });
+});

@@ -1,0 +1,121 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { Registry } from 'prom-client';
+import { parse } from 'yaml';
+import { MachineMetrics } from '../../src/observability/MachineMetrics.js';
+import { Metrics } from '../../src/observability/Metrics.js';
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly annotations: { readonly summary: string };
+}
+
+const file = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
+const rules = (parse(file('ops/alerts.yml')) as { groups: { rules: Rule[] }[] }).groups.flatMap(({ rules }) => rules);
+const dashboard = JSON.parse(file('ops/grafana-dashboard.json')) as {
+  panels: { title: string; targets: { expr: string; legendFormat: string }[] }[];
+};
+const queries = [
+  ...rules.map(({ alert, expr, annotations }) => ({ where: `alert ${alert}`, expr, text: annotations.summary })),
+  ...dashboard.panels.flatMap(({ title, targets }) =>
+    targets.map(({ expr, legendFormat }) => ({ where: `panel ${title}`, expr, text: legendFormat })),
+  ),
+];
+
+/** Labels by metric name, as Prometheus sees them; `instance` and `job` are its own. */
+const known = new Map<string, Set<string>>([['up', new Set()]]);
+const words = new Set(
+  'sum min max avg by rate increase histogram_quantile le without and or unless offset bool for'.split(' '),
+);
+
+beforeAll(async () => {
+  const metrics = new Metrics();
+  metrics.showBudget(600);
+  metrics.showKeySets(() => []);
+  metrics.showLogLinesDropped(() => 0);
+  metrics.showBreakers(() => 'closed');
+  const machine = new MachineMetrics();
+  const pages = [metrics.registry, await namesOf(machine)];
+  for (const registry of pages) {
+    for (const { name, type, labelNames } of describedBy(registry)) {
+      const labels = new Set([...labelNames, 'instance', 'job']);
+      known.set(name, labels);
+      if (type === 'histogram') known.set(`${name}_bucket`, new Set([...labels, 'le']));
+    }
+  }
+});
+afterAll(() => known.clear());
+
+describe('What operators are given', () => {
+  it('asks only for metrics the gateway has, by labels they have', () => {
+    expect(queries.flatMap(({ where, expr, text }) => problemsOf(expr, text).map((one) => `${where}: ${one}`))).toEqual(
+      [],
+    );
+  });
+
+  it('would notice a metric or a label that was renamed', () => {
+    expect(problemsOf('sum by (code) (rate(gateway_errors_renamed_total[5m]))', '')).toEqual([
+      'no metric gateway_errors_renamed_total',
+    ]);
+    expect(problemsOf('sum by (kode) (rate(gateway_errors_total[5m]))', '')).toEqual(['no label kode']);
+    expect(problemsOf('gateway_errors_total{kode="X"}', '{{kode}}')).toEqual(['no label kode', 'no label kode']);
+  });
+
+  it('shows every metric of the gateway in a panel or an alert', () => {
+    const unused = [...known.keys()]
+      .filter((name) => name.startsWith('gateway_') && !name.endsWith('_bucket'))
+      .filter((name) => !queries.some(({ expr }) => new RegExp(`\\b${name}(_bucket)?\\b`).test(expr)));
+    expect(unused).toEqual([
+      'gateway_request_seconds',
+      'gateway_executions_total',
+      'gateway_trace_spans_dropped_total',
+    ]);
+  });
+
+  it('has a section of the runbook for every alert, and no other', () => {
+    const sections = [...file('docs/operations.md').matchAll(/^### (\S+)$/gm)].map(([, name]) => name);
+    expect(sections.sort()).toEqual(rules.map(({ alert }) => alert).sort());
+  });
+});
+
+function describedBy(registry: Registry) {
+  return registry.getMetricsAsArray().map((metric) => {
+    const { name, type, labelNames = [] } = metric as unknown as { name: string; type: string; labelNames?: string[] };
+    return { name, type, labelNames };
+  });
+}
+
+/** The primary's own metrics, which it shows only together with its workers'. */
+async function namesOf(machine: MachineMetrics): Promise<Registry> {
+  const registry = new Registry();
+  const { Gauge } = await import('prom-client');
+  for (const [, name = ''] of (await machine.text()).matchAll(/^# TYPE (\S+)/gm)) {
+    new Gauge({ name, help: name, registers: [registry] });
+  }
+  return registry;
+}
+
+/** Names and labels in a PromQL expression, and labels in the text beside it, that nothing exports. */
+function problemsOf(expr: string, text: string): string[] {
+  const problems: string[] = [];
+  const labels = new Set<string>();
+  const wanted: string[] = [...text.matchAll(/\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}/g)].map(([, label = '']) => label);
+  let rest = expr.replace(/\$__\w+|\[[^\]]*\]/g, ' ');
+  rest = rest.replace(/\{([^}]*)\}/g, (_, inner: string) => {
+    wanted.unshift(...[...inner.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)].map(([, label = '']) => label));
+    return ' ';
+  });
+  rest = rest.replace(/\b(?:by|without)\s*\(([^)]*)\)/g, (_, inner: string) => {
+    wanted.unshift(...inner.split(',').map((label) => label.trim()));
+    return ' ';
+  });
+  for (const [name] of rest.matchAll(/\b[a-zA-Z_:][\w:]*\b/g)) {
+    if (words.has(name)) continue;
+    const has = known.get(name);
+    if (has === undefined) problems.push(`no metric ${name}`);
+    for (const label of has ?? wanted) labels.add(label);
+  }
+  if (known.has('up') && rest.includes('up')) for (const label of ['instance', 'job']) labels.add(label);
+  return [...problems, ...wanted.filter((label) => !labels.has(label)).map((label) => `no label ${label}`)];
+}

@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readTrustedDocuments } from '../../src/operations/trustedDocuments.js';
+import { type Answer, launchGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
+
+const directory = mkdtempSync(join(tmpdir(), 'trusted-documents-'));
+const listed = 'query Type {\n  __typename\n}';
+const other = 'query Other { other: __typename }';
+const id = createHash('sha256').update(listed).digest('hex');
+const operations = [
+  { id, name: 'Type', type: 'query', body: listed },
+  { id: 'other', name: 'Other', type: 'query', body: other },
+];
+const manifest = { format: 'apollo-persisted-query-manifest', version: 1, operations };
+const routerSecret = 'the-secret-of-the-router';
+let gateway: TestGateway;
+
+function write(name: string, content: unknown): string {
+  const file = join(directory, name);
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content));
+  return file;
+}
+
+beforeAll(async () => {
+  const file = write('manifest.json', manifest);
+  gateway = await startTestGateway({ TRUSTED_DOCUMENTS_FILE: file, FEDERATION_SHARED_SECRET: routerSecret });
+});
+
+afterAll(async () => {
+  await gateway?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function send(body: object, headers: Readonly<Record<string, string>> = {}) {
+  const response = await fetch(`${gateway.origin}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, ...((await response.json()) as Pick<Answer<object>, 'data' | 'errors'>) };
+}
+
+describe('with TRUSTED_DOCUMENTS_FILE', () => {
+  test.each<[string, object]>([
+    ['its text', { query: listed }],
+    ['its text in another layout', { query: '# a comment\nquery   Type{__typename}' }],
+    ['its id, as Apollo’s clients send it', { extensions: { persistedQuery: { version: 1, sha256Hash: id } } }],
+    ['its id as documentId', { documentId: id }],
+    ['both', { query: listed, extensions: { persistedQuery: { version: 1, sha256Hash: id } } }],
+  ])('a listed document runs when a request sends %s', async (_, body) => {
+    expect(await send(body)).toEqual({ status: 200, data: { __typename: 'Query' } });
+  });
+
+  test('a listed document runs by its id over GET', async () => {
+    const response = await fetch(`${gateway.origin}/graphql?documentId=${id}`, {
+      headers: { 'apollo-require-preflight': 'yes' },
+    });
+    expect(await response.json()).toEqual({ data: { __typename: 'Query' } });
+  });
+
+  test.each<[string, object]>([
+    ['a document that is not listed', { query: '{ __typename }' }],
+    ['a listed one with something added', { query: `${listed} query More { __typename }` }],
+    ['an id that is not listed', { documentId: 'nobody' }],
+    ['an id from the prototype', { documentId: '__proto__' }],
+    ['a text and the id of another', { query: listed, documentId: 'other' }],
+    [
+      'automatic registration',
+      { query: '{ __typename }', extensions: { persistedQuery: { version: 1, sha256Hash: 'x' } } },
+    ],
+    ['introspection', { query: '{ __schema { queryType { name } } }' }],
+    ['no document at all', {}],
+    ['what is not GraphQL', { query: '{{{' }],
+  ])('%s is refused in words that name the setting', async (_, body) => {
+    const answer = await send(body);
+    expect(answer).toMatchObject({
+      status: 400,
+      errors: [{ extensions: { code: 'BAD_USER_INPUT', retryable: false } }],
+    });
+    expect(answer.errors?.[0]?.message).toContain('TRUSTED_DOCUMENTS_FILE');
+  });
+
+  test('a router that presents its secret may send its own', async () => {
+    const query = '{ __typename }';
+    expect(await send({ query }, { 'x-gateway-router-secret': routerSecret })).toMatchObject({ status: 200 });
+    expect(await send({ query }, { 'x-gateway-router-secret': 'a-secret-that-is-not-it' })).toMatchObject({
+      status: 400,
+    });
+    expect(await send({}, { 'x-gateway-router-secret': routerSecret })).toMatchObject({
+      status: 400,
+      errors: [{ message: 'The request must have a query' }],
+    });
+  });
+
+  test.each<[string, unknown, string]>([
+    ['is not JSON', '{', 'TRUSTED_DOCUMENTS_FILE is not JSON'],
+    ['has another format', { ...manifest, format: 'x' }, 'see format'],
+    ['has another version', { ...manifest, version: 2 }, 'see version'],
+    ['holds an operation without a body', { ...manifest, operations: [{ id: 'a' }] }, 'see operations.0.body'],
+    ['holds an id twice', { ...manifest, operations: [...operations, operations[0]] }, 'an id twice'],
+    ['holds what is not GraphQL', { ...manifest, operations: [{ id: 'a', body: '"' }] }, 'not GraphQL'],
+  ])('a manifest that %s is refused in one line', (_, content, words) => {
+    const read = () => readTrustedDocuments(write('bad.json', content));
+    expect(read).toThrow(words);
+    expect(read).toThrow(/^TRUSTED_DOCUMENTS_FILE .*$/);
+  });
+
+  test('a manifest that is not there ends the process with that line alone', async () => {
+    const { exited, output } = launchGateway({ TRUSTED_DOCUMENTS_FILE: join(directory, 'absent.json'), PORT: '0' });
+    expect(await exited).toBe(1);
+    expect(output()).toMatch(/^TRUSTED_DOCUMENTS_FILE cannot be read \(ENOENT\).*\n$/);
+  });
+});

@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs';
+import { expect, it } from '@jest/globals';
+import { postQuery, spawnGateway } from '../support/gateway.js';
+
+it('serves the committed schema from the bundle as well, in which classes may have other names', async () => {
+  const gateway = await spawnGateway({ PORT: '0', CACHE_URL: 'memory:', AUTH_MODE: 'disabled' });
+  try {
+    const { data } = await postQuery<{ _service: { sdl: string } }>(gateway.origin, '{ _service { sdl } }');
+    const committed = readFileSync(new URL('../../src/schema/schema.graphql', import.meta.url), 'utf8');
+    expect(`${data?._service.sdl.trim()}\n`).toBe(committed);
+  } finally {
+    await gateway.stop();
+  }
+});

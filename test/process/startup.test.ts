@@ -1,0 +1,107 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { startSandbox } from '../../src/sandbox/Sandbox.js';
+import { childrenOf } from '../support/childrenOf.js';
+import { environmentFor, launchGateway, postQuery, spawnGateway } from '../support/gateway.js';
+
+const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+});
+
+describe('The first screen', () => {
+  it('is a readable page in a terminal', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-screen-'));
+    // `script` gives the command a terminal of its own
+    const child = spawn('script', ['-qec', `"${process.execPath}" "${entry}"`, '/dev/null'], {
+      cwd: directory,
+      env: { PATH: process.env['PATH'], PORT: '0', UPSTREAM_BASEURL: 'x' },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    stops.push(() => rmSync(directory, { recursive: true, force: true }));
+    let screen = '';
+    for await (const chunk of child.stdout) {
+      screen += String(chunk);
+      if (screen.includes('Ctrl-C ends it')) break;
+    }
+    expect(screen).toContain('UPSTREAM_BASEURL is not a setting: did you mean UPSTREAM_BASE_URL?');
+    expect(screen).toMatch(/graphql +http:\/\/localhost:\d+\/graphql/);
+    expect(screen).toMatch(/metrics +http:\/\/localhost:\d+\/metrics/);
+    expect(screen).toContain('44444444-4444-4444-8444-444444444444');
+    expect(screen).toContain('taxpayerToken(taxpayerId:');
+    child.stdin.write('\x03');
+    await once(child, 'exit');
+  }, 60_000);
+
+  it('is lines of JSON in a pipe', async () => {
+    const { child, output, exited } = launchGateway({ PORT: '0', UPSTREAM_BASEURL: 'x', METRICS_PORT: '' });
+    await new Promise<void>((resolve) => {
+      child.stdout.on('data', () => {
+        if (output().includes('"msg":"ready"')) resolve();
+      });
+    });
+    child.kill('SIGTERM');
+    await exited;
+    const lines = output()
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines.find(({ level }) => level === 'warn')).toMatchObject({
+      msg: expect.stringContaining('did you mean UPSTREAM_BASE_URL?'),
+    });
+    expect(lines.find(({ msg }) => msg === 'ready')).toMatchObject({
+      graphql: expect.stringMatching(/\/graphql$/),
+      metrics: expect.stringMatching(/\/metrics$/),
+      firstQuery: expect.stringContaining('refreshJob'),
+      demo: { taxpayerIds: { authorized: '44444444-4444-4444-8444-444444444444' } },
+    });
+  }, 60_000);
+});
+
+describe('Several workers', () => {
+  it.each([
+    ['SIGTERM', 'the embedded sandbox'],
+    ['SIGINT', 'the embedded sandbox'],
+    ['SIGTERM', 'a service of its own'],
+    ['SIGINT', 'a service of its own'],
+  ] as const)(
+    'answer what is in flight on %s and are all gone, with %s',
+    async (signal, upstream) => {
+      const service = upstream === 'a service of its own' && (await startSandbox({ clientId: 'a', clientSecret: 'b' }));
+      if (service) stops.push(service.stop);
+      const env = service ? environmentFor(service) : { PORT: '0' };
+      const gateway = await spawnGateway({ ...env, WORKERS: '2', CACHE_URL: 'memory:', JOB_POLL_MIN_MS: '100' });
+      stops.unshift(gateway.stop);
+      const workers = await childrenOf(gateway.pid);
+      expect(workers.length).toBe(2);
+      const job = '44444444-4444-4444-8444-444444444444';
+      const waiting = postQuery<{ refreshJob: { status: string } }>(
+        gateway.origin,
+        `{ refreshJob(taxpayerId: "${job}", jobId: "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb", waitSeconds: 60) { status } }`,
+      );
+      // answered once the other is being waited for
+      await postQuery(gateway.origin, '{ __typename }');
+      const exited = once(gateway.child, 'exit');
+      gateway.child.kill(signal);
+      expect((await waiting).data?.refreshJob.status).toMatch(/PROCESSING|COMPLETED/);
+      expect((await exited)[0]).toBe(0);
+      expect(workers.filter(isAlive)).toEqual([]);
+    },
+    120_000,
+  );
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

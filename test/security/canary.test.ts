@@ -1,0 +1,254 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import type { Fault } from '../../src/sandbox/Fault.js';
+import { type ApiEndpoint, apiEndpoints } from '../../src/sandbox/routeOf.js';
+import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
+import { findCanaries, spellingsOf } from '../support/canaries.js';
+import { faultSamples } from '../support/faultSamples.js';
+import { type Answer, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
+import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+
+// Values that can be recognised are planted wherever something confidential may be, every operation is driven through
+// every fault of the sandbox by a caller who may and one who may not, and then every byte that left the process is searched.
+
+const canaries: Record<string, string> = {
+  'access token': 'CanaryTokenQ7rT2wX9',
+  'client secret': 'CanarySecretB4nM8kL1',
+  'router secret': 'CanaryRouterZ6yH3jP5',
+  'taxpayer id': 'CanaryTaxpayerV9cD2s',
+  'taxpayer name': 'CanaryNameG5fR8tY1',
+  'metadata value': 'CanaryMetaJ3hK6lW4',
+  'link metadata': 'CanaryLinkMetaU8iO2p',
+  'first name': 'CanaryFirstE1qA7z',
+  'social security number': '917234461',
+  'tax id': '947731905',
+  'subject of the caller': 'CanarySubjectX2xC5v',
+  'what the service says in errors': 'CanaryUpstreamN9bM3q',
+};
+const { 'tax id': taxId, 'social security number': ssn } = canaries;
+
+const scopes = 'client-links:create taxpayers:read taxpayer-tokens:read refresh-jobs:read';
+const readRecord =
+  'query($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId accessToken name metadata status provider } }';
+const readJob =
+  'query($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job", waitSeconds: 0) { name status taxpayer { id } } }';
+const readEntity =
+  'query($id: ID!) { taxpayer(id: $id) { id token { name metadata } refreshJob(jobId: "job") { name } } }';
+const createLink = `mutation($input: CreateClientLinkInput!) {
+  createClientLink(input: $input) { replayed clientLink { id url } }
+}`;
+
+test('the search finds a value in every encoding it looks for, within other text', () => {
+  const value = canaries['access token'] ?? '';
+  for (const prefix of ['', 'a', 'ab']) {
+    const texts = [`${prefix}${value}z`, Buffer.from(`${prefix}${value}z`).toString('base64')];
+    for (const text of texts) expect(findCanaries(text, canaries).join()).toContain('access token');
+  }
+  for (const [how, needles] of Object.entries(spellingsOf(value))) {
+    for (const needle of needles) {
+      const bytes = Buffer.concat([Buffer.from('<'), Buffer.from(needle), Buffer.from('>')]);
+      expect(findCanaries(bytes, { secret: value })).toContain(`secret ${how}`);
+    }
+  }
+});
+
+/*
+ * Seen to fail, once for each of these, when it was taken away (and put back):
+ *   the keyed hash in the audit line (services.ts)        → 'taxpayer id as it is' in what the process wrote
+ *   the keyed hash of entry names (sealing.ts)            → 'taxpayer id as it is' in the store
+ *   the encryption of entries (SealedStore.ts)            → 'access token as it is' and all else of the record, in the store
+ *   the rule for literals in syntax errors (maskError.ts) → 'social security number as it is' in errors
+ * Seen not to fail, because another wall stands behind: `Secret.toJSON` (nothing logs or stores a Secret as it is) and the
+ * masked message of INTERNAL_SERVER_ERROR (no fault of the service becomes a bug of ours).
+ */
+describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confidential is found', (kind) => {
+  let provider: IdentityProvider;
+  let sandbox: Sandbox;
+  let gateway: GatewayProcess;
+  let redis: TestRedis | undefined;
+  let monitor: Redis | undefined;
+  let entitled: Readonly<Record<string, string>>;
+  let stranger: Readonly<Record<string, string>>;
+  const directory = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-canary-'));
+  const monitored: string[] = [];
+  const refusedAnswers: string[] = [];
+  const shown: string[] = [];
+  const found = { ...canaries };
+
+  beforeAll(async () => {
+    provider = await startIdentityProvider();
+    sandbox = await startSandbox({ clientId: 'canary-client', clientSecret: canaries['client secret'] ?? '' });
+    if (kind === 'redis') {
+      // Uncompressed, so that what is stored can be found.
+      redis = await startRedis({ args: ['--rdbcompression', 'no'] });
+      const client = new Redis(redis.port, '127.0.0.1');
+      monitor = await client.monitor();
+      client.disconnect(); // the monitor has a connection of its own
+      monitor.on('monitor', (_time: string, args: string[]) => monitored.push(args.join(' ')));
+    }
+    gateway = await spawnGateway({
+      ...environmentFor(sandbox),
+      LOG_LEVEL: 'trace',
+      CACHE_URL: redis?.url ?? `lmdb:${directory}`,
+      AUTH_MODE: 'jwt',
+      AUTH_JWKS_URL: provider.jwksUrl,
+      AUTH_ISSUER: provider.issuer,
+      AUTH_AUDIENCE: provider.audience,
+      FEDERATION_SHARED_SECRET: canaries['router secret'],
+      RATE_LIMIT_PER_MINUTE: '0',
+      TOKEN_BUDGET_PER_HOUR: '0',
+      UPSTREAM_TIMEOUT_MS: '150',
+      UPSTREAM_DEADLINE_MS: '300',
+      BREAKER_RESET_MS: '1',
+    });
+    const claims = { sub: canaries['subject of the caller'], scope: scopes };
+    const token = await provider.token({ ...claims, scope: `${scopes} taxpayers:any` });
+    found['signature of a caller’s token'] = token.split('.')[2] ?? '';
+    const router = { 'x-gateway-router-secret': canaries['router secret'] ?? '' };
+    entitled = { authorization: `Bearer ${token}`, ...router };
+    stranger = { authorization: `Bearer ${await provider.token({ ...claims, taxpayer_ids: ['another'] })}`, ...router };
+  });
+
+  afterAll(async () => {
+    monitor?.disconnect();
+    await gateway?.stop();
+    await redis?.stop();
+    await sandbox?.stop();
+    await provider?.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  test('while every operation meets every fault', async () => {
+    await driveOperations(addTaxpayer('clean'), 'clean');
+    const samples = faultSamples(canaries['what the service says in errors'] ?? '');
+    for (const fault of samples) for (const endpoint of apiEndpoints) await driveFault(endpoint, fault);
+    // Otherwise the search would prove nothing: the entitled caller has seen what was planted.
+    const seen = findCanaries(shown.join('\n'), found);
+    for (const what of ['access token', 'taxpayer id', 'taxpayer name', 'metadata value']) {
+      expect(seen).toContain(`${what} as it is`);
+    }
+    expect(Object.keys(found)).toEqual(expect.arrayContaining(['id of link clean', 'address of link clean']));
+    expect(refusedAnswers.length).toBeGreaterThan(300);
+  }, 240_000);
+
+  test('in answers to callers without the right, and in errors to anybody', () => {
+    expect(findCanaries(refusedAnswers.join('\n'), found)).toEqual([]);
+  });
+
+  test('in the metrics and the health pages', async () => {
+    for (const path of ['/metrics', '/health/live', '/health/ready']) {
+      const text = await (await fetch(gateway.origin + path)).text();
+      expect(text).not.toBe('');
+      expect(findCanaries(text, found)).toEqual([]);
+    }
+  });
+
+  test('on the command line of the process', () => {
+    const commandLine = readFileSync(`/proc/${gateway.pid}/cmdline`);
+    expect(commandLine.length).toBeGreaterThan(0);
+    expect(findCanaries(commandLine, found)).toEqual([]);
+  });
+
+  test('in the store, while the process runs and when it has ended', async () => {
+    const whileRunning = await bytesOfStore();
+    await gateway.stop();
+    for (const bytes of [whileRunning, await bytesOfStore()]) {
+      expect(bytes.length).toBeGreaterThan(1000);
+      expect(findCanaries(bytes, found)).toEqual([]);
+    }
+    expect(findCanaries(monitored.join('\n'), found)).toEqual([]);
+    if (kind === 'redis') expect(monitored.length).toBeGreaterThan(100);
+  });
+
+  test('in anything the process wrote, at the most talkative level', () => {
+    const output = gateway.output();
+    expect(output).toContain('"audit":"token-revealed"');
+    expect(output).toContain('"audit":"client-link-created"');
+    expect(findCanaries(output, found)).toEqual([]);
+    // The whole of a value may be cut in lines: the number alone tells as much.
+    expect(output).not.toContain('917-23-4461');
+  });
+
+  function addTaxpayer(label: string): string {
+    const id = `${canaries['taxpayer id']}-${label}`;
+    sandbox.control.addTaxpayer({
+      id,
+      accessToken: `${canaries['access token']}-${label}`,
+      name: `${canaries['taxpayer name']} ${label}`,
+      metadata: { crm: { nested: canaries['metadata value'] }, ssn, taxId },
+    });
+    sandbox.control.addJob({ taxpayerId: id, jobId: 'job', name: `${canaries['taxpayer name']} job` });
+    return id;
+  }
+
+  async function driveFault(endpoint: ApiEndpoint, fault: Fault): Promise<void> {
+    const label = `${endpoint}-${fault.kind}`;
+    const id = addTaxpayer(label);
+    // A job is asked for with a token the gateway holds, so that the fault meets the job and not the token.
+    if (endpoint === 'refreshJob') await driveOperations(id, `before-${label}`);
+    sandbox.control.updateJob(id, 'job', { status: 'processing' });
+    const armed = sandbox.control.arm({ endpoint, fault });
+    await driveOperations(id, label);
+    sandbox.control.disarm(armed);
+    sandbox.control.release('never');
+  }
+
+  async function driveOperations(id: string, label: string): Promise<void> {
+    const input = {
+      idempotencyKey: `key-${label}`,
+      metadata: { note: canaries['link metadata'] },
+      settings: {
+        prefillData: {
+          personalInfo: { firstName: canaries['first name'], lastName: 'X', ssn },
+          businessInfo: { name: 'Y', taxId },
+        },
+      },
+    };
+    const operations = [
+      [readRecord, { id }],
+      [readJob, { id }],
+      [readEntity, { id }],
+      [createLink, { input }],
+      ['mutation($input: CreateClientLinkInput!) { createClientLink(input: $input) { nonsense } }', { input }],
+      [createLink, { input: { metadata: canaries['link metadata'], ssn } }],
+      [`{ taxpayer(id: "${id}") { id(ssn: "${ssn}") } }`, {}],
+      [`{ "${ssn}" }`, {}],
+    ] as const;
+    for (const [query, variables] of operations) {
+      const answers = await Promise.all([
+        postQuery(gateway.origin, query, variables, entitled),
+        query === createLink ? undefined : postQuery(gateway.origin, query, variables, stranger),
+        postQuery(gateway.origin, query, variables, {}),
+      ]);
+      const [allowed, refused, anonymous] = answers as [Answer<Shown>, Answer | undefined, Answer];
+      shown.push(JSON.stringify(allowed.data ?? null));
+      refusedAnswers.push(JSON.stringify([allowed.errors ?? null, [...allowed.headers]]));
+      for (const answer of [refused, anonymous]) if (answer) refusedAnswers.push(wholeOf(answer));
+      noteLink(allowed.data, label);
+    }
+  }
+
+  function noteLink(data: Shown | null | undefined, label: string): void {
+    const link = data?.createClientLink?.clientLink;
+    if (!link || label !== 'clean') return;
+    found[`id of link ${label}`] = link.id;
+    found[`address of link ${label}`] = link.url;
+  }
+
+  async function bytesOfStore(): Promise<Buffer> {
+    if (redis) return redis.dump();
+    return Buffer.concat(readdirSync(directory).map((file) => readFileSync(join(directory, file))));
+  }
+});
+
+interface Shown {
+  readonly createClientLink?: { readonly clientLink: { readonly id: string; readonly url: string } };
+}
+
+function wholeOf({ data, errors, headers, status }: Answer): string {
+  return JSON.stringify({ status, data, errors, headers: [...headers] });
+}

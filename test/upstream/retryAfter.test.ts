@@ -1,0 +1,54 @@
+import { describe, expect, it } from '@jest/globals';
+import { retryAfterSeconds } from '../../src/upstream/retryAfter.js';
+
+const now = Date.parse('2024-05-06T07:08:09Z');
+
+describe('Retry-After', () => {
+  it.each([
+    ['120', 120],
+    [' 7 ', 7],
+    ['0', 0],
+    ['3600', 3600],
+    ['Mon, 06 May 2024 07:08:39 GMT', 30],
+    ['Monday, 06-May-24 07:08:39 GMT', 30],
+    ['Mon May  6 07:08:39 2024 GMT', 30],
+  ])('%j is %d seconds', (header, seconds) => {
+    expect(retryAfterSeconds(header, now)).toBe(seconds);
+  });
+
+  it('counts a part of a second as a whole one, so that nobody comes back too early', () => {
+    expect(retryAfterSeconds('Mon, 06 May 2024 07:08:39 GMT', now + 1)).toBe(30);
+    expect(retryAfterSeconds('Mon, 06 May 2024 07:08:39 GMT', now + 999)).toBe(30);
+  });
+
+  it('is over when the date has passed on its way', () => {
+    expect(retryAfterSeconds('Mon, 06 May 2024 07:08:09 GMT', now)).toBe(0);
+    expect(retryAfterSeconds('Mon, 06 May 2024 07:08:09 GMT', now + 1999)).toBe(0);
+    expect(retryAfterSeconds('Mon, 06 May 2024 07:08:09 GMT', now + 2000)).toBeUndefined();
+  });
+
+  it.each([
+    [null],
+    [''],
+    ['soon'],
+    ['-5'],
+    ['+5'],
+    ['1.5'],
+    ['1e3'],
+    ['0x10'],
+    ['5 seconds'],
+    ['2040'.repeat(3)],
+    ['99999999999999999999999999'],
+    ['3601'],
+    ['Infinity'],
+    ['NaN'],
+    ['2024-05-06T07:08:39Z'],
+    ['Fri, 06 May 2044 07:08:39 GMT'],
+    ['Mon, 06 May 2024 07:00:00 GMT'],
+    ['Thu, 01 Jan 1970 00:00:00 GMT'],
+    ['Mon, 99 May 2024 99:99:99 GMT'],
+    ['1'.repeat(100_000)],
+  ])('%.40j is not believed', (header) => {
+    expect(retryAfterSeconds(header, now)).toBeUndefined();
+  });
+});

@@ -1,0 +1,198 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
+import type { Store } from '../../src/cache/stores/Store.js';
+import { type Fleet, type FleetOptions, type Member, outcomeOf, startFleet } from '../support/fleet.js';
+import { StoreLink } from '../support/StoreLink.js';
+
+const hour = 3_600_000;
+
+describe('the hourly budget of token calls', () => {
+  let fleet: Fleet;
+  afterEach(() => fleet.stop());
+
+  /** Members that each have a way of their own to a shared store, which can be cut. */
+  async function scene({ budgetPerHour = 64, size = 1, ...options }: FleetOptions = {}) {
+    const links: StoreLink[] = [];
+    const connect = (shared: Store) => {
+      const link = new StoreLink(shared);
+      links.push(link);
+      return link.store;
+    };
+    fleet = await startFleet({ size, budgetPerHour, connect, ...options });
+    const { control } = fleet.sandbox;
+    return {
+      links,
+      calls: () => control.counters().taxpayerToken,
+      /** So many readers in turn at each member, each of a taxpayer nobody has read yet; says how many got a token. */
+      read: async (members: readonly Member[], readers: number) => {
+        const ids = control.addTaxpayers(readers).map((id) => fleet.ids.taxpayerId(id));
+        const outcomes: string[] = [];
+        const readInTurn = async ({ broker }: Member) => {
+          for (let id = ids.pop(); id !== undefined; id = ids.pop()) outcomes.push(await outcomeOf(broker.record(id)));
+        };
+        await Promise.all(members.map(readInTurn));
+        expect(outcomes.every((outcome) => ['answered', 'TOKEN_BUDGET_EXHAUSTED'].includes(outcome))).toBe(true);
+        return outcomes.filter((outcome) => outcome === 'answered').length;
+      },
+    };
+  }
+
+  it('is all used when the store is well, by whichever members ask', async () => {
+    const { read, calls } = await scene({ size: 4 });
+    await read(fleet.members, 8);
+    await read(fleet.members.slice(0, 2), 70);
+    for (const member of fleet.members) await read([member], 20);
+    expect(calls()).toBe(64);
+  });
+
+  it.each(['down', 'silent'] as const)('holds when the store is %s a second time', async (state) => {
+    const { read, calls, links } = await scene();
+    await read(fleet.members, 8);
+    for (let episode = 0; episode < 3; episode++) {
+      for (const link of links) link.state = state;
+      await read(fleet.members, 60);
+      for (const link of links) await link.restore();
+    }
+    expect(calls()).toBeGreaterThan(8); // what was reserved is used
+    await read(fleet.members, 100);
+    expect(calls()).toBeLessThanOrEqual(64);
+  });
+
+  it.each(['down', 'silent'] as const)(
+    'holds for four members for whom the store is %s again and again, one after the other and together',
+    async (state) => {
+      const { read, calls, links } = await scene({ size: 4 });
+      await read(fleet.members, 8);
+      for (let episode = 0; episode < 3; episode++) {
+        for (const link of links) link.state = state;
+        await read(fleet.members, 60);
+        for (const [n, link] of links.entries()) {
+          await link.restore();
+          await read(fleet.members.slice(0, n + 1), 10);
+        }
+      }
+      await read(fleet.members, 100);
+      expect(calls()).toBeLessThanOrEqual(64);
+    },
+    60_000,
+  );
+
+  it('holds for four members that have never reached the store, each with a quarter, and counts that once they do', async () => {
+    const { read, calls, links } = await scene({ size: 4 });
+    for (const link of links) link.state = 'down';
+    for (const member of fleet.members) expect(await read([member], 40)).toBe(16);
+    expect(calls()).toBe(64);
+    for (const link of links) await link.restore();
+    for (const member of fleet.members.slice(1)) expect(await read([member], 1)).toBeLessThanOrEqual(1);
+    const before = calls();
+    await read(fleet.members, 100);
+    expect(calls() - before).toBeLessThanOrEqual(16); // the member that has not yet told of its own
+  });
+
+  it('says to come back soon when it is not spent and cannot be counted', async () => {
+    const { links } = await scene({ budgetPerHour: 2 });
+    const [one] = fleet.members as [Member];
+    const [first, second] = fleet.sandbox.control.addTaxpayers(2).map((id) => fleet.ids.taxpayerId(id));
+    await one.broker.record(first as never);
+    for (const link of links) link.state = 'down';
+    await expect(one.broker.record(second as never)).rejects.toMatchObject({
+      code: 'TOKEN_BUDGET_EXHAUSTED',
+      retryAfterSeconds: 30,
+    });
+  });
+
+  it('holds when the store is emptied', async () => {
+    const { read, calls } = await scene({ store: new Emptied() });
+    for (let round = 0; round < 10; round++) await read(fleet.members, 10);
+    expect(calls()).toBeLessThanOrEqual(64);
+    expect(calls()).toBeGreaterThan(32);
+  });
+
+  it.each([Number.MAX_SAFE_INTEGER, 9e14, 1_000_000, Number.NaN, Number.POSITIVE_INFINITY, -5, 1.5])(
+    'does not believe a count of %d: a process then counts alone',
+    async (count) => {
+      const { read, calls } = await scene({ store: new Lying(count) });
+      expect(await read(fleet.members, 10)).toBe(10);
+      await read(fleet.members, 100);
+      expect(calls()).toBeLessThanOrEqual(64);
+      fleet.advance(hour);
+      expect(await read(fleet.members, 10)).toBe(10);
+    },
+  );
+
+  it('holds within a process when the store counts nothing', async () => {
+    const { read, calls } = await scene({ store: new Lying(1) });
+    await read(fleet.members, 200);
+    expect(calls()).toBeLessThanOrEqual(64);
+  });
+
+  it('is over with its hour, whatever life the store gives the counter and however full it says it is', async () => {
+    const { read } = await scene({ store: new Lying(70) });
+    expect(await read(fleet.members, 10)).toBe(0);
+    const [one] = fleet.members as [Member];
+    const id = fleet.ids.taxpayerId(fleet.sandbox.control.addTaxpayer().id);
+    fleet.advance(hour / 4);
+    await expect(one.broker.record(id)).rejects.toMatchObject({ retryAfterSeconds: 2700 });
+  });
+});
+
+describe("one caller's share of the hourly budget", () => {
+  let fleet: Fleet;
+  afterEach(() => fleet.stop());
+
+  /** So many reads for `holder` at each member in turn, each of another taxpayer; says how many were answered. */
+  async function read(holder: string | undefined, readers: number): Promise<number> {
+    let answered = 0;
+    for (const [n, id] of fleet.sandbox.control.addTaxpayers(readers).entries()) {
+      const { broker } = fleet.members[n % fleet.members.length] as Member;
+      const outcome = await outcomeOf(broker.record(fleet.ids.taxpayerId(id), Infinity, { holder }));
+      expect(['answered', 'TOKEN_BUDGET_EXHAUSTED']).toContain(outcome);
+      if (outcome === 'answered') answered += 1;
+    }
+    return answered;
+  }
+
+  it('is a quarter of what the others left, over the whole fleet, also for ids that do not exist', async () => {
+    fleet = await startFleet({ size: 2, budgetPerHour: 64, budgetCallerShare: 0.25 });
+    const unknown = Array.from({ length: 100 }, (_, n) => fleet.ids.taxpayerId(`nobody-${n}`));
+    for (const [n, id] of unknown.entries()) {
+      await outcomeOf((fleet.members[n % 2] as Member).broker.record(id, Infinity, { holder: 'hostile' }));
+    }
+    const byHostile = fleet.sandbox.control.counters().taxpayerToken;
+    expect(byHostile).toBeLessThanOrEqual(64 / 4);
+    expect(byHostile).toBeGreaterThan(64 / 5); // of the reserve of another member it knows nothing
+    const byHonest = await read('honest', 100);
+    expect(byHonest).toBeLessThanOrEqual(64 / 4);
+    expect(byHonest).toBeGreaterThan(48 / 5);
+    expect(await read(undefined, 100)).toBe(64 - byHostile - byHonest);
+    fleet.advance(hour);
+    expect(await read('hostile', 100)).toBeGreaterThan(64 / 5);
+  });
+
+  it('is all of it where the setting says so', async () => {
+    fleet = await startFleet({ budgetPerHour: 64, budgetCallerShare: 1 });
+    expect(await read('alone', 100)).toBe(64);
+  });
+});
+
+/** A store that always says the same count, and gives it a life of a year. */
+class Lying extends MemoryStore {
+  constructor(readonly count: number) {
+    super();
+  }
+
+  override async increment() {
+    return { count: this.count, resetsInMs: 365 * 24 * hour };
+  }
+}
+
+/** A store that forgets every tenth count. */
+class Emptied extends MemoryStore {
+  #n = 0;
+
+  override async increment(key: string, by: number, ttlMs: number) {
+    this.#n += 1;
+    if (this.#n % 10 === 0) await this.compareAndDelete(key, (await this.get(key)) ?? Buffer.alloc(0));
+    return super.increment(key, by, ttlMs);
+  }
+}
