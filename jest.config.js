@@ -19,5 +19,5 @@ export default {
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
   reporters: ['default', '<rootDir>/test/support/closingLineReporter.js'],
-  testTimeout: 30_000,
+  testTimeout: 120_000,
 };
