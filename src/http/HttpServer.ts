@@ -10,16 +10,14 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import { type AddressInfo, Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { closeWithConnection, whenAnswered } from './pipelining.js';
-import { pathAndQueryOf } from './requestTarget.js';
+import { closeWithConnection, reissueWithoutUpgrade, whenAnswered, whenNobodyConnects } from './connections.js';
 import type { TlsMaterial } from './tlsFiles.js';
-import { whenNobodyConnects } from './whenNobodyConnects.js';
 
 /** Answers one request completely; must not reject. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
 
-/** Takes over the connection of a request that offers another protocol; `head` is what was read beyond the request. */
-export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+/** Takes over the connection of a request that offers another protocol, or returns false; `head` is what was read beyond it. */
+export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
 
 export interface HttpServerOptions {
   readonly host: string;
@@ -152,18 +150,18 @@ export class HttpServer {
   }
 
   /**
-   * Has `take` answer each request that offers another protocol, or `leave` when earlier requests on its connection were not
-   * answered yet: then after those, so that answers keep the order of requests.
+   * Has `take` answer requests that offer another protocol. What it does not take is answered as if nothing were offered;
+   * so is, in its turn, a request whose connection still waits for earlier answers.
    */
-  onUpgrade(take: UpgradeHandler, leave: UpgradeHandler): void {
+  onUpgrade(take: UpgradeHandler): void {
     this.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       const earlier = [...this.#inFlight].filter(({ req }) => req.socket === socket);
-      if (earlier.length === 0) take(request, socket, head);
-      else
-        void whenAnswered(earlier, request.socket).then((goesOn) => {
-          if (goesOn) leave(request, socket, head);
-          else request.socket.destroySoon();
-        });
+      const reissue = () => reissueWithoutUpgrade(this.server, request, socket, head);
+      if (earlier.length > 0) {
+        void whenAnswered(earlier, request.socket).then((goesOn) =>
+          goesOn ? reissue() : request.socket.destroySoon(),
+        );
+      } else if (!take(request, socket, head)) reissue();
     });
   }
 
@@ -235,4 +233,14 @@ export class HttpServer {
     }
     await handler(request, response);
   }
+}
+
+/**
+ * The path and query of a request's target. A proxy may send the whole address instead (RFC 9112, section 3.2.2); the host in
+ * it decides nothing, as `Host` does not.
+ */
+export function pathAndQueryOf(target: string): string {
+  if (target.startsWith('/')) return target;
+  const rest = target.replace(/^https?:\/\/[^/?#]*/i, '');
+  return rest.startsWith('/') || rest === target ? rest : `/${rest}`;
 }

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ExecutionResult } from 'graphql';
+import type { Answer } from '../operations/Exit.js';
 
 export interface CallbackTarget {
   readonly callbackUrl: string;
@@ -30,13 +30,13 @@ export class CallbackPoster {
   }
 
   /** Hands a result over; false when the router has no use for more. */
-  next(payload: ExecutionResult): Promise<boolean> {
-    return this.#insist('next', { payload });
+  next({ text }: Answer): Promise<boolean> {
+    return this.#insist('next', `,"payload":${text}`);
   }
 
   /** Says that there is nothing more to come; with `errors` when that is not the end of the matter. */
   async complete(errors?: readonly { readonly message: string }[]): Promise<void> {
-    await this.#insist('complete', errors && { errors });
+    await this.#insist('complete', errors && `,"errors":${JSON.stringify(errors)}`);
   }
 
   /** Asks every `everyMs` whether the router still listens; `onGone` when it does not. */
@@ -60,9 +60,9 @@ export class CallbackPoster {
   }
 
   /** Tries again while the router may only be unwell; whether it took the message. */
-  async #insist(action: 'next' | 'complete', more?: object): Promise<boolean> {
+  async #insist(action: 'next' | 'complete', members?: string): Promise<boolean> {
     for (const pauseMs of [...retryPausesMs, undefined]) {
-      const status = await this.#post(action, more);
+      const status = await this.#post(action, members);
       if (status !== undefined && status < 500) return status >= 200 && status < 300;
       if (pauseMs !== undefined) await delay(pauseMs);
     }
@@ -70,13 +70,13 @@ export class CallbackPoster {
   }
 
   /** The status of the answer; undefined when there was none. */
-  async #post(action: 'check' | 'next' | 'complete', more: object = {}): Promise<number | undefined> {
+  async #post(action: 'check' | 'next' | 'complete', members = ''): Promise<number | undefined> {
     const { callbackUrl, subscriptionId: id, verifier } = this.#target;
     try {
       const response = await fetch(callbackUrl, {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'subscription-protocol': 'callback/1.0' },
-        body: JSON.stringify({ kind: 'subscription', action, id, verifier, ...more }),
+        body: `${JSON.stringify({ kind: 'subscription', action, id, verifier }).slice(0, -1)}${members}}`,
         redirect: 'error',
         signal: AbortSignal.timeout(timeoutMs),
       });

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { LiveTransport } from '../operations/LiveOperations.js';
+import type { LiveTransport } from '../operations/observeOperations.js';
 
 /** One socket or response that stays open. */
 export interface OpenStream {

@@ -4,27 +4,22 @@ import type { Duplex } from 'node:stream';
 import { handleProtocols } from 'graphql-ws';
 import { type ServerOptions, WebSocketServer } from 'ws';
 import type { GatewayError } from '../errors/errors.js';
-import { isOriginAllowed } from './browserOrigin.js';
+import { isOriginAllowed, shuttingDown } from './admitStream.js';
 import { newcomerOf, SocketConnection, type SocketConnectionOptions } from './SocketConnection.js';
-
-export interface WebSocketEndpointOptions extends SocketConnectionOptions {
-  /** Browser origins that may connect besides our own. */
-  readonly allowedOrigins: readonly string[];
-}
 
 /** How long a peer may take to answer our close, or to end the connection after its own, in milliseconds. */
 const closeGraceMs = 1000;
 
 /** `/graphql` over WebSocket, in the protocol `graphql-transport-ws`. */
 export class WebSocketEndpoint {
-  readonly #options: WebSocketEndpointOptions;
+  readonly #options: SocketConnectionOptions;
   readonly #sockets: WebSocketServer;
 
-  constructor(options: WebSocketEndpointOptions) {
+  constructor(options: SocketConnectionOptions) {
     this.#options = options;
     const settings: ServerOptions & { readonly closeTimeout: number } = {
       noServer: true,
-      maxPayload: options.maxMessageBytes,
+      maxPayload: options.requestLimits.maxBytes,
       handleProtocols,
       clientTracking: false,
       perMessageDeflate: false, // a small message may unpack to a huge one, and ours are short
@@ -42,7 +37,7 @@ export class WebSocketEndpoint {
       return;
     }
     if (streams.draining) {
-      refuse(socket, { status: 503, reason: 'The gateway is shutting down' });
+      refuse(socket, { status: 503, reason: shuttingDown().message });
       return;
     }
     const newcomer = newcomerOf(request);

@@ -23,6 +23,10 @@ export interface DocumentLimits {
   readonly directives: number;
   /** MAX_ROOT_FIELDS */
   readonly rootFields: number;
+  /** MAX_TOKENS */
+  readonly tokens: number;
+  /** MAX_REPRESENTATIONS */
+  readonly representations: number;
 }
 
 /**
@@ -33,7 +37,7 @@ export interface DocumentLimits {
  * a cycle counts once and is refused by graphql-js. Two more limits are not here: tokens are counted while parsing, and
  * graphql-js itself bounds the depth of introspection and the work of comparing fields that overlap.
  */
-export function documentLimits({ depth, aliases, directives, rootFields }: DocumentLimits): ValidationRule[] {
+export function documentRules({ depth, aliases, directives, rootFields }: DocumentLimits): ValidationRule[] {
   return [
     limit('MAX_DEPTH', depth, 'levels of fields', (options) =>
       maxDepthRule({ ...options, flattenFragments: true, ignoreIntrospection: true }),

@@ -1,16 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { stripIgnoredCharacters } from 'graphql';
 import { z } from 'zod';
-import { GatewayError } from '../errors/errors.js';
+import type { GatewayError } from '../errors/errors.js';
 import { refuseManyLines } from './documentLimits.js';
-
-/** How a request names the document to run, whatever transport it came over. */
-export interface DocumentReference {
-  readonly query: string | undefined;
-  /** Top level `documentId`, as GraphQL over HTTP's appendix on persisted documents has it. */
-  readonly documentId?: string | undefined;
-  readonly extensions: Readonly<Record<string, unknown>> | undefined;
-}
+import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
 
 const manifest = z.object({
   format: z.literal('apollo-persisted-query-manifest'),
@@ -36,14 +29,14 @@ export class TrustedDocuments {
    *
    * @throws GatewayError BAD_USER_INPUT (400)
    */
-  resolve(reference: DocumentReference): string {
-    const id = reference.documentId ?? persistedQueryId(reference.extensions);
+  resolve({ query, documentId, extensions }: GraphQLRequest): string {
+    const id = documentId ?? persistedQueryId(extensions);
     const byId = id === undefined ? undefined : this.#byId.get(id);
-    if (reference.query === undefined) {
+    if (query === undefined) {
       if (byId !== undefined) return byId;
       throw refusal(id === undefined ? 'The request names no document' : 'This id is not a trusted document');
     }
-    const byText = this.#byText.get(normalised(reference.query));
+    const byText = this.#byText.get(normalised(query));
     if (byText !== undefined && (id === undefined || byId === byText)) return byText;
     throw refusal('This is not a trusted document');
   }
@@ -57,21 +50,18 @@ export class TrustedDocuments {
  * @throws GatewayError BAD_USER_INPUT (400) when there is no document, or as {@link TrustedDocuments.resolve};
  *   GRAPHQL_VALIDATION_FAILED (400) when it has very many lines
  */
-export function withDocument<Request extends Partial<DocumentReference>>(
-  request: Request,
+export function withDocument(
+  request: GraphQLRequest,
   fromRouter: boolean | undefined,
   documents: TrustedDocuments | undefined,
-): Request {
+): GraphQLRequest {
   if (request.query) refuseManyLines(request.query);
   if (documents === undefined || fromRouter === true) {
     // An automatic persisted query has an answer of its own, which tells Apollo's clients to send the text.
-    if (!request.query && !request.extensions?.['persistedQuery']) {
-      throw new GatewayError('BAD_USER_INPUT', 'The request must have a query', { httpStatus: 400 });
-    }
+    if (!request.query && !request.extensions?.['persistedQuery']) throw badRequest('The request must have a query');
     return request;
   }
-  const { query, documentId, extensions } = request;
-  return { ...request, query: documents.resolve({ query, documentId, extensions }), extensions: undefined };
+  return { ...request, query: documents.resolve(request), extensions: undefined };
 }
 
 /**
@@ -106,7 +96,7 @@ export function readTrustedDocuments(file: string): TrustedDocuments {
 }
 
 /** Apollo's clients send this for persisted documents and automatic persisted queries alike; only listed ids are known here. */
-export function persistedQueryId(extensions: DocumentReference['extensions']): string | undefined {
+function persistedQueryId(extensions: GraphQLRequest['extensions']): string | undefined {
   const persisted = extensions?.['persistedQuery'];
   if (typeof persisted !== 'object' || persisted === null) return undefined;
   const { sha256Hash } = persisted as { sha256Hash?: unknown };
@@ -123,7 +113,5 @@ function normalised(text: string): string {
 }
 
 function refusal(what: string): GatewayError {
-  return new GatewayError('BAD_USER_INPUT', `${what}: only those of TRUSTED_DOCUMENTS_FILE may run here`, {
-    httpStatus: 400,
-  });
+  return badRequest(`${what}: only those of TRUSTED_DOCUMENTS_FILE may run here`);
 }
