@@ -121,9 +121,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const identify = identifier(authenticator, routerSecrets.secrets);
   const unread = new Unread({ ledger, stallMs: options.stallMs });
   const endpoint = new GraphQLEndpoint({ pipeline, identify, ledger, unread, requestLimits });
-  const streams = new OpenStreams({
-    onCount: (transport, count) => metrics.connections.set({ transport }, count),
-  });
+  const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));
   const live = new LiveEdge({
     pipeline,
     identify,

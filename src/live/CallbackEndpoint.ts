@@ -62,7 +62,7 @@ export class CallbackEndpoint {
     const left = new AbortController();
     const operation = pipeline.prepare(asked, { ...identity, requestId, signal: left.signal }, 'callback');
     const poster = new CallbackPoster(callback);
-    const isRefused = operation.work.kind === 'refused';
+    const isRefused = operation.work.by === 'refusal';
     // Nothing is posted, and nothing runs, until the router has confirmed the subscription.
     if (!isRefused && !(await poster.check())) {
       throw badRequest('The callback address did not confirm the subscription');

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { CloseCode, MessageType } from 'graphql-ws';
+import { CloseCode, type Message, MessageType, parseMessage } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import type { Holder, Release } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOfSocket } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
+import { isNestedWithin, parseJson } from '../json.js';
 import { atTime } from '../operations/ResultStream.js';
 import type { LiveOptions } from './admitStream.js';
 import { SocketOperations } from './SocketOperations.js';
-import { readMessage } from './socketMessages.js';
 import { UnfinishedMessage } from './UnfinishedMessage.js';
 
 export interface SocketConnectionOptions extends LiveOptions {
@@ -33,6 +33,8 @@ export interface OpenedSocket {
 const maxBacklogBytes = 1_048_576;
 /** A newcomer has hardly anything to lose by an abrupt end: it gets our reason, and this long to take it, in milliseconds. */
 const newcomerGraceMs = 100;
+
+const maxPingDepth = 64;
 
 const goingAway = 1001;
 const tooBig = 1009;
@@ -69,10 +71,7 @@ export class SocketConnection {
       },
       onNoRoom: (reason) => this.#close(tryAgainLater, reason),
     });
-    const remove = options.streams.add('ws', {
-      shutDown: () => this.#shutDown(),
-      destroy: () => socket.terminate(),
-    });
+    const remove = options.streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
     const stopPings = keepAlive(socket, options.keepAliveMs);
     const initTimer = setTimeout(() => {
       if (this.#phase === 'newcomer') {
@@ -95,13 +94,16 @@ export class SocketConnection {
 
   #receive(text: string): void {
     this.#holdBack();
-    if (this.#phase === 'closing') return;
+    const phase = this.#phase;
+    if (phase === 'closing') return;
     const message = readMessage(text);
     switch (message?.type) {
       case MessageType.ConnectionInit:
         void this.#greet(message.payload);
         return;
       case MessageType.Ping:
+        // The payload goes back as it came, so it is nested no deeper than can be written.
+        if (!isNestedWithin(message.payload, maxPingDepth)) break;
         void this.#send(JSON.stringify({ type: MessageType.Pong, payload: message.payload }));
         return;
       case MessageType.Pong:
@@ -110,11 +112,10 @@ export class SocketConnection {
         this.#run(message.id, { ...message.payload });
         return;
       case MessageType.Complete:
-        if (typeof this.#phase === 'object') this.#phase.operations.complete(message.id);
+        if (typeof phase === 'object') phase.operations.complete(message.id);
         return;
-      default:
-        this.#close(CloseCode.BadRequest, 'Invalid message received');
     }
+    this.#close(CloseCode.BadRequest, 'Invalid message received');
   }
 
   async #greet(parameters: Readonly<Record<string, unknown>> | undefined): Promise<void> {
@@ -234,4 +235,14 @@ function keepAlive(socket: WebSocket, everyMs: number): () => void {
     socket.ping();
   }, everyMs);
   return () => clearInterval(timer);
+}
+
+/** A message of the protocol; undefined for what is none. */
+function readMessage(text: string): Message | undefined {
+  try {
+    const json = parseJson(text);
+    return typeof json === 'object' ? parseMessage(json) : undefined; // it would read a string once more
+  } catch {
+    return undefined;
+  }
 }

@@ -3,9 +3,8 @@ import type { Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
 import type { Answer } from '../operations/Exit.js';
 import { requestOf } from '../operations/GraphQLRequest.js';
-import type { OperationFacts } from '../operations/OperationContext.js';
 import type { Operation } from '../operations/Pipeline.js';
-import { forEachAnswer, ResultStream } from '../operations/ResultStream.js';
+import { forEachAnswer } from '../operations/ResultStream.js';
 import type { LiveOptions } from './admitStream.js';
 
 export interface SocketOperationsOptions extends Pick<LiveOptions, 'pipeline' | 'streams' | 'requestLimits'> {
@@ -52,8 +51,13 @@ export class SocketOperations {
 
   /** Runs an operation to its end. `id` must be free. */
   async run(id: string, parameters: Parameters): Promise<void> {
-    if (this.#running.size >= this.#options.maxOperations) return this.#refuseOneMore(id);
+    const { maxOperations, pipeline, onIdle } = this.#options;
     const operation: RunningOperation = { id, left: new AbortController(), isSubscription: false };
+    if (this.#running.size >= maxOperations) {
+      const message = `At most ${maxOperations} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
+      const error = new GatewayError('RATE_LIMITED', message);
+      return this.#refuse(operation, pipeline.refuse(error, { requestId: randomUUID() }, 'ws'));
+    }
     this.#wanted.set(id, operation);
     this.#running.add(operation);
     try {
@@ -61,11 +65,11 @@ export class SocketOperations {
     } finally {
       this.#forget(operation);
       this.#running.delete(operation);
-      if (this.idle) this.#options.onIdle();
+      if (this.idle) onIdle();
     }
   }
 
-  /** Its caller wants no more of an operation. */
+  /** Its caller wants no more of it. */
   complete(id: string): void {
     const operation = this.#wanted.get(id);
     if (operation !== undefined) this.#leave(operation);
@@ -82,46 +86,34 @@ export class SocketOperations {
   }
 
   async #perform(running: RunningOperation, parameters: Parameters): Promise<void> {
-    const { pipeline, streams, send, identity } = this.#options;
+    const { pipeline, streams, send, identity, requestLimits } = this.#options;
     const { id, left } = running;
     const facts = { ...identity, requestId: randomUUID(), signal: left.signal };
-    const operation = await this.#prepare(parameters, facts);
-    if (left.signal.aborted) return;
-    const isRefused = !('work' in operation) || operation.work.kind === 'refused';
-    running.isSubscription = !isRefused && operation.work.type === 'subscription';
-    if (running.isSubscription && streams.draining) return;
-    const result = 'work' in operation ? await pipeline.runLive(operation) : operation;
-    if (isRefused && !(result instanceof ResultStream)) {
-      this.#forget(running); // an error is the last that is said about an id
-      return this.#sendErrors(id, result);
+    let operation: Operation;
+    try {
+      const read = () => requestOf('POST', parameters, requestLimits.maxMetadataDepth);
+      operation = pipeline.prepare(await pipeline.admit(identity, read), facts, 'ws');
+    } catch (error) {
+      return this.#refuse(running, pipeline.refuse(error, facts, 'ws'));
     }
-    const idJson = JSON.stringify(id);
-    await forEachAnswer(result, left.signal, ({ text }) => send(`{"id":${idJson},"type":"next","payload":${text}}`));
+    if (left.signal.aborted) return;
+    const { by, type } = operation.work;
+    running.isSubscription = by !== 'refusal' && type === 'subscription';
+    if (running.isSubscription && streams.draining) return;
+    const result = await pipeline.runLive(operation);
+    if (by === 'refusal') return this.#refuse(running, result as Answer);
+    const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
+    await forEachAnswer(result, left.signal, ({ text }) => send(`${head}${text}}`));
     if (left.signal.aborted) return;
     this.#forget(running);
     await send(JSON.stringify({ id, type: 'complete' }));
   }
 
-  /** The operation, or the answer to one that is not admitted. */
-  async #prepare(parameters: Parameters, facts: OperationFacts): Promise<Operation | Answer> {
-    const { pipeline, identity, requestLimits } = this.#options;
-    try {
-      const read = () => requestOf('POST', parameters, requestLimits.maxMetadataDepth);
-      return pipeline.prepare(await pipeline.admit(identity, read), facts, 'ws');
-    } catch (error) {
-      return pipeline.refuse(error, facts, 'ws');
-    }
-  }
-
-  async #refuseOneMore(id: string): Promise<void> {
-    const { pipeline, maxOperations } = this.#options;
-    const message = `At most ${maxOperations} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
-    const refusal = new GatewayError('RATE_LIMITED', message);
-    await this.#sendErrors(id, pipeline.refuse(refusal, { requestId: randomUUID() }, 'ws'));
-  }
-
-  #sendErrors(id: string, { errors }: Answer): Promise<void> {
-    return this.#options.send(JSON.stringify({ id, type: 'error', payload: errors }));
+  /** An error is the last that is said about an id. */
+  async #refuse(operation: RunningOperation, { errors: payload }: Answer): Promise<void> {
+    if (operation.left.signal.aborted) return;
+    this.#forget(operation);
+    await this.#options.send(JSON.stringify({ id: operation.id, type: 'error', payload }));
   }
 
   #leave(operation: RunningOperation): void {

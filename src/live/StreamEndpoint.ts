@@ -54,13 +54,13 @@ export class StreamEndpoint {
     if (left.signal.aborted || request.socket.destroyed) return;
     // Its turn has not come, and Node.js would not say when the connection closes before it does.
     if (response.socket === null) throw badRequest('A stream must be the only request on its connection');
-    const { kind, type } = operation.work;
-    if (kind !== 'refused' && type === 'mutation' && asked.method === 'GET') {
+    const { by, type } = operation.work;
+    if (by !== 'refusal' && type === 'mutation' && asked.method === 'GET') {
       throw badRequest('A mutation must be sent with POST', 405, { allow: 'POST' });
     }
     const stream = new HttpStream({ ...this.#options, response, requestId, format: this.#format, holder });
     // However little of it was read: a subscription ends with its caller's token. Other answers outlast a drain.
-    const isSubscription = kind === 'checked' && type === 'subscription';
+    const isSubscription = by !== 'refusal' && type === 'subscription';
     const expiresAt = identity.caller.expiresAt + lastWordsMs;
     const letGo = isSubscription ? atTime(expiresAt, () => stream.destroy()) : stream.hold();
     try {

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Ledger } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify, type Identity } from '../auth/identify.js';
@@ -22,36 +22,35 @@ export interface LiveOptions {
   readonly keepAliveMs: number;
 }
 
-/** What is refused, or cut, because the process drains. */
-export function shuttingDown(): GatewayError {
-  return new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', { httpStatus: 503 });
-}
+const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', { httpStatus: 503 });
 
-/** The same as an error on a stream. */
+/** What is said on a stream that the process cuts because it drains. */
 export const interruption = {
-  message: shuttingDown().message,
-  extensions: { code: 'SHUTTING_DOWN', retryable: true },
+  message: shuttingDown.message,
+  extensions: { code: shuttingDown.code, retryable: shuttingDown.retryable },
 } as const;
+
+/**
+ * Why no stream may be opened, whoever asks. Browsers let any page open a WebSocket or an event stream to any address, so
+ * what CORS does for other requests is done here: a page must be of our own origin or an allowed one.
+ */
+export function refusalOfStream(
+  { headers: { origin, host } }: IncomingMessage,
+  { allowedOrigins, streams }: Pick<LiveOptions, 'allowedOrigins' | 'streams'>,
+): GatewayError | undefined {
+  const isOwn = () => URL.canParse(origin ?? '') && new URL(origin ?? '').host === host?.toLowerCase();
+  if (origin !== undefined && !allowedOrigins.includes(origin) && !isOwn()) {
+    return new GatewayError('FORBIDDEN', 'This origin is not allowed (CORS_ORIGINS)', { httpStatus: 403 });
+  }
+  return streams.draining ? shuttingDown : undefined;
+}
 
 /** Who is calling, if a stream may be opened at all. It takes no place yet. @throws GatewayError */
 export async function admitStream(request: IncomingMessage, options: LiveOptions): Promise<Identity> {
-  const { streams, ledger, allowedOrigins, identify } = options;
-  if (!isOriginAllowed(request.headers, allowedOrigins)) {
-    throw new GatewayError('FORBIDDEN', 'This origin is not allowed (CORS_ORIGINS)', { httpStatus: 403 });
-  }
-  if (streams.draining) throw shuttingDown();
-  const identity = await identify(credentialsOf(request));
-  const refusal = ledger.refusalOf('streams', holderOf(identity.caller));
+  const refusal = refusalOfStream(request, options);
   if (refusal !== undefined) throw refusal;
+  const identity = await options.identify(credentialsOf(request));
+  const noPlace = options.ledger.refusalOf('streams', holderOf(identity.caller));
+  if (noPlace !== undefined) throw noPlace;
   return identity;
-}
-
-/**
- * Whether a page may open a stream. Browsers let any page open a WebSocket or an event stream to any address, so what CORS
- * does for other requests is done here: the page's origin must be our own or an allowed one. Other clients send no origin.
- */
-export function isOriginAllowed(headers: IncomingHttpHeaders, allowed: readonly string[]): boolean {
-  const { origin, host } = headers;
-  if (origin === undefined || allowed.includes(origin)) return true;
-  return URL.canParse(origin) && host !== undefined && new URL(origin).host === host.toLowerCase();
 }
