@@ -55,19 +55,13 @@ export function reissueWithoutUpgrade(server: Server, request: IncomingMessage, 
   server.emit(socket instanceof TLSSocket ? 'secureConnection' : 'connection', socket);
 }
 
-export interface QuietOptions {
-  /** How long nobody may have connected, in milliseconds. */
-  readonly quietMs: number;
-  /** How long to wait for that, in milliseconds. */
-  readonly maxMs: number;
-}
+const quietMs = 30;
 
 /**
- * Resolves just after the system had no connection to accept: the moment to close a listening socket, because the system
- * resets the connections it has made and nobody has accepted. Waits for quiet first; when there is none, somebody may connect
- * in the microseconds between.
+ * Resolves just after the system had no connection to accept, for which it waits `maxMs` at most: the moment to close a
+ * listening socket, because the system resets the connections it has made and nobody has accepted.
  */
-export async function whenNobodyConnects(server: NetServer, { quietMs, maxMs }: QuietOptions): Promise<void> {
+export async function whenNobodyConnects(server: NetServer, maxMs: number): Promise<void> {
   let accepted = 0;
   const count = () => {
     accepted += 1;

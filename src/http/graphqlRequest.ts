@@ -55,9 +55,8 @@ export async function readGraphQLRequest(
   }
 }
 
-function refuseOtherContentType(contentType: string | undefined): void {
-  if (contentType === undefined || !isJson(contentType))
-    throw badRequest('The Content-Type must be application/json', 415);
+function refuseOtherContentType(contentType = ''): void {
+  if (!isJson(contentType)) throw badRequest('The Content-Type must be application/json', 415);
   if (!isUtf8(contentType)) throw badRequest('The charset of the Content-Type must be utf-8', 415);
 }
 
@@ -113,16 +112,11 @@ function readBody(
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 function requestOfBody(bytes: Buffer, { pipeline, requestLimits }: ReadOptions): GraphQLRequest {
-  let body: string;
-  let json: unknown;
-  try {
-    body = isAscii(bytes) ? bytes.toString('latin1') : utf8.decode(bytes);
-    const request = pipeline.memory.requests.get(body);
-    if (request !== undefined) return request;
-    json = parseJson(body);
-  } catch {
-    throw badRequest('The body must be JSON in UTF-8');
-  }
+  const mistake = 'The body must be JSON in UTF-8';
+  const body = isAscii(bytes) ? bytes.toString('latin1') : attempt(mistake, () => utf8.decode(bytes));
+  const request = pipeline.memory.requests.get(body);
+  if (request !== undefined) return request;
+  const json = attempt(mistake, () => parseJson(body));
   if (Array.isArray(json)) throw badRequest('Batches of operations are not served: send one operation per request');
   if (!isObject(json)) throw badRequest('The body must be a JSON object with a query');
   return { ...requestOf('POST', json, requestLimits.maxMetadataDepth), body };
@@ -131,37 +125,25 @@ function requestOfBody(bytes: Buffer, { pipeline, requestLimits }: ReadOptions):
 function parametersOfQuery(url: string): Record<string, unknown> {
   const start = url.indexOf('?');
   const text = start === -1 ? '' : url.slice(start + 1);
-  if (!isDecodable(text)) throw badRequest('The query string must be percent-encoded UTF-8');
+  // `URLSearchParams` would replace what is malformed without a word.
+  attempt('The query string must be percent-encoded UTF-8', () => decodeURIComponent(text));
   const search = new URLSearchParams(text);
-  const names = ['query', 'documentId', 'operationName', 'variables', 'extensions'];
-  const repeated = names.find((name) => search.getAll(name).length > 1);
-  if (repeated !== undefined) throw badRequest(`${repeated} must be given once`);
-  return {
-    query: search.get('query'),
-    documentId: search.get('documentId'),
-    operationName: search.get('operationName'),
-    variables: jsonParameter(search, 'variables'),
-    extensions: jsonParameter(search, 'extensions'),
-  };
-}
-
-/** `URLSearchParams` would replace what is malformed without a word. */
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
+  const parameters: Record<string, unknown> = {};
+  for (const name of ['query', 'documentId', 'operationName', 'variables', 'extensions']) {
+    const [given, ...more] = search.getAll(name);
+    if (more.length > 0) throw badRequest(`${name} must be given once`);
+    const isJson = given !== undefined && (name === 'variables' || name === 'extensions');
+    parameters[name] = isJson ? attempt(`${name} must be JSON`, () => parseJson(given)) : given;
   }
+  return parameters;
 }
 
-function jsonParameter(search: URLSearchParams, name: string): unknown {
-  const text = search.get(name);
-  if (text === null) return undefined;
+/** What `read` returns; whatever it throws is the caller's mistake. */
+function attempt<Value>(otherwise: string, read: () => Value): Value {
   try {
-    return parseJson(text);
+    return read();
   } catch {
-    throw badRequest(`${name} must be JSON`);
+    throw badRequest(otherwise);
   }
 }
 

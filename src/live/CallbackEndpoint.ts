@@ -26,14 +26,11 @@ const callbackRequest = z.object({
 
 /** The answer to the request itself. */
 const accepted = '{"data":null}';
-
-/** More often than this nobody needs to hear that we live, in milliseconds. */
 const shortestHeartbeatMs = 500;
 
 /**
- * Subscriptions whose results are posted to the router that asked, so that no connection stays open. Apollo Server's own
- * plugin posts to whatever address a request names; here the address must be of an allowed origin, the request from the
- * router, and nothing is posted before both are known.
+ * Subscriptions whose results are posted to the router that asked. Apollo Server's own plugin posts to whatever address a
+ * request names; here the address must be of an allowed origin, and the request from the router.
  */
 export class CallbackEndpoint {
   readonly #options: CallbackEndpointOptions;

@@ -54,6 +54,8 @@ export interface HttpStreamOptions extends Shared {
   readonly requestId: string;
   readonly format: StreamFormat;
   readonly holder: Holder;
+  /** Whether it is cut when the process drains; any other answer is waited for. */
+  readonly isSubscription: boolean;
 }
 
 /** A response that stays open for answers. */
@@ -61,12 +63,10 @@ export class HttpStream {
   readonly #options: HttpStreamOptions;
   #isOver = false;
   #writing = 0;
-  #holds = 0;
-  #isInterrupted = false;
 
   /** Answers with the head of the stream. @throws GatewayError RATE_LIMITED when the caller has no place for one more */
   constructor(options: HttpStreamOptions) {
-    const { response, requestId, format, streams, ledger, holder, keepAliveMs } = options;
+    const { response, requestId, format, streams, ledger, holder, keepAliveMs, isSubscription } = options;
     const leavePlace = ledger.take('streams', holder);
     this.#options = options;
     response.writeHead(200, [
@@ -78,13 +78,8 @@ export class HttpStream {
       // A peer that does not read must not be sent more.
       if (this.#writing === 0) void this.#write(format.heartbeat);
     }, keepAliveMs);
-    const remove = streams.add(format.transport, {
-      shutDown: () => {
-        this.#isInterrupted = true;
-        this.#interruptWhenFree();
-      },
-      destroy: () => this.destroy(),
-    });
+    const shutDown = () => (isSubscription ? this.end(format.interruption) : undefined);
+    const remove = streams.add(format.transport, { shutDown, destroy: () => response.destroy() });
     response.once('close', () => {
       this.#isOver = true;
       clearInterval(timer);
@@ -107,29 +102,7 @@ export class HttpStream {
     return this.#write(this.#options.format.completion);
   }
 
-  /** Keeps the stream open while the process drains, for an answer that is under way; returns what lets it go. */
-  hold(): () => void {
-    this.#holds += 1;
-    return () => {
-      this.#holds -= 1;
-      this.#interruptWhenFree();
-    };
-  }
-
-  end(): void {
-    this.#end('');
-  }
-
-  /** Ends at once, whatever was not read yet. */
-  destroy(): void {
-    this.#options.response.destroy();
-  }
-
-  #interruptWhenFree(): void {
-    if (this.#isInterrupted && this.#holds === 0) this.#end(this.#options.format.interruption);
-  }
-
-  #end(lastWords: string): void {
+  end(lastWords = ''): void {
     if (this.#isOver) return;
     this.#isOver = true;
     const { response, unread, holder } = this.#options;

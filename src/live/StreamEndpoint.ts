@@ -58,17 +58,24 @@ export class StreamEndpoint {
     if (by !== 'refusal' && type === 'mutation' && asked.method === 'GET') {
       throw badRequest('A mutation must be sent with POST', 405, { allow: 'POST' });
     }
-    const stream = new HttpStream({ ...this.#options, response, requestId, format: this.#format, holder });
-    // However little of it was read: a subscription ends with its caller's token. Other answers outlast a drain.
     const isSubscription = by !== 'refusal' && type === 'subscription';
-    const expiresAt = identity.caller.expiresAt + lastWordsMs;
-    const letGo = isSubscription ? atTime(expiresAt, () => stream.destroy()) : stream.hold();
+    const stream = new HttpStream({
+      ...this.#options,
+      response,
+      requestId,
+      format: this.#format,
+      holder,
+      isSubscription,
+    });
+    // However little of it was read: a subscription ends with its caller's token.
+    const expiresAt = isSubscription ? identity.caller.expiresAt + lastWordsMs : Number.POSITIVE_INFINITY;
+    const forget = atTime(expiresAt, () => response.destroy());
     try {
       const result = await pipeline.runLive(operation);
       await forEachAnswer(result, left.signal, (answer) => stream.write(answer));
       if (!left.signal.aborted) await stream.complete();
     } finally {
-      letGo();
+      forget();
     }
     stream.end();
   }

@@ -43,12 +43,10 @@ export class TrustedDocuments {
 }
 
 /**
- * The request with the document that is to run, on every transport. Where there is a list, it is a trusted one, and the
- * request is left without extensions: Apollo would take an id in them for a persisted query. A router that presents its
- * secret writes its own documents; whom it serves is its to restrict.
+ * The request with the document that is to run. Where there is a list, it is a trusted one, and nothing in the extensions
+ * counts any more. A router that presents its secret writes its own documents; whom it serves is its to restrict.
  *
- * @throws GatewayError BAD_USER_INPUT (400) when there is no document, or as {@link TrustedDocuments.resolve};
- *   GRAPHQL_VALIDATION_FAILED (400) when it has very many lines
+ * @throws GatewayError BAD_USER_INPUT or GRAPHQL_VALIDATION_FAILED (400)
  */
 export function withDocument(
   request: GraphQLRequest,
@@ -64,34 +62,25 @@ export function withDocument(
   return { ...request, query: documents.resolve(request), extensions: undefined };
 }
 
-/**
- * Reads a manifest in Apollo's persisted-query format.
- *
- * @throws Error in one line that names TRUSTED_DOCUMENTS_FILE
- */
+/** Reads a manifest in Apollo's persisted-query format. @throws Error in one line that names TRUSTED_DOCUMENTS_FILE */
 export function readTrustedDocuments(file: string): TrustedDocuments {
+  const fail = (problem: string) => new Error(`TRUSTED_DOCUMENTS_FILE ${problem}`);
+  const format = "a manifest in Apollo's persisted-query format";
   let json: unknown;
   try {
     json = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new Error(
-      `TRUSTED_DOCUMENTS_FILE ${code === undefined ? 'is not JSON' : `cannot be read (${code})`}: expected a manifest in Apollo's persisted-query format`,
-    );
+    throw fail(`${code === undefined ? 'is not JSON' : `cannot be read (${code})`}: expected ${format}`);
   }
   const parsed = manifest.safeParse(json);
-  if (!parsed.success) {
-    const where = parsed.error.issues[0]?.path.join('.') || 'the whole';
-    throw new Error(`TRUSTED_DOCUMENTS_FILE is not a manifest in Apollo's persisted-query format: see ${where}`);
-  }
+  if (!parsed.success) throw fail(`is not ${format}: see ${parsed.error.issues[0]?.path.join('.') || 'the whole'}`);
   const { operations } = parsed.data;
-  if (new Set(operations.map(({ id }) => id)).size < operations.length) {
-    throw new Error('TRUSTED_DOCUMENTS_FILE holds an id twice');
-  }
+  if (new Set(operations.map(({ id }) => id)).size < operations.length) throw fail('holds an id twice');
   try {
     return new TrustedDocuments(operations);
   } catch {
-    throw new Error('TRUSTED_DOCUMENTS_FILE holds a document that is not GraphQL');
+    throw fail('holds a document that is not GraphQL');
   }
 }
 
