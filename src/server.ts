@@ -119,7 +119,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   await pipeline.start();
   const routerSecrets = followRouterSecrets(config.federation, log);
   const identify = identifier(authenticator, routerSecrets.secrets);
-  const unread = new Unread({ ledger, stallMs: options.stallMs });
+  const unread = new Unread(ledger, options.stallMs);
   const endpoint = new GraphQLEndpoint({ pipeline, identify, ledger, unread, requestLimits });
   const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));
   const live = new LiveEdge({

@@ -26,7 +26,6 @@ const callbackRequest = z.object({
 
 /** The answer to the request itself. */
 const accepted = '{"data":null}';
-const shortestHeartbeatMs = 500;
 
 /**
  * Subscriptions whose results are posted to the router that asked. Apollo Server's own plugin posts to whatever address a
@@ -81,7 +80,7 @@ export class CallbackEndpoint {
       poster.stop();
     };
     const remove = streams.add('callback', { shutDown: stop, destroy: stop });
-    poster.startHeartbeat(Math.max(callback.heartbeatIntervalMs, shortestHeartbeatMs), stop);
+    poster.startHeartbeat(stop);
     try {
       await forEachAnswer(result, left.signal, async (answer) => {
         if (!(await poster.next(answer))) stop();

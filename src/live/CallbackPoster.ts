@@ -14,6 +14,7 @@ const timeoutMs = 5000;
 /** Pauses before a post is tried again, in milliseconds. */
 const retryPausesMs = [100, 200, 400, 800, 1000];
 const mostFailedHeartbeats = 5;
+const shortestHeartbeatMs = 500;
 
 /** Posts to one subscription's callback address. Redirects are refused: they would lead to an origin nobody allowed. */
 export class CallbackPoster {
@@ -39,9 +40,10 @@ export class CallbackPoster {
     await this.#insist('complete', errors && `,"errors":${JSON.stringify(errors)}`);
   }
 
-  /** Asks every `everyMs` whether the router still listens; `onGone` when it does not. */
-  startHeartbeat(everyMs: number, onGone: () => void): void {
-    if (this.#target.heartbeatIntervalMs === 0) return;
+  /** Asks again and again whether the router still listens; `onGone` when it does not. */
+  startHeartbeat(onGone: () => void): void {
+    const { heartbeatIntervalMs } = this.#target;
+    if (heartbeatIntervalMs === 0) return;
     let failures = 0;
     const beat = async () => {
       const status = await this.#post('check');
@@ -50,7 +52,7 @@ export class CallbackPoster {
       if (status === 400 || status === 404 || failures >= mostFailedHeartbeats) onGone();
       else this.#heartbeat.refresh();
     };
-    this.#heartbeat = setTimeout(() => void beat(), everyMs);
+    this.#heartbeat = setTimeout(() => void beat(), Math.max(heartbeatIntervalMs, shortestHeartbeatMs));
   }
 
   /** Ends the heartbeat. */

@@ -35,16 +35,14 @@ export class ResultStream implements AsyncIterableIterator<Answer> {
 
   async next(): Promise<IteratorResult<Answer>> {
     if (this.#ended) return ended;
-    const expired = new Promise<'expired'>((resolve) => {
-      this.#expire = () => resolve('expired');
+    const expired = new Promise<void>((resolve) => {
+      this.#expire = resolve;
     });
     try {
-      this.#refuseExpired();
       const answer = await Promise.race([this.#nextAnswer(), expired]);
       if (this.#ended) return ended;
-      if (answer === 'expired') throw unauthenticated();
-      this.#refuseExpired();
-      if (answer !== 'the source has ended') return { value: answer, done: false };
+      if (Date.now() >= this.#options.expiresAt) throw new GatewayError('UNAUTHENTICATED', tokenExpired);
+      if (answer) return { value: answer, done: false };
       this.#end();
       return ended;
     } catch (error) {
@@ -65,13 +63,11 @@ export class ResultStream implements AsyncIterableIterator<Answer> {
     return this;
   }
 
-  async #nextAnswer(): Promise<Answer | 'the source has ended'> {
+  /** Undefined when the source has ended, or is not to be read any more. */
+  async #nextAnswer(): Promise<Answer | undefined> {
+    if (Date.now() >= this.#options.expiresAt) return undefined;
     const event = await this.#source.next();
-    return event.done ? 'the source has ended' : this.#options.execute(event.value);
-  }
-
-  #refuseExpired(): void {
-    if (Date.now() >= this.#options.expiresAt) throw unauthenticated();
+    return event.done ? undefined : this.#options.execute(event.value);
   }
 
   #end(): void {
@@ -92,10 +88,6 @@ export async function forEachAnswer(
   if (left.aborted) leave();
   for await (const each of result) await write(each);
   left.removeEventListener('abort', leave);
-}
-
-function unauthenticated(): GatewayError {
-  return new GatewayError('UNAUTHENTICATED', tokenExpired);
 }
 
 /** The longest a Node.js timer can be, in milliseconds; longer ones fire at once. */

@@ -92,7 +92,7 @@ function persistedQueryId(extensions: GraphQLRequest['extensions']): string | un
   return typeof sha256Hash === 'string' ? sha256Hash : undefined;
 }
 
-/** The text without what has no meaning in GraphQL; a text that is not GraphQL matches nothing. */
+/** Without what has no meaning in GraphQL; a text that is not GraphQL matches nothing. */
 function normalised(text: string): string {
   try {
     return stripIgnoredCharacters(text);

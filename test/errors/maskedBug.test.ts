@@ -93,7 +93,7 @@ beforeAll(async () => {
     pipeline,
     identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
     ledger,
-    unread: new Unread({ ledger }),
+    unread: new Unread(ledger),
     requestLimits: { maxBytes: 10_000, maxMetadataDepth: 10 },
   });
   http = new HttpServer({
