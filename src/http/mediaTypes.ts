@@ -2,18 +2,17 @@ import type { IncomingMessage } from 'node:http';
 import { parse } from 'content-type';
 import { badRequest } from '../operations/GraphQLRequest.js';
 
-/** One entry of an Accept header; names of types and parameters are in lower case. */
-export interface MediaRange {
-  readonly type: string;
-  readonly parameters: Readonly<Record<string, string | undefined>>;
-}
-
-/** What an Accept header says. */
+/** What an Accept header says; names of types and parameters are in lower case. */
 export interface Accepted {
   /** In the order given. */
   readonly ranges: readonly MediaRange[];
   /** The types that `q=0` excludes. */
   readonly excluded: readonly string[];
+}
+
+interface MediaRange {
+  readonly type: string;
+  readonly parameters: Readonly<Record<string, string | undefined>>;
 }
 
 /** In characters. More than any client sends; what comes after them is not looked at. */

@@ -31,11 +31,9 @@ export interface OpenedSocket {
 
 /** Bytes not yet taken by the peer above which nothing more is read from it. */
 const maxBacklogBytes = 1_048_576;
-/** A newcomer has hardly anything to lose by an abrupt end: it gets our reason, and this long to take it, in milliseconds. */
+/** A newcomer has hardly anything to lose by an abrupt end: it gets our reason, and this long to take it. */
 const newcomerGraceMs = 100;
-
 const maxPingDepth = 64;
-
 const goingAway = 1001;
 const tooBig = 1009;
 const tryAgainLater = 1013;
@@ -74,13 +72,15 @@ export class SocketConnection {
     const remove = options.streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
     const stopPings = keepAlive(socket, options.keepAliveMs);
     const initTimer = setTimeout(() => {
-      if (this.#phase === 'newcomer') {
-        this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
-      }
+      if (this.#phase !== 'newcomer') return;
+      this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
     }, options.initTimeoutMs);
     // What is wrong with a frame ends the socket with a code of the protocol; the close event follows.
     socket.on('error', () => this.#end());
-    socket.on('ping', (data) => this.#pong(data));
+    socket.on('ping', (data) => {
+      this.#holdBack();
+      void this.#write(data.length, (taken) => socket.pong(data, false, taken));
+    });
     socket.on('message', (data) => this.#receive(String(data)));
     socket.once('close', () => {
       clearTimeout(initTimer);
@@ -167,9 +167,8 @@ export class SocketConnection {
   }
 
   #closeWhenDrained(): void {
-    if (!this.#options.streams.draining) return;
-    if (typeof this.#phase === 'object' && !this.#phase.operations.idle) return;
-    this.#close(goingAway, 'shutting down');
+    const isBusy = typeof this.#phase === 'object' && !this.#phase.operations.idle;
+    if (this.#options.streams.draining && !isBusy) this.#close(goingAway, 'shutting down');
   }
 
   /** Says why, and ends everything that hangs on the socket at once. */
@@ -197,11 +196,6 @@ export class SocketConnection {
     const sending = this.#write(Buffer.byteLength(text), (taken) => this.#socket.send(text, taken));
     this.#options.pipeline.noteWork(this.#holder, beganAt);
     return sending;
-  }
-
-  #pong(data: Buffer): void {
-    this.#holdBack();
-    void this.#write(data.length, (taken) => this.#socket.pong(data, false, taken));
   }
 
   async #write(bytes: number, write: (taken: () => void) => void): Promise<void> {

@@ -90,13 +90,9 @@ export class Pipeline {
   }
 
   /** Counts one operation, waits for its caller's turn, and reads it. @throws GatewayError RATE_LIMITED, or as `read` */
-  async admit(
-    { caller, remoteAddress }: Identity,
-    read: () => GraphQLRequest | Promise<GraphQLRequest>,
-  ): Promise<GraphQLRequest> {
+  admit<Read>({ caller, remoteAddress }: Identity, read: () => Read): Read | Promise<Awaited<Read>> {
     const turn = this.#options.rateLimit.admit(caller, remoteAddress);
-    if (turn !== undefined) await turn;
-    return read();
+    return turn === undefined ? read() : (turn.then(read) as Promise<Awaited<Read>>);
   }
 
   /** Finds what answers a request: a plan, or else a valid document with variables that fit. Never throws. */
@@ -265,12 +261,9 @@ export class Pipeline {
 }
 
 function refuseOverPlainHttp(method: GraphQLRequest['method'], type: Work['type']): void {
-  if (method === 'GET' && type !== 'query') {
-    const message = `GET requests only support query operations, not ${type} operations`;
-    throw badRequest(message, 405, { allow: 'POST' });
-  }
-  if (type !== 'subscription') return;
-  const message =
+  const onlyQueries = `GET requests only support query operations, not ${type} operations`;
+  const aStream =
     'A subscription needs a stream: use a WebSocket on this path, or server-sent events on /graphql/stream';
-  throw badRequest(message);
+  if (method === 'GET' && type !== 'query') throw badRequest(onlyQueries, 405, { allow: 'POST' });
+  if (type === 'subscription') throw badRequest(aStream);
 }
