@@ -13,6 +13,7 @@ import { RequestContext } from './context.js';
 import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
 import { type Handler, HttpServer } from './http/HttpServer.js';
 import { liveness, metricsPage, readiness } from './http/health.js';
+import { formOf } from './http/mediaTypes.js';
 import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
 import { readTlsFiles, watchTlsFiles } from './http/tlsFiles.js';
 import { Unread } from './http/unread.js';
@@ -22,14 +23,10 @@ import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/tracing/Tracing.js';
-import { admission } from './operations/admission.js';
-import { createApolloServer } from './operations/apolloServer.js';
-import { documentLimits } from './operations/documentLimits.js';
-import { DocumentMemory } from './operations/documents/DocumentMemory.js';
-import { LiveOperations } from './operations/LiveOperations.js';
 import type { ContextFor } from './operations/OperationContext.js';
-import { observeAll, observedByApollo } from './operations/observeOperations.js';
-import { PlanCache, type PlanMode } from './operations/plans/PlanCache.js';
+import { observeAll } from './operations/observeOperations.js';
+import { Pipeline } from './operations/Pipeline.js';
+import type { PlanMode } from './operations/plans/PlanCache.js';
 import { readTrustedDocuments } from './operations/trustedDocuments.js';
 import { serveMetrics } from './process/metricsServer.js';
 import { resolvers } from './resolvers/index.js';
@@ -83,7 +80,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     config.upstream === 'embedded-sandbox' && !options.upstream ? await startEmbeddedSandbox() : undefined;
   const upstream = options.upstream ?? (sandbox ? credentialsOf(sandbox) : (config.upstream as UpstreamCredentials));
   const services = await startServices({ config, upstream, providers, log, metrics, tracing });
-  const onBug = (error: unknown, requestId: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
+  const onBug = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
 
   const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
   const authenticator = new Authenticator({
@@ -98,74 +95,38 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
 
   const schema = buildSchema({ resolvers, providers });
   const observe = observeAll([metrics.observeOperation, ...(tracing ? [tracing.observeOperation] : [])]);
-  const validationRules = documentLimits(config.limits);
   const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
-  const memory = new DocumentMemory();
   const rateLimit = new RateLimit({
     store: services.sealed,
     perMinute: config.limits.requestsPerMinute,
     workTime: services.workTime,
   });
-  const apollo = createApolloServer({
+  const contextFor: ContextFor = (facts) => new RequestContext(facts, services);
+  const { ledger } = services;
+  const { onRequest, onExecution, onError } = metrics;
+  const pipeline = new Pipeline({
     schema,
-    documents: memory.documents,
+    contextFor,
+    rateLimit,
+    ledger,
+    limits: config.limits,
     introspection: config.introspection,
-    maxTokens: config.limits.tokens,
-    validationRules,
-    maxRepresentations: config.limits.representations,
-    observers: [observedByApollo(observe)],
+    trustedDocuments,
+    planMode: options.plans,
+    hooks: { observe, onRequest, onExecution, onError, onBug },
     log,
-    onBug,
-    onWork: ({ holder }, beganAt) => rateLimit.noteWork(holder, beganAt),
   });
-  await apollo.start();
+  await pipeline.start();
   const routerSecrets = followRouterSecrets(config.federation, log);
   const identify = identifier(authenticator, routerSecrets.secrets);
-  const unread = new Unread({ ledger: services.ledger, stallMs: options.stallMs });
-  const contextFor: ContextFor = (facts) => new RequestContext(facts, services);
-  const endpoint = new GraphQLEndpoint({
-    apollo,
-    plans: new PlanCache(schema, {
-      memory: memory.plans,
-      mode: options.plans,
-      onBug: (error) => log.error({ err: error }, 'a bug of the gateway'),
-    }),
-    memory,
-    observe,
-    identify,
-    contextFor,
-    ledger: services.ledger,
-    metrics,
-    rateLimit,
-    unread,
-    trustedDocuments,
-    requestLimits,
-    suggestions: config.introspection,
-    onBug,
-  });
-
-  const streams = new OpenStreams({
-    onCount: (transport, count) => metrics.connections.set({ transport }, count),
-  });
+  const unread = new Unread(ledger, options.stallMs);
+  const endpoint = new GraphQLEndpoint({ pipeline, identify, ledger, unread, requestLimits });
+  const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));
   const live = new LiveEdge({
-    operations: new LiveOperations({
-      schema,
-      contextFor,
-      maxAnswerBytes: services.maxAnswerBytes,
-      introspection: config.introspection,
-      maxTokens: config.limits.tokens,
-      documents: memory.documents,
-      validationRules,
-      maxRepresentations: config.limits.representations,
-      observe,
-      admit: admission({ rateLimit, trustedDocuments, requestLimits }),
-      metrics,
-      onBug,
-      onWork: (holder, beganAt) => rateLimit.noteWork(holder, beganAt),
-    }),
+    pipeline,
     identify,
     streams,
-    ledger: services.ledger,
+    ledger,
     unread,
     allowedOrigins: config.corsOrigins,
     callbackOrigins: config.federation.callbackOrigins,
@@ -174,10 +135,11 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   });
 
   const firstQuery = await firstQueryFor(config);
-  const graphql = live.graphql((request, response) => endpoint.handle(request, response));
+  const forms = { ...live, answer: endpoint.handle.bind(endpoint) };
+  const graphql: Handler = (request, response) => forms[formOf(request)](request, response);
   const routes = new Map<string, Handler>([
     ['/graphql', tracing?.traced('/graphql', graphql) ?? graphql],
-    ['/graphql/stream', (request, response) => live.stream(request, response)],
+    ['/graphql/stream', live.stream],
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
   ]);
@@ -205,7 +167,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       return answered;
     },
   });
-  live.attach(http);
+  http.onUpgrade((...upgrade) => live.upgrade(...upgrade));
   const port = await http.listen();
   const unwatchTls =
     config.tls && tls
@@ -234,7 +196,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       await drained;
       authenticator.stop();
       rateLimit.stop();
-      await apollo.stop();
+      await pipeline.stop();
       await services.stop();
       await tracing?.stop();
       await metricsServer?.drain(0);

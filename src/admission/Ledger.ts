@@ -54,7 +54,7 @@ export class Ledger {
     this.bounds = bounds;
   }
 
-  /** @throws GatewayError RATE_LIMITED: status 429 for the holder's own bound, 503 for the bound of the process */
+  /** @throws GatewayError RATE_LIMITED (429) at the holder's own bound or that of the process */
   take(resource: Resource, holder: Holder, amount = 1): Release {
     const refusal = this.refusalOf(resource, holder, amount);
     if (refusal !== undefined) throw refusal;
@@ -73,10 +73,10 @@ export class Ledger {
     if (holder !== undefined && this.held(resource, holder) + amount > perHolder) {
       const each = resource === 'newcomers' ? 'address' : 'caller';
       const share = `a share of ${settings[resource]}`;
-      return refused(`At most ${perHolder} ${described[resource]} per ${each} (${share})`, 429);
+      return refused(`At most ${perHolder} ${described[resource]} per ${each} (${share})`);
     }
     if (this.#total[resource] + amount > perProcess) {
-      return refused(`The gateway has no room for more ${described[resource]} (${settings[resource]})`, 503);
+      return refused(`The gateway has no room for more ${described[resource]} (${settings[resource]})`);
     }
     return undefined;
   }
@@ -128,6 +128,6 @@ function emptyAccount(): Record<Resource, number> {
   return { streams: 0, newcomers: 0, watches: 0, bytes: 0 };
 }
 
-function refused(message: string, httpStatus: 429 | 503): GatewayError {
-  return new GatewayError('RATE_LIMITED', message, { retryAfterSeconds: 1, httpStatus });
+function refused(message: string): GatewayError {
+  return new GatewayError('RATE_LIMITED', message, { retryAfterSeconds: 1, httpStatus: 429 });
 }

@@ -18,6 +18,7 @@ export const errorCodes = {
   UPSTREAM_INVALID_RESPONSE: { retryable: false },
   AUTH_UNAVAILABLE: { retryable: true },
   RATE_LIMITED: { retryable: true },
+  SHUTTING_DOWN: { retryable: true },
   INTERNAL_SERVER_ERROR: { retryable: false },
 } as const satisfies Record<string, { readonly retryable: boolean }>;
 

@@ -1,25 +1,17 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type OutgoingHttpHeader,
-  type OutgoingHttpHeaders,
-  type Server,
-  ServerResponse,
-} from 'node:http';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerOptions, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { closeWithConnection, whenAnswered } from './pipelining.js';
-import { pathAndQueryOf } from './requestTarget.js';
+import { closeWithConnection, reissueWithoutUpgrade, whenAnswered, whenNobodyConnects } from './connections.js';
 import type { TlsMaterial } from './tlsFiles.js';
-import { whenNobodyConnects } from './whenNobodyConnects.js';
 
 /** Answers one request completely; must not reject. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
 
-/** Takes over the connection of a request that offers another protocol; `head` is what was read beyond the request. */
-export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+/** Takes over the connection of a request that offers another protocol, or returns false; `head` is what was read beyond it. */
+export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
 
 export interface HttpServerOptions {
   readonly host: string;
@@ -31,39 +23,17 @@ export interface HttpServerOptions {
   readonly before: (request: IncomingMessage, response: ServerResponse) => boolean;
   /** Called after the listening socket was closed: resolves when those of other processes on the same port are as well. */
   readonly allClosed?: (() => Promise<void>) | undefined;
-  /** For clients that send slowly on purpose. */
-  readonly timeouts?: SlowClientTimeouts;
+  readonly timeouts?: Pick<ServerOptions, 'headersTimeout' | 'requestTimeout' | 'connectionsCheckingInterval'>;
 }
 
-/** In milliseconds; a client that takes longer gets 408 and is cut off. */
-export interface SlowClientTimeouts {
-  readonly headersTimeout: number;
-  /** For the whole request with its body. */
-  readonly requestTimeout: number;
-  /** How often Node.js looks whether one of the two is over. */
-  readonly connectionsCheckingInterval: number;
-}
+/** In milliseconds. A client that takes longer gets 408 and is cut off; `requestTimeout` is for the whole with its body. */
+const defaultTimeouts = { headersTimeout: 20_000, requestTimeout: 60_000, connectionsCheckingInterval: 5000 };
 
-const defaultTimeouts: SlowClientTimeouts = {
-  headersTimeout: 20_000,
-  requestTimeout: 60_000,
-  connectionsCheckingInterval: 5000,
-};
-
-/**
- * While draining, kept connections that are idle stay open this long, or half the drain time if that is shorter, so that a
- * request just sent on one is answered; a busy client may take a second to send it.
- */
+/** While draining, idle connections stay open this long: a busy client may take a second to send its next request. */
 const idleGraceMs = 3000;
-
-/**
- * How long connections are accepted while draining, or a quarter of the drain time if that is shorter: so long it may take
- * until everybody knows that this process is not ready.
- */
+/** While draining, connections are accepted this long: so long it may take until everybody knows we are not ready. */
 const acceptGraceMs = 1000;
-/** How long nobody must have connected before the listening socket is closed. */
-const quietMs = 30;
-/** How long to wait for that at most, and then for the other processes on the port; an eighth of the drain time if shorter. */
+/** How long to wait for a moment without newcomers, and then for the other processes on the port. */
 const holdMs = 250;
 
 /** Longest body that is read only to keep the connection of a request that was answered without it. */
@@ -73,21 +43,16 @@ const safeHeaders = ['x-content-type-options', 'nosniff', 'referrer-policy', 'no
 const safeTlsHeaders = [...safeHeaders, 'strict-transport-security', 'max-age=31536000'];
 
 /**
- * Has the headers that every answer carries, however it is written. They are added as its head is: a header that was set
- * before makes Node.js take a way that costs several times as much.
+ * Adds the headers of every answer as its head is written: a header that was set before makes Node.js take a way that costs
+ * several times as much.
  */
 class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
-  protected readonly safeHeaders: readonly string[] = safeHeaders;
-
   /** Without a status message, and with names in pairs or as an object, as everything here writes it. */
   override writeHead(status: number, headers?: unknown): this {
+    const safe = 'encrypted' in this.req.socket ? safeTlsHeaders : safeHeaders;
     const last = leavesMuchUnread(this.req) ? ['connection', 'close'] : [];
-    return super.writeHead(status, [...this.safeHeaders, ...last, ...inPairs(headers)]);
+    return super.writeHead(status, [...safe, ...last, ...inPairs(headers)]);
   }
-}
-
-class SafeTlsResponse<Request extends IncomingMessage = IncomingMessage> extends SafeResponse<Request> {
-  protected override readonly safeHeaders = safeTlsHeaders;
 }
 
 /**
@@ -99,10 +64,9 @@ function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxDroppedBytes;
 }
 
-function inPairs(headers: unknown): OutgoingHttpHeader[] {
+function inPairs(headers: unknown): string[] {
   if (Array.isArray(headers)) return headers;
-  const named = Object.entries((headers ?? {}) as OutgoingHttpHeaders);
-  return named.flatMap(([name, value]) => (value === undefined ? [] : [name, value]));
+  return Object.entries(headers ?? {}).flatMap(([name, value]) => (value === undefined ? [] : [name, value]));
 }
 
 /** The listening socket: routing by path, and a drain that loses no request. */
@@ -114,7 +78,7 @@ export class HttpServer {
   readonly #onClose: (this: ServerResponse) => void;
   #draining = false;
   /** While the listening socket is being closed: what requests wait for. */
-  #closingListener: Promise<void> | undefined;
+  #closingListener: Promise<unknown> | undefined;
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
@@ -126,7 +90,7 @@ export class HttpServer {
       ...(options.timeouts ?? defaultTimeouts),
       keepAliveTimeout: 65_000,
       maxHeaderSize: 16_384,
-      ServerResponse: options.tls === undefined ? SafeResponse : SafeTlsResponse,
+      ServerResponse: SafeResponse,
     };
     const listener = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response);
     this.server =
@@ -141,29 +105,21 @@ export class HttpServer {
 
   /** Listens; returns the port. @throws Error with the system's code, such as EADDRINUSE */
   async listen(): Promise<number> {
-    await new Promise<void>((resolve, reject) => {
-      this.server.once('error', reject);
-      this.server.listen(this.#options.port, this.#options.host, () => {
-        this.server.off('error', reject);
-        resolve();
-      });
-    });
+    await once(this.server.listen(this.#options.port, this.#options.host), 'listening');
     return (this.server.address() as AddressInfo).port;
   }
 
   /**
-   * Has `take` answer each request that offers another protocol, or `leave` when earlier requests on its connection were not
-   * answered yet: then after those, so that answers keep the order of requests.
+   * Has `take` answer requests that offer another protocol. What it does not take is answered as if nothing were offered;
+   * so is, in its turn, a request whose connection still waits for earlier answers.
    */
-  onUpgrade(take: UpgradeHandler, leave: UpgradeHandler): void {
+  onUpgrade(take: UpgradeHandler): void {
     this.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       const earlier = [...this.#inFlight].filter(({ req }) => req.socket === socket);
-      if (earlier.length === 0) take(request, socket, head);
-      else
-        void whenAnswered(earlier, request.socket).then((goesOn) => {
-          if (goesOn) leave(request, socket, head);
-          else request.socket.destroySoon();
-        });
+      const reissue = () => reissueWithoutUpgrade(this.server, request, socket, head);
+      const goOn = (canRead: boolean) => (canRead ? reissue() : request.socket.destroySoon());
+      if (earlier.length > 0) void whenAnswered(earlier, request.socket).then(goOn);
+      else if (!take(request, socket, head)) reissue();
     });
   }
 
@@ -183,14 +139,13 @@ export class HttpServer {
     const leftOf = (ms: number) => Math.max(0, startedAt + ms - performance.now());
     for (const response of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close');
     if (timeoutMs > 0) await delay(Math.min(acceptGraceMs, timeoutMs / 4));
-    const { closed } = await this.#closeListener(timeoutMs);
-    let isClosed = false;
-    void closed.then(() => {
-      isClosed = true;
-    });
+    const closing = this.#closeListener(Math.min(holdMs, timeoutMs / 8));
+    this.#closingListener = closing;
+    const { closed } = await closing;
+    this.#closingListener = undefined;
     await Promise.race([closed, delay(leftOf(Math.min(idleGraceMs, timeoutMs / 2)))]);
     this.server.closeIdleConnections();
-    while (!isClosed && this.#inFlight.size > 0 && leftOf(timeoutMs) > 0) {
+    while (this.#inFlight.size > 0 && leftOf(timeoutMs) > 0) {
       await Promise.race([closed, delay(20)]);
       this.server.closeIdleConnections();
     }
@@ -202,18 +157,11 @@ export class HttpServer {
    * Closes the listening socket, and nothing else, at a moment when nobody has connected and was not accepted. Clients that
    * open a connection for each request open the next one when they have an answer, so requests are held back meanwhile.
    */
-  async #closeListener(timeoutMs: number): Promise<{ readonly closed: Promise<void> }> {
-    let goOn = () => {};
-    this.#closingListener = new Promise<void>((resolve) => {
-      goOn = resolve;
-    });
-    const maxMs = Math.min(holdMs, timeoutMs / 8);
-    if (maxMs > 0) await whenNobodyConnects(this.server, { quietMs, maxMs });
+  async #closeListener(maxMs: number): Promise<{ readonly closed: Promise<unknown> }> {
+    if (maxMs > 0) await whenNobodyConnects(this.server, maxMs);
     // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.
-    const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.server, () => resolve()));
+    const closed = once(NetServer.prototype.close.call(this.server), 'close');
     if (this.#options.allClosed && maxMs > 0) await Promise.race([this.#options.allClosed(), delay(maxMs)]);
-    this.#closingListener = undefined;
-    goOn();
     return { closed };
   }
 
@@ -235,4 +183,14 @@ export class HttpServer {
     }
     await handler(request, response);
   }
+}
+
+/**
+ * The path and query of a request's target. A proxy may send the whole address instead (RFC 9112, section 3.2.2); the host in
+ * it decides nothing, as `Host` does not.
+ */
+export function pathAndQueryOf(target: string): string {
+  if (target.startsWith('/')) return target;
+  const rest = target.replace(/^https?:\/\/[^/?#]*/i, '');
+  return rest.startsWith('/') || rest === target ? rest : `/${rest}`;
 }

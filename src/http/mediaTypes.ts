@@ -1,17 +1,18 @@
+import type { IncomingMessage } from 'node:http';
 import { parse } from 'content-type';
+import { badRequest } from '../operations/GraphQLRequest.js';
 
-/** One entry of an Accept header; names of types and parameters are in lower case. */
-export interface MediaRange {
-  readonly type: string;
-  readonly parameters: Readonly<Record<string, string | undefined>>;
-}
-
-/** What an Accept header says. */
+/** What an Accept header says; names of types and parameters are in lower case. */
 export interface Accepted {
   /** In the order given. */
   readonly ranges: readonly MediaRange[];
   /** The types that `q=0` excludes. */
   readonly excluded: readonly string[];
+}
+
+interface MediaRange {
+  readonly type: string;
+  readonly parameters: Readonly<Record<string, string | undefined>>;
 }
 
 /** In characters. More than any client sends; what comes after them is not looked at. */
@@ -50,4 +51,40 @@ export function isJson(contentType: string | undefined): boolean {
 export function isUtf8(contentType: string): boolean {
   const charset = parse(contentType).parameters['charset'];
   return charset === undefined || /^utf-?8$/i.test(charset);
+}
+
+/** How an answer is written, and which status a refused document gets (GraphQL over HTTP, section 6.4). */
+export type MediaType = 'application/graphql-response+json' | 'application/json' | 'application/json, refusals as 200';
+
+/** The media type of the answer (GraphQL over HTTP, section 4). @throws GatewayError with status 406 when none fits */
+export function mediaTypeFor(accept: string | undefined): MediaType {
+  if (accept === undefined || accept === '*/*') return 'application/json';
+  if (accept === 'application/json') return 'application/json, refusals as 200'; // the usual ones need no parsing
+  const accepted = readAccept(accept);
+  if (accepts(accepted, 'application/graphql-response+json')) return 'application/graphql-response+json';
+  if (accepts(accepted, 'application/json')) return 'application/json, refusals as 200';
+  const takesAny = accepts(accepted, '*/*') || accepts(accepted, 'application/*');
+  const written = ['application/json', 'application/graphql-response+json'] as const;
+  const type = takesAny ? written.find((each) => !accepted.excluded.includes(each)) : undefined;
+  if (type !== undefined) return type;
+  throw badRequest('The Accept header must allow application/graphql-response+json or application/json', 406);
+}
+
+/** The forms in which `/graphql` answers. */
+export type Form = 'answer' | 'events' | 'multipart' | 'callback';
+
+/**
+ * The form in which a request wants its answer. Apollo's clients and router ask for multipart and callbacks when they
+ * subscribe, and only then; a header that names JSON besides events is one for every occasion.
+ */
+export function formOf({ method, headers: { accept } }: IncomingMessage): Form {
+  const { ranges } = readAccept(accept);
+  if (method === 'POST') {
+    if (ranges.some(({ parameters }) => 'callbackspec' in parameters)) return 'callback';
+    const isMultipart = ({ type, parameters }: MediaRange) =>
+      type === 'multipart/mixed' && 'subscriptionspec' in parameters;
+    if (ranges.some(isMultipart)) return 'multipart';
+  }
+  const isForEveryOccasion = ranges.some(({ type }) => type === '*/*' || type.includes('json'));
+  return !isForEveryOccasion && ranges.some(({ type }) => type === 'text/event-stream') ? 'events' : 'answer';
 }

@@ -88,20 +88,12 @@ function secureHeaders(
   response: ServerResponse,
   directives: Readonly<Record<string, string[]>>,
 ): void {
+  const none = ["'none'"];
+  const common = { defaultSrc: none, baseUri: none, formAction: none, frameAncestors: none };
   const policy = helmet({
-    contentSecurityPolicy: {
-      useDefaults: false,
-      directives: {
-        defaultSrc: ["'none'"],
-        baseUri: ["'none'"],
-        formAction: ["'none'"],
-        frameAncestors: ["'none'"],
-        ...directives,
-      },
-    },
+    contentSecurityPolicy: { useDefaults: false, directives: { ...common, ...directives } },
     crossOriginEmbedderPolicy: false,
-    // Where the gateway itself serves HTTPS, `HttpServer` adds it.
-    strictTransportSecurity: false,
+    strictTransportSecurity: false, // `HttpServer` adds it where it serves HTTPS
   });
   policy(request, response, () => {});
 }

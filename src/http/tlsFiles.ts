@@ -46,17 +46,19 @@ export function watchTlsFiles(
 }
 
 function checked({ cert, key }: TlsMaterial): TlsMaterial {
-  try {
-    new X509Certificate(cert);
-  } catch {
-    throw new Error('TLS_CERT_FILE does not hold a certificate in PEM');
-  }
-  try {
-    createSecureContext({ cert, key });
-  } catch {
-    throw new Error('TLS_KEY_FILE does not hold the private key, in PEM and without a passphrase, of TLS_CERT_FILE');
-  }
+  attempt('TLS_CERT_FILE does not hold a certificate in PEM', () => new X509Certificate(cert));
+  attempt('TLS_KEY_FILE does not hold the private key, in PEM and without a passphrase, of TLS_CERT_FILE', () =>
+    createSecureContext({ cert, key }),
+  );
   return { cert, key };
+}
+
+function attempt(problem: string, action: () => unknown): void {
+  try {
+    action();
+  } catch {
+    throw new Error(problem);
+  }
 }
 
 function readFor(setting: string, file: string): Buffer {

@@ -2,14 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Holder, Ledger, Release } from '../admission/Ledger.js';
 
-export interface UnreadOptions {
-  readonly ledger: Ledger;
-  /** How long a peer may take no byte of what waits for it, in milliseconds; by default 30 s. */
-  readonly stallMs?: number | undefined;
-}
-
-const defaultStallMs = 30_000;
-/** How often is looked in that time: a process that stood still looks once and ends nobody for it. */
+/** Looks at a connection within `stallMs`: a process that stood still looks once and ends nobody for it. */
 const looks = 4;
 
 /**
@@ -21,7 +14,8 @@ export class Unread {
   readonly #stallMs: number;
   readonly #connections = new WeakMap<Socket, UnreadConnection>();
 
-  constructor({ ledger, stallMs = defaultStallMs }: UnreadOptions) {
+  /** `stallMs`: how long a peer may take no byte of what waits for it. */
+  constructor(ledger: Ledger, stallMs = 30_000) {
     this.#ledger = ledger;
     this.#stallMs = stallMs;
   }
@@ -31,11 +25,8 @@ export class Unread {
    * there was no room: the connection is destroyed.
    */
   hold(socket: Socket, holder: Holder, bytes: number): Release | undefined {
+    if (this.#ledger.refusalOf('bytes', holder, bytes) !== undefined) socket.destroy();
     if (socket.destroyed) return undefined;
-    if (this.#ledger.refusalOf('bytes', holder, bytes) !== undefined) {
-      socket.destroy();
-      return undefined;
-    }
     const connection = this.#connections.get(socket) ?? new UnreadConnection(socket, this.#stallMs);
     this.#connections.set(socket, connection);
     return connection.keep(this.#ledger.take('bytes', holder, bytes));
@@ -44,8 +35,7 @@ export class Unread {
   /** To be called when the whole answer is written: holds what its reader has not taken of it. */
   holdAnswer(response: ServerResponse, holder: Holder): void {
     const bytes = response.writableLength;
-    if (bytes === 0) return;
-    const release = this.hold(response.req.socket, holder, bytes);
+    const release = bytes === 0 ? undefined : this.hold(response.req.socket, holder, bytes);
     if (release !== undefined) response.once('finish', release);
   }
 }
@@ -70,7 +60,11 @@ class UnreadConnection {
 
   keep(giveBack: Release): Release {
     this.#kept.add(giveBack);
-    if (this.#timer === undefined) this.#watch();
+    if (this.#timer === undefined) {
+      this.#idleLooks = 0;
+      this.#taken = progressOf(this.#socket).taken;
+      this.#timer = setInterval(() => this.#look(), this.#stallMs / looks).unref();
+    }
     return () => {
       giveBack();
       this.#kept.delete(giveBack);
@@ -78,12 +72,6 @@ class UnreadConnection {
       clearInterval(this.#timer);
       this.#timer = undefined;
     };
-  }
-
-  #watch(): void {
-    this.#idleLooks = 0;
-    this.#taken = progressOf(this.#socket).taken;
-    this.#timer = setInterval(() => this.#look(), this.#stallMs / looks).unref();
   }
 
   #look(): void {
@@ -100,12 +88,7 @@ class UnreadConnection {
  * peer sends.
  */
 function progressOf(socket: Socket): { readonly taken: number; readonly waiting: number } {
-  const handle = (socket as unknown as { readonly _handle?: Handle | null })._handle;
-  if (!handle) return { taken: 0, waiting: 0 };
-  return { taken: handle.bytesWritten - handle.writeQueueSize, waiting: handle.writeQueueSize };
-}
-
-interface Handle {
-  readonly bytesWritten: number;
-  readonly writeQueueSize: number;
+  const { _handle: handle } = socket as { _handle?: { bytesWritten: number; writeQueueSize: number } | null };
+  const { bytesWritten, writeQueueSize: waiting } = handle ?? { bytesWritten: 0, writeQueueSize: 0 };
+  return { taken: bytesWritten - waiting, waiting };
 }

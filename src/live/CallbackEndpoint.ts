@@ -2,14 +2,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
 import { holderOf } from '../auth/caller.js';
 import { badInput, GatewayError } from '../errors/errors.js';
+import { requestIdOf, writeRefusal } from '../http/answering.js';
 import { readGraphQLRequest } from '../http/graphqlRequest.js';
-import type { Accepted } from '../http/mediaTypes.js';
-import { writeRefusal } from '../http/refusal.js';
+import { badRequest } from '../operations/GraphQLRequest.js';
+import { forEachAnswer, ResultStream } from '../operations/ResultStream.js';
+import { admitStream, interruption, type LiveOptions } from './admitStream.js';
 import { CallbackPoster } from './CallbackPoster.js';
-import { admitStream, answering, type LiveEndpointOptions } from './liveRequest.js';
-import { ResultStream } from './ResultStream.js';
 
-export interface CallbackEndpointOptions extends LiveEndpointOptions {
+export interface CallbackEndpointOptions extends LiveOptions {
   /** Origins that callbacks may go to. */
   readonly callbackOrigins: readonly string[];
 }
@@ -27,13 +27,9 @@ const callbackRequest = z.object({
 /** The answer to the request itself. */
 const accepted = '{"data":null}';
 
-/** More often than this nobody needs to hear that we live, in milliseconds. */
-const shortestHeartbeatMs = 500;
-
 /**
- * Subscriptions whose results are posted to the router that asked, so that no connection stays open. Apollo Server's own
- * plugin posts to whatever address a request names; here the address must be of an allowed origin, the request from the
- * router, and nothing is posted before both are known.
+ * Subscriptions whose results are posted to the router that asked. Apollo Server's own plugin posts to whatever address a
+ * request names; here the address must be of an allowed origin, and the request from the router.
  */
 export class CallbackEndpoint {
   readonly #options: CallbackEndpointOptions;
@@ -43,60 +39,59 @@ export class CallbackEndpoint {
   }
 
   /** Never rejects. */
-  handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { operations, streams, ledger, requestLimits } = this.#options;
-    return answering({ request, response, operations }, async (requestId) => {
-      const identity = await admitStream(request, this.#options);
-      if (identity.fromRouter === false) {
-        throw new GatewayError('FORBIDDEN', 'Callback subscriptions answer to the router only', { httpStatus: 403 });
-      }
-      const { method: _, ...parameters } = await readGraphQLRequest(request, requestLimits);
-      const callback = this.#callbackOf(parameters.extensions?.['subscription']);
-      const left = new AbortController();
-      const facts = { ...identity, requestId, signal: left.signal };
-      const operation = await operations.prepare(parameters, facts, 'callback');
-      if (operation.kind === 'refused') {
-        const { status, errors } = operation;
-        writeRefusal(response, requestId, { status, errors: errors.map(({ formatted }) => formatted) });
-        return;
-      }
-      const poster = new CallbackPoster(callback);
-      // The router says first that it knows the subscription; who does not is not sent anything.
-      if (!(await poster.check())) {
-        throw new GatewayError('BAD_USER_INPUT', 'The callback address did not confirm the subscription', {
-          httpStatus: 400,
-        });
-      }
-      const leavePlace = ledger.take('streams', holderOf(identity.caller));
-      const result = await operations.perform(operation);
-      response.writeHead(200, {
-        'content-type': 'application/json; charset=utf-8',
-        'content-length': accepted.length,
-        'subscription-protocol': 'callback/1.0',
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const requestId = requestIdOf(request);
+    try {
+      await this.#serve(request, response, requestId);
+    } catch (error) {
+      writeRefusal(response, requestId, this.#options.pipeline.refuse(error, { requestId }, 'callback'));
+    }
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse, requestId: string): Promise<void> {
+    const { pipeline, streams, ledger } = this.#options;
+    const identity = await admitStream(request, this.#options);
+    if (identity.fromRouter === false) throw forbidden('Callback subscriptions answer to the router only');
+    const holder = holderOf(identity.caller);
+    const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, this.#options));
+    const callback = this.#callbackOf(asked.extensions?.['subscription']);
+    const left = new AbortController();
+    const operation = pipeline.prepare(asked, { ...identity, requestId, signal: left.signal }, 'callback');
+    const poster = new CallbackPoster(callback);
+    const isRefused = operation.work.by === 'refusal';
+    // Nothing is posted, and nothing runs, until the router has confirmed the subscription.
+    if (!isRefused && !(await poster.check())) {
+      throw badRequest('The callback address did not confirm the subscription');
+    }
+    const leavePlace = ledger.take('streams', holder);
+    const result = await pipeline.runLive(operation);
+    if (!(result instanceof ResultStream)) leavePlace();
+    if (isRefused && !(result instanceof ResultStream)) return writeRefusal(response, requestId, result);
+    response.writeHead(200, [
+      ...['x-request-id', requestId, 'cache-control', 'no-store', 'subscription-protocol', 'callback/1.0'],
+      ...['content-type', 'application/json; charset=utf-8', 'content-length', `${accepted.length}`],
+    ]);
+    response.end(accepted);
+    if (!(result instanceof ResultStream)) {
+      return poster.complete(result.errors.length > 0 ? result.errors : undefined);
+    }
+    const stop = () => {
+      left.abort();
+      poster.stop();
+    };
+    const remove = streams.add('callback', { shutDown: stop, destroy: stop });
+    poster.startHeartbeat(stop);
+    try {
+      await forEachAnswer(result, left.signal, async (answer) => {
+        if (!(await poster.next(answer))) stop();
       });
-      response.end(accepted);
-      if (!(result instanceof ResultStream)) {
-        leavePlace();
-        await poster.complete(result.errors);
-        return;
-      }
-      const stop = () => {
-        left.abort();
-        void result.return();
-        poster.stop();
-      };
-      const remove = streams.add('callback', { shutDown: stop, destroy: stop });
-      poster.startHeartbeat(Math.max(callback.heartbeatIntervalMs, shortestHeartbeatMs), stop);
-      try {
-        for await (const each of result) if (!(await poster.next(each))) stop();
-        if (!left.signal.aborted) await poster.complete();
-        else if (streams.draining) await poster.complete([{ message: 'The gateway is shutting down' }]);
-      } finally {
-        poster.stop();
-        remove();
-        leavePlace();
-      }
-    });
+      if (!left.signal.aborted) await poster.complete();
+      else if (streams.draining) await poster.complete([interruption]);
+    } finally {
+      poster.stop();
+      remove();
+      leavePlace();
+    }
   }
 
   /** @throws GatewayError BAD_USER_INPUT or FORBIDDEN */
@@ -108,15 +103,12 @@ export class CallbackEndpoint {
     }
     const url = new URL(parsed.data.callbackUrl);
     if (!this.#options.callbackOrigins.includes(url.origin) || url.username !== '' || url.password !== '') {
-      throw new GatewayError('FORBIDDEN', 'This callback origin is not allowed (CALLBACK_ORIGINS)', {
-        httpStatus: 403,
-      });
+      throw forbidden('This callback origin is not allowed (CALLBACK_ORIGINS)');
     }
     return parsed.data;
   }
 }
 
-/** Whether a request asks for a subscription in this form. */
-export function wantsCallback({ ranges }: Accepted): boolean {
-  return ranges.some(({ parameters }) => 'callbackspec' in parameters);
+function forbidden(message: string): GatewayError {
+  return new GatewayError('FORBIDDEN', message, { httpStatus: 403 });
 }

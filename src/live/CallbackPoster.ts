@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ExecutionResult } from 'graphql';
+import type { Answer } from '../operations/Exit.js';
 
 export interface CallbackTarget {
   readonly callbackUrl: string;
@@ -14,6 +14,7 @@ const timeoutMs = 5000;
 /** Pauses before a post is tried again, in milliseconds. */
 const retryPausesMs = [100, 200, 400, 800, 1000];
 const mostFailedHeartbeats = 5;
+const shortestHeartbeatMs = 500;
 
 /** Posts to one subscription's callback address. Redirects are refused: they would lead to an origin nobody allowed. */
 export class CallbackPoster {
@@ -30,18 +31,19 @@ export class CallbackPoster {
   }
 
   /** Hands a result over; false when the router has no use for more. */
-  next(payload: ExecutionResult): Promise<boolean> {
-    return this.#insist('next', { payload });
+  next({ text }: Answer): Promise<boolean> {
+    return this.#insist('next', `,"payload":${text}`);
   }
 
   /** Says that there is nothing more to come; with `errors` when that is not the end of the matter. */
   async complete(errors?: readonly { readonly message: string }[]): Promise<void> {
-    await this.#insist('complete', errors && { errors });
+    await this.#insist('complete', errors && `,"errors":${JSON.stringify(errors)}`);
   }
 
-  /** Asks every `everyMs` whether the router still listens; `onGone` when it does not. */
-  startHeartbeat(everyMs: number, onGone: () => void): void {
-    if (this.#target.heartbeatIntervalMs === 0) return;
+  /** Asks again and again whether the router still listens; `onGone` when it does not. */
+  startHeartbeat(onGone: () => void): void {
+    const { heartbeatIntervalMs } = this.#target;
+    if (heartbeatIntervalMs === 0) return;
     let failures = 0;
     const beat = async () => {
       const status = await this.#post('check');
@@ -50,7 +52,7 @@ export class CallbackPoster {
       if (status === 400 || status === 404 || failures >= mostFailedHeartbeats) onGone();
       else this.#heartbeat.refresh();
     };
-    this.#heartbeat = setTimeout(() => void beat(), everyMs);
+    this.#heartbeat = setTimeout(() => void beat(), Math.max(heartbeatIntervalMs, shortestHeartbeatMs));
   }
 
   /** Ends the heartbeat. */
@@ -60,9 +62,9 @@ export class CallbackPoster {
   }
 
   /** Tries again while the router may only be unwell; whether it took the message. */
-  async #insist(action: 'next' | 'complete', more?: object): Promise<boolean> {
+  async #insist(action: 'next' | 'complete', members?: string): Promise<boolean> {
     for (const pauseMs of [...retryPausesMs, undefined]) {
-      const status = await this.#post(action, more);
+      const status = await this.#post(action, members);
       if (status !== undefined && status < 500) return status >= 200 && status < 300;
       if (pauseMs !== undefined) await delay(pauseMs);
     }
@@ -70,13 +72,13 @@ export class CallbackPoster {
   }
 
   /** The status of the answer; undefined when there was none. */
-  async #post(action: 'check' | 'next' | 'complete', more: object = {}): Promise<number | undefined> {
+  async #post(action: 'check' | 'next' | 'complete', members = ''): Promise<number | undefined> {
     const { callbackUrl, subscriptionId: id, verifier } = this.#target;
     try {
       const response = await fetch(callbackUrl, {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'subscription-protocol': 'callback/1.0' },
-        body: JSON.stringify({ kind: 'subscription', action, id, verifier, ...more }),
+        body: `${JSON.stringify({ kind: 'subscription', action, id, verifier }).slice(0, -1)}${members}}`,
         redirect: 'error',
         signal: AbortSignal.timeout(timeoutMs),
       });

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { LiveTransport } from '../operations/LiveOperations.js';
+import type { LiveTransport } from '../operations/observeOperations.js';
 
 /** One socket or response that stays open. */
 export interface OpenStream {
@@ -9,20 +9,15 @@ export interface OpenStream {
   readonly destroy: () => void;
 }
 
-export interface OpenStreamsOptions {
-  readonly onCount: (transport: LiveTransport, count: number) => void;
-}
-
 /** Everything that stays open: counted, and closed together when the process drains. */
 export class OpenStreams {
-  readonly #options: OpenStreamsOptions;
-  readonly #open = new Map<OpenStream, LiveTransport>();
-  readonly #counts = new Map<LiveTransport, number>();
+  readonly #onChange: (transport: LiveTransport, change: 1 | -1) => void;
+  readonly #open = new Set<OpenStream>();
   #draining = false;
-  #emptied: (() => void) | undefined;
+  #emptied = () => {};
 
-  constructor(options: OpenStreamsOptions) {
-    this.#options = options;
+  constructor(onChange: (transport: LiveTransport, change: 1 | -1) => void) {
+    this.#onChange = onChange;
   }
 
   get draining(): boolean {
@@ -31,12 +26,12 @@ export class OpenStreams {
 
   /** Counts a stream in; returns what counts it out, which may be called more than once. */
   add(transport: LiveTransport, stream: OpenStream): () => void {
-    this.#open.set(stream, transport);
-    this.#count(transport, 1);
+    this.#open.add(stream);
+    this.#onChange(transport, 1);
     return () => {
       if (!this.#open.delete(stream)) return;
-      this.#count(transport, -1);
-      if (this.#open.size === 0) this.#emptied?.();
+      this.#onChange(transport, -1);
+      if (this.#open.size === 0) this.#emptied();
     };
   }
 
@@ -47,17 +42,8 @@ export class OpenStreams {
     const emptied = new Promise<void>((resolve) => {
       this.#emptied = resolve;
     });
-    for (const stream of [...this.#open.keys()]) stream.shutDown();
-    const limit = new AbortController();
-    const timeUp = delay(timeoutMs, undefined, { signal: limit.signal }).catch(() => {});
-    await Promise.race([emptied, timeUp]);
-    limit.abort();
-    for (const stream of [...this.#open.keys()]) stream.destroy();
-  }
-
-  #count(transport: LiveTransport, change: 1 | -1): void {
-    const count = (this.#counts.get(transport) ?? 0) + change;
-    this.#counts.set(transport, count);
-    this.#options.onCount(transport, count);
+    for (const stream of [...this.#open]) stream.shutDown();
+    await Promise.race([emptied, delay(timeoutMs, undefined, { ref: false })]);
+    for (const stream of [...this.#open]) stream.destroy();
   }
 }

@@ -1,32 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { CloseCode, MessageType } from 'graphql-ws';
+import { CloseCode, type Message, MessageType, parseMessage } from 'graphql-ws';
 import type { WebSocket } from 'ws';
-import type { Holder, Ledger, Release } from '../admission/Ledger.js';
+import type { Holder, Release } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
-import { credentialsOfSocket, type Identify } from '../auth/identify.js';
+import { credentialsOfSocket } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
-import type { Unread } from '../http/unread.js';
-import type { LiveOperations, LiveRequest } from '../operations/LiveOperations.js';
-import { atTime } from './atTime.js';
-import type { OpenStreams } from './OpenStreams.js';
+import { isNestedWithin, parseJson } from '../json.js';
+import { atTime } from '../operations/ResultStream.js';
+import type { LiveOptions } from './admitStream.js';
 import { SocketOperations } from './SocketOperations.js';
-import { readMessage } from './socketMessages.js';
 import { UnfinishedMessage } from './UnfinishedMessage.js';
 
-export interface SocketConnectionOptions {
-  readonly operations: LiveOperations;
-  readonly identify: Identify;
-  readonly streams: OpenStreams;
-  readonly ledger: Ledger;
-  readonly unread: Unread;
-  /** Largest message, in bytes. */
-  readonly maxMessageBytes: number;
+export interface SocketConnectionOptions extends LiveOptions {
   /** Most operations at once on one socket. */
   readonly maxOperations: number;
-  /** Between two pings, in milliseconds; a peer that has not answered one by the next is dropped. */
-  readonly keepAliveMs: number;
   /** How long a socket may take to say who it is, in milliseconds. */
   readonly initTimeoutMs: number;
 }
@@ -42,9 +31,9 @@ export interface OpenedSocket {
 
 /** Bytes not yet taken by the peer above which nothing more is read from it. */
 const maxBacklogBytes = 1_048_576;
-/** A newcomer has hardly anything to lose by an abrupt end: it gets our reason, and this long to take it, in milliseconds. */
+/** A newcomer has hardly anything to lose by an abrupt end: it gets our reason, and this long to take it. */
 const newcomerGraceMs = 100;
-
+const maxPingDepth = 64;
 const goingAway = 1001;
 const tooBig = 1009;
 const tryAgainLater = 1013;
@@ -72,26 +61,26 @@ export class SocketConnection {
     this.#holder = newcomerOf(request);
     this.#leavePlace = leavePlace;
     this.#unfinished = new UnfinishedMessage(socket, transport, {
-      ...options,
+      ledger: options.ledger,
+      maxMessageBytes: options.requestLimits.maxBytes,
       onTooMuch: () => {
         socket.pause();
         this.#close(tooBig, 'Too much before connection_ack');
       },
       onNoRoom: (reason) => this.#close(tryAgainLater, reason),
     });
-    const remove = options.streams.add('ws', {
-      shutDown: () => this.#shutDown(),
-      destroy: () => socket.terminate(),
-    });
+    const remove = options.streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
     const stopPings = keepAlive(socket, options.keepAliveMs);
     const initTimer = setTimeout(() => {
-      if (this.#phase === 'newcomer') {
-        this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
-      }
+      if (this.#phase !== 'newcomer') return;
+      this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
     }, options.initTimeoutMs);
     // What is wrong with a frame ends the socket with a code of the protocol; the close event follows.
     socket.on('error', () => this.#end());
-    socket.on('ping', (data) => this.#pong(data));
+    socket.on('ping', (data) => {
+      this.#holdBack();
+      void this.#write(data.length, (taken) => socket.pong(data, false, taken));
+    });
     socket.on('message', (data) => this.#receive(String(data)));
     socket.once('close', () => {
       clearTimeout(initTimer);
@@ -105,26 +94,28 @@ export class SocketConnection {
 
   #receive(text: string): void {
     this.#holdBack();
-    if (this.#phase === 'closing') return;
+    const phase = this.#phase;
+    if (phase === 'closing') return;
     const message = readMessage(text);
     switch (message?.type) {
       case MessageType.ConnectionInit:
         void this.#greet(message.payload);
         return;
       case MessageType.Ping:
-        void this.#send({ type: MessageType.Pong, ...(message.payload && { payload: message.payload }) });
+        // The payload goes back as it came, so it is nested no deeper than can be written.
+        if (!isNestedWithin(message.payload, maxPingDepth)) break;
+        void this.#send(JSON.stringify({ type: MessageType.Pong, payload: message.payload }));
         return;
       case MessageType.Pong:
         return;
       case MessageType.Subscribe:
-        this.#run(message.id, message.payload as LiveRequest);
+        this.#run(message.id, { ...message.payload });
         return;
       case MessageType.Complete:
-        if (typeof this.#phase === 'object') this.#phase.operations.complete(message.id);
+        if (typeof phase === 'object') phase.operations.complete(message.id);
         return;
-      default:
-        this.#close(CloseCode.BadRequest, 'Invalid message received');
     }
+    this.#close(CloseCode.BadRequest, 'Invalid message received');
   }
 
   async #greet(parameters: Readonly<Record<string, unknown>> | undefined): Promise<void> {
@@ -133,7 +124,7 @@ export class SocketConnection {
       return;
     }
     this.#phase = 'verifying';
-    const { operations, identify, ledger } = this.#options;
+    const { pipeline, identify, ledger } = this.#options;
     try {
       const identity = await identify(credentialsOfSocket(parameters, this.#request));
       if (this.#phase !== 'verifying') return; // it has been closed meanwhile
@@ -143,26 +134,27 @@ export class SocketConnection {
       this.#leavePlace = leavePlace;
       this.#holder = holder;
       this.#unfinished.acknowledge(holder);
-      const send = (answer: object) => this.#send(answer);
+      const send = (message: string) => this.#send(message);
       const onIdle = () => this.#closeWhenDrained();
       this.#phase = { operations: new SocketOperations({ ...this.#options, identity, send, onIdle }) };
       // Forbidden and not unauthorized: clients take the latter for final, and a new token may be at hand.
       this.#forgetExpiry = atTime(identity.caller.expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
-      await this.#send({ type: MessageType.ConnectionAck });
+      await this.#send(JSON.stringify({ type: MessageType.ConnectionAck }));
     } catch (error) {
-      const { message, extensions } = operations.mask(error, randomUUID());
-      this.#close(extensions['code'] === 'UNAUTHENTICATED' ? CloseCode.Unauthorized : tryAgainLater, message);
+      const [refusal] = pipeline.refuse(error, { requestId: randomUUID() }, 'ws').errors;
+      const isUnauthenticated = refusal?.extensions?.['code'] === 'UNAUTHENTICATED';
+      this.#close(isUnauthenticated ? CloseCode.Unauthorized : tryAgainLater, refusal?.message ?? '');
     }
   }
 
-  #run(id: string, request: LiveRequest): void {
+  #run(id: string, parameters: Readonly<Record<string, unknown>>): void {
     if (typeof this.#phase !== 'object') {
       this.#close(CloseCode.Unauthorized, 'Unauthorized');
     } else if (this.#phase.operations.has(id)) {
       this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
     } else {
-      this.#phase.operations.run(id, request).catch((error) => {
-        this.#options.operations.mask(error, randomUUID());
+      this.#phase.operations.run(id, parameters).catch((error) => {
+        this.#options.pipeline.refuse(error, { requestId: randomUUID() }, 'ws');
         this.#close(CloseCode.InternalServerError, 'Internal server error');
       });
     }
@@ -175,9 +167,8 @@ export class SocketConnection {
   }
 
   #closeWhenDrained(): void {
-    if (!this.#options.streams.draining) return;
-    if (typeof this.#phase === 'object' && !this.#phase.operations.idle) return;
-    this.#close(goingAway, 'shutting down');
+    const isBusy = typeof this.#phase === 'object' && !this.#phase.operations.idle;
+    if (this.#options.streams.draining && !isBusy) this.#close(goingAway, 'shutting down');
   }
 
   /** Says why, and ends everything that hangs on the socket at once. */
@@ -200,17 +191,11 @@ export class SocketConnection {
   }
 
   /** Resolves when the system has taken the message: who awaits it writes no faster than the peer reads. */
-  #send(message: object): Promise<void> {
+  #send(text: string): Promise<void> {
     const beganAt = performance.now();
-    const text = JSON.stringify(message);
     const sending = this.#write(Buffer.byteLength(text), (taken) => this.#socket.send(text, taken));
-    this.#options.operations.noteWork(this.#holder, beganAt);
+    this.#options.pipeline.noteWork(this.#holder, beganAt);
     return sending;
-  }
-
-  #pong(data: Buffer): void {
-    this.#holdBack();
-    void this.#write(data.length, (taken) => this.#socket.pong(data, false, taken));
   }
 
   async #write(bytes: number, write: (taken: () => void) => void): Promise<void> {
@@ -244,4 +229,14 @@ function keepAlive(socket: WebSocket, everyMs: number): () => void {
     socket.ping();
   }, everyMs);
   return () => clearInterval(timer);
+}
+
+/** A message of the protocol; undefined for what is none. */
+function readMessage(text: string): Message | undefined {
+  try {
+    const json = parseJson(text);
+    return typeof json === 'object' ? parseMessage(json) : undefined; // it would read a string once more
+  } catch {
+    return undefined;
+  }
 }

@@ -1,29 +1,23 @@
 import { randomUUID } from 'node:crypto';
-import type { ExecutionResult } from 'graphql';
 import type { Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
-import type { LiveOperations, LiveRequest, MaskedError } from '../operations/LiveOperations.js';
-import type { OpenStreams } from './OpenStreams.js';
-import { pipeStream } from './pipeResults.js';
-import { ResultStream } from './ResultStream.js';
+import type { Answer } from '../operations/Exit.js';
+import { requestOf } from '../operations/GraphQLRequest.js';
+import type { Operation } from '../operations/Pipeline.js';
+import { forEachAnswer } from '../operations/ResultStream.js';
+import type { LiveOptions } from './admitStream.js';
 
-export interface SocketOperationsOptions {
-  readonly operations: LiveOperations;
-  readonly streams: OpenStreams;
+export interface SocketOperationsOptions extends Pick<LiveOptions, 'pipeline' | 'streams' | 'requestLimits'> {
   readonly identity: Identity;
   /** Most operations at once. */
   readonly maxOperations: number;
-  /** Resolves when the peer can take another. */
-  readonly send: (answer: OperationAnswer) => Promise<void>;
+  /** Sends a message; resolves when the peer can take another. */
+  readonly send: (message: string) => Promise<void>;
   /** Called when the last operation under way has ended. */
   readonly onIdle: () => void;
 }
 
-/** What is said about an operation, under the id its caller gave it. */
-export type OperationAnswer =
-  | { readonly id: string; readonly type: 'next'; readonly payload: ExecutionResult }
-  | { readonly id: string; readonly type: 'error'; readonly payload: readonly MaskedError[] }
-  | { readonly id: string; readonly type: 'complete' };
+type Parameters = Readonly<Record<string, unknown>>;
 
 interface RunningOperation {
   readonly id: string;
@@ -56,21 +50,26 @@ export class SocketOperations {
   }
 
   /** Runs an operation to its end. `id` must be free. */
-  async run(id: string, request: LiveRequest): Promise<void> {
-    if (this.#running.size >= this.#options.maxOperations) return this.#refuseOneMore(id);
+  async run(id: string, parameters: Parameters): Promise<void> {
+    const { maxOperations, pipeline, onIdle } = this.#options;
     const operation: RunningOperation = { id, left: new AbortController(), isSubscription: false };
+    if (this.#running.size >= maxOperations) {
+      const message = `At most ${maxOperations} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
+      const error = new GatewayError('RATE_LIMITED', message);
+      return this.#refuse(operation, pipeline.refuse(error, { requestId: randomUUID() }, 'ws'));
+    }
     this.#wanted.set(id, operation);
     this.#running.add(operation);
     try {
-      await this.#perform(operation, request);
+      await this.#perform(operation, parameters);
     } finally {
       this.#forget(operation);
       this.#running.delete(operation);
-      if (this.idle) this.#options.onIdle();
+      if (this.idle) onIdle();
     }
   }
 
-  /** Its caller wants no more of an operation. */
+  /** Its caller wants no more of it. */
   complete(id: string): void {
     const operation = this.#wanted.get(id);
     if (operation !== undefined) this.#leave(operation);
@@ -86,35 +85,35 @@ export class SocketOperations {
     for (const operation of this.#running) this.#leave(operation);
   }
 
-  async #perform(operation: RunningOperation, request: LiveRequest): Promise<void> {
-    const { operations, streams, identity, send } = this.#options;
-    const { id, left } = operation;
+  async #perform(running: RunningOperation, parameters: Parameters): Promise<void> {
+    const { pipeline, streams, send, identity, requestLimits } = this.#options;
+    const { id, left } = running;
     const facts = { ...identity, requestId: randomUUID(), signal: left.signal };
-    const prepared = await operations.prepare(request, facts, 'ws');
-    if (left.signal.aborted) return;
-    if (prepared.kind === 'refused') {
-      this.#forget(operation); // an error is the last that is said about an id
-      return send({ id, type: 'error', payload: prepared.errors });
+    let operation: Operation;
+    try {
+      const read = () => requestOf('POST', parameters, requestLimits.maxMetadataDepth);
+      operation = pipeline.prepare(await pipeline.admit(identity, read), facts, 'ws');
+    } catch (error) {
+      return this.#refuse(running, pipeline.refuse(error, facts, 'ws'));
     }
-    operation.isSubscription = prepared.type === 'subscription';
-    if (operation.isSubscription && streams.draining) return;
-    const result = await operations.perform(prepared);
-    const write = (payload: ExecutionResult) => send({ id, type: 'next', payload });
-    if (result instanceof ResultStream) await pipeStream(result, write, left.signal);
-    else if (!left.signal.aborted) await write(result);
     if (left.signal.aborted) return;
-    this.#forget(operation);
-    await send({ id, type: 'complete' });
+    const { by, type } = operation.work;
+    running.isSubscription = by !== 'refusal' && type === 'subscription';
+    if (running.isSubscription && streams.draining) return;
+    const result = await pipeline.runLive(operation);
+    if (by === 'refusal') return this.#refuse(running, result as Answer);
+    const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
+    await forEachAnswer(result, left.signal, ({ text }) => send(`${head}${text}}`));
+    if (left.signal.aborted) return;
+    this.#forget(running);
+    await send(JSON.stringify({ id, type: 'complete' }));
   }
 
-  async #refuseOneMore(id: string): Promise<void> {
-    const { operations, maxOperations, send } = this.#options;
-    const message = `At most ${maxOperations} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
-    await send({
-      id,
-      type: 'error',
-      payload: [operations.mask(new GatewayError('RATE_LIMITED', message), randomUUID())],
-    });
+  /** An error is the last that is said about an id. */
+  async #refuse(operation: RunningOperation, { errors: payload }: Answer): Promise<void> {
+    if (operation.left.signal.aborted) return;
+    this.#forget(operation);
+    await this.#options.send(JSON.stringify({ id: operation.id, type: 'error', payload }));
   }
 
   #leave(operation: RunningOperation): void {

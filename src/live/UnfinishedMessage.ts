@@ -16,10 +16,7 @@ const freeBytes = 16_384;
 /** Of a frame that a client sends, besides what is in it; of a control frame exactly, of others at least. */
 const frameBytes = 6;
 
-/**
- * What came of a message that is not complete: kept until it is, so a newcomer may send little, and what a caller sends is
- * counted in the ledger.
- */
+/** What came of a message that is not complete: a newcomer may send little; what a caller sends is counted in the ledger. */
 export class UnfinishedMessage {
   readonly #options: UnfinishedMessageOptions;
   #caller: { readonly holder: Holder } | 'newcomer' = 'newcomer';
@@ -33,7 +30,7 @@ export class UnfinishedMessage {
     for (const control of ['ping', 'pong'] as const) {
       socket.on(control, ({ length }: Buffer) => this.#consumed(length + frameBytes));
     }
-    socket.on('message', () => this.#finished());
+    socket.on('message', () => this.#consumed(this.#bytes));
     transport.once('close', () => this.#release?.());
   }
 
@@ -47,22 +44,17 @@ export class UnfinishedMessage {
     this.#bytes += bytes;
     if (this.#bytes <= freeBytes || this.#release !== undefined) return;
     const { ledger, maxMessageBytes, onTooMuch, onNoRoom } = this.#options;
-    if (this.#caller === 'newcomer') {
-      onTooMuch();
-      return;
-    }
-    const refusal = ledger.refusalOf('bytes', this.#caller.holder, maxMessageBytes);
-    if (refusal === undefined) this.#release = ledger.take('bytes', this.#caller.holder, maxMessageBytes);
-    else onNoRoom(refusal.message);
+    const caller = this.#caller;
+    const refusal = caller === 'newcomer' ? undefined : ledger.refusalOf('bytes', caller.holder, maxMessageBytes);
+    if (caller === 'newcomer') onTooMuch();
+    else if (refusal !== undefined) onNoRoom(refusal.message);
+    else this.#release = ledger.take('bytes', caller.holder, maxMessageBytes);
   }
 
   #consumed(bytes: number): void {
-    if (this.#caller !== 'newcomer') this.#bytes -= bytes;
-  }
-
-  #finished(): void {
     if (this.#caller === 'newcomer') return;
-    this.#bytes = 0;
+    this.#bytes -= bytes;
+    if (this.#bytes > 0) return;
     this.#release?.();
     this.#release = undefined;
   }

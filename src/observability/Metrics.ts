@@ -2,7 +2,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry
 import type { CacheTier, ReadReason } from '../cache/LeasedCache.js';
 import type { TokenEvent } from '../datasources/TokenBroker.js';
 import { type ErrorCode, errorCodes } from '../errors/errors.js';
-import type { OperationObserver } from '../operations/observeOperations.js';
+import type { OperationObserver, RequestOutcome, Transport } from '../operations/observeOperations.js';
 import type { BreakerState } from '../upstream/EndpointBreaker.js';
 import { type Endpoint, endpoints, type TryOutcome } from '../upstream/ResilientFetch.js';
 import { HotCounter, HotHistogram } from './hotMetrics.js';
@@ -10,9 +10,6 @@ import { HotCounter, HotHistogram } from './hotMetrics.js';
 const openness = { open: 1, 'half-open': 0.5, closed: 0 } as const satisfies Record<BreakerState, number>;
 
 const latencyBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-
-export type Transport = 'http' | 'ws' | 'sse' | 'multipart' | 'callback';
-export type RequestOutcome = 'ok' | 'errors' | 'refused';
 
 /**
  * What the gateway counts. Every label is of a closed set: no id, URL or name that a caller chose can become one, so the
@@ -30,9 +27,7 @@ export class Metrics {
     'Time to answer a GraphQL request.',
     'transport',
   );
-  readonly #executions = this.#hotCounter('gateway_executions_total', 'Operations over HTTP, by what executed them.', [
-    'way',
-  ]);
+  readonly #executions = this.#hotCounter('gateway_executions_total', 'Operations, by what executed them.', ['way']);
   readonly #operations = this.#hotCounter(
     'gateway_operations_total',
     'GraphQL operations executed, by root field as the schema spells it.',
@@ -122,14 +117,14 @@ export class Metrics {
   }
 
   /** Counts an answered request; one that stayed open, as a stream does, has no `startedAt` (of `performance.now()`). */
-  onRequest(transport: Transport, outcome: RequestOutcome, startedAt?: number): void {
+  onRequest = (transport: Transport, outcome: RequestOutcome, startedAt?: number): void => {
     this.#requests.inc(transport, outcome);
     if (startedAt !== undefined) this.#requestSeconds.observe(transport, (performance.now() - startedAt) / 1000);
-  }
+  };
 
-  onExecution(way: 'plan' | 'apollo'): void {
+  onExecution = (way: 'plan' | 'apollo'): void => {
     this.#executions.inc(way);
-  }
+  };
 
   /** Shows what is left of a budget; of an unlimited one there is nothing to show. */
   showBudget(perHour: number): void {

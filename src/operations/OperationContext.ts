@@ -1,16 +1,13 @@
 import type { Holder } from '../admission/Ledger.js';
-import type { Caller } from '../auth/caller.js';
+import type { Identity } from '../auth/identify.js';
 
 /** What is known of an operation before anything of it is executed. */
-export interface OperationFacts {
-  readonly caller: Caller;
-  /** Tells callers without an identity apart, for the rate limit. */
-  readonly remoteAddress?: string | undefined;
+export interface OperationFacts extends Omit<Identity, 'remoteAddress'> {
   readonly requestId: string;
-  /** Whether the request proved that it comes from the router; undefined when no proof is configured. */
-  readonly fromRouter: boolean | undefined;
   /** Aborts when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
+  /** When the request came (of `performance.now()`); undefined for what stays open. */
+  readonly startedAt?: number;
 }
 
 /** What the engine reads of the context that it hands to resolvers. */
@@ -22,5 +19,5 @@ export interface OperationContext {
   readonly maxAnswerBytes: number;
 }
 
-/** Makes the context of one operation. */
+/** Makes the context of one execution. */
 export type ContextFor = (facts: OperationFacts) => OperationContext;

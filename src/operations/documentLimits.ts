@@ -3,7 +3,6 @@ import { maxDepthRule } from '@escape.tech/graphql-armor-max-depth';
 import { maxDirectivesRule } from '@escape.tech/graphql-armor-max-directives';
 import {
   type ASTVisitor,
-  type DefinitionNode,
   GraphQLError,
   Kind,
   type OperationDefinitionNode,
@@ -13,27 +12,22 @@ import {
 } from 'graphql';
 import { GatewayError } from '../errors/errors.js';
 
-/** How large a document may be; see the settings of the same names. */
+/** How large a document may be; the setting of each is MAX_ and its name. */
 export interface DocumentLimits {
-  /** MAX_DEPTH */
   readonly depth: number;
-  /** MAX_ALIASES */
   readonly aliases: number;
-  /** MAX_DIRECTIVES */
   readonly directives: number;
-  /** MAX_ROOT_FIELDS */
   readonly rootFields: number;
+  readonly tokens: number;
+  readonly representations: number;
 }
 
 /**
- * Validation rules that bound what a document may ask for, on every transport. A document past a limit is refused with
- * GRAPHQL_VALIDATION_FAILED and a message that names the limit's setting and its value.
- *
- * All are counted through fragments, so that a few fragments which spread each other cannot stand for thousands of fields;
- * a cycle counts once and is refused by graphql-js. Two more limits are not here: tokens are counted while parsing, and
- * graphql-js itself bounds the depth of introspection and the work of comparing fields that overlap.
+ * Validation rules for depth, aliases, directives and root fields; a document past a limit is refused with a message that
+ * names the setting. All are counted through fragments, so that a few fragments which spread each other cannot stand for
+ * thousands of fields; a cycle counts once and is refused by graphql-js.
  */
-export function documentLimits({ depth, aliases, directives, rootFields }: DocumentLimits): ValidationRule[] {
+export function documentRules({ depth, aliases, directives, rootFields }: DocumentLimits): ValidationRule[] {
   return [
     limit('MAX_DEPTH', depth, 'levels of fields', (options) =>
       maxDepthRule({ ...options, flattenFragments: true, ignoreIntrospection: true }),
@@ -50,13 +44,14 @@ const maxLines = 10_000;
 /** @throws GatewayError GRAPHQL_VALIDATION_FAILED */
 export function refuseManyLines(query: string): void {
   if (query.length < maxLines || query.split(/\r\n|[\n\r]/, maxLines + 1).length <= maxLines) return;
-  const message = `The document must have at most ${maxLines} lines`;
-  throw new GatewayError('GRAPHQL_VALIDATION_FAILED', message, { httpStatus: 400 });
+  throw new GatewayError('GRAPHQL_VALIDATION_FAILED', `The document must have at most ${maxLines} lines`, {
+    httpStatus: 400,
+  });
 }
 
 interface RuleOptions {
   readonly n: number;
-  readonly onReject: ((context: ValidationContext | null, error: GraphQLError) => void)[];
+  readonly onReject: (() => void)[];
   /** Whether the rule throws: that would end the validation as a bug of ours. */
   readonly propagateOnRejection: boolean;
 }
@@ -71,7 +66,10 @@ interface OperationVisitor {
 function limit(setting: string, most: number, counted: string, rule: CountingRule): ValidationRule {
   return (context) => {
     let exceeded = false;
-    const counting = rule({ n: most, onReject: [() => (exceeded = true)], propagateOnRejection: false })(context);
+    const reject = () => {
+      exceeded = true;
+    };
+    const counting = rule({ n: most, onReject: [reject], propagateOnRejection: false })(context);
     const { OperationDefinition: operations } = counting as OperationVisitor;
     return {
       OperationDefinition(operation) {
@@ -86,31 +84,25 @@ function limit(setting: string, most: number, counted: string, rule: CountingRul
 }
 
 /** Counts the fields at the root of an operation, each as often as it is spread. */
-function maxRootFieldsRule({ n, onReject }: RuleOptions): (context: ValidationContext) => OperationVisitor {
+function maxRootFieldsRule({ n, onReject: [reject] }: RuleOptions): (context: ValidationContext) => OperationVisitor {
   return (context) => {
     const counted = new Map<string, number>();
-    const count = ({ selections }: SelectionSetNode): number =>
-      selections.reduce((sum, selection) => {
+    const count = (selectionSet: SelectionSetNode | undefined): number =>
+      selectionSet?.selections.reduce((sum, selection) => {
         if (selection.kind === Kind.FIELD) return sum + 1;
         if (selection.kind === Kind.INLINE_FRAGMENT) return sum + count(selection.selectionSet);
         return sum + countFragment(selection.name.value);
-      }, 0);
+      }, 0) ?? 0;
     const countFragment = (name: string): number => {
-      const known = counted.get(name);
-      if (known !== undefined) return known;
-      counted.set(name, 0); // within itself, a cycle adds nothing
-      const fragment: DefinitionNode | null | undefined = context.getFragment(name);
-      const fields = fragment ? count(fragment.selectionSet) : 0;
-      counted.set(name, fields);
-      return fields;
+      if (!counted.has(name)) {
+        counted.set(name, 0); // within itself, a cycle adds nothing
+        counted.set(name, count(context.getFragment(name)?.selectionSet));
+      }
+      return counted.get(name) ?? 0;
     };
-    return {
-      OperationDefinition: {
-        enter: (operation) => {
-          if (count(operation.selectionSet) <= n) return;
-          for (const reject of onReject) reject(context, new GraphQLError('Too many root fields'));
-        },
-      },
+    const enter = (operation: OperationDefinitionNode) => {
+      if (count(operation.selectionSet) > n) reject?.();
     };
+    return { OperationDefinition: { enter } };
   };
 }

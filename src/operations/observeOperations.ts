@@ -1,10 +1,26 @@
-import type { ApolloServerPlugin } from '@apollo/server';
-import type { OperationTypeNode } from 'graphql';
-import type { OperationContext } from './OperationContext.js';
-import { operationLabel } from './operationLabel.js';
+import { type GraphQLSchema, Kind, type OperationDefinitionNode, type OperationTypeNode } from 'graphql';
+import type { ErrorCode } from '../errors/errors.js';
+
+/** How an operation came. */
+export type Transport = 'http' | LiveTransport;
+/** Those whose connection stays open. */
+export type LiveTransport = 'ws' | 'sse' | 'multipart' | 'callback';
+export type RequestOutcome = 'ok' | 'errors' | 'refused';
 
 /** Called when an operation begins; what it returns is called when the operation is answered. */
-export type OperationObserver = () => (label: string, type: `${OperationTypeNode}` | 'none', errors: number) => void;
+export type OperationObserver = () => EndOfOperation;
+export type EndOfOperation = (label: string, type: `${OperationTypeNode}` | 'none', errors: number) => void;
+
+/** Whoever counts, times and logs what the pipeline does. */
+export interface OperationHooks {
+  readonly observe: OperationObserver;
+  /** `startedAt` (of `performance.now()`) is undefined for what stays open. */
+  readonly onRequest: (transport: Transport, outcome: RequestOutcome, startedAt: number | undefined) => void;
+  readonly onExecution: (way: 'plan' | 'apollo') => void;
+  readonly onError: (code: ErrorCode) => void;
+  /** An error that nothing a caller or the service did can explain. */
+  readonly onBug: (error: unknown, requestId?: string) => void;
+}
 
 /** Several observers as one. */
 export function observeAll(observers: readonly OperationObserver[]): OperationObserver {
@@ -18,16 +34,14 @@ export function observeAll(observers: readonly OperationObserver[]): OperationOb
   };
 }
 
-/** Has operations that Apollo executes observed. */
-export function observedByApollo(observe: OperationObserver): ApolloServerPlugin<OperationContext> {
-  return {
-    async requestDidStart() {
-      const end = observe();
-      return {
-        async willSendResponse({ schema, operation, errors }) {
-          end(operationLabel(schema, operation), operation?.operation ?? 'none', errors?.length ?? 0);
-        },
-      };
-    },
-  };
+/**
+ * What an operation is called in metrics and traces: its root field, as the schema spells it. `several` when it selects
+ * more than one or uses a fragment at the root; `none` when there is no valid operation. Never the name a client gave.
+ */
+export function operationLabel(schema: GraphQLSchema, { operation, selectionSet }: OperationDefinitionNode): string {
+  const names = new Set(selectionSet.selections.map((one) => (one.kind === Kind.FIELD ? one.name.value : undefined)));
+  const [name] = names;
+  if (names.size !== 1 || name === undefined) return 'several';
+  if (name.startsWith('__')) return 'introspection';
+  return schema.getRootType(operation)?.getFields()[name] === undefined ? 'none' : name;
 }

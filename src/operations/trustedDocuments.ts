@@ -1,16 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { stripIgnoredCharacters } from 'graphql';
 import { z } from 'zod';
-import { GatewayError } from '../errors/errors.js';
+import type { GatewayError } from '../errors/errors.js';
 import { refuseManyLines } from './documentLimits.js';
-
-/** How a request names the document to run, whatever transport it came over. */
-export interface DocumentReference {
-  readonly query: string | undefined;
-  /** Top level `documentId`, as GraphQL over HTTP's appendix on persisted documents has it. */
-  readonly documentId?: string | undefined;
-  readonly extensions: Readonly<Record<string, unknown>> | undefined;
-}
+import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
 
 const manifest = z.object({
   format: z.literal('apollo-persisted-query-manifest'),
@@ -36,84 +29,70 @@ export class TrustedDocuments {
    *
    * @throws GatewayError BAD_USER_INPUT (400)
    */
-  resolve(reference: DocumentReference): string {
-    const id = reference.documentId ?? persistedQueryId(reference.extensions);
+  resolve({ query, documentId, extensions }: GraphQLRequest): string {
+    const id = documentId ?? persistedQueryId(extensions);
     const byId = id === undefined ? undefined : this.#byId.get(id);
-    if (reference.query === undefined) {
+    if (query === undefined) {
       if (byId !== undefined) return byId;
       throw refusal(id === undefined ? 'The request names no document' : 'This id is not a trusted document');
     }
-    const byText = this.#byText.get(normalised(reference.query));
+    const byText = this.#byText.get(normalised(query));
     if (byText !== undefined && (id === undefined || byId === byText)) return byText;
     throw refusal('This is not a trusted document');
   }
 }
 
 /**
- * The request with the document that is to run, on every transport. Where there is a list, it is a trusted one, and the
- * request is left without extensions: Apollo would take an id in them for a persisted query. A router that presents its
- * secret writes its own documents; whom it serves is its to restrict.
+ * The request with the document that is to run. Where there is a list, it is a trusted one, and nothing in the extensions
+ * counts any more. A router that presents its secret writes its own documents; whom it serves is its to restrict.
  *
- * @throws GatewayError BAD_USER_INPUT (400) when there is no document, or as {@link TrustedDocuments.resolve};
- *   GRAPHQL_VALIDATION_FAILED (400) when it has very many lines
+ * @throws GatewayError BAD_USER_INPUT or GRAPHQL_VALIDATION_FAILED (400)
  */
-export function withDocument<Request extends Partial<DocumentReference>>(
-  request: Request,
+export function withDocument(
+  request: GraphQLRequest,
   fromRouter: boolean | undefined,
   documents: TrustedDocuments | undefined,
-): Request {
+): GraphQLRequest {
   if (request.query) refuseManyLines(request.query);
   if (documents === undefined || fromRouter === true) {
     // An automatic persisted query has an answer of its own, which tells Apollo's clients to send the text.
-    if (!request.query && !request.extensions?.['persistedQuery']) {
-      throw new GatewayError('BAD_USER_INPUT', 'The request must have a query', { httpStatus: 400 });
-    }
+    if (!request.query && !request.extensions?.['persistedQuery']) throw badRequest('The request must have a query');
     return request;
   }
-  const { query, documentId, extensions } = request;
-  return { ...request, query: documents.resolve({ query, documentId, extensions }), extensions: undefined };
+  return { ...request, query: documents.resolve(request), extensions: undefined };
 }
 
-/**
- * Reads a manifest in Apollo's persisted-query format.
- *
- * @throws Error in one line that names TRUSTED_DOCUMENTS_FILE
- */
+/** Reads a manifest in Apollo's persisted-query format. @throws Error in one line that names TRUSTED_DOCUMENTS_FILE */
 export function readTrustedDocuments(file: string): TrustedDocuments {
+  const fail = (problem: string) => new Error(`TRUSTED_DOCUMENTS_FILE ${problem}`);
+  const format = "a manifest in Apollo's persisted-query format";
   let json: unknown;
   try {
     json = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new Error(
-      `TRUSTED_DOCUMENTS_FILE ${code === undefined ? 'is not JSON' : `cannot be read (${code})`}: expected a manifest in Apollo's persisted-query format`,
-    );
+    throw fail(`${code === undefined ? 'is not JSON' : `cannot be read (${code})`}: expected ${format}`);
   }
   const parsed = manifest.safeParse(json);
-  if (!parsed.success) {
-    const where = parsed.error.issues[0]?.path.join('.') || 'the whole';
-    throw new Error(`TRUSTED_DOCUMENTS_FILE is not a manifest in Apollo's persisted-query format: see ${where}`);
-  }
+  if (!parsed.success) throw fail(`is not ${format}: see ${parsed.error.issues[0]?.path.join('.') || 'the whole'}`);
   const { operations } = parsed.data;
-  if (new Set(operations.map(({ id }) => id)).size < operations.length) {
-    throw new Error('TRUSTED_DOCUMENTS_FILE holds an id twice');
-  }
+  if (new Set(operations.map(({ id }) => id)).size < operations.length) throw fail('holds an id twice');
   try {
     return new TrustedDocuments(operations);
   } catch {
-    throw new Error('TRUSTED_DOCUMENTS_FILE holds a document that is not GraphQL');
+    throw fail('holds a document that is not GraphQL');
   }
 }
 
 /** Apollo's clients send this for persisted documents and automatic persisted queries alike; only listed ids are known here. */
-export function persistedQueryId(extensions: DocumentReference['extensions']): string | undefined {
+function persistedQueryId(extensions: GraphQLRequest['extensions']): string | undefined {
   const persisted = extensions?.['persistedQuery'];
   if (typeof persisted !== 'object' || persisted === null) return undefined;
   const { sha256Hash } = persisted as { sha256Hash?: unknown };
   return typeof sha256Hash === 'string' ? sha256Hash : undefined;
 }
 
-/** The text without what has no meaning in GraphQL; a text that is not GraphQL matches nothing. */
+/** Without what has no meaning in GraphQL; a text that is not GraphQL matches nothing. */
 function normalised(text: string): string {
   try {
     return stripIgnoredCharacters(text);
@@ -123,7 +102,5 @@ function normalised(text: string): string {
 }
 
 function refusal(what: string): GatewayError {
-  return new GatewayError('BAD_USER_INPUT', `${what}: only those of TRUSTED_DOCUMENTS_FILE may run here`, {
-    httpStatus: 400,
-  });
+  return badRequest(`${what}: only those of TRUSTED_DOCUMENTS_FILE may run here`);
 }

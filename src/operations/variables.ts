@@ -1,4 +1,3 @@
-import type { ApolloServerPlugin } from '@apollo/server';
 import {
   coerceInputValue,
   type GraphQLSchema,
@@ -8,18 +7,20 @@ import {
   typeFromAST,
 } from 'graphql';
 import { countOf, maxMistakes, maxViolations } from '../errors/errorBounds.js';
-import { GatewayError, type Violation } from '../errors/errors.js';
-import type { OperationContext } from './OperationContext.js';
+import type { Violation } from '../errors/errors.js';
+import { badRequest } from './GraphQLRequest.js';
 
 /**
- * What is wrong with the variables of an operation, by path; after very many mistakes the search ends. graphql-js finds the
- * same, but its messages quote the values.
+ * Refuses variables that do not fit, naming each path; after very many mistakes the search ends. graphql-js finds the same,
+ * but its messages quote the values.
+ *
+ * @throws GatewayError BAD_USER_INPUT (400)
  */
-export function violationsOf(
+export function refuseMalformedVariables(
   schema: GraphQLSchema,
   operation: OperationDefinitionNode,
   variables: Readonly<Record<string, unknown>>,
-): Violation[] {
+): void {
   const violations: Violation[] = [];
   const add = (violation: Violation) => {
     violations.push(violation);
@@ -30,7 +31,13 @@ export function violationsOf(
   } catch (reason) {
     if (reason !== enough) throw reason;
   }
-  return violations;
+  const [first] = violations;
+  if (first === undefined) return;
+  const others = violations.length - 1;
+  const more = others > 0 ? ` (and ${countOf(others, violations.length)} more)` : '';
+  throw badRequest(`Variable ${first.path} ${first.message}${more}`, 400, {
+    violations: violations.slice(0, maxViolations),
+  });
 }
 
 /** Thrown to end the search. */
@@ -65,28 +72,4 @@ function findViolations(
       add({ path: [name, ...path].join('.'), message });
     });
   }
-}
-
-/** Refuses malformed variables before graphql-js does, naming each path and echoing no value. */
-export const refuseMalformedVariables: ApolloServerPlugin<OperationContext> = {
-  async requestDidStart() {
-    return {
-      async didResolveOperation({ schema, operation, request }) {
-        const violations = operation ? violationsOf(schema, operation, request.variables ?? {}) : [];
-        if (violations.length === 0) return;
-        throw malformedVariables(violations);
-      },
-    };
-  },
-};
-
-/** The error for {@link violationsOf}, with the status of a request that could not be executed. */
-export function malformedVariables(violations: readonly Violation[]): GatewayError {
-  const [first] = violations;
-  const others = violations.length - 1;
-  const more = others > 0 ? ` (and ${countOf(others, violations.length)} more)` : '';
-  return new GatewayError('BAD_USER_INPUT', `Variable ${first?.path} ${first?.message}${more}`, {
-    violations: violations.slice(0, maxViolations),
-    httpStatus: 400,
-  });
 }

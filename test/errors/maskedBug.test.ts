@@ -12,9 +12,7 @@ import { HttpServer } from '../../src/http/HttpServer.js';
 import { Unread } from '../../src/http/unread.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
-import { createApolloServer } from '../../src/operations/apolloServer.js';
-import { DocumentMemory } from '../../src/operations/documents/DocumentMemory.js';
-import { PlanCache } from '../../src/operations/plans/PlanCache.js';
+import { Pipeline } from '../../src/operations/Pipeline.js';
 import { resolvers } from '../../src/resolvers/index.js';
 import { buildSchema } from '../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../src/schema/Provider.js';
@@ -57,7 +55,7 @@ beforeAll(async () => {
   const config = loadConfig({ CACHE_URL: 'memory:' });
   const log = createLogger('info', { write: (line) => logs.push(line) });
   const metrics = new Metrics();
-  const onBug = (error: unknown, requestId: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
+  const onBug = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
   const upstream = {
     baseUrl: 'http://127.0.0.1:9',
     clientId: 'a',
@@ -76,35 +74,27 @@ beforeAll(async () => {
     resolvers: [...resolvers, BuggyResolver],
     providers: defaultProviders,
   });
-  const memory = new DocumentMemory();
-  const apollo = createApolloServer({
+  const { ledger, sealed: store, workTime } = services;
+  const { observeOperation: observe, onRequest, onExecution, onError } = metrics;
+  const pipeline = new Pipeline({
     schema,
-    documents: memory.documents,
-    introspection: true,
-    maxTokens: 1000,
-    validationRules: [],
-    maxRepresentations: 1,
-    observers: [],
-    log,
-    onBug,
-    onWork: () => {},
-  });
-  await apollo.start();
-  const endpoint = new GraphQLEndpoint({
-    apollo,
-    plans: new PlanCache(schema, { mode: 'off' }),
-    memory,
-    observe: metrics.observeOperation,
-    identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
     contextFor: (facts) => new RequestContext(facts, services),
-    ledger: services.ledger,
-    metrics,
-    rateLimit: new RateLimit({ store: services.sealed, perMinute: 0, workTime: services.workTime }),
-    unread: new Unread({ ledger: services.ledger }),
+    rateLimit: new RateLimit({ store, perMinute: 0, workTime }),
+    ledger,
+    limits: config.limits,
+    introspection: true,
     trustedDocuments: undefined,
+    planMode: 'off',
+    hooks: { observe, onRequest, onExecution, onError, onBug },
+    log,
+  });
+  await pipeline.start();
+  const endpoint = new GraphQLEndpoint({
+    pipeline,
+    identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
+    ledger,
+    unread: new Unread(ledger),
     requestLimits: { maxBytes: 10_000, maxMetadataDepth: 10 },
-    suggestions: true,
-    onBug,
   });
   http = new HttpServer({
     host: '127.0.0.1',
@@ -116,7 +106,7 @@ beforeAll(async () => {
   origin = `http://127.0.0.1:${await http.listen()}`;
   stop = async () => {
     await http.drain(0);
-    await apollo.stop();
+    await pipeline.stop();
     await services.stop();
   };
 });

@@ -258,7 +258,7 @@ describe('a full or stopping gateway', () => {
       const refused = new Promise((resolve) => {
         socketTo(gateway).socket.on('unexpected-response', (_, response) => resolve(response.statusCode));
       });
-      expect(await refused).toBe(503);
+      expect(await refused).toBe(429);
       open[0]?.end();
       await until(async () => (await metric(gateway, 'gateway_open_streams{transport="ws"}')) === 1);
       await socketTo(gateway).init();

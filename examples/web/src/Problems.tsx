@@ -20,6 +20,7 @@ const advice: Record<ErrorCode, string> = {
   UPSTREAM_INVALID_RESPONSE: 'Tell the operators: the service answered in a way it should not.',
   AUTH_UNAVAILABLE: 'Signing in does not work at the moment. Try again in a moment.',
   RATE_LIMITED: 'That was a lot at once. Wait, then try again.',
+  SHUTTING_DOWN: 'The gateway is being replaced. Try again.',
   INTERNAL_SERVER_ERROR: 'Something broke in the gateway. Report it with the request id.',
 };
 

@@ -1,7 +1,7 @@
 import { getHeapStatistics } from 'node:v8';
 import type { DocumentNode } from 'graphql';
 import { heldBytes } from '../../cache/heldBytes.js';
-import type { GraphQLRequest } from '../../http/graphqlRequest.js';
+import type { GraphQLRequest } from '../GraphQLRequest.js';
 import type { Plan, Step } from '../plans/Plan.js';
 import { Recurring } from './Recurring.js';
 

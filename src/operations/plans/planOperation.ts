@@ -23,7 +23,7 @@ import {
   valueFromAST,
   visit,
 } from 'graphql';
-import { operationLabel } from '../operationLabel.js';
+import { operationLabel } from '../observeOperations.js';
 import { execute } from './executePlan.js';
 import { type Argument, NotPlannable, type Plan, type Resolve, type Step } from './Plan.js';
 import { variableReader } from './readVariables.js';

@@ -1,0 +1,56 @@
+import type { IncomingMessage } from 'node:http';
+import type { Ledger } from '../admission/Ledger.js';
+import { holderOf } from '../auth/caller.js';
+import { credentialsOf, type Identify, type Identity } from '../auth/identify.js';
+import { GatewayError } from '../errors/errors.js';
+import type { RequestLimits } from '../http/graphqlRequest.js';
+import type { Unread } from '../http/unread.js';
+import type { Pipeline } from '../operations/Pipeline.js';
+import type { OpenStreams } from './OpenStreams.js';
+
+/** What every endpoint for what stays open works with. */
+export interface LiveOptions {
+  readonly pipeline: Pipeline;
+  readonly identify: Identify;
+  readonly streams: OpenStreams;
+  readonly ledger: Ledger;
+  readonly unread: Unread;
+  /** Browser origins that may open a stream besides our own. */
+  readonly allowedOrigins: readonly string[];
+  readonly requestLimits: RequestLimits;
+  /** Between two signs of life, in milliseconds. */
+  readonly keepAliveMs: number;
+}
+
+const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', { httpStatus: 503 });
+
+/** What is said on a stream that the process cuts because it drains. */
+export const interruption = {
+  message: shuttingDown.message,
+  extensions: { code: shuttingDown.code, retryable: shuttingDown.retryable },
+} as const;
+
+/**
+ * Why no stream may be opened, whoever asks. Browsers let any page open a WebSocket or an event stream to any address, so
+ * what CORS does for other requests is done here: a page must be of our own origin or an allowed one.
+ */
+export function refusalOfStream(
+  { headers: { origin, host } }: IncomingMessage,
+  { allowedOrigins, streams }: Pick<LiveOptions, 'allowedOrigins' | 'streams'>,
+): GatewayError | undefined {
+  const isOwn = () => URL.canParse(origin ?? '') && new URL(origin ?? '').host === host?.toLowerCase();
+  if (origin !== undefined && !allowedOrigins.includes(origin) && !isOwn()) {
+    return new GatewayError('FORBIDDEN', 'This origin is not allowed (CORS_ORIGINS)', { httpStatus: 403 });
+  }
+  return streams.draining ? shuttingDown : undefined;
+}
+
+/** Who is calling, if a stream may be opened at all. It takes no place yet. @throws GatewayError */
+export async function admitStream(request: IncomingMessage, options: LiveOptions): Promise<Identity> {
+  const refusal = refusalOfStream(request, options);
+  if (refusal !== undefined) throw refusal;
+  const identity = await options.identify(credentialsOf(request));
+  const noPlace = options.ledger.refusalOf('streams', holderOf(identity.caller));
+  if (noPlace !== undefined) throw noPlace;
+  return identity;
+}

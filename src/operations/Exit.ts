@@ -1,0 +1,106 @@
+import type { GraphQLFormattedError } from 'graphql';
+import { boundedErrors } from '../errors/errorBounds.js';
+import { GatewayError } from '../errors/errors.js';
+import { isBug, maskError } from '../errors/maskError.js';
+import { answerTooLarge, isLongerThan } from './answerSize.js';
+import type { OperationContext } from './OperationContext.js';
+import type { OperationHooks } from './observeOperations.js';
+
+/** What an execution came to; nothing is masked yet. */
+export interface Result {
+  /** `data`; absent when the operation was not executed. */
+  readonly data?: unknown;
+  /** `data` as JSON, where it is written already. */
+  readonly json?: string;
+  readonly errors?: readonly unknown[] | undefined;
+  /** The HTTP status; 200 by default. */
+  readonly status?: number | undefined;
+}
+
+/** An answer as it is to be written. */
+export interface Answer {
+  /** The HTTP status, where the transport has one to choose. */
+  readonly status: number;
+  /** With status 405: the methods that would do. */
+  readonly allow: string | undefined;
+  /** The errors of the text, masked. */
+  readonly errors: readonly GraphQLFormattedError[];
+  readonly text: string;
+  readonly bytes: number;
+  /** Nothing was executed: there is no `data`. */
+  readonly isRefusal: boolean;
+}
+
+const noErrors: readonly GraphQLFormattedError[] = [];
+
+/** The one exit: whatever leaves, on any transport, has its errors masked, logged and counted, and its size bounded. */
+export class Exit {
+  readonly #hooks: OperationHooks;
+  /** Whether messages may name fields and types the caller did not. */
+  readonly #suggestions: boolean;
+
+  constructor(hooks: OperationHooks, suggestions: boolean) {
+    this.#hooks = hooks;
+    this.#suggestions = suggestions;
+  }
+
+  answer({ data, json, errors, status }: Result, context: OperationContext): Answer {
+    if (data === undefined && json === undefined) return this.refusal(errors ?? [], context.requestId, status);
+    const masked = errors && this.#masked(errors, context.requestId);
+    const answer = masked ? { errors: masked, data } : { data };
+    if (json === undefined && isLongerThan(answer, context.maxAnswerBytes)) return this.#tooLarge(context);
+    const text =
+      json === undefined
+        ? JSON.stringify(answer)
+        : `{${masked ? `"errors":${JSON.stringify(masked)},` : ''}"data":${json}}`;
+    const bytes = Buffer.byteLength(text);
+    if (bytes > context.maxAnswerBytes) return this.#tooLarge(context);
+    return { status: status ?? 200, allow: undefined, errors: masked ?? noErrors, text, bytes, isRefusal: false };
+  }
+
+  /** The answer to what was not executed. */
+  refusal(errors: readonly unknown[], requestId: string, status = statusOf(errors[0])): Answer {
+    const [first] = errors;
+    const { listed, more } = boundedErrors(errors);
+    const masked = [...this.#masked(listed, requestId), ...this.#masked(more, requestId)];
+    const allow = first instanceof GatewayError ? first.allow : undefined;
+    return { ...written({ errors: masked }), status, allow, isRefusal: true };
+  }
+
+  #tooLarge({ requestId, maxAnswerBytes }: OperationContext): Answer {
+    const errors = this.#masked([answerTooLarge(maxAnswerBytes)], requestId);
+    return { ...written({ errors, data: null }), status: 200, allow: undefined, isRefusal: false };
+  }
+
+  /** In the order of the document, then of the lists in the answer: which call failed first does not show. */
+  #masked(errors: readonly unknown[], requestId: string): readonly GraphQLFormattedError[] {
+    const { onBug, onError } = this.#hooks;
+    const masked = errors.map((error) => {
+      if (isBug(error)) onBug(error, requestId);
+      const formatted = maskError(error, { requestId, suggestions: this.#suggestions });
+      onError(formatted.extensions?.['code'] as never);
+      return formatted;
+    });
+    return masked.length > 1 ? masked.sort(inDocumentOrder) : masked;
+  }
+}
+
+function written(answer: { readonly errors: Answer['errors']; readonly data?: null }) {
+  const text = JSON.stringify(answer);
+  return { errors: answer.errors, text, bytes: Buffer.byteLength(text) };
+}
+
+/** The HTTP status of an answer that says nothing but this error. */
+function statusOf(error: unknown): number {
+  if (error instanceof GatewayError) return error.httpStatus ?? 400;
+  return isBug(error) ? 500 : 400;
+}
+
+function inDocumentOrder(a: GraphQLFormattedError, b: GraphQLFormattedError): number {
+  const [here, there] = [a.locations?.[0], b.locations?.[0]];
+  const byPlace = (here?.line ?? 0) - (there?.line ?? 0) || (here?.column ?? 0) - (there?.column ?? 0);
+  if (byPlace !== 0) return byPlace;
+  const index = a.path?.findIndex((step, depth) => step !== b.path?.[depth]) ?? -1;
+  const [left, right] = [a.path?.[index], b.path?.[index]];
+  return typeof left === 'number' && typeof right === 'number' ? left - right : 0;
+}

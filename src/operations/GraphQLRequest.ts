@@ -1,0 +1,59 @@
+import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
+import { isNestedWithin } from '../json.js';
+
+/** The parameters of one operation, checked for shape. */
+export interface GraphQLRequest {
+  readonly method: 'GET' | 'POST';
+  readonly query: string | undefined;
+  /** A persisted document, in place of its text. */
+  readonly documentId: string | undefined;
+  readonly operationName: string | undefined;
+  readonly variables: Readonly<Record<string, unknown>> | undefined;
+  readonly extensions: Readonly<Record<string, unknown>> | undefined;
+  /** What it was read from, when it was not known. */
+  readonly body?: string | undefined;
+}
+
+/** Levels of a request around its metadata: the body, variables, a variable, input, and some to spare. */
+const levelsAroundMetadata = 10;
+
+/**
+ * Checks the shape of what a caller sent. Nesting comes first: later code walks values by recursion.
+ *
+ * @throws GatewayError BAD_USER_INPUT (400)
+ */
+export function requestOf(
+  method: 'GET' | 'POST',
+  parameters: Readonly<Record<string, unknown>>,
+  maxMetadataDepth: number,
+): GraphQLRequest {
+  const { query, documentId, operationName, variables, extensions } = parameters;
+  const maxDepth = maxMetadataDepth + levelsAroundMetadata;
+  for (const [path, value] of Object.entries({ variables, extensions })) {
+    if (isNestedWithin(value, maxDepth)) continue;
+    const message = `must be nested at most ${maxDepth} levels (MAX_METADATA_DEPTH ${maxMetadataDepth} and ${levelsAroundMetadata} around it)`;
+    throw badRequest(`${path} ${message}`, 400, { violations: [{ path, message }] });
+  }
+  if (documentId != null && typeof documentId !== 'string') throw badRequest('documentId must be a string');
+  if (query != null && typeof query !== 'string') throw badRequest('query must be a string');
+  if (operationName != null && typeof operationName !== 'string') throw badRequest('operationName must be a string');
+  if (variables != null && !isObject(variables)) throw badRequest('variables must be an object');
+  if (extensions != null && !isObject(extensions)) throw badRequest('extensions must be an object');
+  return {
+    method,
+    query: query ?? undefined,
+    documentId: documentId ?? undefined,
+    operationName: operationName || undefined,
+    variables: variables ?? undefined,
+    extensions: extensions ?? undefined,
+  };
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A refusal of the request itself, with the HTTP status that fits. */
+export function badRequest(message: string, httpStatus = 400, more: GatewayErrorOptions = {}): GatewayError {
+  return new GatewayError('BAD_USER_INPUT', message, { ...more, httpStatus });
+}

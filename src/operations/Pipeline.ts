@@ -1,0 +1,269 @@
+import type { ApolloServer } from '@apollo/server';
+import { createSourceEventStream, type ExecutionArgs, execute, type GraphQLSchema, getOperationAST } from 'graphql';
+import type { Holder, Ledger } from '../admission/Ledger.js';
+import type { RateLimit } from '../admission/RateLimit.js';
+import type { Identity } from '../auth/identify.js';
+import { unknownOperation } from '../errors/maskError.js';
+import type { Logger } from '../observability/log.js';
+import { createApolloServer, type WithDocument } from './apolloServer.js';
+import type { DocumentLimits } from './documentLimits.js';
+import { DocumentMemory } from './documents/DocumentMemory.js';
+import { Documents, InvalidDocument } from './documents/Documents.js';
+import { type Answer, Exit, type Result } from './Exit.js';
+import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
+import type { ContextFor, OperationContext, OperationFacts } from './OperationContext.js';
+import { type EndOfOperation, type OperationHooks, operationLabel, type Transport } from './observeOperations.js';
+import { PlanCache, type PlanMode } from './plans/PlanCache.js';
+import { ResultStream } from './ResultStream.js';
+import { refuseManyRepresentations } from './representations.js';
+import { type TrustedDocuments, withDocument } from './trustedDocuments.js';
+import { refuseMalformedVariables } from './variables.js';
+
+export interface PipelineOptions {
+  readonly schema: GraphQLSchema;
+  readonly contextFor: ContextFor;
+  readonly rateLimit: RateLimit;
+  readonly ledger: Ledger;
+  readonly limits: DocumentLimits;
+  readonly introspection: boolean;
+  /** The documents that may run; undefined for any. */
+  readonly trustedDocuments: TrustedDocuments | undefined;
+  readonly planMode?: PlanMode | undefined;
+  readonly hooks: OperationHooks;
+  readonly log: Logger;
+}
+
+/** An operation that was admitted and prepared; nothing of it has run. */
+export interface Operation {
+  readonly facts: OperationFacts;
+  readonly transport: Transport;
+  readonly context: OperationContext;
+  readonly work: Work;
+  /** Bytes of memory that what it was read from takes while its answer is awaited. */
+  readonly heldBytes: number;
+}
+
+/** What is to be done for an operation, and by what. */
+interface Work {
+  readonly by: 'plan' | 'apollo' | 'refusal';
+  readonly type: Parameters<EndOfOperation>[1];
+  readonly label: string;
+  readonly perform: (context: OperationContext) => Result | Promise<Result>;
+  /** For graphql-js, which runs subscriptions. */
+  readonly args?: Pick<ExecutionArgs, 'schema' | 'document' | 'operationName' | 'variableValues'>;
+}
+
+const noVariables = Object.freeze({});
+/** Bytes of memory that a body which was read takes, for each of its characters. */
+const bytesPerCharacter = 16;
+/** Answers that the system takes at once, in bytes; if it does not, the connection ends when there is no room. */
+const smallAnswer = 16_384;
+
+/**
+ * The way of every operation, whatever it came by: {@link admit} (may this caller ask now?), {@link prepare} (what is asked,
+ * and is it valid?), {@link run} (perform it, and leave by the one exit).
+ */
+export class Pipeline {
+  /** Everything kept of what callers send. */
+  readonly memory = new DocumentMemory();
+  readonly #options: PipelineOptions;
+  readonly #exit: Exit;
+  readonly #documents: Documents;
+  readonly #plans: PlanCache;
+  readonly #apollo: ApolloServer<OperationContext>;
+
+  constructor(options: PipelineOptions) {
+    const { schema, introspection, hooks, planMode, log } = options;
+    this.#options = options;
+    this.#exit = new Exit(hooks, introspection);
+    this.#documents = new Documents({ ...options, memory: this.memory.documents });
+    this.#plans = new PlanCache(schema, { memory: this.memory.plans, mode: planMode, onBug: hooks.onBug });
+    this.#apollo = createApolloServer(schema, log);
+  }
+
+  start(): Promise<void> {
+    return this.#apollo.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#apollo.stop();
+  }
+
+  /** Counts one operation, waits for its caller's turn, and reads it. @throws GatewayError RATE_LIMITED, or as `read` */
+  admit<Read>({ caller, remoteAddress }: Identity, read: () => Read): Read | Promise<Awaited<Read>> {
+    const turn = this.#options.rateLimit.admit(caller, remoteAddress);
+    return turn === undefined ? read() : (turn.then(read) as Promise<Awaited<Read>>);
+  }
+
+  /** Finds what answers a request: a plan, or else a valid document with variables that fit. Never throws. */
+  prepare(asked: GraphQLRequest, facts: OperationFacts, transport: Transport): Operation {
+    const context = this.#options.contextFor(facts);
+    // A body that is known is held once for all, and a stream has a place of its own.
+    const heldBytes = transport === 'http' && asked.body !== undefined ? bytesPerCharacter * asked.body.length : 0;
+    return { facts, transport, context, work: this.#workFor(asked, facts, transport, context), heldBytes };
+  }
+
+  #workFor(asked: GraphQLRequest, facts: OperationFacts, transport: Transport, { holder }: OperationContext): Work {
+    let request: GraphQLRequest;
+    try {
+      request = withDocument(asked, facts.fromRouter, this.#options.trustedDocuments);
+    } catch (error) {
+      const perform = () => {
+        throw error;
+      };
+      return { by: 'refusal', type: 'none', label: 'none', perform };
+    }
+    const planned = this.#planned(request, asked);
+    if (planned !== undefined) return planned;
+    const beganAt = performance.now();
+    const checked = this.#checked(request, transport);
+    this.noteWork(holder, beganAt);
+    return checked;
+  }
+
+  /** Extensions may ask for something else than the text says: such a request gets no plan. */
+  #planned({ method, query, operationName, variables, extensions }: GraphQLRequest, asked: GraphQLRequest) {
+    if (query === undefined || extensions !== undefined) return undefined;
+    const plan = this.#plans.find(query, operationName);
+    if (plan === undefined || (plan.type === 'mutation' && method === 'GET')) return undefined;
+    const { type, label } = plan;
+    const perform = plan.prepare(variables ?? noVariables);
+    if (type === 'query') this.#remember(asked);
+    return perform && ({ by: 'plan', type, label, perform } satisfies Work);
+  }
+
+  /** Keeps a request by its body. Not a mutation, whose input may hold personal data. */
+  #remember({ body, ...request }: GraphQLRequest): void {
+    if (body !== undefined) this.memory.requests.offer(body, request);
+  }
+
+  #checked(request: GraphQLRequest, transport: Transport): Work {
+    const { schema, limits } = this.#options;
+    const { query, operationName, variables = noVariables, extensions, method } = request;
+    let type: Work['type'] = 'none';
+    let label = 'none';
+    try {
+      // In Apollo's words, which tell its clients to send the text.
+      const isPersisted = transport === 'http' && extensions?.['persistedQuery'];
+      if (!query || isPersisted) throw badRequest('PersistedQueryNotSupported', 200);
+      const document = this.#documents.read(query);
+      const operation = getOperationAST(document, operationName);
+      if (!operation) throw badRequest(unknownOperation);
+      type = operation.operation;
+      label = operationLabel(schema, operation);
+      if (transport === 'http') refuseOverPlainHttp(method, type);
+      refuseMalformedVariables(schema, operation, variables);
+      refuseManyRepresentations({ document, operation, variables }, limits.representations);
+      const args = { schema, document, operationName, variableValues: variables };
+      return { by: 'apollo', type, label, args, perform: (context) => this.#execute(request, document, context) };
+    } catch (error) {
+      const errors = error instanceof InvalidDocument ? error.errors : [error];
+      return { by: 'refusal', type, label, perform: () => ({ errors }) };
+    }
+  }
+
+  async #execute(
+    { query = '', operationName, variables, extensions }: GraphQLRequest,
+    document: WithDocument['document'],
+    contextValue: OperationContext,
+  ): Promise<Result> {
+    const named = operationName === undefined ? {} : { operationName };
+    const request = { query, ...named, variables: variables ?? noVariables, extensions: { document } };
+    const { body, http } = await this.#apollo.executeOperation(request, { contextValue });
+    if (body.kind !== 'single') throw new Error('The answer is incremental, which no schema of ours asks for');
+    const { data, errors } = body.singleResult;
+    if (data != null && extensions === undefined) this.#plans.accept(query);
+    return { data, errors, status: http.status };
+  }
+
+  /**
+   * Performs a query or a mutation, at once where nothing has to be waited for.
+   *
+   * @throws GatewayError BAD_USER_INPUT when no document may run, RATE_LIMITED when there is no room; Error for a bug. Or
+   *   rejects with one of these.
+   */
+  run(operation: Operation): Answer | Promise<Answer> {
+    const { hooks, ledger } = this.#options;
+    const { work, context, heldBytes } = operation;
+    this.#refuseWithoutRoom(context.holder, heldBytes);
+    const end = hooks.observe();
+    const beganAt = performance.now();
+    const performing = work.perform(context);
+    hooks.onExecution(work.by === 'plan' ? 'plan' : 'apollo');
+    if (!(performing instanceof Promise)) return this.#leave(operation, performing, end, beganAt);
+    this.noteWork(context.holder, beganAt);
+    const release = ledger.take('bytes', context.holder, heldBytes);
+    return performing.finally(release).then((result) => this.#leave(operation, result, end, performance.now()));
+  }
+
+  /**
+   * Runs an operation whose answer goes into something that stays open. Of a subscription it is a stream of answers, which
+   * ends with UNAUTHENTICATED when the caller's token does. Never rejects, and neither does the stream.
+   */
+  async runLive(operation: Operation): Promise<Answer | ResultStream> {
+    const { work, facts, transport } = operation;
+    try {
+      return await (work.args && work.type === 'subscription'
+        ? this.#subscribe(operation, work.args)
+        : this.run(operation));
+    } catch (error) {
+      return this.refuse(error, facts, transport);
+    }
+  }
+
+  async #subscribe(operation: Operation, args: NonNullable<Work['args']>): Promise<Answer | ResultStream> {
+    const { contextFor, hooks } = this.#options;
+    const { facts, transport, context, work } = operation;
+    const end = hooks.observe();
+    const beganAt = performance.now();
+    const subscribing = createSourceEventStream({ ...args, contextValue: context });
+    this.noteWork(context.holder, beganAt);
+    const source = await subscribing;
+    if (!(Symbol.asyncIterator in source)) return this.#leave(operation, source, end, performance.now());
+    end(work.label, work.type, 0);
+    hooks.onRequest(transport, 'ok', undefined);
+    return new ResultStream(source[Symbol.asyncIterator](), {
+      expiresAt: facts.caller.expiresAt,
+      execute: async (rootValue) => {
+        // With a context of its own: what one event has read is not what the next one sees.
+        const result = await execute({ ...args, contextValue: contextFor(facts), rootValue });
+        return this.#exit.answer(result, context);
+      },
+      failed: (error) => this.#exit.refusal([error], facts.requestId),
+    });
+  }
+
+  #leave({ work, facts, transport, context }: Operation, result: Result, end: EndOfOperation, beganAt: number): Answer {
+    const answer = this.#exit.answer(result, context);
+    const errors = answer.errors.length;
+    end(work.label, work.type, errors);
+    if (transport === 'http' && answer.bytes > smallAnswer) this.#refuseWithoutRoom(context.holder, answer.bytes);
+    this.#options.hooks.onRequest(transport, errors === 0 ? 'ok' : 'errors', facts.startedAt);
+    this.noteWork(context.holder, beganAt);
+    return answer;
+  }
+
+  /** The answer to a request that goes no further. */
+  refuse(error: unknown, facts: Pick<OperationFacts, 'requestId' | 'startedAt'>, transport: Transport): Answer {
+    this.#options.hooks.onRequest(transport, 'refused', facts.startedAt);
+    return this.#exit.refusal([error], facts.requestId);
+  }
+
+  /** To be called when something has held up the event loop since `beganAt` (of `performance.now()`). */
+  noteWork(holder: Holder, beganAt: number): void {
+    this.#options.rateLimit.noteWork(holder, beganAt);
+  }
+
+  #refuseWithoutRoom(holder: Holder, bytes: number): void {
+    const refusal = bytes > 0 ? this.#options.ledger.refusalOf('bytes', holder, bytes) : undefined;
+    if (refusal !== undefined) throw refusal;
+  }
+}
+
+function refuseOverPlainHttp(method: GraphQLRequest['method'], type: Work['type']): void {
+  const onlyQueries = `GET requests only support query operations, not ${type} operations`;
+  const aStream =
+    'A subscription needs a stream: use a WebSocket on this path, or server-sent events on /graphql/stream';
+  if (method === 'GET' && type !== 'query') throw badRequest(onlyQueries, 405, { allow: 'POST' });
+  if (type === 'subscription') throw badRequest(aStream);
+}

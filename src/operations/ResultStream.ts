@@ -1,0 +1,106 @@
+import { tokenExpired } from '../auth/verifyToken.js';
+import { GatewayError } from '../errors/errors.js';
+import type { Answer } from './Exit.js';
+
+export interface ResultStreamOptions {
+  /** When the caller's token expires, in epoch milliseconds. */
+  readonly expiresAt: number;
+  /** Executes the operation on an event. */
+  readonly execute: (event: unknown) => Promise<Answer>;
+  /** The last answer of a stream that failed. */
+  readonly failed: (error: unknown) => Answer;
+}
+
+const ended = { value: undefined, done: true } as const;
+
+/**
+ * The answers of a subscription, one for each event of its source. Ends with its source, when it is left, or when the
+ * caller's token expires; never rejects. Reads the source only when it is read itself, so a slow reader makes no queue.
+ */
+export class ResultStream implements AsyncIterableIterator<Answer> {
+  readonly #source: AsyncIterator<unknown>;
+  readonly #options: ResultStreamOptions;
+  readonly #forget: () => void;
+  #expire: (() => void) | undefined;
+  #ended = false;
+
+  constructor(source: AsyncIterator<unknown>, options: ResultStreamOptions) {
+    this.#source = source;
+    this.#options = options;
+    this.#forget = atTime(options.expiresAt, () => {
+      this.#expire?.();
+      void this.#source.return?.(); // although nobody reads now: the source must not run on for an expired token
+    });
+  }
+
+  async next(): Promise<IteratorResult<Answer>> {
+    if (this.#ended) return ended;
+    const expired = new Promise<void>((resolve) => {
+      this.#expire = resolve;
+    });
+    try {
+      const answer = await Promise.race([this.#nextAnswer(), expired]);
+      if (this.#ended) return ended;
+      if (Date.now() >= this.#options.expiresAt) throw new GatewayError('UNAUTHENTICATED', tokenExpired);
+      if (answer) return { value: answer, done: false };
+      this.#end();
+      return ended;
+    } catch (error) {
+      await this.return();
+      return { value: this.#options.failed(error), done: false };
+    }
+  }
+
+  async return(): Promise<IteratorResult<Answer>> {
+    if (!this.#ended) {
+      this.#end();
+      void this.#source.return?.();
+    }
+    return ended;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** Undefined when the source has ended, or is not to be read any more. */
+  async #nextAnswer(): Promise<Answer | undefined> {
+    if (Date.now() >= this.#options.expiresAt) return undefined;
+    const event = await this.#source.next();
+    return event.done ? undefined : this.#options.execute(event.value);
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#forget();
+  }
+}
+
+/** Has each answer written when the one before has been taken; resolves at the end, or when `left` aborts. */
+export async function forEachAnswer(
+  result: Answer | ResultStream,
+  left: AbortSignal,
+  write: (answer: Answer) => Promise<void>,
+): Promise<void> {
+  if (!(result instanceof ResultStream)) return left.aborted ? undefined : write(result);
+  const leave = () => void result.return();
+  left.addEventListener('abort', leave, { once: true });
+  if (left.aborted) leave();
+  for await (const each of result) await write(each);
+  left.removeEventListener('abort', leave);
+}
+
+/** The longest a Node.js timer can be, in milliseconds; longer ones fire at once. */
+const longestTimerMs = 2_147_483_647;
+
+/** Runs `action` once at `time` (epoch milliseconds, `Infinity` for never); returns what cancels it. */
+export function atTime(time: number, action: () => void): () => void {
+  if (time === Number.POSITIVE_INFINITY) return () => {};
+  let timer: NodeJS.Timeout | undefined;
+  const wait = () => {
+    const leftMs = time - Date.now();
+    timer = leftMs <= 0 ? setTimeout(action, 0) : setTimeout(wait, Math.min(leftMs, longestTimerMs));
+  };
+  wait();
+  return () => clearTimeout(timer);
+}
