@@ -12,8 +12,9 @@ import { answerTooLarge, isLongerThan } from '../operations/answerSize.js';
 import type { DocumentMemory } from '../operations/documents/DocumentMemory.js';
 import type { ContextFor, OperationContext, OperationFacts } from '../operations/OperationContext.js';
 import type { OperationObserver } from '../operations/observeOperations.js';
-import type { Execute, PlanResult } from '../operations/plans/Plan.js';
-import type { BoundPlan, PlanCache } from '../operations/plans/PlanCache.js';
+import type { PlanResult } from '../operations/plans/Plan.js';
+import type { PlanCache } from '../operations/plans/PlanCache.js';
+import type { PreparedPlan } from '../operations/plans/PreparedPlan.js';
 import { type TrustedDocuments, withDocument } from '../operations/trustedDocuments.js';
 import {
   type GraphQLRequest,
@@ -87,14 +88,12 @@ export class GraphQLEndpoint {
       const context = contextFor(facts);
       // Every request came this far on the same way; from here on, it is answered by a plan or by Apollo.
       const plan = this.#planFor(parameters);
-      const execute = plan?.prepare(parameters.variables ?? noVariables);
       if (plan?.type === 'query') this.#remember(asked);
       const heldBytes = bytesPerCharacter * (asked.body?.length ?? 0); // one that is known is held once for all
       const refusal = heldBytes > 0 ? ledger.refusalOf('bytes', context.holder, heldBytes) : undefined;
       if (refusal !== undefined) throw refusal;
       let beganAt = performance.now();
-      const running =
-        plan && execute ? this.#runPlan(plan, execute, context) : this.#runApollo(parameters, context, mediaType);
+      const running = plan ? this.#runPlan(plan, context) : this.#runApollo(parameters, context, mediaType);
       let outcome: Outcome;
       if (running instanceof Promise) {
         rateLimit.noteWork(context.holder, beganAt);
@@ -129,22 +128,22 @@ export class GraphQLEndpoint {
    * Extensions may ask for something else than the text says, so that such a request is Apollo's; and so is the refusal of
    * a mutation by GET.
    */
-  #planFor({ method, query, operationName, extensions }: GraphQLRequest): BoundPlan | undefined {
+  #planFor({ method, query, operationName, variables, extensions }: GraphQLRequest): PreparedPlan | undefined {
     if (query === undefined || extensions !== undefined) return undefined;
-    const plan = this.#options.plans.find(query, operationName);
+    const plan = this.#options.plans.find(query, operationName, variables ?? noVariables);
     return plan?.type === 'mutation' && method === 'GET' ? undefined : plan;
   }
 
   /** At once where nothing has to be waited for. */
-  #runPlan({ type, label }: BoundPlan, execute: Execute, context: OperationContext): Outcome | Promise<Outcome> {
+  #runPlan(plan: PreparedPlan, context: OperationContext): Outcome | Promise<Outcome> {
     this.#options.metrics.onExecution('plan');
     const end = this.#options.observe();
     const finish = (result: PlanResult): Outcome => {
       const outcome = this.#written(result, context);
-      end(label, type, outcome.errors);
+      end(plan.label, plan.type, outcome.errors);
       return outcome;
     };
-    const executing = execute(context);
+    const executing = plan.run(context);
     return executing instanceof Promise ? executing.then(finish) : finish(executing);
   }
 

@@ -92,7 +92,7 @@ beforeAll(async () => {
   await apollo.start();
   const endpoint = new GraphQLEndpoint({
     apollo,
-    plans: new PlanCache(schema, { mode: 'off' }),
+    plans: new PlanCache(schema, { memory: memory.plans, mode: 'off' }),
     memory,
     observe: metrics.observeOperation,
     identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
