@@ -1,6 +1,6 @@
 import cors from 'cors';
 import type { Registry } from 'prom-client';
-import { RateLimit } from './admission/RateLimit.js';
+import { Admission } from './admission/Admission.js';
 import { Authenticator, type AuthenticatorOptions } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
@@ -101,7 +101,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const validationRules = documentLimits(config.limits);
   const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
   const memory = new DocumentMemory();
-  const rateLimit = new RateLimit({
+  const rateLimit = new Admission({
     store: services.sealed,
     perMinute: config.limits.requestsPerMinute,
     workTime: services.workTime,

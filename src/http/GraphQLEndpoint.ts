@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ApolloServer, HeaderMap } from '@apollo/server';
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
+import type { Admission } from '../admission/Admission.js';
 import type { Ledger } from '../admission/Ledger.js';
-import type { RateLimit } from '../admission/RateLimit.js';
 import { type Caller, holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify } from '../auth/identify.js';
 import { boundedErrors } from '../errors/errorBounds.js';
@@ -37,7 +37,7 @@ export interface GraphQLEndpointOptions {
   readonly contextFor: ContextFor;
   readonly ledger: Ledger;
   readonly metrics: Metrics;
-  readonly rateLimit: RateLimit;
+  readonly rateLimit: Admission;
   readonly unread: Unread;
   /** The documents that may run; undefined for any. */
   readonly trustedDocuments: TrustedDocuments | undefined;

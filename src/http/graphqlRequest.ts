@@ -1,7 +1,7 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
+import type { Admission } from '../admission/Admission.js';
 import type { Holder, Ledger, Release } from '../admission/Ledger.js';
-import type { RateLimit } from '../admission/RateLimit.js';
 import { GatewayError } from '../errors/errors.js';
 import { isNestedWithin, parseJson } from '../json.js';
 import type { Recurring } from '../operations/documents/Recurring.js';
@@ -37,7 +37,7 @@ export interface ReadOptions {
     readonly ledger: Ledger;
     readonly holder: Holder;
     /** Where the time is noted that reading a large body takes. */
-    readonly rateLimit?: RateLimit;
+    readonly rateLimit?: Admission;
   };
 }
 

@@ -1,11 +1,11 @@
-import type { RateLimit } from '../admission/RateLimit.js';
+import type { Admission } from '../admission/Admission.js';
 import { type RequestLimits, refuseDeepNesting } from '../http/graphqlRequest.js';
 import type { LiveRequest } from './LiveOperations.js';
 import type { OperationFacts } from './OperationContext.js';
 import { type TrustedDocuments, withDocument } from './trustedDocuments.js';
 
 export interface AdmissionOptions {
-  readonly rateLimit: RateLimit;
+  readonly rateLimit: Admission;
   /** The documents that may run; undefined for any. */
   readonly trustedDocuments: TrustedDocuments | undefined;
   readonly requestLimits: RequestLimits;

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Field, ObjectType, Query, Resolver } from 'type-graphql';
-import { RateLimit } from '../../src/admission/RateLimit.js';
+import { Admission } from '../../src/admission/Admission.js';
 import { Authenticator } from '../../src/auth/Authenticator.js';
 import { identifier } from '../../src/auth/identify.js';
 import { loadConfig } from '../../src/config/config.js';
@@ -99,7 +99,7 @@ beforeAll(async () => {
     contextFor: (facts) => new RequestContext(facts, services),
     ledger: services.ledger,
     metrics,
-    rateLimit: new RateLimit({ store: services.sealed, perMinute: 0, workTime: services.workTime }),
+    rateLimit: new Admission({ store: services.sealed, perMinute: 0, workTime: services.workTime }),
     unread: new Unread({ ledger: services.ledger }),
     trustedDocuments: undefined,
     requestLimits: { maxBytes: 10_000, maxMetadataDepth: 10 },
