@@ -54,18 +54,19 @@ export class FairQueue {
   }
 
   #wait(holder: Holder): Promise<void> {
+    const waiting = this.#waiting.get(holder) ?? new Set();
+    this.#waiting.set(holder, waiting);
     return new Promise((resolve, reject) => {
       const begin = () => {
         clearTimeout(timer);
         resolve();
       };
       const timer = setTimeout(() => {
-        this.#forget(holder, begin);
+        waiting.delete(begin);
+        if (waiting.size === 0) this.#waiting.delete(holder);
         reject(this.#refused(holder));
       }, this.#options.maxWaitMs);
-      const waiting = this.#waiting.get(holder);
-      if (waiting === undefined) this.#waiting.set(holder, new Set([begin]));
-      else waiting.add(begin);
+      waiting.add(begin);
     });
   }
 
@@ -89,8 +90,8 @@ export class FairQueue {
       if (this.#total >= this.#options.perProcess) return;
       const [begin] = waiting;
       if (begin === undefined || !this.#hasShare(holder)) continue;
+      waiting.delete(begin);
       this.#moveToEnd(holder);
-      this.#forget(holder, begin);
       this.#take(holder);
       begin();
     }
@@ -98,15 +99,8 @@ export class FairQueue {
 
   #moveToEnd(holder: Holder): void {
     const waiting = this.#waiting.get(holder);
-    if (waiting === undefined) return;
     this.#waiting.delete(holder);
-    this.#waiting.set(holder, waiting);
-  }
-
-  #forget(holder: Holder, begin: Begin): void {
-    const waiting = this.#waiting.get(holder);
-    waiting?.delete(begin);
-    if (waiting?.size === 0) this.#waiting.delete(holder);
+    if (waiting !== undefined && waiting.size > 0) this.#waiting.set(holder, waiting);
   }
 
   /** One place is always left, so that every end of a holder's work admits the next of it. */

@@ -13,8 +13,7 @@ import type { DocumentMemory } from '../operations/documents/DocumentMemory.js';
 import type { ContextFor, OperationContext, OperationFacts } from '../operations/OperationContext.js';
 import type { OperationObserver } from '../operations/observeOperations.js';
 import type { PlanResult } from '../operations/plans/Plan.js';
-import type { PlanCache } from '../operations/plans/PlanCache.js';
-import type { PreparedPlan } from '../operations/plans/PreparedPlan.js';
+import type { PlanCache, PreparedPlan } from '../operations/plans/PlanCache.js';
 import { type TrustedDocuments, withDocument } from '../operations/trustedDocuments.js';
 import {
   type GraphQLRequest,

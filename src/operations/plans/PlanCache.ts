@@ -1,9 +1,16 @@
 import type { GraphQLSchema } from 'graphql';
 import type { Recurring } from '../documents/Recurring.js';
+import type { OperationContext } from '../OperationContext.js';
+import { Execution } from './Execution.js';
 import { type Template, templateOf } from './literals.js';
-import type { KnownPlan, Variables } from './Plan.js';
-import { PreparedPlan } from './PreparedPlan.js';
+import type { KnownPlan, Plan, PlanResult, Variables } from './Plan.js';
 import { planOf } from './planOperation.js';
+
+/** A plan with the request that it answers. */
+export interface PreparedPlan extends Pick<Plan, 'type' | 'label'> {
+  /** Executes the operation, without a promise where nothing has to be waited for. */
+  run(context: OperationContext): PlanResult | Promise<PlanResult>;
+}
 
 /** `off` is for tests. */
 export type PlanMode = 'on' | 'off';
@@ -40,7 +47,10 @@ export class PlanCache {
     if (plan === undefined || plan.type === 'none') return undefined;
     if (operationName !== undefined && operationName !== plan.operationName) return undefined; // Apollo refuses it
     const coerced = plan.readVariables(variables);
-    return coerced && new PreparedPlan(plan, { query, literals: template.literals, variables: coerced });
+    if (coerced === undefined) return undefined;
+    const request = { query, literals: template.literals, variables: coerced };
+    const { type, label } = plan;
+    return { type, label, run: (context) => new Execution(plan, request, context).run() };
   }
 
   /** Notes that Apollo answered a document, so that it is valid and within all limits on documents. */

@@ -13,27 +13,6 @@ export interface PlannedRequest {
   readonly variables: Variables;
 }
 
-/** A plan with the request that it is to answer. */
-export class PreparedPlan {
-  constructor(
-    readonly plan: Plan,
-    readonly request: PlannedRequest,
-  ) {}
-
-  get type(): Plan['type'] {
-    return this.plan.type;
-  }
-
-  get label(): string {
-    return this.plan.label;
-  }
-
-  /** Executes the operation; without a promise where nothing has to be waited for. Resolvers' errors are in the result. */
-  run(context: OperationContext): PlanResult | Promise<PlanResult> {
-    return new Execution(this.plan, this.request, context).run();
-  }
-}
-
 /** An object of the answer while its fields are being resolved. */
 interface Target {
   readonly steps: readonly Step[];
@@ -49,8 +28,8 @@ const nulled = Symbol('nulled');
 /** Thrown inside an execution: the answer is larger than allowed. */
 const tooLarge = Symbol('too large');
 
-/** One execution of a plan. Methods that return a promise do so only when something has to be waited for. */
-class Execution {
+/** One execution of a plan. A method returns a promise only when something has to be waited for. */
+export class Execution {
   readonly #errors: GraphQLError[] = [];
   /** Characters of JSON so far, each of which takes a byte or more. */
   #written = 0;
@@ -61,6 +40,7 @@ class Execution {
     private readonly context: OperationContext,
   ) {}
 
+  /** Never rejects for what a resolver threw: the errors are in the result. */
   run(): PlanResult | Promise<PlanResult> {
     const root: Target = { steps: this.plan.steps, values: [], parent: undefined, key: undefined };
     try {
