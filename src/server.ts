@@ -1,6 +1,6 @@
 import cors from 'cors';
 import type { Registry } from 'prom-client';
-import { RateLimit } from './admission/RateLimit.js';
+import { Admission } from './admission/Admission.js';
 import { Authenticator, type AuthenticatorOptions } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
@@ -96,7 +96,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const schema = buildSchema({ resolvers, providers });
   const observe = observeAll([metrics.observeOperation, ...(tracing ? [tracing.observeOperation] : [])]);
   const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
-  const rateLimit = new RateLimit({
+  const admission = new Admission({
     store: services.sealed,
     perMinute: config.limits.requestsPerMinute,
     workTime: services.workTime,
@@ -107,7 +107,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const pipeline = new Pipeline({
     schema,
     contextFor,
-    rateLimit,
+    admission,
     ledger,
     limits: config.limits,
     introspection: config.introspection,
@@ -195,7 +195,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
       await http.drain(config.drainTimeoutMs);
       await drained;
       authenticator.stop();
-      rateLimit.stop();
+      admission.stop();
       await pipeline.stop();
       await services.stop();
       await tracing?.stop();

@@ -1,5 +1,5 @@
 import { GatewayError } from '../errors/errors.js';
-import type { Holder, Release } from './Ledger.js';
+import type { Holder } from './Ledger.js';
 
 export interface FairQueueOptions {
   /** What waits here, in the plural, as refusals name it. */
@@ -9,157 +9,118 @@ export interface FairQueueOptions {
   readonly perProcess: number;
   /** Most that one holder, or all callers without an identity together, may have waiting. */
   readonly maxWaiting: number;
-  /** Longest wait for a place, in milliseconds. */
   readonly maxWaitMs: number;
-  /** Told of everybody who enters, waits or is refused. */
+  /** Called for everybody who comes, also for those who wait or are refused. */
   readonly onEnter?: (holder: Holder) => void;
   /** Whether holders are in each other's way: each then has a sixteenth of its places. */
   readonly isContended?: () => boolean;
 }
 
-interface Waiter {
-  readonly admit: (release: Release) => void;
-}
-
-interface Account {
-  readonly holder: Holder;
-  /** While holders are not in each other's way. */
-  readonly most: number;
-  running: number;
-  /** In the order of arrival. */
-  readonly waiting: Set<Waiter>;
-  /** Whether it stands in the round. */
-  isDue: boolean;
-}
+/** Begins work that waits; its place is taken already. */
+type Begin = () => void;
 
 /**
- * A bounded number of places, of which no holder gets more than its share. Who finds none waits; free places go to the
- * holders in turn, so that a holder with many waiting delays the others by at most one place each.
+ * A bounded number of places, of which no holder gets more than its share. Work waits while there is none; free places go
+ * to the holders in turn, so that a holder with much waiting delays the others by at most one place each.
  */
 export class FairQueue {
   readonly #options: FairQueueOptions;
-  /** Of those who have something running or waiting. */
-  readonly #accounts = new Map<Holder, Account>();
-  /** Accounts that have somebody waiting and may run one more, in the order of their turns. */
-  readonly #round: Account[] = [];
-  #running = 0;
+  readonly #running = new Map<Holder, number>();
+  /** In the order of the holders' turns, then of arrival; no set is empty. */
+  readonly #waiting = new Map<Holder, Set<Begin>>();
+  #total = 0;
 
   constructor(options: FairQueueOptions) {
     this.#options = options;
   }
 
   /**
-   * Takes a place, at once when one is free. What it returns gives the place back.
+   * Does `work` in a place of its own, at once when one is free. Throws also whatever `work` throws.
    *
-   * @throws GatewayError RATE_LIMITED when too many of the holder wait already, or the wait took too long
+   * @throws GatewayError RATE_LIMITED (429) when too much of the holder's work waits already, or the wait took too long
    */
-  enter(holder: Holder): Release | Promise<Release> {
-    this.#options.onEnter?.(holder);
-    const account = this.#accountOf(holder);
-    const isFree = this.#running < this.#options.perProcess && this.#hasShare(account);
-    // Whoever came first goes first: a place that is free while others wait is on its way to one of them.
-    if (isFree && account.waiting.size === 0) return this.#run(account);
-    if (account.waiting.size >= this.#options.maxWaiting) throw this.#refused(account);
-    return this.#wait(account);
-  }
-
-  /** Does `work` in a place of its own. @throws as {@link enter}, or whatever `work` throws */
   async run<T>(holder: Holder, work: () => T | Promise<T>): Promise<T> {
-    const entering = this.enter(holder);
-    const leave = entering instanceof Promise ? await entering : entering;
+    const { onEnter, perProcess, maxWaiting } = this.#options;
+    onEnter?.(holder);
+    const waiting = this.#waiting.get(holder)?.size ?? 0;
+    if (waiting === 0 && this.#total < perProcess && this.#hasShare(holder)) this.#take(holder);
+    else if (waiting < maxWaiting) await this.#wait(holder);
+    else throw this.#refused(holder);
     try {
       return await work();
     } finally {
-      leave();
+      this.#leave(holder);
     }
   }
 
-  /** How many places are taken. */
-  get running(): number {
-    return this.#running;
-  }
-
-  #accountOf(holder: Holder): Account {
-    const known = this.#accounts.get(holder);
-    if (known !== undefined) return known;
-    const { perHolder, perProcess } = this.#options;
-    const most = holder === undefined ? perProcess : perHolder;
-    const account: Account = { holder, most, running: 0, waiting: new Set(), isDue: false };
-    this.#accounts.set(holder, account);
-    return account;
-  }
-
-  #run(account: Account): Release {
-    this.#running += 1;
-    account.running += 1;
-    let isRunning = true;
-    return () => {
-      if (!isRunning) return;
-      isRunning = false;
-      this.#running -= 1;
-      account.running -= 1;
-      this.#schedule(account);
-      this.#admitNext();
-      this.#forgetIfIdle(account);
-    };
-  }
-
-  #wait(account: Account): Promise<Release> {
+  #wait(holder: Holder): Promise<void> {
+    const waiting = this.#waiting.get(holder) ?? new Set();
+    this.#waiting.set(holder, waiting);
     return new Promise((resolve, reject) => {
-      const leave = () => {
+      const begin = () => {
         clearTimeout(timer);
-        account.waiting.delete(waiter);
-        this.#forgetIfIdle(account);
-      };
-      const waiter: Waiter = {
-        admit: (release) => {
-          leave();
-          resolve(release);
-        },
+        resolve();
       };
       const timer = setTimeout(() => {
-        leave();
-        reject(this.#refused(account));
+        waiting.delete(begin);
+        if (waiting.size === 0) this.#waiting.delete(holder);
+        reject(this.#refused(holder));
       }, this.#options.maxWaitMs);
-      account.waiting.add(waiter);
-      this.#schedule(account);
+      waiting.add(begin);
     });
   }
 
-  #schedule(account: Account): void {
-    if (account.isDue || account.waiting.size === 0 || !this.#hasShare(account)) return;
-    account.isDue = true;
-    this.#round.push(account);
+  #take(holder: Holder): void {
+    this.#total += 1;
+    this.#running.set(holder, this.#runningOf(holder) + 1);
   }
 
-  #admitNext(): void {
-    while (this.#running < this.#options.perProcess) {
-      const account = this.#round.shift();
-      if (account === undefined) return;
-      account.isDue = false;
-      const [waiter] = account.waiting;
-      if (waiter === undefined || !this.#hasShare(account)) continue;
-      const release = this.#run(account);
-      waiter.admit(release);
-      this.#schedule(account);
+  #leave(holder: Holder): void {
+    if (!this.#hasShare(holder)) this.#moveToEnd(holder); // its turn begins now that it may run one more
+    this.#total -= 1;
+    const running = this.#runningOf(holder) - 1;
+    if (running > 0) this.#running.set(holder, running);
+    else this.#running.delete(holder);
+    this.#beginNext();
+  }
+
+  #beginNext(): void {
+    // A holder that is moved to the end comes up again.
+    for (const [holder, waiting] of this.#waiting) {
+      if (this.#total >= this.#options.perProcess) return;
+      const [begin] = waiting;
+      if (begin === undefined || !this.#hasShare(holder)) continue;
+      waiting.delete(begin);
+      this.#moveToEnd(holder);
+      this.#take(holder);
+      begin();
     }
   }
+
+  #moveToEnd(holder: Holder): void {
+    const waiting = this.#waiting.get(holder);
+    this.#waiting.delete(holder);
+    if (waiting !== undefined && waiting.size > 0) this.#waiting.set(holder, waiting);
+  }
+
   /** One place is always left, so that every end of a holder's work admits the next of it. */
-  #hasShare({ running, most }: Account): boolean {
+  #hasShare(holder: Holder): boolean {
+    const [running, most] = [this.#runningOf(holder), this.#most(holder)];
     if (running === 0) return true;
     return running < most && (running < most / 16 || !this.#options.isContended?.());
   }
 
-  #forgetIfIdle({ holder, running, waiting }: Account): void {
-    if (running === 0 && waiting.size === 0) this.#accounts.delete(holder);
+  #runningOf(holder: Holder): number {
+    return this.#running.get(holder) ?? 0;
   }
 
-  #refused({ holder, most }: Account): GatewayError {
+  #most(holder: Holder): number {
+    return holder === undefined ? this.#options.perProcess : this.#options.perHolder;
+  }
+
+  #refused(holder: Holder): GatewayError {
     const { things, maxWaiting } = this.#options;
-    return new GatewayError('RATE_LIMITED', `At most ${most} ${things} at once per caller, and ${maxWaiting} waiting`, {
-      retryAfterSeconds: 1,
-      httpStatus: 429,
-      refused: { holder },
-    });
+    const message = `At most ${this.#most(holder)} ${things} at once per caller, and ${maxWaiting} waiting`;
+    return new GatewayError('RATE_LIMITED', message, { retryAfterSeconds: 1, httpStatus: 429, refused: { holder } });
   }
 }

@@ -1,57 +1,35 @@
 import { getHeapStatistics } from 'node:v8';
 import { GatewayError } from '../errors/errors.js';
 
-/**
- * What can be held for longer than a moment. `streams`: open sockets and event streams of known callers. `newcomers`:
- * sockets that are not authenticated yet, held by address. `watches`: subscriptions and waiting polls. `bytes`: request
- * bodies being worked on and answers that were not read yet.
- */
-export type Resource = 'streams' | 'newcomers' | 'watches' | 'bytes';
+/** What can be held for longer than one turn of the event loop, and the setting that its bounds follow. */
+const resources = {
+  /** Sockets and event streams of authenticated callers. */
+  streams: { name: 'open streams', setting: 'MAX_CONNECTIONS' },
+  /** Sockets that are not authenticated yet; the holder is an address. */
+  newcomers: { name: 'connections that are not authenticated', setting: 'MAX_CONNECTIONS' },
+  watches: { name: 'subscriptions and waiting polls', setting: 'MAX_CONNECTIONS' },
+  bytes: { name: 'bytes of requests under way and unread answers', setting: 'the memory of the process' },
+};
+
+export type Resource = keyof typeof resources;
 
 /** The most that may be held at one moment. */
-export interface Bound {
-  /** By one holder: a caller, or for newcomers an address. */
-  readonly perHolder: number;
-  readonly perProcess: number;
-}
+export type Bounds = Readonly<Record<Resource, { readonly perHolder: number; readonly perProcess: number }>>;
 
-export type Bounds = Readonly<Record<Resource, Bound>>;
-
-/** Who holds something, see `holderOf`; undefined for callers without an identity, who share the bound of the process. */
+/** Who holds something, see `holderOf`; undefined for callers without an identity, whom only the process's bound limits. */
 export type Holder = string | undefined;
 
 /** Gives back what was taken; calls after the first do nothing. */
 export type Release = () => void;
 
-const described: Readonly<Record<Resource, string>> = {
-  streams: 'open streams',
-  newcomers: 'connections that are not authenticated',
-  watches: 'subscriptions and waiting polls',
-  bytes: 'bytes of requests under way and unread answers',
-};
-
-/** The setting that the bounds follow, for those who are refused. */
-const settings: Readonly<Record<Resource, string>> = {
-  streams: 'MAX_CONNECTIONS',
-  newcomers: 'MAX_CONNECTIONS',
-  watches: 'MAX_CONNECTIONS',
-  bytes: 'the memory of the process',
-};
-
-const resources = Object.keys(described) as readonly Resource[];
-
-/**
- * Keeps account of what every caller holds of this process, so that none can take it all. Asked before anything that
- * outlives the present turn of the event loop is begun.
- */
+/** Counts what each caller holds of this process, so that none can take it all. */
 export class Ledger {
-  readonly bounds: Bounds;
-  readonly #total: Record<Resource, number> = emptyAccount();
-  /** Of those who hold something now. */
-  readonly #accounts = new Map<string, Record<Resource, number>>();
+  readonly #bounds: Bounds;
+  /** By resource for the process, by resource and holder for each of them. */
+  readonly #held = new Map<string, number>();
 
   constructor(bounds: Bounds) {
-    this.bounds = bounds;
+    this.#bounds = bounds;
   }
 
   /** @throws GatewayError RATE_LIMITED (429) at the holder's own bound or that of the process */
@@ -61,71 +39,53 @@ export class Ledger {
     this.#change(resource, holder, amount);
     let isHeld = true;
     return () => {
-      if (!isHeld) return;
+      if (isHeld) this.#change(resource, holder, -amount);
       isHeld = false;
-      this.#change(resource, holder, -amount);
     };
   }
 
   /** Why {@link take} would throw now; undefined when it would not. */
   refusalOf(resource: Resource, holder: Holder, amount = 1): GatewayError | undefined {
-    const { perHolder, perProcess } = this.bounds[resource];
-    if (holder !== undefined && this.held(resource, holder) + amount > perHolder) {
+    const { perHolder, perProcess } = this.#bounds[resource];
+    const { name, setting } = resources[resource];
+    if (holder !== undefined && this.#heldUnder(`${resource} ${holder}`) + amount > perHolder) {
       const each = resource === 'newcomers' ? 'address' : 'caller';
-      const share = `a share of ${settings[resource]}`;
-      return refused(`At most ${perHolder} ${described[resource]} per ${each} (${share})`);
+      return refused(`At most ${perHolder} ${name} per ${each} (a share of ${setting})`);
     }
-    if (this.#total[resource] + amount > perProcess) {
-      return refused(`The gateway has no room for more ${described[resource]} (${settings[resource]})`);
-    }
-    return undefined;
+    if (this.#heldUnder(resource) + amount <= perProcess) return undefined;
+    return refused(`The gateway has no room for more ${name} (${setting})`);
   }
 
-  /** What one holder, or with none given the whole process, holds now. */
-  held(resource: Resource, holder?: string): number {
-    if (holder === undefined) return this.#total[resource];
-    return this.#accounts.get(holder)?.[resource] ?? 0;
+  #heldUnder(key: string): number {
+    return this.#held.get(key) ?? 0;
   }
 
   #change(resource: Resource, holder: Holder, amount: number): void {
-    this.#total[resource] += amount;
-    if (holder === undefined) return;
-    const account = this.#accounts.get(holder) ?? emptyAccount();
-    account[resource] += amount;
-    if (resources.some((each) => account[each] > 0)) this.#accounts.set(holder, account);
-    else this.#accounts.delete(holder);
+    for (const key of holder === undefined ? [resource] : [resource, `${resource} ${holder}`]) {
+      const held = this.#heldUnder(key) + amount;
+      if (held > 0) this.#held.set(key, held);
+      else this.#held.delete(key);
+    }
   }
-}
-
-/** Where everybody may hold the same. */
-export interface LedgerLimits {
-  /** MAX_CONNECTIONS */
-  readonly connections: number;
-  /** MAX_ANSWER_BYTES */
-  readonly answerBytes: number;
 }
 
 /**
  * One caller may hold a quarter of what the process has room for; bytes are bounded by a quarter of the heap. Newcomers
- * have a tenth of the places of streams, but ten at least, beside those, and one address half of them.
+ * have a tenth as many places as streams, ten at least, and one address half of them.
+ *
+ * @param limits MAX_CONNECTIONS and MAX_ANSWER_BYTES
  */
-export function boundsFor({ connections, answerBytes }: LedgerLimits): Bounds {
+export function boundsFor(limits: { readonly connections: number; readonly answerBytes: number }): Bounds {
+  const { connections, answerBytes } = limits;
   const bytes = Math.max(Math.floor(getHeapStatistics().heap_size_limit / 4), 2 * answerBytes);
   const newcomers = Math.max(10, Math.floor(connections / 10));
+  const byConnections = { perHolder: Math.max(1, Math.floor(connections / 4)), perProcess: connections };
   return {
-    streams: { perHolder: atLeastOne(connections / 4), perProcess: connections },
-    watches: { perHolder: atLeastOne(connections / 4), perProcess: connections },
-    newcomers: { perHolder: atLeastOne(newcomers / 2), perProcess: newcomers },
+    streams: byConnections,
+    watches: byConnections,
+    newcomers: { perHolder: Math.floor(newcomers / 2), perProcess: newcomers },
     bytes: { perHolder: Math.max(Math.floor(bytes / 4), answerBytes), perProcess: bytes },
   };
-}
-
-function atLeastOne(share: number): number {
-  return Math.max(1, Math.floor(share));
-}
-
-function emptyAccount(): Record<Resource, number> {
-  return { streams: 0, newcomers: 0, watches: 0, bytes: 0 };
 }
 
 function refused(message: string): GatewayError {

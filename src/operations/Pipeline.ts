@@ -1,7 +1,7 @@
 import type { ApolloServer } from '@apollo/server';
 import { createSourceEventStream, type ExecutionArgs, execute, type GraphQLSchema, getOperationAST } from 'graphql';
+import type { Admission } from '../admission/Admission.js';
 import type { Holder, Ledger } from '../admission/Ledger.js';
-import type { RateLimit } from '../admission/RateLimit.js';
 import type { Identity } from '../auth/identify.js';
 import { unknownOperation } from '../errors/maskError.js';
 import type { Logger } from '../observability/log.js';
@@ -22,7 +22,7 @@ import { refuseMalformedVariables } from './variables.js';
 export interface PipelineOptions {
   readonly schema: GraphQLSchema;
   readonly contextFor: ContextFor;
-  readonly rateLimit: RateLimit;
+  readonly admission: Admission;
   readonly ledger: Ledger;
   readonly limits: DocumentLimits;
   readonly introspection: boolean;
@@ -91,7 +91,7 @@ export class Pipeline {
 
   /** Counts one operation, waits for its caller's turn, and reads it. @throws GatewayError RATE_LIMITED, or as `read` */
   admit<Read>({ caller, remoteAddress }: Identity, read: () => Read): Read | Promise<Awaited<Read>> {
-    const turn = this.#options.rateLimit.admit(caller, remoteAddress);
+    const turn = this.#options.admission.admit(caller, remoteAddress);
     return turn === undefined ? read() : (turn.then(read) as Promise<Awaited<Read>>);
   }
 
@@ -122,14 +122,15 @@ export class Pipeline {
   }
 
   /** Extensions may ask for something else than the text says: such a request gets no plan. */
-  #planned({ method, query, operationName, variables, extensions }: GraphQLRequest, asked: GraphQLRequest) {
+  #planned(
+    { method, query, operationName, variables, extensions }: GraphQLRequest,
+    asked: GraphQLRequest,
+  ): Work | undefined {
     if (query === undefined || extensions !== undefined) return undefined;
-    const plan = this.#plans.find(query, operationName);
+    const plan = this.#plans.find(query, operationName, variables ?? noVariables);
     if (plan === undefined || (plan.type === 'mutation' && method === 'GET')) return undefined;
-    const { type, label } = plan;
-    const perform = plan.prepare(variables ?? noVariables);
-    if (type === 'query') this.#remember(asked);
-    return perform && ({ by: 'plan', type, label, perform } satisfies Work);
+    if (plan.type === 'query') this.#remember(asked);
+    return plan;
   }
 
   /** Keeps a request by its body. Not a mutation, whose input may hold personal data. */
@@ -251,7 +252,7 @@ export class Pipeline {
 
   /** To be called when something has held up the event loop since `beganAt` (of `performance.now()`). */
   noteWork(holder: Holder, beganAt: number): void {
-    this.#options.rateLimit.noteWork(holder, beganAt);
+    this.#options.admission.noteWork(holder, beganAt);
   }
 
   #refuseWithoutRoom(holder: Holder, bytes: number): void {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { RateLimit } from '../../src/admission/RateLimit.js';
+import { Admission } from '../../src/admission/Admission.js';
 import { WorkTime } from '../../src/admission/WorkTime.js';
 import { anyone, type Caller, router } from '../../src/auth/caller.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
@@ -13,7 +13,7 @@ import { until } from '../support/redis.js';
 const ada: Caller = { ...anyone, kind: 'bearer', key: 'ada' };
 const bob: Caller = { ...anyone, kind: 'bearer', key: 'bob' };
 let now = 60_000_000;
-const limits: RateLimit[] = [];
+const limits: Admission[] = [];
 let gateway: TestGateway | undefined;
 
 afterEach(async () => {
@@ -22,8 +22,8 @@ afterEach(async () => {
   gateway = undefined;
 });
 
-function process(store: SealedStore, perMinute = 5): RateLimit {
-  const limit = new RateLimit({ store, perMinute, workTime: new WorkTime(), now: () => now });
+function process(store: SealedStore, perMinute = 5): Admission {
+  const limit = new Admission({ store, perMinute, workTime: new WorkTime(), now: () => now });
   limits.push(limit);
   return limit;
 }
@@ -34,11 +34,11 @@ function sharedStore(): SealedStore {
 }
 
 /** How many of that many operations get through. */
-function admitted(limit: RateLimit, caller: Caller, operations: number, address?: string): number {
+function admitted(limit: Admission, caller: Caller, operations: number, address?: string): number {
   return Array.from({ length: operations }).filter(() => refusal(limit, caller, address) === undefined).length;
 }
 
-function refusal(limit: RateLimit, caller: Caller, address?: string): GatewayError | undefined {
+function refusal(limit: Admission, caller: Caller, address?: string): GatewayError | undefined {
   try {
     limit.admit(caller, address);
     return undefined;

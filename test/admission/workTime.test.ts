@@ -50,7 +50,7 @@ describe('The time that callers share', () => {
     work.admit('hostile');
     const begun: string[] = [];
     const begin = async (holder: string, ms: number) => {
-      await work.nextTurn(holder);
+      await work.admit(holder);
       begun.push(holder);
       work.spend(holder, ms);
     };
@@ -58,7 +58,7 @@ describe('The time that callers share', () => {
     const turns = new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
     await new Promise<void>((resolve) => queueMicrotask(resolve));
     expect(begun).toHaveLength(5);
-    expect(work.nextTurn('honest')).toBeUndefined();
+    expect(work.admit('honest')).toBeUndefined();
     const later = [begin('hostile', 5), begin('hostile', 5), begin('hostile', 5)];
     await turns;
     expect(begun.length).toBeLessThan(8);

@@ -104,11 +104,11 @@ describe('memory', () => {
   });
 
   it('notes the last 4,096 documents that were answered, to plan them when they come again', () => {
-    const plans = new PlanCache(new GraphQLSchema({ query }));
+    const plans = new PlanCache(new GraphQLSchema({ query }), { memory: new DocumentMemory().plans });
     const documents = Array.from({ length: 4097 }, (_, n) => `query Q${n} { a }`);
     for (const document of documents) plans.accept(document);
-    expect(plans.find(documents[0] ?? '', undefined)).toBeUndefined();
-    expect(plans.find(documents[4096] ?? '', undefined)).toBeDefined();
+    expect(plans.find(documents[0] ?? '', undefined, {})).toBeUndefined();
+    expect(plans.find(documents[4096] ?? '', undefined, {})).toBeDefined();
   });
 
   it('holds of documents, plans and requests what came again, as far as its share of the heap goes', () => {
@@ -122,7 +122,7 @@ describe('memory', () => {
       for (const n of numbers) {
         memory.documents.offer(textOf(n), parse(textOf(n)));
         plans.accept(longTextOf(n));
-        plans.find(longTextOf(n), undefined);
+        plans.find(longTextOf(n), undefined, {});
         memory.requests.offer(textOf(n), { ...request, query: textOf(n), variables: { nothings } });
       }
       return {
@@ -144,8 +144,8 @@ it('a plan that fails to be made leaves the document to Apollo, and is told of o
     throw new Error('a mistake of ours');
   };
   const bugs: unknown[] = [];
-  const plans = new PlanCache(schema, { onBug: (error) => bugs.push(error) });
+  const plans = new PlanCache(schema, { memory: new DocumentMemory().plans, onBug: (error) => bugs.push(error) });
   plans.accept('{ a }');
-  expect([plans.find('{ a }', undefined), plans.find('{ a }', undefined)]).toEqual([undefined, undefined]);
+  expect([plans.find('{ a }', undefined, {}), plans.find('{ a }', undefined, {})]).toEqual([undefined, undefined]);
   expect(bugs).toHaveLength(1);
 });

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Field, ObjectType, Query, Resolver } from 'type-graphql';
-import { RateLimit } from '../../src/admission/RateLimit.js';
+import { Admission } from '../../src/admission/Admission.js';
 import { Authenticator } from '../../src/auth/Authenticator.js';
 import { identifier } from '../../src/auth/identify.js';
 import { loadConfig } from '../../src/config/config.js';
@@ -79,7 +79,7 @@ beforeAll(async () => {
   const pipeline = new Pipeline({
     schema,
     contextFor: (facts) => new RequestContext(facts, services),
-    rateLimit: new RateLimit({ store, perMinute: 0, workTime }),
+    admission: new Admission({ store, perMinute: 0, workTime }),
     ledger,
     limits: config.limits,
     introspection: true,

@@ -4,15 +4,15 @@ import { type Gateway, startGateway } from '../../src/server.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
 
-// Whatever Apollo answers, a plan answers byte for byte; and what a plan could get wrong stays with Apollo.
+// A plan's answer equals Apollo's byte for byte; operations that a plan could get wrong stay with Apollo.
 
 interface Row {
   readonly query: string | ((time: number) => string);
   readonly variables?: object | ((time: number) => object);
   readonly operationName?: string;
-  /** Who executes it from the second time on. */
+  /** What executes it from the second time on. */
   readonly way: 'plan' | 'apollo';
-  /** So many of four times; by default all but the first of a plan's. */
+  /** Least number of the four executions that go this way; default 3 for a plan, 4 for Apollo. */
   readonly atLeast?: number;
 }
 
@@ -66,7 +66,7 @@ afterAll(async () => {
   await provider.stop();
 });
 
-/** The whole answer: status, headers but the date, and the body to the byte; moments of reading and new links are left out. */
+/** Status, all headers but the date, and the exact body without times of reading and new links. */
 async function answerOf(
   port: number,
   { query: of, operationName, variables: given }: Row,
@@ -117,7 +117,7 @@ const rows = (): Record<string, Row> => ({
     variables: (time) => ({ t: jobs[20 + time]?.taxpayerId, j: jobs[20 + time]?.jobId }),
     way: 'plan',
   },
-  'aliases, some fetched and some not there': {
+  'aliases, some for records that do not exist': {
     query: `query Q($a: ID!, $b: ID!, $c: ID!) {
       first: taxpayerToken(taxpayerId: $a) { name }
       second: taxpayerToken(taxpayerId: $b) { name status }
@@ -160,7 +160,7 @@ const rows = (): Record<string, Row> => ({
     way: 'plan',
     atLeast: 2,
   },
-  'a default that is malformed for the resolver': {
+  'a default that the resolver refuses': {
     query: `query Q($age: Int = -1) { taxpayerToken(taxpayerId: "${ids[0]}", maxAgeSeconds: $age) { name } }`,
     way: 'plan',
     atLeast: 2,
@@ -170,7 +170,7 @@ const rows = (): Record<string, Row> => ({
     variables: { age: null },
     way: 'plan',
   },
-  'a null where a default would do, for an argument that needs a value': {
+  'a null in place of a default, for an argument that must not be null': {
     query: `query Q($id: ID = "${ids[0]}") { taxpayerToken(taxpayerId: $id) { name } }`,
     variables: { id: null },
     way: 'apollo',
@@ -198,12 +198,12 @@ const rows = (): Record<string, Row> => ({
     operationName: 'B',
     way: 'apollo',
   },
-  'literals side by side': {
+  'adjacent literals': {
     query: (time) =>
       `mutation { createClientLink(input: { settings: { transcripts: { w2: ["20${time}""2022"] } } }) { replayed } }`,
     way: 'apollo',
   },
-  'three literals side by side, and one that a template would take for another': {
+  'three adjacent literals, which an emptied template would read as a block string': {
     query: (time) => `query Q($w: [String!] = ["a""b""c${time}"]) { taxpayer(id: "${ids[0]}") { id } }`,
     way: 'apollo',
   },
@@ -236,12 +236,12 @@ const rows = (): Record<string, Row> => ({
     way: 'plan',
     atLeast: 1,
   },
-  'a mutation that is replayed, and then contradicted': {
+  'a mutation that is replayed, then sent with other input under the same key': {
     query: `mutation M($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }`,
     variables: (time) => ({ input: { idempotencyKey: 'key', settings: { flowType: time % 4 === 3 ? 'a' : 'b' } } }),
     way: 'plan',
   },
-  'a mutation that is refused for its input': {
+  'a mutation whose input the resolver refuses': {
     query: `mutation M($input: CreateClientLinkInput!) { x: createClientLink(input: $input) { replayed } }`,
     variables: (time) => {
       const deep = JSON.parse(`${'['.repeat(23)}${']'.repeat(23)}`);
@@ -268,7 +268,7 @@ const rows = (): Record<string, Row> => ({
       },
     ]),
   ),
-  'fields that only generated code would mix up': {
+  'aliases that look like a path joined with an underscore': {
     query: `{ a_token: taxpayer(id: "${ids[0]}") { id } a: taxpayer(id: "${ids[1]}") { token { name } } }`,
     way: 'plan',
   },
@@ -288,7 +288,7 @@ const rows = (): Record<string, Row> => ({
       `query Q { ...F } fragment F on Query { taxpayer(id: "${ids[time]}") { id refreshJob(jobId: "no${time}") { name } } }`,
     way: 'plan',
   },
-  'ids in the text that agree in all but one of the documents': {
+  'merged fields whose ids differ in one of the documents': {
     query: (time) =>
       `{ a: taxpayer(id: "${ids[0]}") { id } a: taxpayer(id: "${ids[time % 4 === 3 ? 1 : 0]}") { token { name } } }`,
     way: 'plan',
@@ -323,6 +323,11 @@ const rows = (): Record<string, Row> => ({
   'a number for an id': {
     query: 'query Q($id: ID!) { taxpayer(id: $id) { id } }',
     variables: { id: 5 },
+    way: 'plan',
+  },
+  'a fraction for an id': {
+    query: 'query Q($id: ID!) { taxpayer(id: $id) { id } } # fraction',
+    variables: { id: 5.5 },
     way: 'apollo',
   },
   'a variable that is missing': { query: 'query Q($id: ID!) { taxpayer(id: $id) { id } }', way: 'apollo' },
@@ -368,7 +373,7 @@ describe('an answer of a plan', () => {
     for (const { accept, times } of passes) {
       const before = await executions(row.way);
       const port = planned.gateway.port;
-      // At the fourth time, with variables of its own, both gateways meet a taxpayer that neither has asked for.
+      // Rows with variables per time ask for a record that neither gateway has cached.
       const answers = [];
       for (const time of times) answers.push(await answerOf(port, row, time, accept));
       const expected = [];
@@ -379,7 +384,7 @@ describe('an answer of a plan', () => {
   });
 
   it.each(['a variable', 'a mutation'])(
-    'is refused as Apollo refuses once the caller may not ask any more: %s',
+    'is refused as Apollo refuses it for a caller without the scope: %s',
     async (name) => {
       const row = rows()[name] as Row;
       for (const caller of [authorization, `Bearer ${await provider.token({ scope: '', taxpayer_ids: ids })}`]) {

@@ -2,11 +2,8 @@ import { getHeapStatistics } from 'node:v8';
 import type { DocumentNode } from 'graphql';
 import { heldBytes } from '../../cache/heldBytes.js';
 import type { GraphQLRequest } from '../GraphQLRequest.js';
-import type { Plan, Step } from '../plans/Plan.js';
+import type { KnownPlan, Step } from '../plans/Plan.js';
 import { Recurring } from './Recurring.js';
-
-/** What is known of a document that was answered and came again. */
-export type KnownPlan = Plan | 'no plan';
 
 /** The one memory of what callers send, for every way it comes: a sixteenth of the heap, at least 4 MiB, in fixed shares. */
 export class DocumentMemory {
@@ -46,7 +43,7 @@ export function documentBytes({ loc }: DocumentNode): number {
 
 /** About how many bytes a plan and its text take: its steps are more than the fields of the text where fragments are spread. */
 export function planBytes(plan: KnownPlan, text: string): number {
-  return entryBytes + characterBytes * text.length + (plan === 'no plan' ? 0 : bytesOfSteps(plan.steps));
+  return entryBytes + characterBytes * text.length + (plan.type === 'none' ? 0 : bytesOfSteps(plan.steps));
 }
 
 function bytesOfSteps(steps: readonly Step[]): number {

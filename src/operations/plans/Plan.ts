@@ -3,43 +3,37 @@ import type { OperationContext } from '../OperationContext.js';
 
 export type Variables = Readonly<Record<string, unknown>>;
 
-/** What an operation came to; errors are not masked yet. */
+/** The result of an operation; its errors are not masked yet. */
 export interface PlanResult {
-  /** `data` as it is to be sent. */
+  /** The JSON of `data`. */
   readonly json: string;
   readonly errors: readonly GraphQLError[] | undefined;
 }
 
-/** A text that a plan answers, with the string literals that were taken out of it (see `literals.ts`). */
-export interface PlannedRequest {
-  readonly query: string;
-  readonly literals: readonly string[];
-  readonly variables: Variables;
-}
-
-/** An operation as a list of steps: answers as graphql-js does, with everything looked up that does not change. */
+/** An operation as a list of steps. It is answered as graphql-js answers, with everything constant looked up once. */
 export interface Plan {
   readonly type: 'query' | 'mutation';
-  /** What the operation is called in metrics, see {@link operationLabel}. */
+  /** See {@link operationLabel}. */
   readonly label: string;
-  /** What the client calls it. */
   readonly operationName: string | undefined;
   readonly steps: readonly Step[];
-  /**
-   * Undefined when the variables are not plainly right: whether they are wrong, and how, is for others to say. What it
-   * returns executes the operation, at once where nothing has to be waited for.
-   */
-  readonly prepare: (request: PlannedRequest) => Execute | undefined;
+  /** Where the string literals that vary begin in the template, in ascending order (see `literals.ts`). */
+  readonly literalStarts: readonly number[];
+  /** The coerced variables; undefined when Apollo is to answer, because they are malformed or need special rules. */
+  readonly readVariables: (given: Variables) => Variables | undefined;
 }
 
-export type Execute = (context: OperationContext) => PlanResult | Promise<PlanResult>;
+/** What is known of a document that was answered and came again. */
+export type KnownPlan = Plan | { readonly type: 'none' };
 
 /** One field of an answer. */
 export interface Step {
   readonly key: string;
-  /** The key as it is to be sent, with its colon. */
+  /** Its index among the steps of its object. */
+  readonly place: number;
+  /** The key as JSON, with its colon. */
   readonly prefix: string;
-  /** Its value when that is known beforehand, as a type's name is. */
+  /** The value where it is known beforehand: a type's name. */
   readonly constant: string | undefined;
   readonly name: string;
   readonly resolve: Resolve | undefined;
@@ -47,12 +41,12 @@ export interface Step {
   readonly isNullable: boolean;
   /** For values that are not written as they are. */
   readonly serialize: ((value: unknown) => unknown) | undefined;
-  /** What is asked for of an object. */
+  /** The steps of an object. */
   readonly fields: readonly Step[] | undefined;
-  /** The same as text, where that is nothing but values which the object has. */
+  /** The same as text, where every field is a plain property of the object. */
   readonly selection: string | undefined;
   readonly parentType: string;
-  /** Where it stands in the text, each time it does. */
+  /** Each place where the field stands in the document. */
   readonly positions: readonly number[];
 }
 
@@ -64,5 +58,5 @@ export type Argument = { readonly name: string } & (
   | { readonly from: 'literal'; readonly place: number }
 );
 
-/** Thrown while planning: graphql-js is to execute this operation. */
+/** Thrown while planning: Apollo is to execute this operation. */
 export class NotPlannable extends Error {}

@@ -1,93 +1,81 @@
 import type { GraphQLSchema } from 'graphql';
-import { DocumentMemory, type KnownPlan } from '../documents/DocumentMemory.js';
 import type { Recurring } from '../documents/Recurring.js';
-import { templateOf } from './literals.js';
-import type { Execute, Plan, Variables } from './Plan.js';
+import type { OperationContext } from '../OperationContext.js';
+import { Execution } from './Execution.js';
+import { type Template, templateOf } from './literals.js';
+import type { KnownPlan, Plan, PlanResult, Variables } from './Plan.js';
 import { planOf } from './planOperation.js';
 
-/** A plan together with the text it is to answer. */
-export interface BoundPlan extends Pick<Plan, 'type' | 'label'> {
-  /** As {@link Plan.prepare}. */
-  prepare(variables: Variables): Execute | undefined;
+/** A plan with the request that it answers. */
+export interface PreparedPlan extends Pick<Plan, 'type' | 'label'> {
+  readonly by: 'plan';
+  /** Executes the operation, without a promise where nothing has to be waited for. */
+  perform(context: OperationContext): PlanResult | Promise<PlanResult>;
 }
 
 /** `off` is for tests. */
 export type PlanMode = 'on' | 'off';
 
 export interface PlanCacheOptions {
-  /** Where plans are kept; by default in a memory of their own. */
-  readonly memory?: Recurring<KnownPlan>;
+  /** Where plans are kept. */
+  readonly memory: Recurring<KnownPlan>;
   readonly mode?: PlanMode | undefined;
-  /** Told when making a plan failed in a way that was not meant; Apollo answers then. */
+  /** Called when a bug of ours kept a plan from being made; Apollo answers then. */
   readonly onBug?: (error: unknown) => void;
 }
 
 /**
- * Plans of operations that Apollo has parsed, validated and answered: nothing that Apollo would refuse can have one. They
- * are kept by the text of a document that is one operation. The string literals of the text, in which clients write ids,
- * may be any where they are the values of arguments.
+ * Plans of documents that Apollo has parsed, validated and answered: nothing that Apollo would refuse has one. A plan is
+ * kept by its document's template, so that it serves any string literals; where it has to depend on them, by the document.
  */
 export class PlanCache {
   readonly #schema: GraphQLSchema;
   readonly #options: PlanCacheOptions;
-  readonly #plans: Recurring<KnownPlan>;
 
-  constructor(schema: GraphQLSchema, options: PlanCacheOptions = {}) {
+  constructor(schema: GraphQLSchema, options: PlanCacheOptions) {
     this.#schema = schema;
     this.#options = options;
-    this.#plans = options.memory ?? new DocumentMemory().plans;
   }
 
-  /** The plan to answer with; undefined when this request is Apollo's. */
-  find(query: string, operationName: string | undefined): BoundPlan | undefined {
-    const { text, literals } = templateOf(query);
-    const plan = this.#planOf(text, text, literals.length);
-    if (plan === undefined) return undefined;
-    if (plan !== 'no plan') return bound(plan, operationName, query, literals);
-    const exact = literals.length === 0 ? plan : this.#planOf(exactly(query), query, 0);
-    return exact === undefined || exact === 'no plan' ? undefined : bound(exact, operationName, query, []);
+  /** The plan that answers this request; undefined when Apollo is to answer it. */
+  find(query: string, operationName: string | undefined, variables: Variables): PreparedPlan | undefined {
+    let template = templateOf(query);
+    let plan = this.#planOf(template);
+    if (plan?.type === 'none') {
+      template = { text: query, literals: [] };
+      plan = this.#planOf(template);
+    }
+    if (plan === undefined || plan.type === 'none') return undefined;
+    if (operationName !== undefined && operationName !== plan.operationName) return undefined; // Apollo refuses it
+    const coerced = plan.readVariables(variables);
+    if (coerced === undefined) return undefined;
+    const request = { query, literals: template.literals, variables: coerced };
+    const { type, label } = plan;
+    return { by: 'plan', type, label, perform: (context) => new Execution(plan, request, context).run() };
   }
 
   /** Notes that Apollo answered a document, so that it is valid and within all limits on documents. */
   accept(query: string): void {
-    if (this.#options.mode === 'off') return;
-    const { text, literals } = templateOf(query);
-    const plan = this.#plans.get(text);
-    if (plan === undefined) this.#plans.see(text);
-    else if (plan === 'no plan' && literals.length > 0) this.#plans.see(exactly(query));
+    const { memory, mode } = this.#options;
+    if (mode === 'off') return;
+    const { text } = templateOf(query);
+    const plan = memory.get(text);
+    if (plan === undefined) memory.see(text);
+    else if (plan.type === 'none' && text !== query) memory.see(query);
   }
 
-  /** What is kept under `key`; made of `text` when it was accepted: making a plan costs more than one answer saves. */
-  #planOf(key: string, text: string, literals: number): KnownPlan | undefined {
-    const known = this.#plans.get(key);
-    if (known !== undefined || !this.#plans.wasSeen(key)) return known;
-    const plan = this.#create(text, literals) ?? 'no plan';
-    this.#plans.keep(key, plan);
+  /** Makes the plan when a document was accepted and comes again: making one costs more than one answer saves. */
+  #planOf({ text, literals }: Template): KnownPlan | undefined {
+    const { memory, onBug } = this.#options;
+    const known = memory.get(text);
+    if (known !== undefined || !memory.wasSeen(text)) return known;
+    let plan: KnownPlan = { type: 'none' };
+    try {
+      plan = planOf(this.#schema, text, literals.length);
+    } catch (error) {
+      onBug?.(error);
+    }
+    memory.keep(text, plan);
     return plan;
   }
-
-  #create(text: string, literals: number): Plan | undefined {
-    try {
-      return planOf(this.#schema, text, literals);
-    } catch (error) {
-      this.#options.onBug?.(error);
-      return undefined;
-    }
-  }
-}
-
-/** Where the plan of a text is kept whose template has none: no document begins like this. */
-function exactly(query: string): string {
-  return `=${query}`;
-}
-
-/** A name that is not the operation's is for Apollo to refuse. */
-function bound(
-  { type, label, operationName, prepare }: Plan,
-  wanted: string | undefined,
-  query: string,
-  literals: readonly string[],
-): BoundPlan | undefined {
-  if (wanted !== undefined && wanted !== operationName) return undefined;
-  return { type, label, prepare: (variables) => prepare({ query, literals, variables }) };
 }

@@ -1,14 +1,14 @@
-/** An object of the schema that never changes and is given to many requests, so that what is written of it can be kept. */
+/** An immutable object of the schema that many requests share, so that the JSON of a selection can be kept with it. */
 export abstract class SharedObject {
   #kept: { readonly selection: string; readonly json: string } | undefined;
 
-  /** The JSON of a selection of its fields, when it is the one that was written last. */
+  /** The JSON of a selection of its fields, if it was the last one kept. */
   jsonOf(selection: string): string | undefined {
     return this.#kept?.selection === selection ? this.#kept.json : undefined;
   }
 
   keepJson(selection: string, json: string): void {
-    // As one piece: a text that was put together is kept as its pieces, which are put together again at each use.
+    // Through a buffer, because V8 keeps a concatenated string as its parts and joins them at each use.
     this.#kept = { selection, json: Buffer.from(json).toString() };
   }
 }

@@ -5,13 +5,13 @@ export interface Template {
 }
 
 const maxLiterals = 500;
-/** Printable ASCII: what is rare, or would be refused, is left to who parses in earnest. */
+/** Printable ASCII without quotes and backslashes. */
 const plainLiteral = /^[ !#-[\]-~]*$/;
 
 /**
- * Takes the string literals out of a document, so that documents with ids written into them look alike. The document as
- * it is where there are none, or where finding them would take more than looking for quotes (comments, escapes, blocks,
- * literals side by side, which would look like a block once they are empty).
+ * Takes the string literals out of a document, so that documents that differ only in the ids written into them share one
+ * plan. Returns the document unchanged where looking for quotes is not enough to find the literals: comments, escapes,
+ * block strings, and adjacent literals, which would look like a block string once they are empty.
  */
 export function templateOf(query: string): Template {
   const whole = { text: query, literals: [] };
@@ -31,4 +31,12 @@ export function templateOf(query: string): Template {
     open = query.indexOf('"', close + 1);
   }
   return { text: text + query.slice(rest), literals };
+}
+
+/** Where in the query a position of its template is; `starts` says where the literals begin in the template. */
+export function positionInQuery(position: number, starts: readonly number[], literals: readonly string[]): number {
+  return starts.reduce(
+    (moved, start, place) => (start < position ? moved + (literals[place]?.length ?? 0) : moved),
+    position,
+  );
 }

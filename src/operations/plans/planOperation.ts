@@ -1,6 +1,6 @@
+import { collectSubFields } from '@graphql-tools/utils';
 import {
   type ArgumentNode,
-  BREAK,
   type DocumentNode,
   type FieldNode,
   type FragmentDefinitionNode,
@@ -16,128 +16,93 @@ import {
   isObjectType,
   isSpecifiedScalarType,
   Kind,
-  type OperationDefinitionNode,
   parse,
   type SelectionSetNode,
-  typeFromAST,
+  type ValueNode,
   valueFromAST,
   visit,
 } from 'graphql';
 import { operationLabel } from '../observeOperations.js';
-import { execute } from './executePlan.js';
-import { type Argument, NotPlannable, type Plan, type Resolve, type Step } from './Plan.js';
+import { type Argument, type KnownPlan, NotPlannable, type Plan, type Resolve, type Step } from './Plan.js';
 import { variableReader } from './readVariables.js';
-import { TemplateLiterals } from './TemplateLiterals.js';
 
 /**
- * The plan of a document that graphql-js has validated. With `literals`, `text` is a template that has so many, and any
- * strings may be in them. Undefined for what a plan does not answer: several operations in one document, whose literals
- * would have to be checked for those that do not run as well; directives, abstract types and lists, of which a client's
- * query of this schema has none; introspection, `_service` and `_entities`, which are a router's; several mutations, which
- * have to wait for each other.
+ * The plan of a document that graphql-js has validated. `literalCount`: how many string literals of `text` were emptied and
+ * may be any. There is no plan for: several operations, since validation looks at the literals of all; directives, abstract
+ * types and lists, which clients' queries of this schema do not have; introspection, `_service` and `_entities`, which
+ * routers ask for; several mutations, which have to wait for each other.
  */
-export function planOf(schema: GraphQLSchema, text: string, literals: number): Plan | undefined {
+export function planOf(schema: GraphQLSchema, text: string, literalCount: number): KnownPlan {
   try {
-    const document = parse(text);
-    const operation = getOperationAST(document); // null when there are several
-    if (!operation || !isPlannable(document, operation)) return undefined;
-    return planned(schema, document, operation, literals);
+    return planned(schema, parse(text), literalCount);
   } catch (error) {
-    if (error instanceof NotPlannable) return undefined;
+    if (error instanceof NotPlannable) return { type: 'none' };
     throw error;
   }
 }
 
-function isPlannable(document: DocumentNode, { operation, selectionSet }: OperationDefinitionNode): boolean {
-  const [first, ...others] = selectionSet.selections;
-  const isOneMutation = operation === 'mutation' && first?.kind === Kind.FIELD && others.length === 0;
-  let plannable = operation === 'query' || isOneMutation;
-  const refuse = () => {
-    plannable = false;
-    return BREAK;
+function planned(schema: GraphQLSchema, document: DocumentNode, literalCount: number): Plan {
+  const operation = getOperationAST(document) ?? notPlannable(); // null when there are several
+  const { operation: type, selectionSet, variableDefinitions = [], name } = operation;
+  const isOneMutation = selectionSet.selections.length === 1 && selectionSet.selections[0]?.kind === Kind.FIELD;
+  if (type === 'subscription' || (type === 'mutation' && !isOneMutation)) notPlannable();
+  const literalStarts = readDocument(document, literalCount);
+  const root = schema.getRootType(type) ?? notPlannable();
+  return {
+    type,
+    label: operationLabel(schema, operation),
+    operationName: name?.value,
+    steps: new Planner(schema, document, literalStarts).steps(root, [operation]),
+    literalStarts,
+    readVariables: variableReader(schema, variableDefinitions),
   };
-  visit(document, {
-    Directive: refuse,
-    Field: ({ name: { value: name } }) => (name.startsWith('_') && name !== '__typename' ? refuse() : undefined),
-    Name: ({ value: name }) => (name === '__proto__' ? refuse() : undefined),
-  });
-  return plannable;
 }
 
-function planned(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-  literals: number,
-): Plan {
-  const template = new TemplateLiterals(document, literals);
-  const root = schema.getRootType(operation.operation);
-  if (!root) throw new NotPlannable();
-  const steps = new Planner(schema, document, template).steps(root, [operation.selectionSet]);
-  const readVariables = variableReader(schema, operation.variableDefinitions ?? []);
-  return {
-    type: operation.operation as Plan['type'],
-    label: operationLabel(schema, operation),
-    operationName: operation.name?.value,
-    steps,
-    prepare: (request) => {
-      const variables = readVariables(request.variables);
-      return (
-        variables && ((context) => execute(steps, { request, template, variables, context, errors: [], written: 0 }))
-      );
-    },
-  };
+function notPlannable(): never {
+  throw new NotPlannable();
+}
+
+/** Refuses documents that have no plan; returns where the literals that vary begin. */
+function readDocument(document: DocumentNode, literalCount: number): readonly number[] {
+  const starts: number[] = [];
+  visit(document, {
+    Directive: notPlannable,
+    Field: ({ name: { value: name } }) => (name.startsWith('_') && name !== '__typename' ? notPlannable() : undefined),
+    Name: ({ value: name }) => (name === '__proto__' ? notPlannable() : undefined),
+    // The value of a default is part of the plan, so it must not vary.
+    VariableDefinition: ({ defaultValue }) => (literalCount > 0 && defaultValue ? notPlannable() : undefined),
+    StringValue: ({ loc }) => void starts.push(loc?.start ?? 0),
+  });
+  if (literalCount === 0) return [];
+  return starts.length === literalCount ? starts : notPlannable();
 }
 
 class Planner {
   readonly #schema: GraphQLSchema;
-  readonly #fragments = new Map<string, FragmentDefinitionNode>();
-  readonly #template: TemplateLiterals;
+  readonly #fragments: Record<string, FragmentDefinitionNode> = {};
+  readonly #literalStarts: readonly number[];
 
-  constructor(schema: GraphQLSchema, document: DocumentNode, template: TemplateLiterals) {
+  constructor(schema: GraphQLSchema, document: DocumentNode, literalStarts: readonly number[]) {
     this.#schema = schema;
-    this.#template = template;
+    this.#literalStarts = literalStarts;
     for (const definition of document.definitions) {
-      if (definition.kind === Kind.FRAGMENT_DEFINITION) this.#fragments.set(definition.name.value, definition);
+      if (definition.kind === Kind.FRAGMENT_DEFINITION) this.#fragments[definition.name.value] = definition;
     }
   }
 
-  /** The fields that are selected of a type, each once, in the order of their first appearance (GraphQL, section 6.3.2). */
-  steps(type: GraphQLObjectType, selectionSets: readonly SelectionSetNode[]): readonly Step[] {
-    if (type.isTypeOf) throw new NotPlannable();
-    const fields = new Map<string, FieldNode[]>();
-    const spread = new Set<string>();
-    for (const selectionSet of selectionSets) this.#collect(type, selectionSet, fields, spread);
-    return Array.from(fields, ([key, nodes]) => this.#step(type, key, nodes));
+  /** The steps for what `nodes`, which are fields or the operation, select of a type. */
+  steps(type: GraphQLObjectType, nodes: readonly { readonly selectionSet?: SelectionSetNode | undefined }[]): Step[] {
+    if (type.isTypeOf) notPlannable();
+    const { fields } = collectSubFields(this.#schema, this.#fragments, {}, type, nodes as FieldNode[]);
+    return Array.from(fields, ([key, fieldNodes], place) => this.#step(type, key, place, fieldNodes));
   }
 
-  #collect(
-    type: GraphQLObjectType,
-    { selections }: SelectionSetNode,
-    fields: Map<string, FieldNode[]>,
-    spread: Set<string>,
-  ): void {
-    for (const selection of selections) {
-      if (selection.kind === Kind.FIELD) {
-        const key = selection.alias?.value ?? selection.name.value;
-        fields.set(key, [...(fields.get(key) ?? []), selection]);
-        continue;
-      }
-      const isNamed = selection.kind === Kind.FRAGMENT_SPREAD;
-      if (isNamed && spread.has(selection.name.value)) continue;
-      if (isNamed) spread.add(selection.name.value);
-      const fragment = isNamed ? this.#fragments.get(selection.name.value) : selection;
-      const condition = fragment?.typeCondition && typeFromAST(this.#schema, fragment.typeCondition);
-      if (fragment === undefined || (condition && !isObjectType(condition))) throw new NotPlannable();
-      if (condition === undefined || condition === type) this.#collect(type, fragment.selectionSet, fields, spread);
-    }
-  }
-
-  #step(parent: GraphQLObjectType, key: string, nodes: readonly FieldNode[]): Step {
+  #step(parent: GraphQLObjectType, key: string, place: number, nodes: readonly FieldNode[]): Step {
     const [node] = nodes as [FieldNode];
     const name = node.name.value;
     const common = {
       key,
+      place,
       prefix: `${JSON.stringify(key)}:`,
       name,
       parentType: parent.name,
@@ -147,16 +112,14 @@ class Planner {
       const none = { resolve: undefined, args: [], serialize: undefined, fields: undefined, selection: undefined };
       return { ...common, ...none, constant: parent.name, isNullable: false };
     }
-    const field = parent.getFields()[name];
-    if (field === undefined) throw new NotPlannable();
-    // Fields that are merged were found to have the same arguments, which other literals might not be.
-    const isMerged = nodes.length > 1 && this.#template.exist;
-    if (isMerged && nodes.some((one) => one.arguments?.length)) throw new NotPlannable();
+    const field = parent.getFields()[name] ?? notPlannable();
+    // Validation found the arguments of merged fields to be the same; with other literals they may differ.
+    const isMerged = nodes.length > 1 && this.#literalStarts.length > 0;
+    if (isMerged && nodes.some((one) => one.arguments?.length)) notPlannable();
     const type = getNullableType(field.type);
-    if (!isLeafType(type) && !isObjectType(type)) throw new NotPlannable();
+    if (!isLeafType(type) && !isObjectType(type)) notPlannable();
     const isWrittenAsIs = isEnumType(type) || isSpecifiedScalarType(type);
-    const selectionSets = nodes.flatMap(({ selectionSet }) => selectionSet ?? []);
-    const fields = isObjectType(type) ? this.steps(type, selectionSets) : undefined;
+    const fields = isObjectType(type) ? this.steps(type, nodes) : undefined;
     return {
       ...common,
       constant: undefined,
@@ -180,33 +143,30 @@ class Planner {
 
   #argument(name: string, type: GraphQLInputType, otherwise: unknown, { value: node }: ArgumentNode): Argument {
     if (node.kind === Kind.VARIABLE) return { name, from: 'variable', variable: node.name.value, otherwise };
-    const place = node.kind === Kind.STRING ? this.#template.placeOf(node) : undefined;
-    if (place !== undefined) {
+    const place = this.#literalPlace(node);
+    if (place !== -1) {
       const { name: typeName } = getNullableType(type) as { readonly name?: string };
-      if (typeName !== 'ID' && typeName !== 'String') throw new NotPlannable();
+      if (typeName !== 'ID' && typeName !== 'String') notPlannable();
       return { name, from: 'literal', place };
     }
-    if (node.kind !== Kind.OBJECT && node.kind !== Kind.LIST) {
-      return { name, from: 'document', value: valueFromAST(node, type) };
-    }
     visit(node, {
-      // Null in the place of a value that must not be null would only be found when it is read.
-      Variable: () => {
-        throw new NotPlannable();
-      },
-      StringValue: (text) => {
-        if (this.#template.placeOf(text) !== undefined) throw new NotPlannable();
-      },
+      Variable: notPlannable, // its null in the place of a value would only be found when it is read
+      StringValue: (text) => (this.#literalPlace(text) === -1 ? undefined : notPlannable()),
     });
     return { name, from: 'document', value: valueFromAST(node, type) };
+  }
+
+  /** Which of the literals that vary a node is; -1 for none. */
+  #literalPlace({ loc }: ValueNode): number {
+    return this.#literalStarts.indexOf(loc?.start ?? -1);
   }
 }
 
 const maxSelectionLength = 1000;
 
 /**
- * Undefined when one of the fields takes more than reading it, and when the answer could be much larger than the object,
- * whose size is what memory is bounded by: a field under several names, long names.
+ * A selection as text, by which its JSON is kept with a shared object. Undefined where a field takes more than reading it,
+ * and where the JSON could be much larger than the object, whose size bounds memory: repeated fields, long aliases.
  */
 function selectionOf(type: string, fields: readonly Step[]): string | undefined {
   if (fields.some((field) => field.resolve || field.fields)) return undefined;

@@ -1,0 +1,198 @@
+import { GraphQLError, Source } from 'graphql';
+import { answerTooLarge } from '../answerSize.js';
+import type { OperationContext } from '../OperationContext.js';
+import { positionInQuery } from './literals.js';
+import type { Plan, PlanResult, Step, Variables } from './Plan.js';
+import { SharedObject } from './SharedObject.js';
+
+/** What one request gives to its plan. */
+export interface PlannedRequest {
+  readonly query: string;
+  /** The string literals of the query that its template leaves open. */
+  readonly literals: readonly string[];
+  readonly variables: Variables;
+}
+
+/** An object of the answer while its fields are being resolved. */
+interface Target {
+  readonly steps: readonly Step[];
+  /** By {@link Step.place}. For an object, its target or its JSON. */
+  readonly values: unknown[];
+  /** The object that it belongs to, and the key there; undefined for the root. */
+  readonly parent: Target | undefined;
+  readonly key: string | undefined;
+}
+
+/** Thrown inside an execution: the error is noted, and the object that needed the value is null. */
+const nulled = Symbol('nulled');
+/** Thrown inside an execution: the answer is larger than allowed. */
+const tooLarge = Symbol('too large');
+
+/** One execution of a plan. A method returns a promise only when something has to be waited for. */
+export class Execution {
+  readonly #errors: GraphQLError[] = [];
+  /** Characters of JSON so far, each of which takes a byte or more. */
+  #written = 0;
+
+  constructor(
+    private readonly plan: Plan,
+    private readonly request: PlannedRequest,
+    private readonly context: OperationContext,
+  ) {}
+
+  /** Never rejects for what a resolver threw: the errors are in the result. */
+  run(): PlanResult | Promise<PlanResult> {
+    const root: Target = { steps: this.plan.steps, values: [], parent: undefined, key: undefined };
+    try {
+      const pending = this.#fill(root, undefined);
+      if (pending === undefined) return this.#finish(root);
+      return pending.then(() => this.#finish(root)).catch((reason) => this.#end(reason));
+    } catch (reason) {
+      return this.#end(reason);
+    }
+  }
+
+  #finish(root: Target): PlanResult {
+    return { json: this.#jsonOf(root), errors: this.#errors.length > 0 ? this.#errors : undefined };
+  }
+
+  #end(reason: unknown): PlanResult {
+    if (reason === nulled) return { json: 'null', errors: this.#errors };
+    if (reason === tooLarge) return { json: 'null', errors: [answerTooLarge(this.context.maxAnswerBytes)] };
+    throw reason;
+  }
+
+  /** Finds the values of an object's fields. Throws or rejects with {@link nulled} when the object has to be null. */
+  #fill(target: Target, source: unknown): Promise<unknown> | undefined {
+    let waiting: Promise<unknown>[] | undefined;
+    try {
+      for (const step of target.steps) {
+        const pending = this.#take(step, source, target);
+        if (pending === undefined) continue;
+        waiting ??= [];
+        waiting.push(pending);
+      }
+    } catch (reason) {
+      if (waiting) Promise.all(waiting).catch(() => {}); // nobody waits for the others any more
+      throw reason;
+    }
+    return waiting && Promise.all(waiting);
+  }
+
+  #take(step: Step, source: unknown, target: Target): Promise<unknown> | undefined {
+    target.values[step.place] = step.constant ?? null;
+    if (step.constant !== undefined) return undefined;
+    if (step.resolve === undefined) return this.#complete(step, (source as Record<string, unknown>)[step.name], target);
+    let value: unknown;
+    try {
+      value = step.resolve(source, this.#argumentsOf(step), this.context);
+    } catch (error) {
+      return this.#refuse(step, error, target);
+    }
+    if (!(value instanceof Promise)) return this.#complete(step, value, target);
+    return value.then(
+      (ready) => this.#complete(step, ready, target),
+      (error) => this.#refuse(step, error, target),
+    );
+  }
+
+  #complete(step: Step, value: unknown, target: Target): Promise<unknown> | undefined {
+    if (value === null || value === undefined) {
+      if (step.isNullable) return undefined;
+      const missing = new Error(`Cannot return null for non-nullable field ${step.parentType}.${step.name}.`);
+      return this.#refuse(step, missing, target);
+    }
+    if (value instanceof Error) return this.#refuse(step, value, target);
+    if (step.fields !== undefined) return this.#completeObject(step, step.fields, value, target);
+    try {
+      target.values[step.place] = step.serialize === undefined ? value : step.serialize(value);
+    } catch (error) {
+      this.#refuse(step, error, target);
+    }
+    return undefined;
+  }
+
+  #completeObject(step: Step, steps: readonly Step[], value: unknown, parent: Target): Promise<unknown> | undefined {
+    const { key, place, selection } = step;
+    const shared = selection !== undefined && value instanceof SharedObject ? value : undefined;
+    const known = shared?.jsonOf(selection as string);
+    if (known !== undefined) {
+      this.#count(known.length);
+      parent.values[place] = known;
+      return undefined;
+    }
+    const target: Target = { steps, values: [], parent, key };
+    parent.values[place] = target;
+    const errorsBefore = this.#errors.length;
+    try {
+      const pending = this.#fill(target, value);
+      if (pending !== undefined) return pending.catch((reason) => this.#orNull(step, reason, parent));
+      if (shared && this.#errors.length === errorsBefore) {
+        const json = this.#jsonOf(target);
+        shared.keepJson(selection as string, json);
+        parent.values[place] = json;
+      }
+    } catch (reason) {
+      this.#orNull(step, reason, parent);
+    }
+    return undefined;
+  }
+
+  #orNull({ place, isNullable }: Step, reason: unknown, target: Target): void {
+    if (reason !== nulled || !isNullable) throw reason;
+    target.values[place] = null;
+  }
+
+  /** Notes a field's error. Throws {@link nulled} where the field must not be null. */
+  #refuse({ key, positions, isNullable }: Step, error: unknown, target: Target): undefined {
+    const { query, literals } = this.request;
+    const originalError = error instanceof Error ? error : new Error('Something else than an error was thrown');
+    const path = [key];
+    for (let at: Target | undefined = target; at?.key !== undefined; at = at.parent) path.unshift(at.key);
+    this.#errors.push(
+      new GraphQLError(originalError.message, {
+        source: new Source(query),
+        positions: positions.map((position) => positionInQuery(position, this.plan.literalStarts, literals)),
+        path,
+        originalError,
+      }),
+    );
+    if (!isNullable) throw nulled;
+  }
+
+  #argumentsOf({ args }: Step): Record<string, unknown> {
+    const { literals, variables } = this.request;
+    const values: Record<string, unknown> = {};
+    for (const argument of args) {
+      const { name } = argument;
+      if (argument.from === 'document') values[name] = argument.value;
+      else if (argument.from === 'literal') values[name] = literals[argument.place];
+      else if (Object.hasOwn(variables, argument.variable)) values[name] = variables[argument.variable];
+      else if (argument.otherwise !== undefined) values[name] = argument.otherwise;
+    }
+    return values;
+  }
+
+  /** As `JSON.stringify` would write the object, in a fraction of the time. */
+  #jsonOf({ steps, values }: Target): string {
+    let json = '{';
+    for (const { place, prefix, fields } of steps) {
+      const value = values[place];
+      if (place > 0) json += ',';
+      json += prefix;
+      if (fields === undefined) {
+        const text = JSON.stringify(value);
+        this.#count(prefix.length + text.length);
+        json += text;
+      } else if (typeof value === 'object' && value !== null) json += this.#jsonOf(value as Target);
+      else json += value; // JSON already, or null
+    }
+    return `${json}}`;
+  }
+
+  /** Throws {@link tooLarge} once more is written than the answer may have. */
+  #count(characters: number): void {
+    this.#written += characters;
+    if (this.#written > this.context.maxAnswerBytes) throw tooLarge;
+  }
+}
