@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 
 /** A whole HTTP answer, ready to be written. */
 export interface Answer {
@@ -31,7 +32,7 @@ export function withHeaders(answer: Answer, headers: Answer['headers']): Answer 
 }
 
 /** Writes the answer after a delay in milliseconds, unless the client has left. */
-export function sendAnswer(response: ServerResponse, answer: Answer, delayMs = 0): void {
+export function sendAnswer(response: ServerResponse, answer: Answer, delayMs = 0): undefined {
   if (delayMs > 0) {
     const timer = setTimeout(sendAnswer, delayMs, response, answer);
     response.once('close', () => clearTimeout(timer));
@@ -41,18 +42,13 @@ export function sendAnswer(response: ServerResponse, answer: Answer, delayMs = 0
 /** Calls `next` with the text of the body, at once when the request has none. Answers 413 by itself beyond 4 MiB. */
 export function readBody(request: IncomingMessage, response: ServerResponse, next: (body: string) => void): void {
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers;
-  if (encoding === undefined && length === '0') {
-    next('');
-    return;
+  if (encoding === undefined && length === '0') next('');
+  else {
+    const received = (body: Buffer) => {
+      if (body.length > maxBodyBytes) sendAnswer(response, errorAnswer(413, 'The body is too large'));
+      else next(body.toString());
+    };
+    // A client that leaves half-way gets no answer.
+    buffer(request).then(received, () => {});
   }
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  request.on('data', (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes <= maxBodyBytes) chunks.push(chunk);
-  });
-  request.on('end', () => {
-    if (bytes > maxBodyBytes) sendAnswer(response, errorAnswer(413, 'The body is too large'));
-    else next(Buffer.concat(chunks).toString());
-  });
 }

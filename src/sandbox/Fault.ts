@@ -5,7 +5,6 @@ import { gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { type Answer, answerOf, errorAnswer, jsonAnswer, sendAnswer, upstreamOnlyText, withHeaders } from './Answer.js';
 import type { Endpoint, Route } from './endpoints.js';
-import type { FaultBook } from './FaultBook.js';
 import type { SandboxState } from './SandboxState.js';
 
 /** The call that goes wrong. */
@@ -16,7 +15,8 @@ export interface FaultyCall {
   readonly carryOut: () => Answer;
   readonly state: SandboxState;
   readonly response: ServerResponse;
-  readonly faults: FaultBook;
+  /** Keeps `send` until the gate is released; gives the function that forgets it. */
+  readonly hold: (gate: string, send: () => void) => () => void;
 }
 
 const count = z.int().nonnegative();
@@ -46,84 +46,76 @@ const table = {
   'answer-with-html': fault({}, () =>
     answerOf(200, 'text/html', `<!doctype html><title>Sign in</title><p>${upstreamOnlyText}</p>`),
   ),
-  'answer-with-text-that-is-not-json': fault({}, (call) => withBody(call.carryOut(), `{"text":"${upstreamOnlyText}`)),
-  'answer-with-null': fault({}, (call) => withBody(call.carryOut(), 'null')),
-  'answer-with-empty-body': fault({}, (call) => withBody(call.carryOut(), '')),
+  'answer-with-text-that-is-not-json': spoilt({}, (answer) => withBody(answer, `{"text":"${upstreamOnlyText}`)),
+  'answer-with-null': spoilt({}, (answer) => withBody(answer, 'null')),
+  'answer-with-empty-body': spoilt({}, (answer) => withBody(answer, '')),
 
   // No answer, half an answer, a late answer.
   'never-answer': fault({ afterEffect }, (call, given) => {
     if (given.afterEffect) call.carryOut();
     return undefined;
   }),
-  'answer-late': fault({ afterMs: count }, (call, given) => {
-    sendAnswer(call.response, call.carryOut(), given.afterMs);
-  }),
+  'answer-late': spoilt({ afterMs: count }, (answer, { afterMs }, { response }) =>
+    sendAnswer(response, answer, afterMs),
+  ),
   /** The answer is decided on arrival and sent when `control.release(gate)` is called. */
-  'hold-until-released': fault({ gate: text }, ({ response, faults, carryOut }, { gate }) => {
-    const answer = carryOut();
-    const forget = faults.hold(gate, () => sendAnswer(response, answer));
+  'hold-until-released': spoilt({ gate: text }, (answer, { gate }, { response, hold }) => {
+    const forget = hold(gate, () => sendAnswer(response, answer));
     response.once('close', forget);
   }),
   /** Headers at once, then `bytes` (default 1) of the body every `everyMs`. */
-  'drip-body': fault({ everyMs: count, bytes: count.optional() }, sendDripping),
-  'reset-before-effect': fault({}, ({ response }) => {
-    response.socket?.resetAndDestroy();
-  }),
-  'reset-after-effect': fault({}, ({ response, carryOut }) => {
-    carryOut();
-    response.socket?.resetAndDestroy();
-  }),
+  'drip-body': spoilt({ everyMs: count, bytes: count.optional() }, sendDripping),
+  'reset-before-effect': fault({}, ({ response }) => reset(response)),
+  'reset-after-effect': spoilt({}, (_answer, _given, { response }) => reset(response)),
   /** Content-Length promises more than comes before the connection closes. */
-  'truncate-body': fault({}, ({ response, carryOut }) => {
-    const { status, headers, body } = carryOut();
+  'truncate-body': spoilt({}, ({ status, headers, body }, _given, { response }) => {
     const half = body.subarray(0, Math.floor(body.length / 2));
     response.writeHead(status, headers).write(half, () => response.socket?.end());
   }),
   /** The right answer, then the connection closes although keep-alive was promised. */
-  'close-after-answer': fault({}, ({ response, carryOut }) => {
+  'close-after-answer': spoilt({}, (answer, _given, { response }) => {
     response.once('finish', () => response.socket?.end());
-    return carryOut();
+    return answer;
   }),
 
   // The right record, spoilt.
   /** `value` defaults to 42. */
-  'give-wrong-type': fault({ field, value: z.unknown().optional() }, (call, { field, value = 42 }) =>
-    withField(call.carryOut(), field ?? call.endpoint.tellingField, value),
+  'give-wrong-type': spoilt({ field, value: z.unknown().optional() }, (answer, { field, value = 42 }, { endpoint }) =>
+    withField(answer, field ?? endpoint.tellingField, value),
   ),
-  'omit-field': fault({ field }, (call, given) =>
-    withField(call.carryOut(), given.field ?? call.endpoint.tellingField, undefined),
+  'omit-field': spoilt({ field }, (answer, given, { endpoint }) =>
+    withField(answer, given.field ?? endpoint.tellingField, undefined),
   ),
   /** The record of that taxpayer, or of any other, in place of the one asked for. */
-  'answer-for-other-taxpayer': fault({ taxpayerId: text.optional() }, otherTaxpayerAnswer),
-  'answer-for-other-job': fault({ jobId: text.optional() }, (call, given) =>
-    withField(call.carryOut(), 'jobId', given.jobId ?? 'eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee'),
+  'answer-for-other-taxpayer': spoilt({ taxpayerId: text.optional() }, otherTaxpayerAnswer),
+  'answer-for-other-job': spoilt({ jobId: text.optional() }, (answer, given) =>
+    withField(answer, 'jobId', given.jobId ?? 'eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee'),
   ),
-  'give-unknown-enum-value': fault({ field, value: text.optional() }, (call, given) =>
-    withField(call.carryOut(), given.field ?? 'status', given.value ?? 'VALUE_FROM_THE_FUTURE'),
+  'give-unknown-enum-value': spoilt({ field, value: text.optional() }, (answer, given) =>
+    withField(answer, given.field ?? 'status', given.value ?? 'VALUE_FROM_THE_FUTURE'),
   ),
   /** Latin-1 writes ÿþ as the bytes FF FE, which no UTF-8 text contains. */
-  'give-invalid-utf8': fault({ field }, (call, given) => {
-    const answer = withField(call.carryOut(), given.field ?? call.endpoint.textField, 'ÿþ');
-    return withBody(answer, Buffer.from(answer.body.toString(), 'latin1'));
+  'give-invalid-utf8': spoilt({ field }, (answer, given, { endpoint }) => {
+    const { body } = withField(answer, given.field ?? endpoint.textField, 'ÿþ');
+    return withBody(answer, Buffer.from(body.toString(), 'latin1'));
   }),
-  'answer-with-wrong-content-type': fault({ contentType: text.optional() }, (call, given) =>
-    withHeaders(call.carryOut(), { 'content-type': given.contentType ?? 'text/plain' }),
+  'answer-with-wrong-content-type': spoilt({ contentType: text.optional() }, (answer, { contentType = 'text/plain' }) =>
+    withHeaders(answer, { 'content-type': contentType }),
   ),
   /** Default: 200 for 201, 201 for 200. */
-  'answer-with-wrong-success-status': fault({ status: count.optional() }, (call, given) => {
-    const answer = call.carryOut();
+  'answer-with-wrong-success-status': spoilt({ status: count.optional() }, (answer, given) => {
     return { ...answer, status: given.status ?? (answer.status === 201 ? 200 : 201) };
   }),
 
   // Answers that cost the reader dear.
   /** `bytes` in all; without Content-Length when `chunked`. */
-  'answer-with-huge-body': fault({ bytes: count, chunked: z.boolean().optional() }, sendHuge),
+  'answer-with-huge-body': spoilt({ bytes: count, chunked: z.boolean().optional() }, sendHuge),
   /** Nested `levels` deep: the metadata of an otherwise right record, or the whole body. */
-  'nest-deeply': fault({ levels: count, where: z.enum(['metadata', 'body']).optional() }, nestedAnswer),
+  'nest-deeply': spoilt({ levels: count, where: z.enum(['metadata', 'body']).optional() }, nestedAnswer),
   /** A few kilobytes of gzip that expand to `bytes` of valid JSON. */
-  'answer-with-gzip-bomb': fault({ bytes: count }, sendGzipBomb),
-  'answer-with-broken-gzip': fault({}, (call) =>
-    withHeaders(withBody(call.carryOut(), 'no gzip'), { 'content-encoding': 'gzip' }),
+  'answer-with-gzip-bomb': spoilt({ bytes: count }, sendGzipBomb),
+  'answer-with-broken-gzip': spoilt({}, (answer) =>
+    withHeaders(withBody(answer, 'no gzip'), { 'content-encoding': 'gzip' }),
   ),
 };
 
@@ -150,6 +142,18 @@ function fault<Shape extends z.ZodRawShape>(
   return { shape, happen };
 }
 
+/** A fault of a call that is carried out. */
+function spoilt<Shape extends z.ZodRawShape>(
+  shape: Shape,
+  happen: (answer: Answer, given: z.output<z.ZodObject<Shape>>, call: FaultyCall) => Answer | undefined,
+) {
+  return fault(shape, (call, given) => happen(call.carryOut(), given, call));
+}
+
+function reset(response: ServerResponse): undefined {
+  response.socket?.resetAndDestroy();
+}
+
 function withBody(answer: Answer, body: Buffer | string): Answer {
   return answerOf(answer.status, 'application/json', body);
 }
@@ -160,12 +164,9 @@ function withField(answer: Answer, field: string, value: unknown): Answer {
   return jsonAnswer(answer.status, { ...recordIn(answer), [field]: value });
 }
 
-function otherTaxpayerAnswer(
-  { route, endpoint, state, carryOut }: FaultyCall,
-  given: { taxpayerId?: string | undefined },
-) {
-  const answer = carryOut();
-  const { taxpayerField, recordOf } = endpoint;
+function otherTaxpayerAnswer(answer: Answer, given: { taxpayerId?: string | undefined }, call: FaultyCall): Answer {
+  const { route, state } = call;
+  const { taxpayerField, recordOf } = call.endpoint;
   if (taxpayerField === undefined || answer.status >= 300) return answer;
   const others = given.taxpayerId === undefined ? [...state.taxpayers()] : [state.taxpayer(given.taxpayerId)];
   const other = others.find((taxpayer) => taxpayer?.id !== route.taxpayerId);
@@ -174,10 +175,9 @@ function otherTaxpayerAnswer(
 }
 
 /** Nested by hand: JSON.stringify would overflow the stack long before JSON.parse does. */
-function nestedAnswer({ carryOut }: FaultyCall, given: { levels: number; where?: 'metadata' | 'body' | undefined }) {
-  const answer = carryOut();
-  const nested = `${'{"deeper":'.repeat(given.levels)}null${'}'.repeat(given.levels)}`;
-  if (given.where === 'body') return withBody(answer, nested);
+function nestedAnswer(answer: Answer, { levels, where }: { levels: number; where?: string | undefined }): Answer {
+  const nested = `${'{"deeper":'.repeat(levels)}null${'}'.repeat(levels)}`;
+  if (where === 'body') return withBody(answer, nested);
   const { metadata: _, ...record } = recordIn(answer);
   return withBody(answer, `${JSON.stringify(record).slice(0, -1)},"metadata":${nested}}`);
 }
@@ -186,9 +186,9 @@ function recordIn(answer: Answer): Record<string, unknown> {
   return JSON.parse(answer.body.toString()) as Record<string, unknown>;
 }
 
-function sendDripping({ response, carryOut }: FaultyCall, given: { everyMs: number; bytes?: number | undefined }) {
-  const { status, headers, body } = carryOut();
-  const { everyMs, bytes = 1 } = given;
+type Drip = { everyMs: number; bytes?: number | undefined };
+function sendDripping(answer: Answer, { everyMs, bytes = 1 }: Drip, { response }: FaultyCall): undefined {
+  const { status, headers, body } = answer;
   response.writeHead(status, headers).flushHeaders();
   let sent = 0;
   const timer = setInterval(() => {
@@ -199,35 +199,33 @@ function sendDripping({ response, carryOut }: FaultyCall, given: { everyMs: numb
     response.end();
   }, everyMs);
   response.once('close', () => clearInterval(timer));
-  return undefined;
 }
 
 /** JSON may start with white space, so the answer stays valid whatever its size. */
-function sendHuge({ response, carryOut }: FaultyCall, given: { bytes: number; chunked?: boolean | undefined }) {
-  const { status, body } = carryOut();
-  const padding = Math.max(0, given.bytes - body.length);
-  const length = given.chunked ? {} : { 'content-length': padding + body.length };
+type Size = { bytes: number; chunked?: boolean | undefined };
+function sendHuge({ status, body }: Answer, { bytes, chunked }: Size, { response }: FaultyCall): undefined {
+  const padding = Math.max(0, bytes - body.length);
+  const length = chunked ? {} : { 'content-length': padding + body.length };
   response.writeHead(status, { 'content-type': 'application/json', ...length });
   const spaces = Buffer.alloc(Math.min(65_536, padding), ' ');
-  return sendChunks(response, function* () {
+  sendChunks(response, function* () {
     for (let left = padding; left > 0; left -= spaces.length) yield spaces.subarray(0, left);
     yield body;
   });
 }
 
 /** Gzip members may follow one another, so one compressed mebibyte, sent many times, expands without end. */
-function sendGzipBomb({ response, carryOut }: FaultyCall, { bytes }: { bytes: number }) {
-  const { status, body } = carryOut();
+function sendGzipBomb({ status, body }: Answer, { bytes }: Size, { response }: FaultyCall): undefined {
   const mebibyte = 1_048_576;
   const member = gzipSync(Buffer.alloc(mebibyte, ' '));
   response.writeHead(status, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
-  return sendChunks(response, function* () {
+  sendChunks(response, function* () {
     for (let expanded = 0; expanded < bytes; expanded += mebibyte) yield member;
     yield gzipSync(body);
   });
 }
 
 /** A client that leaves half-way is what these faults are for. */
-function sendChunks(response: ServerResponse, chunks: () => Generator<Buffer>): undefined {
+function sendChunks(response: ServerResponse, chunks: () => Generator<Buffer>): void {
   pipeline(Readable.from(chunks()), response).catch(() => response.destroy());
 }

@@ -1,13 +1,15 @@
-import type { ApiEndpoint, Route } from './endpoints.js';
-import type { Fault } from './Fault.js';
+import { z } from 'zod';
+import { apiEndpoints, type Route } from './endpoints.js';
+import { type Fault, faultSchema } from './Fault.js';
 
 /** When a fault happens. Without `times` it stands until disarmed; with a taxpayer id only for calls that name it. */
-export interface FaultRule {
-  readonly endpoint: ApiEndpoint | 'any';
-  readonly fault: Fault;
-  readonly taxpayerId?: string | undefined;
-  readonly times?: number | undefined;
-}
+export const faultRule = z.strictObject({
+  endpoint: z.enum([...apiEndpoints, 'any']),
+  fault: faultSchema,
+  taxpayerId: z.string().optional(),
+  times: z.int().positive().optional(),
+});
+export type FaultRule = Readonly<z.output<typeof faultRule>>;
 
 export interface ArmedFault extends FaultRule {
   readonly id: number;

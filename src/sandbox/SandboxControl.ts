@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { type Answer, errorAnswer, jsonAnswer } from './Answer.js';
 import { demoData } from './demoData.js';
-import { apiEndpoints, endpointNames } from './endpoints.js';
-import { faultSchema } from './Fault.js';
-import type { FaultBook } from './FaultBook.js';
+import { endpointNames } from './endpoints.js';
+import { type FaultBook, faultRule } from './FaultBook.js';
 import type { RequestLog } from './RequestLog.js';
 import { type SandboxState, UnknownRecord } from './SandboxState.js';
 
@@ -66,12 +65,6 @@ const jobChanges = z.strictObject({
 });
 const newJob = jobChanges.extend({ taxpayerId: text, jobId: text.optional() });
 const job = { taxpayerId: text, jobId: text };
-const rule = z.strictObject({
-  endpoint: z.enum([...apiEndpoints, 'any']),
-  fault: faultSchema,
-  taxpayerId: text.optional(),
-  times: z.int().positive().optional(),
-});
 
 function commandsOf(c: SandboxControl): Readonly<Record<string, (input: unknown) => unknown>> {
   return {
@@ -98,7 +91,7 @@ function commandsOf(c: SandboxControl): Readonly<Record<string, (input: unknown)
     'POST restart-job': withInput(job, ({ taxpayerId, jobId }) => c.restartJob(taxpayerId, jobId)),
     'POST set-latency': withInput({ latencyMs }, (input) => c.setLatency(input.latencyMs)),
     'POST set-client-secret': withInput({ clientSecret: text }, ({ clientSecret }) => c.setClientSecret(clientSecret)),
-    'POST arm': (input) => ({ id: c.arm(rule.parse(input)) }),
+    'POST arm': (input) => ({ id: c.arm(faultRule.parse(input)) }),
     'POST disarm': withInput({ id: z.int() }, ({ id }) => ({ disarmed: c.disarm(id) })),
     'POST disarm-all': () => c.disarmAll(),
     'POST release': withInput({ gate: text }, ({ gate }) => ({ released: c.release(gate) })),

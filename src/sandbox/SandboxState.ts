@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
 
 /** Statuses and providers are plain strings, so that tests can also plant values nobody knows. */
 export interface SandboxTaxpayer {
@@ -24,19 +25,30 @@ export interface SandboxJob {
   readonly firstReadAt: number | null;
 }
 
+const textsOf = (...names: string[]) => z.partialRecord(z.enum(names), z.string()).optional();
+
+/** How the service lets a client set up a link. */
+export const clientLinkSettings = z.strictObject({
+  flowType: z.string().optional(),
+  transcripts: z
+    .partialRecord(z.enum(['ACTR', 'RECA', 'WAID', 'VENF', 'W2', '1095-A', 'NOTICE']), z.array(z.string()))
+    .optional(),
+  prefillData: z
+    .strictObject({
+      personalInfo: textsOf('firstName', 'lastName', 'ssn'),
+      businessInfo: textsOf('name', 'taxId', 'type', 'phone', 'title'),
+      address: textsOf('street', 'other', 'city', 'state', 'zip'),
+    })
+    .optional(),
+});
+type ClientLinkSettings = z.output<typeof clientLinkSettings>;
+
 export interface SandboxLink {
   readonly id: string;
   readonly taxpayerId: string;
   readonly settings: ClientLinkSettings;
   /** The refresh job last started from the hosted page. */
   readonly jobId?: string;
-}
-
-type Texts = Readonly<Record<string, string | undefined>>;
-export interface ClientLinkSettings {
-  readonly flowType?: string | undefined;
-  readonly transcripts?: Readonly<Record<string, readonly string[] | undefined>> | undefined;
-  readonly prefillData?: Readonly<Record<string, Texts | undefined>> | undefined;
 }
 
 type Props<T> = { readonly [Key in keyof T]?: T[Key] | undefined };
@@ -126,7 +138,7 @@ export function sandboxState(now: () => number, jobDurationMs: number) {
       const taxpayer = addTaxpayer({ name: prefilledName(settings), metadata });
       return putLink({ id: randomUUID(), taxpayerId: taxpayer.id, settings });
     },
-    startJobFromLink(link: SandboxLink): void {
+    startJobFromLink(link: SandboxLink): undefined {
       putLink({ ...link, jobId: addJob({ taxpayerId: link.taxpayerId }).jobId });
     },
   };
@@ -152,7 +164,7 @@ function newToken(): string {
 }
 
 function prefilledName({ prefillData }: ClientLinkSettings): string | undefined {
-  const person = prefillData?.['personalInfo'];
-  const name = [person?.['firstName'], person?.['lastName']].filter(Boolean).join(' ');
-  return name || prefillData?.['businessInfo']?.['name'] || undefined;
+  const { personalInfo, businessInfo } = prefillData ?? {};
+  const name = [personalInfo?.['firstName'], personalInfo?.['lastName']].filter(Boolean).join(' ');
+  return name || businessInfo?.['name'] || undefined;
 }

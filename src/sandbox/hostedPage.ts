@@ -14,8 +14,8 @@ interface Step {
   readonly title: string;
   /** Statuses in which it is the next step. */
   readonly from: readonly string[];
-  readonly fields: string;
-  readonly buttons: string;
+  /** What stands in its form. */
+  readonly form: string;
   /** Takes the step, or says what is missing in the form. */
   readonly take: (submission: Submission) => string | undefined;
 }
@@ -24,17 +24,16 @@ const steps: Readonly<Record<string, Step>> = {
   consent: {
     title: 'Consent',
     from: ['CREATED'],
-    fields: '<p>I agree that my tax data is read for me.</p>',
-    buttons: '<button type="submit">Give consent</button>',
+    form: '<p>I agree that my tax data is read for me.</p>\n<p><button type="submit">Give consent</button></p>',
     take: (submission) => moveTo('CONSENT_RECEIVED', submission),
   },
   sign: {
     title: 'Sign the tax-authorization form',
     from: ['CONSENT_RECEIVED'],
-    fields: `<p><label for="signature">Type your full name as signature</label><br>
+    form: `<p><label for="signature">Type your full name as signature</label><br>
 <input type="text" id="signature" name="signature" autocomplete="name" required maxlength="200"></p>
-<p><label><input type="checkbox" name="agreed" value="yes" required> I sign the tax-authorization form</label></p>`,
-    buttons: '<button type="submit">Sign and submit</button>',
+<p><label><input type="checkbox" name="agreed" value="yes" required> I sign the tax-authorization form</label></p>
+<p><button type="submit">Sign and submit</button></p>`,
     take: (submission) => {
       if (!submission.fields.get('signature')?.trim()) return 'Type your full name to sign.';
       if (submission.fields.get('agreed') !== 'yes') return 'Tick the box to sign the tax-authorization form.';
@@ -44,9 +43,9 @@ const steps: Readonly<Record<string, Step>> = {
   decide: {
     title: 'The authority decides',
     from: ['TAX_AUTHORIZATION_SUBMITTED'],
-    fields: '<p>In the sandbox you play the tax authority, too.</p>',
-    buttons: `<button type="submit" name="decision" value="accept">Authority accepts</button>
-<button type="submit" name="decision" value="decline">Authority declines</button>`,
+    form: `<p>In the sandbox you play the tax authority, too.</p>
+<p><button type="submit" name="decision" value="accept">Authority accepts</button>
+<button type="submit" name="decision" value="decline">Authority declines</button></p>`,
     take: (submission) => {
       const decision = submission.fields.get('decision');
       if (decision === 'accept') return moveTo('AUTHORIZED', submission);
@@ -57,12 +56,8 @@ const steps: Readonly<Record<string, Step>> = {
   refresh: {
     title: 'Refresh the data',
     from: ['AUTHORIZED', 'COMPLETED'],
-    fields: '<p>The authorization is in place.</p>',
-    buttons: '<button type="submit">Start a data refresh</button>',
-    take: ({ state, link }) => {
-      state.startJobFromLink(link);
-      return undefined;
-    },
+    form: '<p>The authorization is in place.</p>\n<p><button type="submit">Start a data refresh</button></p>',
+    take: ({ state, link }) => state.startJobFromLink(link),
   },
 };
 
@@ -120,29 +115,31 @@ function prefilled({ settings: { prefillData = {}, transcripts = {} } }: Sandbox
   const details = Object.values(prefillData).flatMap((group) => Object.entries(group ?? {}));
   const rows = details.map(([name, value = '']) => `<dt>${labelOf(name)}</dt><dd>${escaped(shown(name, value))}</dd>`);
   const asked = Object.keys(transcripts).map((name) => `<li>${escaped(name)}</li>`);
-  const prefilledRows = rows.length > 0 ? `<h2>Your details</h2>\n<dl>${rows.join('')}</dl>` : '';
-  return `${prefilledRows}${asked.length > 0 ? `<h2>Transcripts asked for</h2>\n<ul>${asked.join('')}</ul>` : ''}`;
+  return `${section('Your details', 'dl', rows)}${section('Transcripts asked for', 'ul', asked)}`;
+}
+
+function section(title: string, list: 'dl' | 'ul', items: readonly string[]): string {
+  return items.length > 0 ? `<h2>${title}</h2>\n<${list}>${items.join('')}</${list}>` : '';
 }
 
 function nextForm(link: SandboxLink, { status }: SandboxTaxpayer): string {
   const [action, step] = Object.entries(steps).find(([, { from }]) => from.includes(status)) ?? [];
-  if (step) {
-    return `<form method="post" action="/c/${escaped(link.id)}/${action}">\n${step.fields}\n<p>${step.buttons}</p>\n</form>`;
-  }
+  if (step) return `<form method="post" action="/c/${escaped(link.id)}/${action}">\n${step.form}\n</form>`;
   if (status === 'REJECTED') return '<p>The tax authority declined. There is nothing left to do with this link.</p>';
   return '<p>This status has no next step.</p>';
 }
 
 function queries({ jobId }: SandboxLink, { id }: SandboxTaxpayer): string {
-  const status = `query {\n  taxpayerToken(taxpayerId: "${id}") {\n    name\n    status\n  }\n}`;
+  const pre = (query: string) => `<pre id="graphql-query" tabindex="0">${escaped(query)}</pre>`;
   if (jobId === undefined) {
-    return `<h2>Follow along in GraphQL</h2>\n<pre id="graphql-query" tabindex="0">${escaped(status)}</pre>`;
+    const query = `query {\n  taxpayerToken(taxpayerId: "${id}") {\n    name\n    status\n  }\n}`;
+    return `<h2>Follow along in GraphQL</h2>\n${pre(query)}`;
   }
-  const job = `query {\n  refreshJob(taxpayerId: "${id}", jobId: "${jobId}") {\n    name\n    status\n    observedAt\n  }\n}`;
+  const query = `query {\n  refreshJob(taxpayerId: "${id}", jobId: "${jobId}") {\n    name\n    status\n    observedAt\n  }\n}`;
   return `<h2>Your data refresh</h2>
 <dl><dt>Job id</dt><dd id="job-id">${escaped(jobId)}</dd></dl>
 <p>Ask the gateway how it goes:</p>
-<pre id="graphql-query" tabindex="0">${escaped(job)}</pre>`;
+${pre(query)}`;
 }
 
 /** Numbers that identify a person or a business are cut to their last four characters. */
