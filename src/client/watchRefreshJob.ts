@@ -1,15 +1,12 @@
 import { print } from 'graphql';
-import { eventStream } from './eventStream.js';
+import { type ConnectOptions, connectorOf } from './connect.js';
 import { RefreshJobUpdatedDocument, type RefreshJobUpdatedSubscription } from './generated/graphql.js';
 import { type GatewayProblem, problemsOf } from './problems.js';
-import { type WebSocketLike, webSocketStream } from './webSocketStream.js';
 
 /** One status of a refresh job. */
 export type JobUpdate = RefreshJobUpdatedSubscription['refreshJobUpdated'];
 
-export interface WatchOptions {
-  /** Address of the gateway's GraphQL endpoint, such as `https://gateway.example/graphql`. */
-  readonly url: string;
+export interface WatchOptions extends ConnectOptions {
   readonly taxpayerId: string;
   readonly jobId: string;
   /**
@@ -17,23 +14,10 @@ export interface WatchOptions {
    * watch outlive a token.
    */
   readonly token?: string | (() => string | Promise<string>);
-  /** `sse` (default) goes through fetch; `ws` through a WebSocket. */
-  readonly transport?: 'sse' | 'ws';
   /** Ends the watch. */
   readonly signal?: AbortSignal;
-  readonly fetch?: typeof fetch;
-  /** Opens a socket; needed for `ws` where there is no global `WebSocket`, as in Node.js 20. */
-  readonly openWebSocket?: (url: string, protocol: string) => WebSocketLike;
   /** Told before each pause between two connections, in milliseconds: for "reconnecting…" on a page. */
   readonly onReconnect?: (pauseMs: number) => void;
-}
-
-/** What one connection is opened with. */
-export interface StreamRequest {
-  readonly url: string;
-  readonly token: string | undefined;
-  readonly body: { readonly query: string; readonly variables: Readonly<Record<string, unknown>> };
-  readonly signal: AbortSignal;
 }
 
 /** The gateway refused the watch for a reason that will not pass; `problems` say which. */
@@ -57,78 +41,68 @@ const longestPauseMs = 30_000;
  * @throws TypeError when `ws` is wanted where there is no global `WebSocket`, without `openWebSocket`
  */
 export async function* watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate, void, undefined> {
-  const { taxpayerId, jobId, signal } = options;
-  // Not in the loop, where a TypeError is taken for fetch's when the network is down.
+  const { taxpayerId, jobId, token, signal } = options;
+  // Before the loop, which takes errors for those of a network that is down.
   const connect = connectorOf(options);
-  let last: JobUpdate | undefined;
+  let interrupt: (() => void) | undefined;
+  const onAbort = () => interrupt?.();
+  signal?.addEventListener('abort', onAbort);
+  let lastStatus: JobUpdate['status'] | undefined;
   let attempt = 0;
-  while (!signal?.aborted) {
-    const connection = new AbortController();
-    const leave = () => connection.abort();
-    signal?.addEventListener('abort', leave, { once: true });
-    let pauseMs: number | undefined;
-    // A token that brought a status and is refused later has expired; asking again after any other could go on for ever.
-    let renewable = false;
-    try {
-      const token = typeof options.token === 'function' ? await options.token() : options.token;
-      const body = { query, variables: { taxpayerId, jobId } };
-      const request: StreamRequest = { url: options.url, token, body, signal: connection.signal };
-      for await (const result of connect(request)) {
-        const problems = problemsOf(result);
-        if (problems.length > 0) pauseMs = pauseAfter(problems, renewable);
-        const job = (result as { data?: RefreshJobUpdatedSubscription | null }).data?.refreshJobUpdated;
-        if (!job) continue;
-        attempt = 0;
-        renewable = typeof options.token === 'function';
-        if (job.status !== last?.status) yield job;
-        last = job;
-        if (job.status === 'COMPLETED' || job.status === 'FAILED') return;
+  try {
+    while (!signal?.aborted) {
+      let wantedPauseMs = 0;
+      // A token that brought a status and is refused later has expired; asking again after any other could go on for ever.
+      let renewable = false;
+      try {
+        const accessToken = typeof token === 'function' ? await token() : token;
+        if (signal?.aborted) return;
+        const { results, end } = connect({ query, variables: { taxpayerId, jobId } }, accessToken);
+        interrupt = end;
+        for await (const result of results) {
+          wantedPauseMs = pauseAfter(result, renewable) ?? wantedPauseMs;
+          const job = (result as { data?: RefreshJobUpdatedSubscription | null }).data?.refreshJobUpdated;
+          if (!job) continue;
+          attempt = 0;
+          renewable = typeof token === 'function';
+          if (job.status !== lastStatus) yield job;
+          lastStatus = job.status;
+          if (job.status === 'COMPLETED' || job.status === 'FAILED') return;
+        }
+      } catch (error) {
+        if (signal?.aborted) return;
+        if (error instanceof WatchFailed) throw error;
+        wantedPauseMs = pauseAfter(error, renewable) ?? wantedPauseMs;
+      } finally {
+        interrupt?.();
       }
-    } catch (error) {
       if (signal?.aborted) return;
-      if (error instanceof WatchFailed) throw error;
-      const problems = problemsOf(error);
-      if (problems.length > 0) pauseMs = pauseAfter(problems, renewable);
-    } finally {
-      signal?.removeEventListener('abort', leave);
-      connection.abort();
+      const grownMs = Math.min(longestPauseMs, firstPauseMs * 2 ** attempt) * (0.5 + Math.random() / 2);
+      attempt += 1;
+      const pauseMs = Math.max(wantedPauseMs, grownMs);
+      options.onReconnect?.(pauseMs);
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, pauseMs);
+        interrupt = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
     }
-    if (signal?.aborted) return;
-    const grownMs = Math.min(longestPauseMs, firstPauseMs * 2 ** attempt) * (0.5 + Math.random() / 2);
-    attempt += 1;
-    const pause = Math.max(pauseMs ?? 0, grownMs);
-    options.onReconnect?.(pause);
-    await sleep(pause, signal);
+  } finally {
+    signal?.removeEventListener('abort', onAbort);
   }
 }
 
-function connectorOf(options: WatchOptions): (request: StreamRequest) => AsyncIterable<unknown> {
-  if (options.transport !== 'ws') return (request) => eventStream(request, options.fetch ?? fetch);
-  const openWebSocket = options.openWebSocket ?? globalWebSocket();
-  return (request) => webSocketStream(request, openWebSocket);
-}
-
-function globalWebSocket(): (url: string, protocol: string) => WebSocketLike {
-  const { WebSocket } = globalThis as unknown as { WebSocket?: new (url: string, protocol: string) => WebSocketLike };
-  if (WebSocket === undefined) throw new TypeError('openWebSocket is needed: this runtime has no WebSocket');
-  return (url, protocol) => new WebSocket(url, protocol);
-}
-
-/** @throws WatchFailed for a problem that will not pass; being unauthenticated passes with a `renewable` token */
-function pauseAfter(problems: readonly GatewayProblem[], renewable: boolean): number {
+/**
+ * How long the problems in `source` ask to wait, in milliseconds; undefined when there are none.
+ *
+ * @throws WatchFailed for a problem that will not pass; being unauthenticated passes with a `renewable` token
+ */
+function pauseAfter(source: unknown, renewable: boolean): number | undefined {
+  const problems = problemsOf(source);
   const passes = ({ code, retryable }: GatewayProblem) => retryable || (renewable && code === 'UNAUTHENTICATED');
   if (!problems.every(passes)) throw new WatchFailed(problems);
-  return 1000 * Math.max(0, ...problems.map(({ retryAfterSeconds }) => retryAfterSeconds ?? 0));
-}
-
-function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal?.addEventListener('abort', end, { once: true });
-  });
+  if (problems.length === 0) return undefined;
+  return 1000 * Math.max(...problems.map((problem) => problem.retryAfterSeconds ?? 0));
 }

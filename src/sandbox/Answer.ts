@@ -1,6 +1,7 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { buffer } from 'node:stream/consumers';
 
-/** A whole HTTP answer, ready to be written; made once and sent many times where nothing changed in between. */
+/** A whole HTTP answer, ready to be written. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | number>>;
@@ -10,8 +11,10 @@ export interface Answer {
 /** Stands in every error of the sandbox, body and header alike: seen at a caller, it proves that upstream text leaked. */
 export const upstreamOnlyText = 'SANDBOX-UPSTREAM-INTERNAL-TEXT';
 
+const maxBodyBytes = 4_194_304;
+
 export function answerOf(status: number, contentType: string, body: Buffer | string): Answer {
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+  const bytes = Buffer.from(body);
   return { status, headers: { 'content-type': contentType, 'content-length': bytes.length }, body: bytes };
 }
 
@@ -19,23 +22,33 @@ export function jsonAnswer(status: number, value: unknown): Answer {
   return answerOf(status, 'application/json', JSON.stringify(value));
 }
 
-export function errorAnswer(status: number, message: string, headers: Record<string, string> = {}): Answer {
+export function errorAnswer(status: number, message: string, headers: Answer['headers'] = {}): Answer {
   const answer = jsonAnswer(status, { error: { status, message, detail: `${upstreamOnlyText}: ${message}` } });
-  return { ...answer, headers: { ...answer.headers, 'x-sandbox-detail': upstreamOnlyText, ...headers } };
+  return withHeaders(answer, { 'x-sandbox-detail': upstreamOnlyText, ...headers });
 }
 
-/** Writes the answer unless the client has left. */
-export function sendAnswer(response: ServerResponse, answer: Answer): void {
-  if (response.destroyed) return;
-  response.writeHead(answer.status, answer.headers).end(answer.body);
+export function withHeaders(answer: Answer, headers: Answer['headers']): Answer {
+  return { ...answer, headers: { ...answer.headers, ...headers } };
 }
 
-/** Runs `next` after a delay in milliseconds, at once when there is none, never once the client has left. */
-export function afterDelay(delayMs: number, response: ServerResponse, next: () => void): void {
-  if (delayMs <= 0) {
-    next();
-    return;
+/** Writes the answer after a delay in milliseconds, unless the client has left. */
+export function sendAnswer(response: ServerResponse, answer: Answer, delayMs = 0): undefined {
+  if (delayMs > 0) {
+    const timer = setTimeout(sendAnswer, delayMs, response, answer);
+    response.once('close', () => clearTimeout(timer));
+  } else if (!response.destroyed) response.writeHead(answer.status, answer.headers).end(answer.body);
+}
+
+/** Calls `next` with the text of the body, at once when the request has none. Answers 413 by itself beyond 4 MiB. */
+export function readBody(request: IncomingMessage, response: ServerResponse, next: (body: string) => void): void {
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers;
+  if (encoding === undefined && length === '0') next('');
+  else {
+    const received = (body: Buffer) => {
+      if (body.length > maxBodyBytes) sendAnswer(response, errorAnswer(413, 'The body is too large'));
+      else next(body.toString());
+    };
+    // A client that leaves half-way gets no answer.
+    buffer(request).then(received, () => {});
   }
-  const timer = setTimeout(next, delayMs);
-  response.once('close', () => clearTimeout(timer));
 }

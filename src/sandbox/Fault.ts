@@ -1,141 +1,231 @@
+import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { gzipSync } from 'node:zlib';
 import { z } from 'zod';
-import { type ApiEndpoint, apiEndpoints, type Route } from './routeOf.js';
+import { type Answer, answerOf, errorAnswer, jsonAnswer, sendAnswer, upstreamOnlyText, withHeaders } from './Answer.js';
+import type { Endpoint, Route } from './endpoints.js';
+import type { SandboxState } from './SandboxState.js';
+
+/** The call that goes wrong. */
+export interface FaultyCall {
+  readonly route: Route;
+  readonly endpoint: Endpoint;
+  /** Carries the call out and gives the right answer. */
+  readonly carryOut: () => Answer;
+  readonly state: SandboxState;
+  readonly response: ServerResponse;
+  /** Keeps `send` until the gate is released; gives the function that forgets it. */
+  readonly hold: (gate: string, send: () => void) => () => void;
+}
 
 const count = z.int().nonnegative();
-const headers = z.record(z.string(), z.string()).optional();
-/** Whether the request has been carried out (a link exists now) although its answer goes wrong. Default false. */
+const text = z.string();
+const headers = z.record(text, text).optional();
+/** Whether the call has been carried out (a link exists now) although its answer goes wrong. Default false. */
 const afterEffect = z.boolean().optional();
-const field = z.string().optional();
+/** Default: the member of the record that tells most. */
+const field = text.optional();
 
 /**
- * A way for one answer to go wrong. Unless a kind says otherwise the request is carried out and the answer is the right
- * one but for what the kind names. A `field` left out is the most telling one of the endpoint.
+ * Each way for one answer to go wrong: what a rule gives for it, and the answer to send, or undefined when it was sent
+ * another way. Where a kind does not say otherwise the call is carried out, and the answer is right but for what the kind
+ * names.
  */
-export const faultSchema = z.discriminatedUnion('kind', [
+const table = {
   // Another answer altogether.
-  z.object({ kind: z.literal('answer-with-status'), status: count, headers, body: z.string().optional(), afterEffect }),
-  z.object({ kind: z.literal('refuse-authorization') }),
-  z.object({ kind: z.literal('redirect'), status: z.literal([301, 302, 303, 307, 308]), location: z.string() }),
-  z.object({ kind: z.literal('answer-with-html') }),
-  z.object({ kind: z.literal('answer-with-text-that-is-not-json') }),
-  z.object({ kind: z.literal('answer-with-null') }),
-  z.object({ kind: z.literal('answer-with-empty-body') }),
+  'answer-with-status': fault({ status: count, headers, body: text.optional(), afterEffect }, (call, given) => {
+    if (given.afterEffect) call.carryOut();
+    if (given.body === undefined) return errorAnswer(given.status, 'Wanted by a fault', given.headers);
+    return withHeaders(answerOf(given.status, 'application/json', given.body), given.headers ?? {});
+  }),
+  'refuse-authorization': fault({}, () => errorAnswer(401, 'Refused by a fault')),
+  redirect: fault({ status: z.literal([301, 302, 303, 307, 308]), location: text }, (_, { status, location }) =>
+    errorAnswer(status, 'Go elsewhere', { location }),
+  ),
+  'answer-with-html': fault({}, () =>
+    answerOf(200, 'text/html', `<!doctype html><title>Sign in</title><p>${upstreamOnlyText}</p>`),
+  ),
+  'answer-with-text-that-is-not-json': spoilt({}, (answer) => withBody(answer, `{"text":"${upstreamOnlyText}`)),
+  'answer-with-null': spoilt({}, (answer) => withBody(answer, 'null')),
+  'answer-with-empty-body': spoilt({}, (answer) => withBody(answer, '')),
 
   // No answer, half an answer, a late answer.
-  z.object({ kind: z.literal('never-answer'), afterEffect }),
-  z.object({ kind: z.literal('answer-late'), afterMs: count }),
+  'never-answer': fault({ afterEffect }, (call, given) => {
+    if (given.afterEffect) call.carryOut();
+    return undefined;
+  }),
+  'answer-late': spoilt({ afterMs: count }, (answer, { afterMs }, { response }) =>
+    sendAnswer(response, answer, afterMs),
+  ),
   /** The answer is decided on arrival and sent when `control.release(gate)` is called. */
-  z.object({ kind: z.literal('hold-until-released'), gate: z.string() }),
+  'hold-until-released': spoilt({ gate: text }, (answer, { gate }, { response, hold }) => {
+    const forget = hold(gate, () => sendAnswer(response, answer));
+    response.once('close', forget);
+  }),
   /** Headers at once, then `bytes` (default 1) of the body every `everyMs`. */
-  z.object({ kind: z.literal('drip-body'), everyMs: count, bytes: count.optional() }),
-  z.object({ kind: z.literal('reset-before-effect') }),
-  z.object({ kind: z.literal('reset-after-effect') }),
+  'drip-body': spoilt({ everyMs: count, bytes: count.optional() }, sendDripping),
+  'reset-before-effect': fault({}, ({ response }) => reset(response)),
+  'reset-after-effect': spoilt({}, (_answer, _given, { response }) => reset(response)),
   /** Content-Length promises more than comes before the connection closes. */
-  z.object({ kind: z.literal('truncate-body') }),
+  'truncate-body': spoilt({}, ({ status, headers, body }, _given, { response }) => {
+    const half = body.subarray(0, Math.floor(body.length / 2));
+    response.writeHead(status, headers).write(half, () => response.socket?.end());
+  }),
   /** The right answer, then the connection closes although keep-alive was promised. */
-  z.object({ kind: z.literal('close-after-answer') }),
+  'close-after-answer': spoilt({}, (answer, _given, { response }) => {
+    response.once('finish', () => response.socket?.end());
+    return answer;
+  }),
 
   // The right record, spoilt.
   /** `value` defaults to 42. */
-  z.object({ kind: z.literal('give-wrong-type'), field, value: z.unknown().optional() }),
-  z.object({ kind: z.literal('omit-field'), field }),
+  'give-wrong-type': spoilt({ field, value: z.unknown().optional() }, (answer, { field, value = 42 }, { endpoint }) =>
+    withField(answer, field ?? endpoint.tellingField, value),
+  ),
+  'omit-field': spoilt({ field }, (answer, given, { endpoint }) =>
+    withField(answer, given.field ?? endpoint.tellingField, undefined),
+  ),
   /** The record of that taxpayer, or of any other, in place of the one asked for. */
-  z.object({ kind: z.literal('answer-for-other-taxpayer'), taxpayerId: z.string().optional() }),
-  z.object({ kind: z.literal('answer-for-other-job'), jobId: z.string().optional() }),
-  z.object({ kind: z.literal('give-unknown-enum-value'), field, value: z.string().optional() }),
-  z.object({ kind: z.literal('give-invalid-utf8'), field }),
-  z.object({ kind: z.literal('answer-with-wrong-content-type'), contentType: z.string().optional() }),
+  'answer-for-other-taxpayer': spoilt({ taxpayerId: text.optional() }, otherTaxpayerAnswer),
+  'answer-for-other-job': spoilt({ jobId: text.optional() }, (answer, given) =>
+    withField(answer, 'jobId', given.jobId ?? 'eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee'),
+  ),
+  'give-unknown-enum-value': spoilt({ field, value: text.optional() }, (answer, given) =>
+    withField(answer, given.field ?? 'status', given.value ?? 'VALUE_FROM_THE_FUTURE'),
+  ),
+  /** Latin-1 writes ÿþ as the bytes FF FE, which no UTF-8 text contains. */
+  'give-invalid-utf8': spoilt({ field }, (answer, given, { endpoint }) => {
+    const { body } = withField(answer, given.field ?? endpoint.textField, 'ÿþ');
+    return withBody(answer, Buffer.from(body.toString(), 'latin1'));
+  }),
+  'answer-with-wrong-content-type': spoilt({ contentType: text.optional() }, (answer, { contentType = 'text/plain' }) =>
+    withHeaders(answer, { 'content-type': contentType }),
+  ),
   /** Default: 200 for 201, 201 for 200. */
-  z.object({ kind: z.literal('answer-with-wrong-success-status'), status: count.optional() }),
+  'answer-with-wrong-success-status': spoilt({ status: count.optional() }, (answer, given) => {
+    return { ...answer, status: given.status ?? (answer.status === 201 ? 200 : 201) };
+  }),
 
   // Answers that cost the reader dear.
   /** `bytes` in all; without Content-Length when `chunked`. */
-  z.object({ kind: z.literal('answer-with-huge-body'), bytes: count, chunked: z.boolean().optional() }),
+  'answer-with-huge-body': spoilt({ bytes: count, chunked: z.boolean().optional() }, sendHuge),
   /** Nested `levels` deep: the metadata of an otherwise right record, or the whole body. */
-  z.object({ kind: z.literal('nest-deeply'), levels: count, where: z.enum(['metadata', 'body']).optional() }),
+  'nest-deeply': spoilt({ levels: count, where: z.enum(['metadata', 'body']).optional() }, nestedAnswer),
   /** A few kilobytes of gzip that expand to `bytes` of valid JSON. */
-  z.object({ kind: z.literal('answer-with-gzip-bomb'), bytes: count }),
-  z.object({ kind: z.literal('answer-with-broken-gzip') }),
-]);
+  'answer-with-gzip-bomb': spoilt({ bytes: count }, sendGzipBomb),
+  'answer-with-broken-gzip': spoilt({}, (answer) =>
+    withHeaders(withBody(answer, 'no gzip'), { 'content-encoding': 'gzip' }),
+  ),
+};
 
-export type Fault = z.infer<typeof faultSchema>;
+type ShapeOf<Row> = Row extends { readonly shape: infer Shape extends z.ZodRawShape } ? Shape : never;
+export type Fault = {
+  [Kind in keyof typeof table]: z.output<z.ZodObject<{ kind: z.ZodLiteral<Kind> } & ShapeOf<(typeof table)[Kind]>>>;
+}[keyof typeof table];
+export const faultKinds = Object.keys(table) as Fault['kind'][];
 
-export const faultRuleSchema = z.strictObject({
-  endpoint: z.enum([...apiEndpoints, 'any']),
-  fault: faultSchema,
-  taxpayerId: z.string().optional(),
-  times: z.int().positive().optional(),
-});
+const options = faultKinds.map((kind) => z.object({ kind: z.literal(kind), ...table[kind].shape }));
+export const faultSchema = z.discriminatedUnion('kind', options as never) as unknown as z.ZodType<Fault>;
 
-/** When a fault happens. Without `times` it stands until disarmed; with a taxpayer id only for calls that name it. */
-export interface FaultRule {
-  readonly endpoint: ApiEndpoint | 'any';
-  readonly fault: Fault;
-  readonly taxpayerId?: string | undefined;
-  readonly times?: number | undefined;
+/** Answers the call the wrong way that the fault describes. */
+export function answerWithFault(given: Fault, call: FaultyCall): void {
+  const { happen } = table[given.kind] as { happen: (call: FaultyCall, given: Fault) => Answer | undefined };
+  const answer = happen(call, given);
+  if (answer) sendAnswer(call.response, answer);
 }
 
-export interface ArmedFault extends FaultRule {
-  readonly id: number;
-  /** How often it has happened. */
-  readonly happened: number;
+function fault<Shape extends z.ZodRawShape>(
+  shape: Shape,
+  happen: (call: FaultyCall, given: z.output<z.ZodObject<Shape>>) => Answer | undefined,
+) {
+  return { shape, happen };
 }
 
-/** The faults that wait to happen, and the answers that wait to be released. */
-export class FaultBook {
-  #armed: ArmedFault[] = [];
-  #nextId = 1;
-  readonly #held = new Map<string, Set<() => void>>();
-
-  /** Of several rules that match a request the one armed first happens. Gives the id to disarm it by. */
-  arm(rule: FaultRule): number {
-    const id = this.#nextId++;
-    this.#armed.push({ ...rule, id, happened: 0 });
-    return id;
-  }
-
-  disarm(id: number): boolean {
-    const before = this.#armed.length;
-    this.#armed = this.#armed.filter((rule) => rule.id !== id);
-    return this.#armed.length < before;
-  }
-
-  disarmAll(): void {
-    this.#armed = [];
-  }
-
-  armed(): readonly ArmedFault[] {
-    return this.#armed;
-  }
-
-  /** The fault of this request, which uses up one of its times. */
-  take(route: Route): Fault | undefined {
-    if (this.#armed.length === 0) return undefined;
-    const rule = this.#armed.find((candidate) => matches(candidate, route));
-    if (!rule) return undefined;
-    const used = { ...rule, happened: rule.happened + 1 };
-    const isSpent = rule.times !== undefined && used.happened >= rule.times;
-    this.#armed = this.#armed.flatMap((other) => (other !== rule ? [other] : isSpent ? [] : [used]));
-    return rule.fault;
-  }
-
-  /** Keeps `send` until the gate is released; gives the function that forgets it. */
-  hold(gate: string, send: () => void): () => void {
-    const held = this.#held.get(gate) ?? new Set();
-    this.#held.set(gate, held.add(send));
-    return () => held.delete(send);
-  }
-
-  /** Sends every answer held at the gate now and gives their number; answers held later wait for the next release. */
-  release(gate: string): number {
-    const held = [...(this.#held.get(gate) ?? [])];
-    this.#held.delete(gate);
-    for (const send of held) send();
-    return held.length;
-  }
+/** A fault of a call that is carried out. */
+function spoilt<Shape extends z.ZodRawShape>(
+  shape: Shape,
+  happen: (answer: Answer, given: z.output<z.ZodObject<Shape>>, call: FaultyCall) => Answer | undefined,
+) {
+  return fault(shape, (call, given) => happen(call.carryOut(), given, call));
 }
 
-function matches(rule: FaultRule, route: Route): boolean {
-  if (rule.endpoint !== 'any' && rule.endpoint !== route.endpoint) return false;
-  return rule.taxpayerId === undefined || ('taxpayerId' in route && route.taxpayerId === rule.taxpayerId);
+function reset(response: ServerResponse): undefined {
+  response.socket?.resetAndDestroy();
+}
+
+function withBody(answer: Answer, body: Buffer | string): Answer {
+  return answerOf(answer.status, 'application/json', body);
+}
+
+/** Sets a member of the record, or leaves it out. An error answer stays as it is: there is no record in it to spoil. */
+function withField(answer: Answer, field: string, value: unknown): Answer {
+  if (answer.status >= 300) return answer;
+  return jsonAnswer(answer.status, { ...recordIn(answer), [field]: value });
+}
+
+function otherTaxpayerAnswer(answer: Answer, given: { taxpayerId?: string | undefined }, call: FaultyCall): Answer {
+  const { route, state } = call;
+  const { taxpayerField, recordOf } = call.endpoint;
+  if (taxpayerField === undefined || answer.status >= 300) return answer;
+  const others = given.taxpayerId === undefined ? [...state.taxpayers()] : [state.taxpayer(given.taxpayerId)];
+  const other = others.find((taxpayer) => taxpayer?.id !== route.taxpayerId);
+  if (other && recordOf) return jsonAnswer(answer.status, recordOf(other));
+  return withField(answer, taxpayerField, other?.id ?? given.taxpayerId ?? '99999999-9999-4999-8999-999999999999');
+}
+
+/** Nested by hand: JSON.stringify would overflow the stack long before JSON.parse does. */
+function nestedAnswer(answer: Answer, { levels, where }: { levels: number; where?: string | undefined }): Answer {
+  const nested = `${'{"deeper":'.repeat(levels)}null${'}'.repeat(levels)}`;
+  if (where === 'body') return withBody(answer, nested);
+  const { metadata: _, ...record } = recordIn(answer);
+  return withBody(answer, `${JSON.stringify(record).slice(0, -1)},"metadata":${nested}}`);
+}
+
+function recordIn(answer: Answer): Record<string, unknown> {
+  return JSON.parse(answer.body.toString()) as Record<string, unknown>;
+}
+
+type Drip = { everyMs: number; bytes?: number | undefined };
+function sendDripping(answer: Answer, { everyMs, bytes = 1 }: Drip, { response }: FaultyCall): undefined {
+  const { status, headers, body } = answer;
+  response.writeHead(status, headers).flushHeaders();
+  let sent = 0;
+  const timer = setInterval(() => {
+    response.write(body.subarray(sent, sent + bytes));
+    sent += bytes;
+    if (sent < body.length) return;
+    clearInterval(timer);
+    response.end();
+  }, everyMs);
+  response.once('close', () => clearInterval(timer));
+}
+
+/** JSON may start with white space, so the answer stays valid whatever its size. */
+type Size = { bytes: number; chunked?: boolean | undefined };
+function sendHuge({ status, body }: Answer, { bytes, chunked }: Size, { response }: FaultyCall): undefined {
+  const padding = Math.max(0, bytes - body.length);
+  const length = chunked ? {} : { 'content-length': padding + body.length };
+  response.writeHead(status, { 'content-type': 'application/json', ...length });
+  const spaces = Buffer.alloc(Math.min(65_536, padding), ' ');
+  sendChunks(response, function* () {
+    for (let left = padding; left > 0; left -= spaces.length) yield spaces.subarray(0, left);
+    yield body;
+  });
+}
+
+/** Gzip members may follow one another, so one compressed mebibyte, sent many times, expands without end. */
+function sendGzipBomb({ status, body }: Answer, { bytes }: Size, { response }: FaultyCall): undefined {
+  const mebibyte = 1_048_576;
+  const member = gzipSync(Buffer.alloc(mebibyte, ' '));
+  response.writeHead(status, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+  sendChunks(response, function* () {
+    for (let expanded = 0; expanded < bytes; expanded += mebibyte) yield member;
+    yield gzipSync(body);
+  });
+}
+
+/** A client that leaves half-way is what these faults are for. */
+function sendChunks(response: ServerResponse, chunks: () => Generator<Buffer>): void {
+  pipeline(Readable.from(chunks()), response).catch(() => response.destroy());
 }

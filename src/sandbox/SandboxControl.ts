@@ -1,134 +1,106 @@
-import type { ArmedFault, FaultBook, FaultRule } from './Fault.js';
-import type { Counters, LoggedRequest, RequestLog } from './RequestLog.js';
-import type { RestApi } from './RestApi.js';
-import type { EndpointName } from './routeOf.js';
-import type { JobChanges, JobProps, SandboxJob, SandboxState, SandboxTaxpayer, TaxpayerProps } from './SandboxState.js';
-
-export interface SandboxControlOptions {
-  readonly state: SandboxState;
-  readonly api: RestApi;
-  readonly log: RequestLog;
-  readonly faults: FaultBook;
-  readonly setLatency: (latencyMs: number) => void;
-  readonly dropConnections: () => void;
-  readonly outage: (isOut: boolean) => Promise<void>;
-}
+import { z } from 'zod';
+import { type Answer, errorAnswer, jsonAnswer } from './Answer.js';
+import { demoData } from './demoData.js';
+import { endpointNames } from './endpoints.js';
+import { type FaultBook, faultRule } from './FaultBook.js';
+import type { RequestLog } from './RequestLog.js';
+import { type SandboxState, UnknownRecord } from './SandboxState.js';
 
 /** Sets the scene for a test and says what the service has seen. Changes hold for the next request received. */
-export class SandboxControl {
-  readonly #options: SandboxControlOptions;
-
-  constructor(options: SandboxControlOptions) {
-    this.#options = options;
-  }
-
-  counters(): Counters {
-    return this.#options.log.counters();
-  }
-
-  tokenCalls(taxpayerId: string): number {
-    return this.#options.log.tokenCalls(taxpayerId);
-  }
-
-  jobCalls(taxpayerId: string, jobId: string): number {
-    return this.#options.log.jobCalls(taxpayerId, jobId);
-  }
-
-  /** Requests received, oldest first; of one endpoint when that is given. */
-  requests(endpoint?: EndpointName): LoggedRequest[] {
-    return this.#options.log.requests(endpoint);
-  }
-
-  /** Resolves as soon as the endpoint has been called that often since the start or the last reset. */
-  whenCalled(endpoint: EndpointName, times: number): Promise<void> {
-    return this.#options.log.whenCalled(endpoint, times);
-  }
-
-  /** Starts counters and request log afresh. */
-  resetCounters(): void {
-    this.#options.log.reset();
-  }
-
-  taxpayer(id: string): SandboxTaxpayer | undefined {
-    return this.#options.state.taxpayer(id);
-  }
-
-  /** What is not given gets a plausible value that is clearly not real. */
-  addTaxpayer(props: TaxpayerProps = {}): SandboxTaxpayer {
-    return this.#options.state.addTaxpayer(props);
-  }
-
-  /** Adds that many alike, each with an id and a token of its own, and gives the ids. */
-  addTaxpayers(count: number, props: Omit<TaxpayerProps, 'id' | 'accessToken'> = {}): string[] {
-    return Array.from({ length: count }, () => this.#options.state.addTaxpayer(props).id);
-  }
-
-  /** Throws `UnknownRecord` when there is no such taxpayer or job; so do the methods below. */
-  updateTaxpayer(id: string, changes: Omit<TaxpayerProps, 'id'>): SandboxTaxpayer {
-    return this.#options.state.updateTaxpayer(id, changes);
-  }
-
-  /** Gives the taxpayer a new access token; the old one is refused from now on. */
-  rotateToken(id: string): SandboxTaxpayer {
-    return this.#options.state.rotateToken(id);
-  }
-
-  rotateAllTokens(): void {
-    this.#options.state.rotateAllTokens();
-  }
-
-  addJob(props: JobProps): SandboxJob {
-    return this.#options.state.addJob(props);
-  }
-
-  updateJob(taxpayerId: string, jobId: string, changes: JobChanges): SandboxJob {
-    return this.#options.state.updateJob(taxpayerId, jobId, changes);
-  }
-
-  /** The job is processing again and its clock starts at the next read. */
-  restartJob(taxpayerId: string, jobId: string): SandboxJob {
-    return this.#options.state.restartJob(taxpayerId, jobId);
-  }
-
+export interface SandboxControl
+  extends Omit<RequestLog, 'record' | 'recordConnection'>,
+    Omit<FaultBook, 'takeFault' | 'hold'>,
+    Omit<SandboxState, 'taxpayers' | 'readJob' | 'link' | 'addLink' | 'startJobFromLink'> {
   /** How long every answer of the API takes from now on, in milliseconds. */
-  setLatency(latencyMs: number): void {
-    this.#options.setLatency(latencyMs);
-  }
-
+  setLatency(latencyMs: number): void;
   /** From now on the old client secret is refused. */
-  setClientSecret(clientSecret: string): void {
-    this.#options.api.setClientSecret(clientSecret);
-  }
-
-  /** Arms a fault and gives the id to disarm it by. Of several that match a request the one armed first happens. */
-  arm(rule: FaultRule): number {
-    return this.#options.faults.arm(rule);
-  }
-
-  disarm(id: number): boolean {
-    return this.#options.faults.disarm(id);
-  }
-
-  disarmAll(): void {
-    this.#options.faults.disarmAll();
-  }
-
-  armedFaults(): readonly ArmedFault[] {
-    return this.#options.faults.armed();
-  }
-
-  /** Sends the answers held by `hold-until-released` at that gate and gives their number. */
-  release(gate: string): number {
-    return this.#options.faults.release(gate);
-  }
-
+  setClientSecret(clientSecret: string): void;
   /** Cuts every open connection, idle and busy alike; new ones are accepted. */
-  dropConnections(): void {
-    this.#options.dropConnections();
-  }
-
+  dropConnections(): void;
   /** true: cuts all connections and refuses new ones. false: listens again on the same port. Resolves when done. */
-  outage(isOut: boolean): Promise<void> {
-    return this.#options.outage(isOut);
+  outage(isOut: boolean): Promise<void>;
+}
+
+export const controlPrefix = '/__sandbox/';
+
+/**
+ * The control over HTTP: `GET /__sandbox/<question>` with a query string, `POST /__sandbox/<command>` with a JSON body.
+ * Answers 200 with the result as JSON (null where there is none), 400 for a bad input, 404 for an unknown name or record.
+ */
+export async function controlAnswer(
+  control: SandboxControl,
+  { method, target, body }: { readonly method: string; readonly target: string; readonly body: string },
+): Promise<Answer> {
+  const { pathname, searchParams } = new URL(target, 'http://sandbox.invalid');
+  const name = `${method} ${pathname.slice(controlPrefix.length)}`;
+  const commands = commandsOf(control);
+  if (!Object.hasOwn(commands, name)) return errorAnswer(404, `No control named ${name}`);
+  try {
+    const input: unknown = method === 'GET' ? Object.fromEntries(searchParams) : JSON.parse(body || '{}');
+    return jsonAnswer(200, (await commands[name]?.(input)) ?? null);
+  } catch (error) {
+    if (error instanceof UnknownRecord) return errorAnswer(404, error.message);
+    if (error instanceof z.ZodError || error instanceof SyntaxError) return errorAnswer(400, error.message);
+    throw error;
   }
+}
+
+const text = z.string();
+const endpoint = z.enum(endpointNames);
+const latencyMs = z.number().nonnegative();
+const taxpayer = z.strictObject({
+  name: text.optional(),
+  metadata: z.record(text, z.unknown()).optional(),
+  providerId: text.optional(),
+  createdAt: text.optional(),
+  status: text.optional(),
+});
+const taxpayerChanges = taxpayer.extend({ accessToken: text.optional() });
+const newTaxpayer = taxpayerChanges.extend({ id: text.optional() });
+const jobChanges = z.strictObject({
+  name: text.optional(),
+  status: text.optional(),
+  endsAs: text.nullish(),
+  durationMs: latencyMs.optional(),
+});
+const newJob = jobChanges.extend({ taxpayerId: text, jobId: text.optional() });
+const job = { taxpayerId: text, jobId: text };
+
+function commandsOf(c: SandboxControl): Readonly<Record<string, (input: unknown) => unknown>> {
+  return {
+    'GET demo': () => demoData,
+    'GET counters': () => c.counters(),
+    'GET requests': (input) => c.requests(z.object({ endpoint: endpoint.optional() }).parse(input).endpoint),
+    'GET faults': () => c.armedFaults(),
+    'GET taxpayer': (input) => c.taxpayer(z.object({ id: text.default('') }).parse(input).id),
+    'POST reset-counters': () => c.resetCounters(),
+    'POST when-called': withInput({ endpoint, times: z.int() }, (input) => c.whenCalled(input.endpoint, input.times)),
+    'POST add-taxpayer': (input) => c.addTaxpayer(newTaxpayer.parse(input)),
+    'POST add-taxpayers': withInput({ count: z.int().nonnegative(), props: taxpayer.optional() }, ({ count, props }) =>
+      c.addTaxpayers(count, props),
+    ),
+    'POST update-taxpayer': withInput({ id: text, changes: taxpayerChanges }, ({ id, changes }) =>
+      c.updateTaxpayer(id, changes),
+    ),
+    'POST rotate-token': withInput({ id: text }, ({ id }) => c.rotateToken(id)),
+    'POST rotate-all-tokens': () => c.rotateAllTokens(),
+    'POST add-job': (input) => c.addJob(newJob.parse(input)),
+    'POST update-job': withInput({ ...job, changes: jobChanges }, ({ taxpayerId, jobId, changes }) =>
+      c.updateJob(taxpayerId, jobId, changes),
+    ),
+    'POST restart-job': withInput(job, ({ taxpayerId, jobId }) => c.restartJob(taxpayerId, jobId)),
+    'POST set-latency': withInput({ latencyMs }, (input) => c.setLatency(input.latencyMs)),
+    'POST set-client-secret': withInput({ clientSecret: text }, ({ clientSecret }) => c.setClientSecret(clientSecret)),
+    'POST arm': (input) => ({ id: c.arm(faultRule.parse(input)) }),
+    'POST disarm': withInput({ id: z.int() }, ({ id }) => ({ disarmed: c.disarm(id) })),
+    'POST disarm-all': () => c.disarmAll(),
+    'POST release': withInput({ gate: text }, ({ gate }) => ({ released: c.release(gate) })),
+    'POST drop-connections': () => c.dropConnections(),
+    'POST outage': withInput({ isOut: z.boolean() }, ({ isOut }) => c.outage(isOut)),
+  };
+}
+
+function withInput<Shape extends z.ZodRawShape>(shape: Shape, run: (input: z.output<z.ZodObject<Shape>>) => unknown) {
+  const schema = z.strictObject(shape);
+  return (input: unknown) => run(schema.parse(input) as z.output<z.ZodObject<Shape>>);
 }

@@ -1,41 +1,34 @@
 import type { SandboxState } from './SandboxState.js';
 
 /** Taxpayers that exist in every sandbox, one per status and one whose provider no catalogue knows. */
-const taxpayers = [
-  demoTaxpayer(1, 'Carla Created', 'irs', 'CREATED'),
-  demoTaxpayer(2, 'Connor Consented', 'irs_tax_pro', 'CONSENT_RECEIVED'),
-  demoTaxpayer(3, 'Suki Submitted', 'service-sandbox', 'TAX_AUTHORIZATION_SUBMITTED'),
-  demoTaxpayer(4, 'Arthur Authorized', 'irs', 'AUTHORIZED'),
-  demoTaxpayer(5, 'Rita Rejected', 'irs_tax_pro', 'REJECTED'),
-  demoTaxpayer(6, 'Colin Completed', 'service-sandbox', 'COMPLETED'),
-  demoTaxpayer(7, 'Una Unknown-Provider', 'provider_from_the_future', 'AUTHORIZED'),
-] as const;
+const taxpayers = {
+  created: demoTaxpayer(1, 'Carla Created', 'irs', 'CREATED'),
+  consentReceived: demoTaxpayer(2, 'Connor Consented', 'irs_tax_pro', 'CONSENT_RECEIVED'),
+  taxAuthorizationSubmitted: demoTaxpayer(3, 'Suki Submitted', 'service-sandbox', 'TAX_AUTHORIZATION_SUBMITTED'),
+  authorized: demoTaxpayer(4, 'Arthur Authorized', 'irs', 'AUTHORIZED'),
+  rejected: demoTaxpayer(5, 'Rita Rejected', 'irs_tax_pro', 'REJECTED'),
+  completed: demoTaxpayer(6, 'Colin Completed', 'service-sandbox', 'COMPLETED'),
+  unknownProvider: demoTaxpayer(7, 'Una Unknown-Provider', 'provider_from_the_future', 'AUTHORIZED'),
+};
+const taxpayerId = taxpayers.authorized.id;
 
-/**
- * The fixed ids of the demo data. The jobs all belong to the authorized taxpayer; the processing one completes some time
- * after it is first read.
- */
+/** The fixed ids of the demo data. The jobs all belong to the authorized taxpayer. */
 export const demoData = {
-  taxpayerIds: {
-    created: taxpayers[0].id,
-    consentReceived: taxpayers[1].id,
-    taxAuthorizationSubmitted: taxpayers[2].id,
-    authorized: taxpayers[3].id,
-    rejected: taxpayers[4].id,
-    completed: taxpayers[5].id,
-    unknownProvider: taxpayers[6].id,
+  taxpayerIds: Object.fromEntries(Object.entries(taxpayers).map(([name, { id }]) => [name, id])) as {
+    readonly [Name in keyof typeof taxpayers]: string;
   },
   jobs: {
-    completed: { taxpayerId: taxpayers[3].id, jobId: 'cccccccc-cccc-4ccc-8ccc-cccccccccccc' },
-    failed: { taxpayerId: taxpayers[3].id, jobId: 'ffffffff-ffff-4fff-8fff-ffffffffffff' },
-    processing: { taxpayerId: taxpayers[3].id, jobId: 'bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb' },
+    completed: { taxpayerId, jobId: 'cccccccc-cccc-4ccc-8ccc-cccccccccccc' },
+    failed: { taxpayerId, jobId: 'ffffffff-ffff-4fff-8fff-ffffffffffff' },
+    /** Completes some time after it is first read. */
+    processing: { taxpayerId, jobId: 'bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb' },
   },
 } as const;
 
 export type DemoData = typeof demoData;
 
 export function addDemoData(state: SandboxState): void {
-  for (const taxpayer of taxpayers) state.addTaxpayer(taxpayer);
+  for (const taxpayer of Object.values(taxpayers)) state.addTaxpayer(taxpayer);
   state.addJob({ ...demoData.jobs.completed, name: 'Finished refresh (not real)', status: 'completed' });
   state.addJob({ ...demoData.jobs.failed, name: 'Failed refresh (not real)', status: 'failed' });
   state.addJob({ ...demoData.jobs.processing, name: 'Running refresh (not real)' });

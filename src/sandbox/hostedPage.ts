@@ -1,39 +1,93 @@
 import { createHash } from 'node:crypto';
-import { type Answer, answerOf } from './Answer.js';
-import type { SandboxLink, SandboxTaxpayer } from './SandboxState.js';
+import { type Answer, answerOf, withHeaders } from './Answer.js';
+import type { Route } from './endpoints.js';
+import type { SandboxLink, SandboxState, SandboxTaxpayer } from './SandboxState.js';
 
-export interface HostedPageView {
+interface Submission {
+  readonly state: SandboxState;
   readonly link: SandboxLink;
   readonly taxpayer: SandboxTaxpayer;
-  /** What was wrong with the form that was sent. */
-  readonly problem?: string;
+  readonly fields: URLSearchParams;
 }
 
-const style = `
-:root{color-scheme:light dark}
-body{font:1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:0 auto;padding:1rem}
-dl{display:grid;grid-template-columns:auto 1fr;gap:.25rem 1rem}
-dd{margin:0;overflow-wrap:anywhere}
-pre{overflow-x:auto;padding:.75rem;border:1px solid;border-radius:.25rem}
-button,input[type=text]{font:inherit;padding:.6rem 1rem;min-height:2.75rem;max-width:100%;box-sizing:border-box}
-:focus-visible{outline:3px solid;outline-offset:2px}
-[role=alert]{border-left:.3rem solid;padding-left:.75rem}
-[aria-current=step]{font-weight:bold}
-`;
+interface Step {
+  readonly title: string;
+  /** Statuses in which it is the next step. */
+  readonly from: readonly string[];
+  /** What stands in its form. */
+  readonly form: string;
+  /** Takes the step, or says what is missing in the form. */
+  readonly take: (submission: Submission) => string | undefined;
+}
 
-const steps = ['Consent', 'Sign the tax-authorization form', 'The authority decides', 'Refresh the data'] as const;
-
-/** The step a taxpayer of each status is at; one past the end of a status nobody knows. */
-const stepOfStatus: Readonly<Record<string, number>> = {
-  CREATED: 0,
-  CONSENT_RECEIVED: 1,
-  TAX_AUTHORIZATION_SUBMITTED: 2,
-  AUTHORIZED: 3,
-  COMPLETED: 3,
+const steps: Readonly<Record<string, Step>> = {
+  consent: {
+    title: 'Consent',
+    from: ['CREATED'],
+    form: '<p>I agree that my tax data is read for me.</p>\n<p><button type="submit">Give consent</button></p>',
+    take: (submission) => moveTo('CONSENT_RECEIVED', submission),
+  },
+  sign: {
+    title: 'Sign the tax-authorization form',
+    from: ['CONSENT_RECEIVED'],
+    form: `<p><label for="signature">Type your full name as signature</label><br>
+<input type="text" id="signature" name="signature" autocomplete="name" required maxlength="200"></p>
+<p><label><input type="checkbox" name="agreed" value="yes" required> I sign the tax-authorization form</label></p>
+<p><button type="submit">Sign and submit</button></p>`,
+    take: (submission) => {
+      if (!submission.fields.get('signature')?.trim()) return 'Type your full name to sign.';
+      if (submission.fields.get('agreed') !== 'yes') return 'Tick the box to sign the tax-authorization form.';
+      return moveTo('TAX_AUTHORIZATION_SUBMITTED', submission);
+    },
+  },
+  decide: {
+    title: 'The authority decides',
+    from: ['TAX_AUTHORIZATION_SUBMITTED'],
+    form: `<p>In the sandbox you play the tax authority, too.</p>
+<p><button type="submit" name="decision" value="accept">Authority accepts</button>
+<button type="submit" name="decision" value="decline">Authority declines</button></p>`,
+    take: (submission) => {
+      const decision = submission.fields.get('decision');
+      if (decision === 'accept') return moveTo('AUTHORIZED', submission);
+      if (decision === 'decline') return moveTo('REJECTED', submission);
+      return 'Choose whether the authority accepts or declines.';
+    },
+  },
+  refresh: {
+    title: 'Refresh the data',
+    from: ['AUTHORIZED', 'COMPLETED'],
+    form: '<p>The authorization is in place.</p>\n<p><button type="submit">Start a data refresh</button></p>',
+    take: ({ state, link }) => state.startJobFromLink(link),
+  },
 };
 
-/** The page of a client link: where the taxpayer is in the flow, and the form of the next step. Plain HTML, no script. */
-export function hostedPage({ link, taxpayer, problem }: HostedPageView): Answer {
+/**
+ * The hosted flow behind a client link: shows where the taxpayer is, with the form of the next step, and takes the step of a
+ * submitted form. Plain HTML, no script.
+ */
+export function hostedPage(state: SandboxState, { linkId, action }: Route, body: string): Answer {
+  const link = state.link(linkId);
+  const taxpayer = link && state.taxpayer(link.taxpayerId);
+  if (!link || !taxpayer) return errorPage('This link does not exist');
+  if (action === '') return page(link, taxpayer);
+  const step = Object.hasOwn(steps, action) ? steps[action] : undefined;
+  if (!step) return errorPage('This page does not exist');
+  // A form sent twice, or from an old tab, changes nothing: the page shows where the taxpayer is by now.
+  const isNext = step.from.includes(taxpayer.status);
+  const problem = isNext ? step.take({ state, link, taxpayer, fields: new URLSearchParams(body) }) : undefined;
+  if (problem !== undefined) return page(link, taxpayer, problem);
+  // See Other, so that reloading the page does not send the form again.
+  return withHeaders(answerOf(303, 'text/plain', ''), { location: `/c/${link.id}`, 'cache-control': 'no-store' });
+}
+
+function moveTo(status: string, { state, taxpayer }: Submission): undefined {
+  state.updateTaxpayer(taxpayer.id, { status });
+}
+
+function page(link: SandboxLink, taxpayer: SandboxTaxpayer, problem?: string): Answer {
+  const items = Object.values(steps).map(
+    ({ title, from }) => `<li${from.includes(taxpayer.status) ? ' aria-current="step"' : ''}>${title}</li>`,
+  );
   return htmlAnswer(
     problem === undefined ? 200 : 422,
     'Tax authorization',
@@ -47,82 +101,51 @@ ${problem === undefined ? '' : `<p role="alert">${escaped(problem)}</p>`}
 </dl>
 ${prefilled(link)}
 <h2>Steps</h2>
-<ol>${steps.map((step, index) => `<li${index === stepOfStatus[taxpayer.status] ? ' aria-current="step"' : ''}>${step}</li>`).join('')}</ol>
+<ol>${items.join('')}</ol>
 ${nextForm(link, taxpayer)}
 ${queries(link, taxpayer)}`,
   );
 }
 
-export function hostedError(status: number, message: string): Answer {
-  return htmlAnswer(
-    status,
-    message,
-    '<p>Ask for a new link where you got this one, or go back and reload the page.</p>',
-  );
+function errorPage(message: string): Answer {
+  return htmlAnswer(404, message, '<p>Ask for a new link where you got this one, or go back and reload the page.</p>');
 }
 
 function prefilled({ settings: { prefillData = {}, transcripts = {} } }: SandboxLink): string {
   const details = Object.values(prefillData).flatMap((group) => Object.entries(group ?? {}));
   const rows = details.map(([name, value = '']) => `<dt>${labelOf(name)}</dt><dd>${escaped(shown(name, value))}</dd>`);
   const asked = Object.keys(transcripts).map((name) => `<li>${escaped(name)}</li>`);
-  const prefilledRows = rows.length > 0 ? `<h2>Your details</h2>\n<dl>${rows.join('')}</dl>` : '';
-  return `${prefilledRows}${asked.length > 0 ? `<h2>Transcripts asked for</h2>\n<ul>${asked.join('')}</ul>` : ''}`;
+  return `${section('Your details', 'dl', rows)}${section('Transcripts asked for', 'ul', asked)}`;
+}
+
+function section(title: string, list: 'dl' | 'ul', items: readonly string[]): string {
+  return items.length > 0 ? `<h2>${title}</h2>\n<${list}>${items.join('')}</${list}>` : '';
 }
 
 function nextForm(link: SandboxLink, { status }: SandboxTaxpayer): string {
-  switch (status) {
-    case 'CREATED':
-      return form(link, 'consent', '<p>I agree that my tax data is read for me.</p>', button('Give consent'));
-    case 'CONSENT_RECEIVED':
-      return form(
-        link,
-        'sign',
-        `<p><label for="signature">Type your full name as signature</label><br>
-<input type="text" id="signature" name="signature" autocomplete="name" required maxlength="200"></p>
-<p><label><input type="checkbox" name="agreed" value="yes" required> I sign the tax-authorization form</label></p>`,
-        button('Sign and submit'),
-      );
-    case 'TAX_AUTHORIZATION_SUBMITTED':
-      return form(
-        link,
-        'decide',
-        '<p>In the sandbox you play the tax authority, too.</p>',
-        `${button('Authority accepts', 'accept')} ${button('Authority declines', 'decline')}`,
-      );
-    case 'AUTHORIZED':
-    case 'COMPLETED':
-      return form(link, 'refresh', '<p>The authorization is in place.</p>', button('Start a data refresh'));
-    case 'REJECTED':
-      return '<p>The tax authority declined. There is nothing left to do with this link.</p>';
-    default:
-      return '<p>This status has no next step.</p>';
-  }
-}
-
-function form(link: SandboxLink, action: string, fields: string, buttons: string): string {
-  return `<form method="post" action="/c/${escaped(link.id)}/${action}">\n${fields}\n<p>${buttons}</p>\n</form>`;
-}
-
-function button(label: string, decision?: string): string {
-  return `<button type="submit"${decision ? ` name="decision" value="${decision}"` : ''}>${label}</button>`;
+  const [action, step] = Object.entries(steps).find(([, { from }]) => from.includes(status)) ?? [];
+  if (step) return `<form method="post" action="/c/${escaped(link.id)}/${action}">\n${step.form}\n</form>`;
+  if (status === 'REJECTED') return '<p>The tax authority declined. There is nothing left to do with this link.</p>';
+  return '<p>This status has no next step.</p>';
 }
 
 function queries({ jobId }: SandboxLink, { id }: SandboxTaxpayer): string {
-  const status = `query {\n  taxpayerToken(taxpayerId: "${id}") {\n    name\n    status\n  }\n}`;
+  const pre = (query: string) => `<pre id="graphql-query" tabindex="0">${escaped(query)}</pre>`;
   if (jobId === undefined) {
-    return `<h2>Follow along in GraphQL</h2>\n<pre id="graphql-query" tabindex="0">${escaped(status)}</pre>`;
+    const query = `query {\n  taxpayerToken(taxpayerId: "${id}") {\n    name\n    status\n  }\n}`;
+    return `<h2>Follow along in GraphQL</h2>\n${pre(query)}`;
   }
-  const job = `query {\n  refreshJob(taxpayerId: "${id}", jobId: "${jobId}") {\n    name\n    status\n    observedAt\n  }\n}`;
+  const query = `query {\n  refreshJob(taxpayerId: "${id}", jobId: "${jobId}") {\n    name\n    status\n    observedAt\n  }\n}`;
   return `<h2>Your data refresh</h2>
 <dl><dt>Job id</dt><dd id="job-id">${escaped(jobId)}</dd></dl>
 <p>Ask the gateway how it goes:</p>
-<pre id="graphql-query" tabindex="0">${escaped(job)}</pre>`;
+${pre(query)}`;
 }
 
 /** Numbers that identify a person or a business are cut to their last four characters. */
 function shown(name: string, value: string): string {
   if (name !== 'ssn' && name !== 'taxId') return value;
-  return value.length > 4 ? `•••••${value.slice(-4)}` : '•••••';
+  return `•••••${value.length > 4 ? value.slice(-4) : ''}`;
 }
 
 function labelOf(name: string): string {
@@ -130,6 +153,25 @@ function labelOf(name: string): string {
   const words = name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
   return escaped(words.charAt(0).toUpperCase() + words.slice(1));
 }
+
+const style = `
+:root{color-scheme:light dark}
+body{font:1rem/1.5 system-ui,sans-serif;max-width:40rem;margin:0 auto;padding:1rem}
+dl{display:grid;grid-template-columns:auto 1fr;gap:.25rem 1rem}
+dd{margin:0;overflow-wrap:anywhere}
+pre{overflow-x:auto;padding:.75rem;border:1px solid;border-radius:.25rem}
+button,input[type=text]{font:inherit;padding:.6rem 1rem;min-height:2.75rem;max-width:100%;box-sizing:border-box}
+:focus-visible{outline:3px solid;outline-offset:2px}
+[role=alert]{border-left:.3rem solid;padding-left:.75rem}
+[aria-current=step]{font-weight:bold}
+`;
+const styleHash = createHash('sha256').update(style).digest('base64');
+const pageHeaders = {
+  'content-security-policy': `default-src 'none'; style-src 'sha256-${styleHash}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+};
 
 function htmlAnswer(status: number, title: string, content: string): Answer {
   const html = `<!doctype html>
@@ -148,25 +190,17 @@ ${content}
 </body>
 </html>
 `;
-  const answer = answerOf(status, 'text/html; charset=utf-8', html);
-  return { ...answer, headers: { ...answer.headers, ...securityHeaders() } };
+  return withHeaders(answerOf(status, 'text/html; charset=utf-8', html), pageHeaders);
 }
 
-function securityHeaders(): Record<string, string> {
-  const styleHash = createHash('sha256').update(style).digest('base64');
-  return {
-    'content-security-policy': `default-src 'none'; style-src 'sha256-${styleHash}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
-    'x-content-type-options': 'nosniff',
-    'cache-control': 'no-store',
-    'referrer-policy': 'no-referrer',
-  };
-}
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
 
 function escaped(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;')
-    .replaceAll("'", '&#39;');
+  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
 }

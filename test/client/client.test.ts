@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { ApolloClient, HttpLink, InMemoryCache } from '@apollo/client';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Client, fetchExchange } from '@urql/core';
@@ -22,6 +22,7 @@ import {
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, quickPolls } from '../support/liveJob.js';
+import { until } from '../support/redis.js';
 
 let running: TestGateway;
 let url: string;
@@ -198,8 +199,69 @@ describe.each(['sse', 'ws'] as const)('watchRefreshJob over %s', (transport) => 
   });
 });
 
+describe('The event stream of watchRefreshJob', () => {
+  it('is opened again when it ends at once after a status that is not final', async () => {
+    const bodies = ['PROCESSING', 'COMPLETED'].map(
+      (status) => `event: next\ndata: ${JSON.stringify({ data: { refreshJobUpdated: { status } } })}\n\n`,
+    );
+    const oneBodyEach = () => Promise.resolve(new Response(bodies.shift()));
+    const seen: string[] = [];
+    for await (const { status } of watchRefreshJob({ url, taxpayerId: 'x', jobId: 'y', fetch: oneBodyEach })) {
+      seen.push(status);
+    }
+    expect(seen).toEqual(['PROCESSING', 'COMPLETED']);
+  });
+});
+
 describe('The socket of watchRefreshJob', () => {
   const job = { taxpayerId: 'x', jobId: 'y', transport: 'ws' } as const;
+
+  it('is opened again after a pause when it is closed in good order before the job is final', async () => {
+    const sockets = new WebSocketServer({ host: '127.0.0.1', port: 0 });
+    const server = useServer({ onConnect: ({ extra }) => extra.socket.close(1000) }, sockets);
+    await once(sockets, 'listening');
+    try {
+      const { port } = sockets.address() as AddressInfo;
+      let opened = 0;
+      const ending = new AbortController();
+      const updates = watchRefreshJob({
+        url: `http://127.0.0.1:${port}`,
+        ...job,
+        signal: ending.signal,
+        openWebSocket: (address, protocol) => {
+          opened += 1;
+          return openWebSocket(address, protocol);
+        },
+        onReconnect: () => setImmediate(() => ending.abort()),
+      });
+      expect(await updates.next()).toEqual({ value: undefined, done: true });
+      expect(opened).toBe(1);
+    } finally {
+      await server.dispose();
+    }
+  });
+
+  it('is closed when the watch ends while it is being opened', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const ending = new AbortController();
+    const opened: WebSocket[] = [];
+    const updates = watchRefreshJob({
+      url: `http://127.0.0.1:${(silent.address() as AddressInfo).port}`,
+      ...job,
+      signal: ending.signal,
+      openWebSocket: (address, protocol) => {
+        opened.push(new WebSocket(address, protocol));
+        return opened[0] as unknown as WebSocketLike;
+      },
+    });
+    const next = updates.next();
+    await once(silent, 'connection');
+    ending.abort();
+    expect(await next).toEqual({ value: undefined, done: true });
+    await until(() => opened[0]?.readyState === WebSocket.CLOSED);
+    silent.close();
+  });
 
   it('tells a refusal to admit the caller from a token that expired', async () => {
     const sockets = new WebSocketServer({ host: '127.0.0.1', port: 0 });
