@@ -3,16 +3,14 @@ import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
 import { heldBytes } from './heldBytes.js';
-import type { EntryName, SealedStore } from './SealedStore.js';
-import { type Codec, type Entry, StoredEntries } from './StoredEntries.js';
+import { type Entry, StoredEntries, type StoredEntriesOptions } from './StoredEntries.js';
 
 export interface ReadRequest<Value, Prepared = undefined> {
-  /**
-   * Whether an entry will do. `askedAt` (epoch milliseconds) is when this reader began to wait: an entry fetched since
-   * then is as fresh as one it would fetch itself.
-   */
-  readonly acceptable: (entry: Entry<Value>, askedAt: number) => boolean;
-  /** What the fetch needs and may wait long for; done before the lease is taken. */
+  /** Whether an entry will do. */
+  readonly acceptable: (entry: Entry<Value>) => boolean;
+  /** Whether one will do as well that was fetched since the reader asked: it is as fresh as one it would fetch itself. */
+  readonly takesFetchedMeanwhile?: boolean;
+  /** What the fetch needs. May take long: the lease is then taken again. */
   readonly prepare?: () => Promise<Prepared> | Prepared;
   /** Asks the service. `signal` aborts when the work has to end. */
   readonly fetch: (prepared: Prepared, signal: AbortSignal) => Promise<Value>;
@@ -25,16 +23,10 @@ export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
 /** `held`: memory had an acceptable entry. Otherwise it had none (`absent`), or one too old or refused (`outdated`). */
 export type ReadReason = 'held' | 'absent' | 'outdated';
 
-export interface LeasedCacheOptions<Value> {
-  /** First part of every name, and the label of metrics. */
-  readonly kind: string;
-  readonly store: SealedStore;
-  readonly codec: Codec<Value>;
+export interface LeasedCacheOptions<Value> extends StoredEntriesOptions<Value> {
   readonly maxEntries: number;
   /** Most memory the entries take, in bytes as {@link heldBytes} estimates them. Default: a quarter of what the heap may grow to. */
   readonly maxBytes?: number;
-  /** How long a value is kept in the shared store, in milliseconds. */
-  readonly ttlMs: (value: Value) => number;
   /** Longest the work under the lease may take, in milliseconds. The lease itself outlives it. */
   readonly workMs: number;
   /** How far the clocks of the fleet's machines may be apart, in milliseconds. Default 1000. */
@@ -46,11 +38,16 @@ export interface LeasedCacheOptions<Value> {
 
 /** What a lease lives longer than the work it covers: slow timers, a paused event loop. */
 export const leaseMarginMs = 2000;
-
-const defaultSkewMs = 1000;
-
+/** Longest preparation that a lease allows for besides the work. */
+const quickMs = 500;
 /** Longest time between two looks at the store while somebody else holds the lease. */
 const lookAgainMs = 1000;
+
+/** One read, and since when its reader waits (epoch milliseconds). */
+interface Reader<Value, Prepared> extends ReadRequest<Value, Prepared> {
+  readonly id: string;
+  readonly askedAt: number;
+}
 
 /**
  * A read-through cache in two tiers, memory and shared store, in which a fetch happens once: per process because everyone
@@ -78,13 +75,9 @@ export class LeasedCache<Value> {
     });
   }
 
-  /**
-   * How long ago the entry was fetched, in milliseconds; a little below zero when the clock that says so is a little ahead.
-   * Infinite when it is further ahead: such an entry bears the time of a clock that was wrong, and may be of any age.
-   */
-  ageOf({ fetchedAt }: Entry<Value>): number {
-    const ageMs = this.#now() - fetchedAt;
-    return ageMs < -(this.#options.skewMs ?? defaultSkewMs) ? Infinity : ageMs;
+  /** Whether the entry was fetched less than `ageMs` ago. One from the time of a wrong clock may be of any age. */
+  isYoungerThan(entry: Entry<Value>, ageMs: number): boolean {
+    return this.#now() - entry.fetchedAt < ageMs && !this.#isOfWrongClock(entry);
   }
 
   /** The entry in this process's memory, whatever its age. */
@@ -107,154 +100,153 @@ export class LeasedCache<Value> {
    * @throws whatever the fetch threw, here or in the process that held the lease
    */
   read<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Entry<Value> | Promise<Entry<Value>> {
-    return this.held(id, (entry) => request.acceptable(entry, Infinity)) ?? this.#join(id, request);
+    return this.held(id, request.acceptable) ?? this.#join({ ...request, id, askedAt: this.#now() });
   }
 
-  async #join<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
-    const askedAt = this.#now();
+  async #join<Prepared>(reader: Reader<Value, Prepared>): Promise<Entry<Value>> {
     for (;;) {
-      const underway = this.#flights.get(id);
-      if (underway === undefined) return this.#takeOff(id, request);
-      // Those on board came with demands of their own: an entry that did for them may not do here.
+      const underway = this.#flights.get(reader.id);
+      if (underway === undefined) return this.#takeOff(reader);
+      // That flight was started for another reader: its entry may be too old for this one, its refusal not meant for it.
       const entry = await underway.catch((error) => {
-        if (!isRefusalOfAnother(error, request.holder)) throw error;
+        if (!isRefusalOfAnother(error, reader.holder)) throw error;
       });
-      if (entry && this.#willDo(entry, request, askedAt)) return entry;
+      if (entry && this.#willDo(entry, reader)) return entry;
     }
   }
 
-  #takeOff<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
-    const flight = this.#load(id, request).finally(() => this.#flights.delete(id));
-    this.#flights.set(id, flight);
+  #takeOff<Prepared>(reader: Reader<Value, Prepared>): Promise<Entry<Value>> {
+    const flight = this.#load(reader).finally(() => this.#flights.delete(reader.id));
+    this.#flights.set(reader.id, flight);
     return flight;
   }
 
-  async #load<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
-    const askedAt = this.#now();
-    const willDo = (entry: Entry<Value>) => this.#willDo(entry, request, askedAt);
-
+  async #load<Prepared>(reader: Reader<Value, Prepared>): Promise<Entry<Value>> {
+    const { id, prepare } = reader;
     const reason = this.#reasonToLook(id);
-    const stored = await this.#readStore(id);
-    if (stored !== undefined && willDo(stored)) return this.#remember(id, stored, willDo, 'store', reason);
-    const prepared = (await request.prepare?.()) as Prepared;
-
-    const lease = this.#stored.nameOf(id);
+    let prepared: { readonly value: Prepared } | undefined;
+    let refused: { readonly entry: Entry<Value> | undefined; readonly bytes: Buffer } | undefined;
     // Waits are measured by a clock that nobody sets: with another, a correction would end or prolong them.
-    const patienceEndsAt = performance.now() + this.#leaseMs + this.#options.workMs;
+    const patience = () => performance.now() + this.#leaseMs + this.#options.workMs;
+    let patienceEndsAt = patience();
     while (performance.now() < patienceEndsAt) {
       const owner = randomUUID();
-      if (await this.#options.store.lease(lease, owner, this.#leaseMs)) {
+      const turn = await this.#stored.acquire(id, owner, this.#leaseMs, refused?.bytes);
+      if (turn.state === 'held') {
+        const brought = await this.#waitForHolder(reader, turn.owner, patienceEndsAt);
+        if (brought !== undefined) return this.#remember(brought, reader, 'waited', reason);
+      } else if (turn.state === 'found') {
+        refused = turn.entry;
+        // Even one that will not do now is kept: it can be shown when the service fails.
+        const entry = refused.entry && this.#keepNewer(id, refused.entry);
+        if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
+      } else {
+        const takenAt = performance.now();
         try {
-          // Between our look and our lease another holder may have come and gone.
-          const again = await this.#readStore(id);
-          if (again !== undefined && willDo(again)) return this.#remember(id, again, willDo, 'store', reason);
-          const fetched = await this.#fetch(id, owner, request, prepared);
-          // Before the lease is released: who takes it next must find the value.
-          return await this.#publish(id, owner, fetched, again, willDo);
-        } finally {
-          await this.#options.store.release(lease, owner);
+          prepared ??= { value: (await prepare?.()) as Prepared };
+          if (performance.now() - takenAt > quickMs) {
+            await this.#stored.release(id, owner);
+            patienceEndsAt = patience();
+            continue;
+          }
+          const fetched = await this.#fetch(reader, prepared.value);
+          return await this.#publish(reader, owner, fetched, refused?.bytes);
+        } catch (error) {
+          // A refusal of one holder's own is nothing to others.
+          const isShared = error instanceof GatewayError && error.refused === undefined;
+          await (isShared ? this.#stored.fail(id, owner, error) : this.#stored.release(id, owner));
+          throw error;
         }
       }
-      const brought = await this.#waitForHolder(id, lease, willDo, patienceEndsAt);
-      if (brought !== undefined) return this.#remember(id, brought, willDo, 'waited', reason);
     }
     throw upstreamTimeout();
   }
 
-  /** Whether an entry was fetched since `askedAt` cannot be told by the time of a wrong clock. */
-  #willDo<Prepared>(entry: Entry<Value>, request: ReadRequest<Value, Prepared>, askedAt: number): boolean {
-    return request.acceptable(entry, this.ageOf(entry) === Infinity ? Infinity : askedAt);
-  }
-
-  async #fetch<Prepared>(
-    id: string,
-    owner: string,
-    request: ReadRequest<Value, Prepared>,
-    prepared: Prepared,
-  ): Promise<Entry<Value>> {
+  async #fetch<Prepared>({ id, fetch }: Reader<Value, Prepared>, prepared: Prepared): Promise<Entry<Value>> {
     const work = new AbortController();
     const timer = setTimeout(() => work.abort(), this.#options.workMs);
     try {
-      const value = await request.fetch(prepared, work.signal);
+      const value = await fetch(prepared, work.signal);
       const entry: Entry<Value> = { version: randomUUID(), value, fetchedAt: this.#now() };
       const reason = this.#reasonToLook(id);
       // Whatever time the entry that was held bears: it may be of a clock that was ahead.
       this.#memory.set(id, entry);
       this.#options.onRead?.(this.#options.kind, 'fetched', reason);
       return entry;
-    } catch (error) {
-      // A refusal of one holder's own is nothing to others.
-      if (error instanceof GatewayError && error.refused === undefined) await this.#stored.shareFailure(owner, error);
-      throw error;
     } finally {
       clearTimeout(timer);
     }
   }
 
   /**
-   * Writes what was fetched while the lease is held. A process that was paused for longer than its lease lasts must not
-   * overwrite what the next holder wrote: it takes the lease again, and writes when the store has nothing new since it
-   * looked, `before`. Otherwise what the store has is the newer: it is kept and answered if it will do.
+   * Writes what was fetched and ends the lease. A process that was paused for longer than its lease lasts must not overwrite
+   * what the next holder wrote: it takes the lease again, and writes when the store has nothing new since `before`. What
+   * the store has instead is newer: it is kept, and answered if it will do.
    */
-  async #publish(
-    id: string,
+  async #publish<Prepared>(
+    reader: Reader<Value, Prepared>,
     owner: string,
     fetched: Entry<Value>,
-    before: Entry<Value> | undefined,
-    willDo: (entry: Entry<Value>) => boolean,
+    before: Buffer | undefined,
   ): Promise<Entry<Value>> {
-    if (await this.#stored.write(id, fetched, owner)) return fetched;
-    const isFree = await this.#options.store.lease(this.#stored.nameOf(id), owner, this.#leaseMs);
-    const present = await this.#stored.read(id);
-    if (present !== undefined && present.version !== before?.version) {
-      if (!willDo(present)) return fetched;
-      this.#memory.set(id, present);
-      return present;
-    }
-    if (isFree) await this.#stored.write(id, fetched, owner);
-    return fetched;
+    const { id } = reader;
+    if (await this.#stored.settle(id, fetched, owner)) return fetched;
+    const turn = await this.#stored.acquire(id, owner, this.#leaseMs, before);
+    if (turn.state === 'taken') await this.#stored.settle(id, fetched, owner);
+    const newer = turn.state === 'found' ? turn.entry.entry : undefined;
+    if (newer === undefined || !this.#willDo(newer, reader)) return fetched;
+    this.#memory.set(id, newer);
+    return newer;
   }
 
-  /** Waits until the present holder is done, or must have died. @throws the holder's failure */
-  async #waitForHolder(
-    id: string,
-    lease: EntryName,
-    willDo: (entry: Entry<Value>) => boolean,
+  /** Waits until `holder` is done, or must have died. @throws the holder's failure */
+  async #waitForHolder<Prepared>(
+    reader: Reader<Value, Prepared>,
+    holder: Buffer,
     until: number,
   ): Promise<Entry<Value> | undefined> {
-    const holder = await this.#options.store.leaseOwner(lease);
+    const { id } = reader;
     const waitedFrom = performance.now();
     // A lease that is still the same after that long outlives the work of whoever took it: somebody forged it, or the
     // store's clock is wrong. Without this it would hold up every reader until it ends.
     const deadAt = waitedFrom + this.#leaseMs;
-    let present = holder;
-    while (holder !== undefined && present === holder && performance.now() < until) {
+    do {
       const leftMs = deadAt - performance.now();
       if (leftMs <= 0) {
-        await this.#options.store.endLease(lease, holder);
+        await this.#stored.release(id, holder);
         break;
       }
-      await this.#options.store.waitForRelease(lease, Math.min(lookAgainMs, leftMs, until - performance.now()));
-      present = await this.#options.store.leaseOwner(lease);
-    }
+      await this.#stored.waitForRelease(id, Math.min(lookAgainMs, leftMs, until - performance.now()));
+    } while (performance.now() < until && (await this.#stored.leaseOwner(id))?.equals(holder));
     this.#options.onLeaseWait?.(this.#options.kind, (performance.now() - waitedFrom) / 1000);
-    const stored = await this.#readStore(id);
-    if (stored !== undefined && willDo(stored)) return stored;
-    const failure = holder === undefined ? undefined : await this.#stored.failureOf(holder);
+    const stored = await this.#stored.find(id);
+    const entry = stored && this.#keepNewer(id, stored);
+    if (entry && this.#willDo(entry, reader)) return entry;
+    const failure = await this.#stored.failureOf(id, holder);
     if (failure !== undefined) throw failure;
     return undefined;
   }
 
+  /** Whether an entry will do for a reader. */
+  #willDo<Prepared>(entry: Entry<Value>, reader: Reader<Value, Prepared>): boolean {
+    if (reader.acceptable(entry)) return true;
+    return reader.takesFetchedMeanwhile === true && entry.fetchedAt >= reader.askedAt && !this.#isOfWrongClock(entry);
+  }
+
+  /** Further ahead of our clock than two clocks may be apart. */
+  #isOfWrongClock({ fetchedAt }: Entry<Value>): boolean {
+    return fetchedAt - this.#now() > (this.#options.skewMs ?? 1000);
+  }
+
   /** Keeps an entry that will do in place of one that will not, whatever times they bear: clocks of two machines differ. */
-  #remember(
-    id: string,
+  #remember<Prepared>(
     entry: Entry<Value>,
-    willDo: (entry: Entry<Value>) => boolean,
+    reader: Reader<Value, Prepared>,
     tier: CacheTier,
     reason: ReadReason,
   ): Entry<Value> {
-    const held = this.#memory.get(id);
-    if (held !== undefined && !willDo(held)) this.#memory.set(id, entry);
+    const held = this.#memory.get(reader.id);
+    if (held !== undefined && !this.#willDo(held, reader)) this.#memory.set(reader.id, entry);
     this.#options.onRead?.(this.#options.kind, tier, reason);
     return entry;
   }
@@ -263,17 +255,11 @@ export class LeasedCache<Value> {
     return this.#memory.has(id) ? 'outdated' : 'absent';
   }
 
-  async #readStore(id: string): Promise<Entry<Value> | undefined> {
-    const stored = await this.#stored.read(id);
-    // Even one that will not do now: it can be shown when the service fails.
-    return stored && this.#keepNewer(id, stored);
-  }
-
   /** Keeps the newer of `stored` and what is held, which for the same version is what readers made their views of. */
   #keepNewer(id: string, stored: Entry<Value>): Entry<Value> {
     const held = this.#memory.get(id);
     if (held?.version === stored.version) return held;
-    const isNewer = held === undefined || held.fetchedAt <= stored.fetchedAt || this.ageOf(held) === Infinity;
+    const isNewer = held === undefined || held.fetchedAt <= stored.fetchedAt || this.#isOfWrongClock(held);
     if (isNewer) this.#memory.set(id, stored);
     return stored;
   }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { SealedEntry, Sealer } from './sealing.js';
-import { leaseKeyOf, type Store } from './stores/Store.js';
+import type { KeyRing, Sealer } from './sealing.js';
+import { failureKeyOf, leaseKeyOf, type Store, type Turn } from './stores/Store.js';
 import { StoreError } from './stores/StoreError.js';
 
 /** A name in the store as readable parts; only its keyed hash leaves the process. */
@@ -9,6 +9,13 @@ export type EntryName = readonly string[];
 /** `expiresAt` in epoch milliseconds; `ttlMs` is how long it was to live, which earlier versions did not write. */
 const envelope = z.object({ value: z.unknown(), expiresAt: z.number(), ttlMs: z.number().optional() });
 type Envelope = z.output<typeof envelope>;
+
+/** What is stored under a name. */
+export interface Found {
+  /** Undefined when the bytes do not open, or have expired. */
+  readonly value: unknown;
+  readonly bytes: Buffer;
+}
 
 /** A name that was claimed. */
 export interface Claim {
@@ -33,11 +40,10 @@ export interface SealedStoreOptions {
  * JSON values in a {@link Store} that sees neither names nor values: names are HMACs, values are encrypted and bound to
  * their name. What does not decrypt or parse (tampered, foreign, moved to another name) is absent.
  *
- * **While a previous key is known** a name has one key in the store for each, and everything is done under all of them, so
- * that in a rolling rotation the processes that know only the old key and those that know only the new one each see it.
- * Values are written under all and the newest is read. Claims ({@link claim}, {@link lease}) are taken oldest key
- * first, and given back when a later one is taken; releases go the other way, so that whoever finds the oldest key free
- * finds the others free too. A process that dies, or loses the store, half-way leaves at worst a claim that expires.
+ * While a previous key is known, a name has one {@link Slot} for each key, and everything is done in all of them: processes
+ * that know only the old key and those that know only the new one both see it. Values are written to all and the newest is
+ * read. Claims and leases are taken oldest key first and given back in the other direction, so whoever finds the oldest
+ * free finds the others free too. A process that dies half-way leaves at worst a claim that expires.
  */
 export class SealedStore {
   readonly #store: Store;
@@ -45,28 +51,35 @@ export class SealedStore {
   readonly #scope: readonly string[];
   readonly #now: () => number;
 
-  constructor(options: SealedStoreOptions) {
-    this.#store = options.store;
-    this.#sealer = options.sealer;
-    this.#scope = options.scope;
-    this.#now = options.now ?? Date.now;
+  constructor({ store, sealer, scope, now = Date.now }: SealedStoreOptions) {
+    this.#store = store;
+    this.#sealer = sealer;
+    this.#scope = scope;
+    this.#now = now;
   }
 
   /** The value under `name`, also when it was sealed before a key rotation; such a one is sealed anew, to outlive the old key. */
   async get(name: EntryName): Promise<unknown> {
-    const [current, ...previous] = await this.#openAll(name);
-    const newest = newestOf([current, ...previous]);
-    if (newest === undefined || current !== undefined) return newest?.value;
-    const key = this.#sealer.key(this.#parts(name));
-    const anew = this.#sealer.seal(key, bytesOf(newest));
-    // Only where there is nothing: what was written meanwhile is newer.
-    await this.#store.setIfAbsent(key, anew, Math.max(1, newest.expiresAt - this.#now()));
-    return newest.value;
+    return (await this.find(name))?.value;
   }
 
-  /** The same, and nothing is sealed anew: for a value that its writer may still delete under the old key alone. */
+  /** As {@link get}, with the stored bytes for {@link acquire}. */
+  async find(name: EntryName): Promise<Found | undefined> {
+    const slots = this.#slots(name);
+    const found = await findAll(slots);
+    const newest = newestOf(found);
+    const [current] = slots;
+    if (newest?.envelope && current && !found[0]?.envelope) {
+      // Only where there is nothing: what was written meanwhile is newer.
+      const leftMs = Math.max(1, newest.envelope.expiresAt - this.#now());
+      await this.#store.setIfAbsent(current.key, current.seal(newest.envelope), leftMs);
+    }
+    return newest && { value: newest.envelope?.value, bytes: newest.bytes };
+  }
+
+  /** As {@link get}, and nothing is sealed anew: for a value that its writer may still delete under the old key alone. */
   async look(name: EntryName): Promise<unknown> {
-    return newestOf(await this.#openAll(name))?.value;
+    return newestOf(await findAll(this.#slots(name)))?.envelope?.value;
   }
 
   /**
@@ -74,16 +87,16 @@ export class SealedStore {
    * the time of a clock that was ahead, and is absent: a correction of that clock must not make a second of silence a day.
    */
   async mark(name: EntryName): Promise<unknown> {
-    const marks = (await this.#openAll(name)).filter((envelope) => {
-      const latest = this.#now() + (envelope?.ttlMs ?? longestMarkMs) + skewMs;
-      return envelope !== undefined && envelope.expiresAt <= latest;
+    const marks = (await findAll(this.#slots(name))).filter((mark) => {
+      const latest = this.#now() + (mark?.envelope?.ttlMs ?? longestMarkMs) + skewMs;
+      return mark?.envelope !== undefined && mark.envelope.expiresAt <= latest;
     });
-    return newestOf(marks)?.value;
+    return newestOf(marks)?.envelope?.value;
   }
 
   async set(name: EntryName, value: unknown, ttlMs: number): Promise<void> {
-    const entries = this.#seal(name, value, ttlMs);
-    await Promise.all(entries.map(({ key, bytes }) => this.#store.set(key, bytes, ttlMs)));
+    const sealed = this.#envelope(value, ttlMs);
+    await Promise.all(this.#slots(name).map((slot) => this.#store.set(slot.key, slot.seal(sealed), ttlMs)));
   }
 
   /**
@@ -93,17 +106,17 @@ export class SealedStore {
    * @throws StoreError when the shared store cannot tell; then nothing is claimed
    */
   async claim(name: EntryName, value: unknown, ttlMs: number): Promise<Claim | undefined> {
-    const entries = this.#seal(name, value, ttlMs);
-    const claimed = await this.#takeAll(entries, (key, bytes) => this.#store.claim(key, bytes, ttlMs));
-    return claimed ? { withdraw: () => this.#giveBack(entries) } : undefined;
+    const sealed = this.#envelope(value, ttlMs);
+    const claims = this.#slots(name).map((slot) => ({ key: slot.key, bytes: slot.seal(sealed) }));
+    const isOurs = await this.#takeAll(claims, (key, bytes) => this.#store.claim(key, bytes, ttlMs));
+    return isOurs ? { withdraw: () => this.#giveBack(claims) } : undefined;
   }
 
   /**
    * Adds `by` to the counter `name`. Under each key count the processes that know it: the highest count is the fleet's.
    *
    * @param most the highest count that can be true
-   * @throws StoreError when the shared store gives no answer, or one that cannot be true: whoever counts has to decide what
-   *   to do without
+   * @throws StoreError when the shared store gives no answer, or one that cannot be true
    */
   async increment(
     name: EntryName,
@@ -111,126 +124,178 @@ export class SealedStore {
     ttlMs: number,
     most: number = Number.MAX_SAFE_INTEGER,
   ): Promise<{ readonly count: number; readonly resetsInMs: number }> {
-    const counts = await Promise.all(this.#keys(name).map((key) => this.#store.increment(key, by, ttlMs)));
+    const counts = await Promise.all(this.#slots(name).map(({ key }) => this.#store.increment(key, by, ttlMs)));
     if (counts.some(({ count }) => !(Number.isSafeInteger(count) && count >= by && count <= most))) {
       throw new StoreError('failed', 'The store gave a count that cannot be true.');
     }
     return counts.reduce((highest, other) => (other.count > highest.count ? other : highest));
   }
 
-  /** Takes the lease of `name` for `owner` (random, not secret) until released or `ttlMs` are over. */
-  lease(name: EntryName, owner: string, ttlMs: number): Promise<boolean> {
-    return this.#takeAll(this.#leases(name, owner), (key, bytes) => this.#store.setIfAbsent(key, bytes, ttlMs));
+  /**
+   * The entry under `name`, or without one the lease of it, taken for `owner` (random, not secret) until {@link settle},
+   * {@link release} or `ttlMs`. An entry of exactly the bytes `refused` counts as none.
+   */
+  async acquire(name: EntryName, owner: string, ttlMs: number, refused?: Buffer): Promise<Turn<Found>> {
+    const slots = this.#slots(name);
+    const [only] = slots;
+    if (only === undefined || slots.length > 1) return this.#acquireAll(name, owner, ttlMs, refused);
+    const turn = await this.#store.acquire(only.key, Buffer.from(owner), ttlMs, refused);
+    if (turn.state !== 'found') return turn;
+    return { state: 'found', entry: { bytes: turn.entry, value: only.open(turn.entry)?.value } };
   }
 
-  /** Writes only while `owner` holds the lease of `name`; tells whether it did. */
-  async setIfHolding(name: EntryName, value: unknown, ttlMs: number, owner: string): Promise<boolean> {
+  async #acquireAll(name: EntryName, owner: string, ttlMs: number, refused?: Buffer): Promise<Turn<Found>> {
+    const look = async () => {
+      const entry = await this.find(name);
+      return entry === undefined || refused?.equals(entry.bytes) ? undefined : ({ state: 'found', entry } as const);
+    };
+    const found = await look();
+    if (found) return found;
+    const isOurs = await this.#takeAll(this.#leases(name, owner), (key, bytes) =>
+      this.#store.setIfAbsent(key, bytes, ttlMs),
+    );
+    if (!isOurs) return { state: 'held', owner: (await this.leaseOwner(name)) ?? Buffer.alloc(0) };
+    // Another holder may have come and gone between the look and the lease.
+    const newer = await look();
+    if (newer) await this.release(name, owner);
+    return newer ?? { state: 'taken' };
+  }
+
+  /** Writes the entry and ends the lease, if `owner` holds it; tells whether it did. */
+  settle(name: EntryName, value: unknown, ttlMs: number, owner: string): Promise<boolean> {
+    return this.#settle(name, value, ttlMs, owner, (key) => key);
+  }
+
+  /** Ends the lease, if `owner` holds it, and leaves `failure` to those who waited for `owner`. */
+  async fail(name: EntryName, failure: unknown, ttlMs: number, owner: string): Promise<void> {
+    await this.#settle(name, failure, ttlMs, owner, (key) => failureKeyOf(key, owner));
+  }
+
+  /** What {@link fail} left of `owner`. */
+  async failureOf(name: EntryName, owner: string): Promise<unknown> {
+    if (!/^[\w-]{1,64}$/.test(owner)) return undefined; // a forged lease
+    return newestOf(await findAll(this.#slots(name, (key) => failureKeyOf(key, owner))))?.envelope?.value;
+  }
+
+  async #settle(name: EntryName, value: unknown, ttlMs: number, owner: string, keyOf: (key: string) => string) {
+    const sealed = this.#envelope(value, ttlMs);
     const holder = Buffer.from(owner);
-    for (const { key, bytes } of this.#seal(name, value, ttlMs).toReversed()) {
-      if (!(await this.#store.setIfHolding(key, bytes, ttlMs, holder))) return false;
+    const targets = this.#slots(name, keyOf);
+    let wasHeld = true;
+    for (const [at, { key }] of this.#slots(name).entries()) {
+      const target = targets[at] as Slot;
+      const entry = { key: target.key, value: target.seal(sealed), ttlMs };
+      wasHeld = (await this.#store.settle(key, holder, entry)) && wasHeld;
     }
-    return true;
+    return wasHeld;
   }
 
-  async leaseOwner(name: EntryName): Promise<string | undefined> {
-    for (const key of this.#leaseKeys(name).toReversed()) {
+  /** Who holds the lease of `name`. Its bytes need not be text: somebody may have forged it. */
+  async leaseOwner(name: EntryName): Promise<Buffer | undefined> {
+    for (const { key } of this.#slots(name, leaseKeyOf).toReversed()) {
       const owner = await this.#store.get(key);
-      if (owner !== undefined) return owner.toString();
+      if (owner !== undefined) return owner;
     }
     return undefined;
   }
 
   /** Ends the lease when `owner` still holds it, which wakes {@link waitForRelease}. */
-  async release(name: EntryName, owner: string): Promise<void> {
+  async release(name: EntryName, owner: string | Buffer): Promise<void> {
     await this.#giveBack(this.#leases(name, owner));
-  }
-
-  /** The same for a lease that may be forged: its bytes need not be text, and are then not those of the text they read as. */
-  async endLease(name: EntryName, owner: string): Promise<void> {
-    for (const key of this.#leaseKeys(name)) {
-      const bytes = await this.#store.get(key);
-      if (bytes?.toString() === owner) await this.#store.compareAndDelete(key, bytes);
-    }
   }
 
   /** Resolves when the lease may have been released, at the latest after `timeoutMs`. */
   async waitForRelease(name: EntryName, timeoutMs: number): Promise<void> {
-    const [current = '', ...previous] = this.#leaseKeys(name);
+    const [current = '', ...previous] = this.#slots(name, leaseKeyOf).map(({ key }) => key);
     let held = current;
     for (const key of previous) if ((await this.#store.get(key)) !== undefined) held = key;
     await this.#store.waitForDelete(held, timeoutMs);
   }
 
-  /** Takes all of `entries`, whose first is of the current key, or none of them. */
-  async #takeAll(
-    entries: readonly SealedEntry[],
-    take: (key: string, bytes: Buffer) => Promise<boolean>,
-  ): Promise<boolean> {
-    let taken = entries.length;
+  /** Takes all of `claims`, whose first is of the current key, or none of them. */
+  async #takeAll(claims: readonly KeyAndBytes[], take: (key: string, bytes: Buffer) => Promise<boolean>) {
+    let taken = claims.length;
     try {
-      while (taken > 0) {
-        const { key, bytes } = entries[taken - 1] as SealedEntry;
+      for (; taken > 0; taken -= 1) {
+        const { key, bytes } = claims[taken - 1] as KeyAndBytes;
         if (!(await take(key, bytes))) break;
-        taken -= 1;
       }
     } finally {
-      if (taken > 0) await this.#giveBack(entries.slice(taken));
+      if (taken > 0) await this.#giveBack(claims.slice(taken));
     }
     return taken === 0;
   }
 
-  async #giveBack(entries: readonly SealedEntry[]): Promise<void> {
-    for (const { key, bytes } of entries) await this.#store.compareAndDelete(key, bytes);
+  async #giveBack(claims: readonly KeyAndBytes[]): Promise<void> {
+    for (const { key, bytes } of claims) await this.#store.compareAndDelete(key, bytes);
   }
 
-  #parts(name: EntryName): readonly string[] {
-    return [...this.#scope, ...name];
+  #leases(name: EntryName, owner: string | Buffer): readonly KeyAndBytes[] {
+    const bytes = Buffer.from(owner as string);
+    return this.#slots(name, leaseKeyOf).map(({ key }) => ({ key, bytes }));
   }
 
-  /** Current first. */
-  #keys(name: EntryName): readonly string[] {
-    return this.#sealer.keys(this.#parts(name));
+  #envelope(value: unknown, ttlMs: number): Envelope {
+    return { value, expiresAt: this.#now() + ttlMs, ttlMs };
   }
 
-  #leaseKeys(name: EntryName): readonly string[] {
-    return this.#keys(name).map(leaseKeyOf);
+  /** One for each key, current first. */
+  #slots(name: EntryName, keyOf: (key: string) => string = (key) => key): readonly Slot[] {
+    const parts = [...this.#scope, ...name];
+    return this.#sealer.rings.map((ring) => new Slot(this.#store, ring, keyOf(ring.name(parts)), this.#now));
+  }
+}
+
+interface KeyAndBytes {
+  readonly key: string;
+  readonly bytes: Buffer;
+}
+
+interface Opened {
+  readonly bytes: Buffer;
+  readonly envelope: Envelope | undefined;
+}
+
+/** A name under one key. */
+class Slot {
+  constructor(
+    readonly store: Store,
+    readonly ring: KeyRing,
+    readonly key: string,
+    readonly now: () => number,
+  ) {}
+
+  async find(): Promise<Opened | undefined> {
+    const bytes = await this.store.get(this.key);
+    return bytes && { bytes, envelope: this.open(bytes) };
   }
 
-  #leases(name: EntryName, owner: string): readonly SealedEntry[] {
-    const bytes = Buffer.from(owner);
-    return this.#leaseKeys(name).map((key) => ({ key, bytes }));
-  }
-
-  #seal(name: EntryName, value: unknown, ttlMs: number): readonly SealedEntry[] {
-    return this.#sealer.sealAll(this.#parts(name), bytesOf({ value, expiresAt: this.#now() + ttlMs, ttlMs }));
-  }
-
-  /** What each of the keys of `name` holds, current first. */
-  #openAll(name: EntryName): Promise<readonly (Envelope | undefined)[]> {
-    return Promise.all(this.#keys(name).map(async (key) => this.#open(key, await this.#store.get(key))));
-  }
-
-  #open(key: string, bytes: Buffer | undefined): Envelope | undefined {
-    const plain = bytes && this.#sealer.open(key, bytes);
+  open(bytes: Buffer): Envelope | undefined {
+    const plain = this.ring.open(this.key, bytes);
     if (plain === undefined) return undefined;
     try {
       const found = envelope.parse(JSON.parse(plain.toString()));
       // A store that lost track of time, or was rolled back, must not bring the dead back.
-      return found.expiresAt > this.#now() ? found : undefined;
+      return found.expiresAt > this.now() ? found : undefined;
     } catch {
       return undefined;
     }
   }
+
+  seal(sealed: Envelope): Buffer {
+    return this.ring.seal(this.key, Buffer.from(JSON.stringify(sealed)));
+  }
 }
 
-function bytesOf(envelope: Envelope): Buffer {
-  return Buffer.from(JSON.stringify(envelope));
+function findAll(slots: readonly Slot[]): Promise<readonly (Opened | undefined)[]> {
+  return Promise.all(slots.map((slot) => slot.find()));
 }
 
 /** Values under one name are written with the same time to live, as a rule: so the one that expires last was written last. */
-function newestOf(envelopes: readonly (Envelope | undefined)[]): Envelope | undefined {
-  return envelopes.reduce(
-    (newest, other) => (newest === undefined || (other && other.expiresAt > newest.expiresAt) ? other : newest),
+function newestOf(found: readonly (Opened | undefined)[]): Opened | undefined {
+  const expiryOf = (opened: Opened) => opened.envelope?.expiresAt ?? 0;
+  return found.reduce(
+    (newest, other) => (newest === undefined || (other && expiryOf(other) > expiryOf(newest)) ? other : newest),
     undefined,
   );
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type ErrorCode, errorCodes, GatewayError } from '../errors/errors.js';
-import type { EntryName, SealedStore } from './SealedStore.js';
+import type { EntryName, Found, SealedStore } from './SealedStore.js';
+import type { Turn } from './stores/Store.js';
 
 /** One answer of the service as it is kept. */
 export interface Entry<Value> {
@@ -29,6 +30,12 @@ export interface StoredEntriesOptions<Value> {
   readonly ttlMs: (value: Value) => number;
 }
 
+/** An entry in the store; without `entry` something that cannot be read, as of another version of the gateway. */
+export interface Stored<Value> {
+  readonly entry: Entry<Value> | undefined;
+  readonly bytes: Buffer;
+}
+
 /** How long the failure of a lease holder can be read by those who were waiting for it, in milliseconds. */
 const failureTtlMs = 10_000;
 
@@ -40,10 +47,7 @@ const storedFailure = z.object({
   retryAfterSeconds: z.number().optional(),
 });
 
-/**
- * What a `LeasedCache` shares with the fleet: its entries, and how the work of a lease holder failed. What does not fit,
- * because another version of the gateway wrote it, is absent.
- */
+/** What a `LeasedCache` shares with the fleet: its entries, their leases, and how the work of a lease holder failed. */
 export class StoredEntries<Value> {
   readonly #options: StoredEntriesOptions<Value>;
 
@@ -51,13 +55,55 @@ export class StoredEntries<Value> {
     this.#options = options;
   }
 
-  /** The name of the entry of `id`, and of its lease. */
-  nameOf(id: string): EntryName {
+  async find(id: string): Promise<Entry<Value> | undefined> {
+    const found = await this.#options.store.find(this.#nameOf(id));
+    return found && this.#decode(found.value);
+  }
+
+  /** The entry, or without one but `refused` the lease for `owner`. */
+  async acquire(id: string, owner: string, ttlMs: number, refused?: Buffer): Promise<Turn<Stored<Value>>> {
+    const turn: Turn<Found> = await this.#options.store.acquire(this.#nameOf(id), owner, ttlMs, refused);
+    if (turn.state !== 'found') return turn;
+    return { state: 'found', entry: { bytes: turn.entry.bytes, entry: this.#decode(turn.entry.value) } };
+  }
+
+  /** Writes the entry and ends the lease, if `owner` holds it; tells whether it did. */
+  settle(id: string, { version, value, fetchedAt }: Entry<Value>, owner: string): Promise<boolean> {
+    const { store, codec, ttlMs } = this.#options;
+    return store.settle(this.#nameOf(id), { version, fetchedAt, value: codec.encode(value) }, ttlMs(value), owner);
+  }
+
+  /** Ends the lease, and tells those who wait for `owner` why its work brought nothing. */
+  async fail(id: string, owner: string, { code, message, retryAfterSeconds }: GatewayError): Promise<void> {
+    const failure: z.input<typeof storedFailure> = { code, message, retryAfterSeconds };
+    await this.#options.store.fail(this.#nameOf(id), failure, failureTtlMs, owner);
+  }
+
+  async failureOf(id: string, owner: Buffer): Promise<GatewayError | undefined> {
+    const stored = storedFailure.safeParse(await this.#options.store.failureOf(this.#nameOf(id), owner.toString()));
+    if (!stored.success) return undefined;
+    const { code, message, retryAfterSeconds } = stored.data;
+    return new GatewayError(code, message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
+  }
+
+  release(id: string, owner: string | Buffer): Promise<void> {
+    return this.#options.store.release(this.#nameOf(id), owner);
+  }
+
+  leaseOwner(id: string): Promise<Buffer | undefined> {
+    return this.#options.store.leaseOwner(this.#nameOf(id));
+  }
+
+  waitForRelease(id: string, timeoutMs: number): Promise<void> {
+    return this.#options.store.waitForRelease(this.#nameOf(id), timeoutMs);
+  }
+
+  #nameOf(id: string): EntryName {
     return [this.#options.kind, id];
   }
 
-  async read(id: string): Promise<Entry<Value> | undefined> {
-    const stored = storedEntry.safeParse(await this.#options.store.get(this.nameOf(id)));
+  #decode(found: unknown): Entry<Value> | undefined {
+    const stored = storedEntry.safeParse(found);
     if (!stored.success) return undefined;
     const { version, fetchedAt, value } = stored.data;
     try {
@@ -65,28 +111,5 @@ export class StoredEntries<Value> {
     } catch {
       return undefined;
     }
-  }
-
-  /** Writes only while `owner` holds the lease of `id`; tells whether it did. */
-  write(id: string, { version, value, fetchedAt }: Entry<Value>, owner: string): Promise<boolean> {
-    const { store, codec, ttlMs } = this.#options;
-    return store.setIfHolding(this.nameOf(id), { version, fetchedAt, value: codec.encode(value) }, ttlMs(value), owner);
-  }
-
-  /** Tells those who wait for the lease of `owner` why its work brought nothing. */
-  async shareFailure(owner: string, { code, message, retryAfterSeconds }: GatewayError): Promise<void> {
-    const failure: z.input<typeof storedFailure> = { code, message, retryAfterSeconds };
-    await this.#options.store.set(this.#failureName(owner), failure, failureTtlMs);
-  }
-
-  async failureOf(owner: string): Promise<GatewayError | undefined> {
-    const stored = storedFailure.safeParse(await this.#options.store.get(this.#failureName(owner)));
-    if (!stored.success) return undefined;
-    const { code, message, retryAfterSeconds } = stored.data;
-    return new GatewayError(code, message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
-  }
-
-  #failureName(owner: string): EntryName {
-    return [this.#options.kind, 'outcome', owner];
   }
 }

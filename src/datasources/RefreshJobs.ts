@@ -98,7 +98,8 @@ export class RefreshJobs {
     const id = idOf(taxpayerId, jobId);
     const read = () =>
       this.#cache.read(id, {
-        acceptable: (held, askedAt) => held.fetchedAt >= askedAt || this.#isCurrent(held, maxAgeMs),
+        acceptable: (held) => this.#isCurrent(held, maxAgeMs),
+        takesFetchedMeanwhile: true,
         prepare: () => this.#options.broker.credential(taxpayerId, undefined, { holder }),
         fetch: (credential, signal) => this.#observe(id, { taxpayerId, jobId, signal, holder }, credential),
         holder,
@@ -107,7 +108,7 @@ export class RefreshJobs {
   }
 
   #isCurrent(entry: Entry<Observation>, maxAgeMs: number): boolean {
-    return isTerminal(entry.value.job) || this.#cache.ageOf(entry) < maxAgeMs;
+    return isTerminal(entry.value.job) || this.#cache.isYoungerThan(entry, maxAgeMs);
   }
 
   async #observe(id: string, call: JobCall, credential: Credential): Promise<Observation> {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { FairQueue } from '../admission/FairQueue.js';
-import { LeasedCache, type LeasedCacheOptions } from '../cache/LeasedCache.js';
+import { LeasedCache, type LeasedCacheOptions, type ReadRequest } from '../cache/LeasedCache.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import type { Codec, Entry } from '../cache/StoredEntries.js';
 import { Secret } from '../config/secret.js';
@@ -132,10 +132,9 @@ export class TokenBroker {
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code when there is nothing to show
    */
   async record(id: TaxpayerId, maxAgeMs = Infinity, call: CallOptions = {}): Promise<TokenView> {
-    const acceptable = (held: Entry<TokenAnswer>, askedAt: number) =>
-      held.fetchedAt >= askedAt || this.#isFresh(held, maxAgeMs);
+    const acceptable = (held: Entry<TokenAnswer>) => this.#isFresh(held, maxAgeMs);
     try {
-      const read = () => this.#read(id, acceptable, call);
+      const read = () => this.#read(id, { acceptable, takesFetchedMeanwhile: true }, call);
       const entry = await (this.#options.places?.run(call.holder, read) ?? read());
       return this.#viewOf(entry);
     } catch (error) {
@@ -152,12 +151,10 @@ export class TokenBroker {
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
    */
   credential(id: TaxpayerId, refused?: string, call: CallOptions = {}): Credential | Promise<Credential> {
-    const read = this.#read(
-      id,
-      (entry) =>
-        entry.version !== refused && (entry.value.kind === 'record' || this.#cache.ageOf(entry) < entry.value.forMs),
-      call,
-    );
+    const acceptable = (entry: Entry<TokenAnswer>) =>
+      entry.version !== refused &&
+      (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, entry.value.forMs));
+    const read = this.#read(id, { acceptable }, call);
     return read instanceof Promise ? read.then(credentialOf) : credentialOf(read);
   }
 
@@ -190,9 +187,9 @@ export class TokenBroker {
     return notAuthorized();
   }
 
-  #read(id: TaxpayerId, acceptable: (entry: Entry<TokenAnswer>, askedAt: number) => boolean, call: CallOptions) {
+  #read(id: TaxpayerId, demand: Omit<ReadRequest<TokenAnswer>, 'fetch' | 'holder'>, call: CallOptions) {
     const { holder } = call;
-    return this.#cache.read(id, { acceptable, fetch: (_, signal) => this.#fetch(id, signal, call), holder });
+    return this.#cache.read(id, { ...demand, fetch: (_, signal) => this.#fetch(id, signal, call), holder });
   }
 
   async #fetch(id: TaxpayerId, signal: AbortSignal, call: CallOptions): Promise<TokenAnswer> {
@@ -209,10 +206,9 @@ export class TokenBroker {
 
   #isFresh(entry: Entry<TokenAnswer>, maxAgeMs: number): boolean {
     const { value } = entry;
-    const ageMs = this.#cache.ageOf(entry);
-    if (value.kind === 'no-such-taxpayer') return ageMs < value.forMs;
+    if (value.kind === 'no-such-taxpayer') return this.#cache.isYoungerThan(entry, value.forMs);
     const freshMs = terminalStatuses.has(value.record.status) ? terminalFreshMs : this.#options.freshMs;
-    return ageMs < Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs));
+    return this.#cache.isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
 
   #noteRefused(id: TaxpayerId, { version }: Credential): void {

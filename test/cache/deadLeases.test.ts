@@ -59,7 +59,13 @@ describe.each(openings)('a lease in %s', (_, open) => {
           return `value ${fetches}`;
         },
       });
-    return { store, key: leaseKeyOf(sealer.key([...scope, 'token', 'x'])), process, read, fetches: () => fetches };
+    return {
+      store,
+      key: leaseKeyOf(sealer.current.name([...scope, 'token', 'x'])),
+      process,
+      read,
+      fetches: () => fetches,
+    };
   }
 
   it.each([

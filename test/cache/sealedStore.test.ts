@@ -114,37 +114,40 @@ describe('A sealed store during a rotation', () => {
   });
 
   it('writes under a lease for processes that know either key, and nothing once somebody else has the lease', async () => {
-    expect(await during.setIfHolding(name, 'without', minute, 'me')).toBe(false);
-    await during.lease(name, 'me', minute);
-    expect(await during.setIfHolding(name, 'value', minute, 'me')).toBe(true);
-    for (const process of [before, during, after]) expect(await process.get(name)).toBe('value');
-    await during.release(name, 'me');
-    await before.lease(name, 'you', minute);
-    expect(await during.setIfHolding(name, 'late', minute, 'me')).toBe(false);
-    expect(await before.setIfHolding(name, 'next', 2 * minute, 'you')).toBe(true);
+    expect(await during.settle(name, 'without', minute, 'me')).toBe(false);
+    await during.acquire(name, 'me', minute);
+    expect(await during.settle(name, 'value', minute, 'me')).toBe(true);
+    for (const process of [before, during, after]) {
+      expect(await process.get(name)).toBe('value');
+      expect(await process.leaseOwner(name)).toBeUndefined();
+    }
+    const old = await before.find(name);
+    expect(await before.acquire(name, 'you', minute, old?.bytes)).toEqual({ state: 'taken' });
+    expect(await during.settle(name, 'late', minute, 'me')).toBe(false);
+    expect(await before.settle(name, 'next', 2 * minute, 'you')).toBe(true);
     expect(await during.get(name)).toBe('next');
   });
 
   it('holds a lease against processes that know either key, until it is released', async () => {
-    expect(await during.lease(name, 'me', minute)).toBe(true);
+    expect(await during.acquire(name, 'me', minute)).toEqual({ state: 'taken' });
+    const held = { state: 'held', owner: Buffer.from('me') };
     for (const process of [before, after, during]) {
-      expect(await process.lease(name, 'you', minute)).toBe(false);
-      expect(await process.leaseOwner(name)).toBe('me');
+      expect(await process.acquire(name, 'you', minute)).toEqual(held);
+      expect(await process.leaseOwner(name)).toEqual(held.owner);
     }
     const waiting = Promise.all([before, during, after].map((process) => process.waitForRelease(name, 20_000)));
     await during.release(name, 'you');
-    expect(await before.leaseOwner(name)).toBe('me');
+    expect(await before.leaseOwner(name)).toEqual(held.owner);
     await during.release(name, 'me');
     await waiting;
     expect(await during.leaseOwner(name)).toBeUndefined();
-    expect(await during.lease(name, 'you', minute)).toBe(true);
+    expect(await during.acquire(name, 'you', minute)).toEqual({ state: 'taken' });
   });
 
   it.each(['before', 'after'] as const)('waits for a lease that a process from %s it holds', async (which) => {
     const holder = which === 'before' ? before : after;
-    await holder.lease(name, 'me', minute);
-    expect(await during.lease(name, 'you', minute)).toBe(false);
-    expect(await during.leaseOwner(name)).toBe('me');
+    await holder.acquire(name, 'me', minute);
+    expect(await during.acquire(name, 'you', minute)).toEqual({ state: 'held', owner: Buffer.from('me') });
     let released = false;
     const waiting = during.waitForRelease(name, 20_000).then(() => {
       expect(released).toBe(true);
@@ -153,7 +156,32 @@ describe('A sealed store during a rotation', () => {
     released = true;
     await holder.release(name, 'me');
     await waiting;
-    expect(await during.lease(name, 'you', minute)).toBe(true);
+    expect(await during.acquire(name, 'you', minute)).toEqual({ state: 'taken' });
+  });
+
+  it.each(['before', 'after'] as const)(
+    'finds the entry of a process from %s it, or takes the lease',
+    async (which) => {
+      const writer = which === 'before' ? before : after;
+      await writer.set(name, 'value', minute);
+      const turn = await during.acquire(name, 'me', minute);
+      expect(turn).toMatchObject({ state: 'found', entry: { value: 'value' } });
+      for (const process of [before, after]) expect(await process.leaseOwner(name)).toBeUndefined();
+      const refused = turn.state === 'found' ? turn.entry.bytes : undefined;
+      await during.acquire(name, 'me', minute, (await during.find(name))?.bytes ?? refused);
+      for (const process of [before, after]) expect(await process.leaseOwner(name)).toEqual(Buffer.from('me'));
+    },
+  );
+
+  it('leaves the failure of a lease holder to those who waited for it, whichever key they know', async () => {
+    await during.acquire(name, 'me', minute);
+    await during.fail(name, 'why', minute, 'me');
+    for (const process of [before, during, after]) {
+      expect(await process.failureOf(name, 'me')).toBe('why');
+      expect(await process.failureOf(name, 'you')).toBeUndefined();
+      expect(await process.get(name)).toBeUndefined();
+    }
+    expect(await before.acquire(name, 'you', minute)).toEqual({ state: 'taken' });
   });
 
   it('goes on with the counts of processes that know either key', async () => {
@@ -173,11 +201,12 @@ describe('A sealed store with one key', () => {
     ['look', (sealed: SealedStore) => sealed.look(name), ['get']],
     ['set', (sealed: SealedStore) => sealed.set(name, 1, minute), ['set']],
     ['claim', (sealed: SealedStore) => sealed.claim(name, 1, minute), ['claim']],
-    ['setIfHolding', (sealed: SealedStore) => sealed.setIfHolding(name, 1, minute, 'me'), ['setIfHolding']],
+    ['settle', (sealed: SealedStore) => sealed.settle(name, 1, minute, 'me'), ['settle']],
+    ['fail', (sealed: SealedStore) => sealed.fail(name, 1, minute, 'me'), ['settle']],
     ['increment', (sealed: SealedStore) => sealed.increment(name, 1, minute), ['increment']],
-    ['lease', (sealed: SealedStore) => sealed.lease(name, 'me', minute), ['setIfAbsent']],
+    ['acquire', (sealed: SealedStore) => sealed.acquire(name, 'me', minute), ['acquire']],
     ['leaseOwner', (sealed: SealedStore) => sealed.leaseOwner(name), ['get']],
-    ['endLease', (sealed: SealedStore) => sealed.endLease(name, 'me'), ['get']],
+    ['failureOf', (sealed: SealedStore) => sealed.failureOf(name, 'me'), ['get']],
     ['release', (sealed: SealedStore) => sealed.release(name, 'me'), ['compareAndDelete']],
     ['waitForRelease', (sealed: SealedStore) => sealed.waitForRelease(name, 10), ['waitForDelete']],
   ])('asks the store once to %s', async (_, operation, expected) => {

@@ -111,8 +111,8 @@ describe('An entry of the store', () => {
   it.each(['null', '[]', '{"value":{}}', '{"expiresAt":"9e99","value":{}}', '17'])(
     'whose envelope is %s is a miss',
     async (text) => {
-      const key = sealer.key([...scopeOf(gateway.sandbox.url), 'token', id]);
-      await store.set(key, sealer.seal(key, Buffer.from(text)), minute);
+      const key = sealer.current.name([...scopeOf(gateway.sandbox.url), 'token', id]);
+      await store.set(key, sealer.current.seal(key, Buffer.from(text)), minute);
       expect(await tokenName()).toBe('Fetched Name');
     },
   );
@@ -120,9 +120,10 @@ describe('An entry of the store', () => {
   it.each([{}, { code: 17, message: 'x' }, { code: 'toString', message: 'x' }, { code: 'NOT_FOUND' }, null])(
     'that tells of the failure %j of a lease holder is a miss',
     async (failure) => {
-      await sealed.set(['token', 'outcome', 'a-holder'], failure, minute);
-      await sealed.lease(['token', id], 'a-holder', 1000);
-      expect(await tokenName()).toBe('Fetched Name');
+      await sealed.acquire(['token', id], 'a-holder', minute);
+      const answer = tokenName();
+      await sealed.fail(['token', id], failure, minute, 'a-holder');
+      expect(await answer).toBe('Fetched Name');
     },
   );
 });

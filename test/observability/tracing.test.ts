@@ -41,7 +41,7 @@ describe('Traces', () => {
     const operation = named(spans, 'graphql refreshJob');
     expect(http).toMatchObject({ traceId, parentSpanId: callersSpan, kind: 2 });
     expect(operation).toMatchObject({ traceId, parentSpanId: http.spanId });
-    for (const name of ['service taxpayerToken', 'service refreshJob', 'store get', 'store setIfAbsent']) {
+    for (const name of ['service taxpayerToken', 'service refreshJob', 'store acquire', 'store settle']) {
       expect(named(spans, name)).toMatchObject({ traceId, parentSpanId: operation.spanId, kind: 3 });
     }
     for (const span of spans) {

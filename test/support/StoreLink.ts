@@ -1,5 +1,5 @@
 import { FallbackStore } from '../../src/cache/stores/FallbackStore.js';
-import type { Store } from '../../src/cache/stores/Store.js';
+import type { Store, StoreEntry } from '../../src/cache/stores/Store.js';
 import { StoreError } from '../../src/cache/stores/StoreError.js';
 
 /** The way of one process to a shared store. A silent one passes on what is asked, and no answer comes back. */
@@ -31,8 +31,9 @@ export class StoreLink implements Store {
   setIfAbsent = (key: string, value: Buffer, ttlMs: number) =>
     this.#pass(() => this.#shared.setIfAbsent(key, value, ttlMs));
   claim = (key: string, value: Buffer, ttlMs: number) => this.#pass(() => this.#shared.claim(key, value, ttlMs));
-  setIfHolding = (key: string, value: Buffer, ttlMs: number, owner: Buffer) =>
-    this.#pass(() => this.#shared.setIfHolding(key, value, ttlMs, owner));
+  acquire = (key: string, owner: Buffer, ttlMs: number, refused?: Buffer) =>
+    this.#pass(() => this.#shared.acquire(key, owner, ttlMs, refused));
+  settle = (key: string, owner: Buffer, entry: StoreEntry) => this.#pass(() => this.#shared.settle(key, owner, entry));
   compareAndDelete = (key: string, expected: Buffer) => this.#pass(() => this.#shared.compareAndDelete(key, expected));
   increment = (key: string, by: number, ttlMs: number) => this.#pass(() => this.#shared.increment(key, by, ttlMs));
   waitForDelete = (key: string, timeoutMs: number) => this.#pass(() => this.#shared.waitForDelete(key, timeoutMs));

@@ -1,9 +1,9 @@
-import { CircuitState, ConsecutiveBreaker, circuitBreaker, handleAll, isBrokenCircuitError } from 'cockatiel';
 import { StoreError, type StoreTrouble, troubleOf } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
 export interface CircuitOptions {
   readonly limitMs: number;
+  /** Failures in a row that open it. */
   readonly failuresToOpen: number;
   readonly onOpen: (trouble: StoreTrouble) => void;
   readonly onClose: () => void;
@@ -17,57 +17,53 @@ export type Answer<T> =
 
 /**
  * A circuit breaker around one kind of operation, each limited in time. While it is open nothing is asked of the primary;
- * only {@link probe}, which no request waits for, can close it again.
+ * only {@link probe}, which no request waits for, can close it again. No clock decides, so none can keep it open.
  */
 export class Circuit {
-  readonly #policy;
-  readonly #limitMs: number;
+  readonly #options: CircuitOptions;
+  #isClosed = true;
+  #failures = 0;
   /** What began the current row of failures; the later ones are often only its consequence, such as a reconnect. */
-  #firstTrouble: StoreTrouble | undefined;
+  #firstTrouble: StoreTrouble = 'failed';
 
-  constructor({ limitMs, failuresToOpen, onOpen, onClose }: CircuitOptions) {
-    this.#limitMs = limitMs;
-    this.#policy = circuitBreaker(handleAll, {
-      breaker: new ConsecutiveBreaker(failuresToOpen),
-      // When to probe is decided by whoever calls probe(). Not 0: cockatiel compares this with the wall clock, and a clock
-      // that was set back would keep the circuit open for as long.
-      halfOpenAfter: Number.NEGATIVE_INFINITY,
-    });
-    this.#policy.onBreak(() => onOpen(this.#firstTrouble ?? 'failed'));
-    this.#policy.onReset(onClose);
+  constructor(options: CircuitOptions) {
+    this.#options = options;
   }
 
   get isClosed(): boolean {
-    return this.#policy.state === CircuitState.Closed;
+    return this.#isClosed;
   }
 
   async ask<T>(work: () => Promise<T>): Promise<Answer<T>> {
-    return this.isClosed ? this.#execute(work) : { answered: false, asked: false };
+    if (!this.#isClosed) return { answered: false, asked: false };
+    try {
+      const value = await timeLimit(work, this.#options.limitMs);
+      this.#failures = 0;
+      return { answered: true, value };
+    } catch (error) {
+      if (error instanceof StoreError && error.trouble === 'closed') throw error;
+      if (this.#failures === 0) this.#firstTrouble = troubleOf(error);
+      this.#failures += 1;
+      if (this.#isClosed && this.#failures >= this.#options.failuresToOpen) {
+        this.#isClosed = false;
+        this.#options.onOpen(this.#firstTrouble);
+      }
+      return { answered: false, asked: true };
+    }
   }
 
   /** Asks even though the circuit is open; success closes it. */
   async probe(work: () => Promise<unknown>): Promise<boolean> {
-    return (await this.#execute(work)).answered;
-  }
-
-  async #execute<T>(work: () => Promise<T>): Promise<Answer<T>> {
-    try {
-      const value = await this.#policy.execute(() => this.#timed(work));
-      return { answered: true, value };
-    } catch (error) {
-      if (error instanceof StoreError && error.trouble === 'closed') throw error;
-      return { answered: false, asked: !isBrokenCircuitError(error) };
+    if (this.#isClosed) return (await this.ask(work)).answered;
+    const passed = await timeLimit(work, this.#options.limitMs).then(
+      () => true,
+      () => false,
+    );
+    if (passed && !this.#isClosed) {
+      this.#isClosed = true;
+      this.#failures = 0;
+      this.#options.onClose();
     }
-  }
-
-  async #timed<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      const value = await timeLimit(work, this.#limitMs);
-      this.#firstTrouble = undefined;
-      return value;
-    } catch (error) {
-      this.#firstTrouble ??= troubleOf(error);
-      throw error;
-    }
+    return passed;
   }
 }

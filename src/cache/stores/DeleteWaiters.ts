@@ -4,13 +4,6 @@ export interface PollPace {
   readonly maxMs: number;
 }
 
-export interface PollOptions {
-  readonly timeoutMs: number;
-  readonly pace: PollPace;
-  readonly isGone: () => Promise<boolean>;
-  readonly random?: () => number;
-}
-
 /** Those in this process who wait for a key to be deleted. No promise made here ever rejects, and no timer outlives it. */
 export class DeleteWaiters {
   readonly #waiting = new Map<string, Set<() => void>>();
@@ -35,16 +28,13 @@ export class DeleteWaiters {
    * As {@link wait}, but also looks for itself, at a slowing pace, so that a lost message delays a waiter and never hangs it.
    * Ends early when looking fails: whoever waits must then decide anew anyway.
    */
-  async waitPolling(key: string, options: PollOptions): Promise<void> {
-    const { timeoutMs, pace, isGone, random = Math.random } = options;
+  async waitPolling(key: string, timeoutMs: number, pace: PollPace, isGone: () => Promise<boolean>): Promise<void> {
     const giveUpAt = performance.now() + timeoutMs;
-    let pauseMs = pace.firstMs;
-    for (;;) {
+    for (let pauseMs = pace.firstMs; ; pauseMs = Math.min(pauseMs * 2, pace.maxMs)) {
       if (await isGone().catch(() => true)) return;
       const leftMs = giveUpAt - performance.now();
       if (leftMs <= 0) return;
-      await this.wait(key, Math.min(leftMs, pauseMs * (0.5 + random() / 2)));
-      pauseMs = Math.min(pauseMs * 2, pace.maxMs);
+      await this.wait(key, Math.min(leftMs, pauseMs * (0.5 + Math.random() / 2)));
     }
   }
 

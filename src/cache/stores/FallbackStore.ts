@@ -1,19 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answer, Circuit } from './Circuit.js';
 import { MemoryStore } from './MemoryStore.js';
-import { leaseKeyOf, type Store } from './Store.js';
+import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { WriteJournal } from './WriteJournal.js';
 
 export interface FallbackStoreOptions {
   /** Longest wait for the primary per operation. Default 250 ms. */
   readonly limitMs?: number;
-  /** Failures in a row that open a circuit. Default 2. */
-  readonly failuresToOpen?: number;
   /** Pause between two probes of a primary that failed. Default 1000 ms. */
   readonly probeEveryMs?: number;
-  /** Most entries held locally during an outage. Default 10,000. */
-  readonly maxEntries?: number;
   /** The primary stopped answering; once per episode. */
   readonly onDegraded?: (trouble: StoreTrouble) => void;
   /** The primary answers again, reads and writes; once per episode. */
@@ -21,8 +17,12 @@ export interface FallbackStoreOptions {
   readonly now?: () => number;
 }
 
-const PROBES = Array.from({ length: 8 }, (_, n) => `probe:${n}`);
-const PROBE_VALUE = Buffer.from('probe');
+const failuresToOpen = 2;
+/** Most entries held locally during an outage. */
+const maxEntries = 10_000;
+/** Several keys, because a cluster keeps them on several servers. */
+const probeKeys = Array.from({ length: 8 }, (_, n) => `probe-${n}`);
+const probeValue = Buffer.from('probe');
 
 /**
  * Keeps the gateway answering when the shared store cannot: whatever the primary does not do in time is done in a store
@@ -51,21 +51,17 @@ export class FallbackStore implements Store {
   #closed = false;
 
   constructor(primary: Store, options: FallbackStoreOptions = {}) {
-    const { limitMs = 250, failuresToOpen = 2, maxEntries = 10_000, now = () => performance.now() } = options;
+    const { limitMs = 250, probeEveryMs = 1000, now = () => performance.now() } = options;
     this.kind = primary.kind;
     this.#primary = primary;
     this.#options = options;
-    this.#probeEveryMs = options.probeEveryMs ?? 1000;
-    this.#probeMs = this.#probeEveryMs;
+    this.#probeEveryMs = probeEveryMs;
+    this.#probeMs = probeEveryMs;
     this.#now = now;
     this.#local = new MemoryStore({ maxEntries, now });
     this.#journal = new WriteJournal(maxEntries, now);
-    const circuit = {
-      limitMs,
-      failuresToOpen,
-      onOpen: (trouble: StoreTrouble) => this.#onOpen(trouble),
-      onClose: () => this.#onClose(),
-    };
+    const onOpen = (trouble: StoreTrouble) => this.#onOpen(trouble);
+    const circuit = { limitMs, failuresToOpen, onOpen, onClose: () => this.#onClose() };
     this.#reads = new Circuit(circuit);
     this.#writes = new Circuit(circuit);
   }
@@ -77,8 +73,7 @@ export class FallbackStore implements Store {
 
   /** Asks the primary whether it is there, so that a dead one is known at start and not found out by the first request. */
   async start(): Promise<void> {
-    const tries = this.#options.failuresToOpen ?? 2;
-    for (let n = 0; n < tries && !this.degraded && !(await this.#probe()); n++);
+    for (let tries = 0; tries < failuresToOpen && !this.degraded && !(await this.#probe()); tries++);
   }
 
   async get(key: string): Promise<Buffer | undefined> {
@@ -135,23 +130,43 @@ export class FallbackStore implements Store {
     throw new StoreError('unreachable');
   }
 
-  /** A lease taken in this process, while the primary did not answer, covers what is written in this process. */
-  async setIfHolding(key: string, value: Buffer, ttlMs: number, owner: Buffer): Promise<boolean> {
+  /** In one operation as long as the primary answers and nothing is pending; otherwise step by step, by the rules above. */
+  async acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
+    const leaseKey = leaseKeyOf(key);
     this.#assertOpen();
-    const leaseHere = await this.#heldHere(leaseKeyOf(key));
+    if (!this.#journal.get(key) && !this.#journal.get(leaseKey)) {
+      const answer = await this.#write(() => this.#primary.acquire(key, owner, ttlMs, refused));
+      const turn = answer.answered ? answer.value : undefined;
+      if (turn?.state === 'taken') this.#journal.forget(leaseKey);
+      if (turn && !(turn.state === 'found' && this.#journal.isDeleted(key, turn.entry))) return turn;
+    }
+    const entry = await this.get(key);
+    if (entry && !refused?.equals(entry)) return { state: 'found', entry };
+    if (await this.setIfAbsent(leaseKey, owner, ttlMs)) return { state: 'taken' };
+    const holder = await this.get(leaseKey);
+    return holder?.equals(owner) ? { state: 'taken' } : { state: 'held', owner: holder ?? Buffer.alloc(0) };
+  }
+
+  /** A lease taken in this process, while the primary did not answer, covers what is written in this process. */
+  async settle(key: string, owner: Buffer, entry: StoreEntry): Promise<boolean> {
+    this.#assertOpen();
+    const leaseKey = leaseKeyOf(key);
+    const leaseHere = await this.#heldHere(leaseKey);
     if (leaseHere) {
       if (!leaseHere.equals(owner)) return false;
-      await this.set(key, value, ttlMs);
-      return true;
+      await this.set(entry.key, entry.value, entry.ttlMs);
+      return this.compareAndDelete(leaseKey, owner);
     }
-    this.#journal.forget(key); // as in `set`
-    const answer = await this.#write(() => this.#primary.setIfHolding(key, value, ttlMs, owner));
+    this.#journal.forget(entry.key); // as in `set`
+    const answer = await this.#write(() => this.#primary.settle(key, owner, entry));
     if (answer.answered) {
-      await this.#forgetLocally(key);
+      await this.#forgetLocally(entry.key);
       return answer.value;
     }
-    await this.#local.set(key, value, ttlMs);
-    this.#journal.add(key, { kind: 'covered', expiresAt: this.#now() + ttlMs, owner: Buffer.from(owner) });
+    await this.#local.set(entry.key, entry.value, entry.ttlMs);
+    const expiresAt = this.#now() + entry.ttlMs;
+    this.#journal.add(entry.key, { kind: 'covered', expiresAt, owner: Buffer.from(owner) });
+    this.#journal.addDeletion(leaseKey, owner);
     return true;
   }
 
@@ -254,10 +269,10 @@ export class FallbackStore implements Store {
     }, this.#probeMs).unref();
   }
 
-  /** Several keys, because a cluster keeps them on several servers; really writing, because a full server still deletes. */
+  /** Really writes, because a full server still deletes. */
   async #probe(): Promise<boolean> {
-    const read = () => Promise.all(PROBES.map((key) => this.#primary.get(key)));
-    const write = () => Promise.all(PROBES.map((key) => this.#primary.set(key, PROBE_VALUE, 1000)));
+    const read = () => Promise.all(probeKeys.map((key) => this.#primary.get(key)));
+    const write = () => Promise.all(probeKeys.map((key) => this.#primary.set(key, probeValue, 1000)));
     const passed = await Promise.all([this.#reads.probe(read), this.#writes.probe(write)]).catch(() => [false]);
     return passed.every(Boolean);
   }

@@ -2,10 +2,10 @@ import { randomInt } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
-import { DeleteWaiters, type PollPace } from './DeleteWaiters.js';
+import { DeleteWaiters } from './DeleteWaiters.js';
 import { makeLmdbDirectory, setAside, setAsideDamaged, textOf, unusable } from './lmdbDirectory.js';
 import { countIn } from './MemoryStore.js';
-import { leaseKeyOf, type Store } from './Store.js';
+import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
@@ -14,11 +14,8 @@ export interface LmdbStoreOptions {
   readonly purgeEveryMs?: number;
   /** Entries looked at in one step of the purge. Default 1000. */
   readonly purgeStep?: number;
-  /** Pace of looking for a deletion by another process. Default 5 ms slowing to 50 ms: a look is a memory read. */
-  readonly pollPace?: PollPace;
   /** Wall clock in milliseconds, since the expiry is shared by processes and survives restarts. Default `Date.now`. */
   readonly now?: () => number;
-  readonly random?: () => number;
   /** A damaged database was renamed to `name`, in the same directory, and the store begins anew. */
   readonly onSetAside?: (name: string) => void;
 }
@@ -30,9 +27,11 @@ interface Held {
   readonly expiresAt?: number;
 }
 
-const MAX_TRIES = 1000;
-const HEADER_BYTES = 9;
-const FORMAT = 1;
+const maxTries = 1000;
+const headerBytes = 9;
+const format = 1;
+/** A look is a memory read. */
+const pollPace = { firstMs: 5, maxMs: 50 };
 /** What LMDB says of a file that is no database, of another version, or damaged. */
 const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
 
@@ -42,9 +41,9 @@ const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
  * cut may lose the last moments, never the consistency of the file.) The file grows as needed and expired entries are
  * purged from it in small steps.
  *
- * Atomic operations read, and then write on condition that the version they read is still there. The condition is checked
- * by the driver's own thread. A transaction with a callback would hold the write lock of all processes until the main thread of this
- * one had time to run it, and a busy process would stall the others.
+ * Atomic operations read, and then write on condition that the version they read is still there. The driver's own thread
+ * checks the condition: a transaction with a callback would hold the write lock of all processes until the main thread of
+ * this one had time to run it.
  *
  * A value is stored as: format byte, expiry as a big-endian double, bytes.
  */
@@ -52,7 +51,9 @@ export class LmdbStore implements Store {
   readonly kind = 'lmdb';
   readonly #db: RootDatabase<Buffer, string>;
   readonly #waiters = new DeleteWaiters();
-  readonly #options: Required<Omit<LmdbStoreOptions, 'onSetAside'>>;
+  readonly #purgeEveryMs: number;
+  readonly #purgeStep: number;
+  readonly #now: () => number;
   #purgeTimer: NodeJS.Timeout | undefined;
   #purgedTo = '';
   #lastIncrement: Promise<unknown> = Promise.resolve();
@@ -85,14 +86,10 @@ export class LmdbStore implements Store {
 
   private constructor(db: RootDatabase<Buffer, string>, options: LmdbStoreOptions) {
     this.#db = db;
-    this.#options = {
-      purgeEveryMs: options.purgeEveryMs ?? 5000,
-      purgeStep: options.purgeStep ?? 1000,
-      pollPace: options.pollPace ?? { firstMs: 5, maxMs: 50 },
-      now: options.now ?? Date.now,
-      random: options.random ?? Math.random,
-    };
-    this.#schedulePurge(this.#options.purgeEveryMs);
+    this.#purgeEveryMs = options.purgeEveryMs ?? 5000;
+    this.#purgeStep = options.purgeStep ?? 1000;
+    this.#now = options.now ?? Date.now;
+    this.#schedulePurge(this.#purgeEveryMs);
   }
 
   async get(key: string): Promise<Buffer | undefined> {
@@ -104,45 +101,63 @@ export class LmdbStore implements Store {
   }
 
   async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
-    const entry = encode(value, this.#options.now() + ttlMs);
+    const entry = this.#encode(value, ttlMs);
     await this.#write(() => this.#db.put(key, entry, newVersion()));
   }
 
-  async setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
-    for (let tries = 0; tries < MAX_TRIES; tries++) {
+  setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
+    return this.#untilDone(async () => {
       const held = this.#read(key);
       if (held?.value) return false; // most takers of a held lease are told so without waiting for the write lock
-      if (await this.#replace(key, held, encode(value, this.#options.now() + ttlMs))) return true;
-    }
-    throw new StoreError('failed');
+      return (await this.#replace(key, held, this.#encode(value, ttlMs))) || undefined;
+    });
   }
 
   claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
     return this.setIfAbsent(key, value, ttlMs);
   }
 
-  async setIfHolding(key: string, value: Buffer, ttlMs: number, owner: Buffer): Promise<boolean> {
+  acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
     const leaseKey = leaseKeyOf(key);
-    for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const find = (): Turn | undefined => {
+      const entry = this.getNow(key);
+      return entry && !refused?.equals(entry) ? { state: 'found', entry } : undefined;
+    };
+    return this.#untilDone(async (): Promise<Turn | undefined> => {
+      const found = find();
+      if (found) return found;
       const lease = this.#read(leaseKey);
-      if (!lease?.value?.equals(owner)) return false;
-      const entry = encode(value, this.#options.now() + ttlMs);
-      const put = () => void this.#db.put(key, entry, newVersion()).catch(() => undefined);
-      if (await this.#write(() => this.#db.ifVersion(leaseKey, lease.version, put))) return true;
-    }
-    throw new StoreError('failed');
+      if (lease?.value) return { state: 'held', owner: lease.value };
+      if (!(await this.#replace(leaseKey, lease, this.#encode(owner, ttlMs)))) return undefined;
+      const settled = find(); // between the look and the lease
+      if (settled) await this.compareAndDelete(leaseKey, owner);
+      return settled ?? { state: 'taken' };
+    });
   }
 
-  async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
-    for (let tries = 0; tries < MAX_TRIES; tries++) {
+  settle(key: string, owner: Buffer, { key: target, value, ttlMs }: StoreEntry): Promise<boolean> {
+    const leaseKey = leaseKeyOf(key);
+    return this.#untilDone(async () => {
+      const lease = this.#read(leaseKey);
+      if (!lease?.value?.equals(owner)) return false;
+      const entry = this.#encode(value, ttlMs);
+      const isDone = await this.#writeIf(leaseKey, lease.version, () => [
+        this.#db.put(target, entry, newVersion()),
+        this.#db.remove(leaseKey),
+      ]);
+      if (isDone) this.#waiters.wake(leaseKey);
+      return isDone || undefined;
+    });
+  }
+
+  compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
+    return this.#untilDone(async () => {
       const held = this.#read(key);
       if (!held?.value?.equals(expected)) return false;
-      if (await this.#write(() => this.#db.remove(key, held.version))) {
-        this.#waiters.wake(key);
-        return true;
-      }
-    }
-    throw new StoreError('failed');
+      const isDone = await this.#write(() => this.#db.remove(key, held.version));
+      if (isDone) this.#waiters.wake(key);
+      return isDone || undefined;
+    });
   }
 
   /** In turn within this process, so that they do not make each other try again. */
@@ -152,36 +167,27 @@ export class LmdbStore implements Store {
     return result;
   }
 
-  async #increment(key: string, by: number, ttlMs: number): Promise<{ count: number; resetsInMs: number }> {
-    for (let tries = 0; tries < MAX_TRIES; tries++) {
+  #increment(key: string, by: number, ttlMs: number): Promise<{ count: number; resetsInMs: number }> {
+    return this.#untilDone(async () => {
       const held = this.#read(key);
-      const now = this.#options.now();
       const before = held?.value && countIn(held.value);
       const count = (before ?? 0) + by;
-      const expiresAt = before === undefined ? now + ttlMs : (held?.expiresAt ?? now);
-      if (await this.#replace(key, held, encode(Buffer.from(String(count)), expiresAt))) {
-        return { count, resetsInMs: expiresAt - now };
-      }
-    }
-    throw new StoreError('failed');
+      const resetsInMs = before === undefined ? ttlMs : (held?.expiresAt ?? 0) - this.#now();
+      const isDone = await this.#replace(key, held, this.#encode(Buffer.from(String(count)), resetsInMs));
+      return isDone ? { count, resetsInMs } : undefined;
+    });
   }
 
   waitForDelete(key: string, timeoutMs: number): Promise<void> {
-    return this.#waiters.waitPolling(key, {
-      timeoutMs,
-      pace: this.#options.pollPace,
-      random: this.#options.random,
-      isGone: async () => this.#read(key)?.value === undefined,
-    });
+    return this.#waiters.waitPolling(key, timeoutMs, pollPace, async () => this.getNow(key) === undefined);
   }
 
   /** One step of the purge: looks at the next `purgeStep` entries, removes the expired ones and says how many. */
   async purge(): Promise<number> {
     this.#assertOpen();
     this.#db.readerCheck(); // readers that were killed would pin old pages and make the file grow
-    const { purgeStep } = this.#options;
-    const keys = [...this.#db.getKeys({ start: this.#purgedTo, limit: purgeStep })];
-    this.#purgedTo = keys.length < purgeStep ? '' : (keys.at(-1) ?? '');
+    const keys = [...this.#db.getKeys({ start: this.#purgedTo, limit: this.#purgeStep })];
+    this.#purgedTo = keys.length < this.#purgeStep ? '' : (keys.at(-1) ?? '');
     const removals = keys.map((key) => {
       const held = this.#read(key);
       return held && !held.value ? this.#write(() => this.#db.remove(key, held.version)) : false;
@@ -207,18 +213,34 @@ export class LmdbStore implements Store {
     try {
       this.#db.resetReadTxn();
       const entry = this.#db.getEntry(key);
-      return entry && { version: entry.version ?? 0, ...decode(entry.value, this.#options.now()) };
+      return entry && { version: entry.version ?? 0, ...decode(entry.value, this.#now()) };
     } catch (error) {
       throw new StoreError(troubleOfLmdb(error));
     }
   }
 
+  /** Repeats a step that others came in between of, which then gives undefined. */
+  async #untilDone<T>(step: () => Promise<T | undefined>): Promise<T> {
+    for (let tries = 0; tries < maxTries; tries++) {
+      const result = await step();
+      if (result !== undefined) return result;
+    }
+    throw new StoreError('failed');
+  }
+
   /** Writes `entry` unless somebody changed what was held; tells whether it did. */
   #replace(key: string, held: Held | undefined, entry: Buffer): Promise<boolean> {
+    if (held) return this.#write(() => this.#db.put(key, entry, newVersion(), held.version));
+    return this.#writeIf(key, null, () => [this.#db.put(key, entry, newVersion())]);
+  }
+
+  /** Does `writes` if `key` still has `version`, or null for absent; tells whether it did. */
+  #writeIf(key: string, version: number | null, writes: () => readonly Promise<boolean>[]): Promise<boolean> {
+    const work = () => {
+      for (const write of writes()) write.catch(() => undefined); // the condition tells how it went
+    };
     return this.#write(() =>
-      held
-        ? this.#db.put(key, entry, newVersion(), held.version)
-        : this.#db.ifNoExists(key, () => void this.#db.put(key, entry, newVersion()).catch(() => undefined)),
+      version === null ? this.#db.ifNoExists(key, work) : this.#db.ifVersion(key, version, work),
     );
   }
 
@@ -231,16 +253,22 @@ export class LmdbStore implements Store {
     }
   }
 
+  #encode(value: Buffer, ttlMs: number): Buffer {
+    const entry = Buffer.allocUnsafe(headerBytes + value.length);
+    entry[0] = format;
+    entry.writeDoubleBE(this.#now() + ttlMs, 1);
+    value.copy(entry, headerBytes);
+    return entry;
+  }
+
   #schedulePurge(inMs: number): void {
-    if (this.#options.purgeEveryMs === 0 || this.#closing) return;
+    if (this.#purgeEveryMs === 0 || this.#closing) return;
+    const purge = async () => {
+      const removed = await this.purge().catch(() => 0);
+      this.#schedulePurge(removed > this.#purgeStep / 4 ? 100 : this.#purgeEveryMs);
+    };
     // Jitter keeps the processes that share the file from purging in step.
-    this.#purgeTimer = setTimeout(
-      async () => {
-        const removed = await this.purge().catch(() => 0);
-        this.#schedulePurge(removed > this.#options.purgeStep / 4 ? 100 : this.#options.purgeEveryMs);
-      },
-      inMs * (0.75 + this.#options.random() / 2),
-    ).unref();
+    this.#purgeTimer = setTimeout(purge, inMs * (0.75 + Math.random() / 2)).unref();
   }
 
   #assertOpen(): void {
@@ -272,19 +300,11 @@ function newVersion(): number {
   return randomInt(1, 2 ** 48 - 1);
 }
 
-function encode(value: Buffer, expiresAt: number): Buffer {
-  const entry = Buffer.allocUnsafe(HEADER_BYTES + value.length);
-  entry[0] = FORMAT;
-  entry.writeDoubleBE(expiresAt, 1);
-  value.copy(entry, HEADER_BYTES);
-  return entry;
-}
-
 /** No value when the entry has expired or was not written by us. */
 function decode(entry: Buffer, now: number): { value?: Buffer; expiresAt?: number } {
-  if (entry.length < HEADER_BYTES || entry[0] !== FORMAT) return {};
+  if (entry.length < headerBytes || entry[0] !== format) return {};
   const expiresAt = entry.readDoubleBE(1);
-  return expiresAt > now ? { value: entry.subarray(HEADER_BYTES), expiresAt } : {};
+  return expiresAt > now ? { value: entry.subarray(headerBytes), expiresAt } : {};
 }
 
 /** The driver gives the cause of a failed commit as a promise that rejects; left alone, it would end the process. */

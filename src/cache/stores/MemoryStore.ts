@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { DeleteWaiters } from './DeleteWaiters.js';
-import { leaseKeyOf, type Store } from './Store.js';
+import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError } from './StoreError.js';
 
 export interface MemoryStoreOptions {
@@ -26,32 +26,25 @@ export class MemoryStore implements Store {
   readonly #now: () => number;
   #closed = false;
 
-  constructor({
-    maxEntries = 100_000,
-    maxBytes = 128 * 1024 * 1024,
-    now = () => performance.now(),
-  }: MemoryStoreOptions = {}) {
-    this.#now = now;
+  constructor(options: MemoryStoreOptions = {}) {
+    this.#now = options.now ?? (() => performance.now());
     this.#entries = new LRUCache({
-      max: maxEntries,
-      maxSize: maxBytes,
+      max: options.maxEntries ?? 100_000,
+      maxSize: options.maxBytes ?? 128 * 1024 * 1024,
       sizeCalculation: (entry, key) => entry.value.length + key.length + 64,
     });
   }
 
   async get(key: string): Promise<Buffer | undefined> {
-    this.#assertOpen();
-    const entry = this.#live(key);
-    return entry && Buffer.from(entry.value);
+    const value = this.#live(key)?.value;
+    return value && Buffer.from(value);
   }
 
   async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
-    this.#assertOpen();
     this.#write(key, value, this.#now() + ttlMs);
   }
 
   async setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
-    this.#assertOpen();
     if (this.#live(key)) return false;
     this.#write(key, value, this.#now() + ttlMs);
     return true;
@@ -61,15 +54,22 @@ export class MemoryStore implements Store {
     return this.setIfAbsent(key, value, ttlMs);
   }
 
-  async setIfHolding(key: string, value: Buffer, ttlMs: number, owner: Buffer): Promise<boolean> {
-    this.#assertOpen();
+  async acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
+    const entry = this.#live(key)?.value;
+    if (entry && !refused?.equals(entry)) return { state: 'found', entry: Buffer.from(entry) };
+    const holder = this.#live(leaseKeyOf(key))?.value;
+    if (holder) return { state: 'held', owner: Buffer.from(holder) };
+    this.#write(leaseKeyOf(key), owner, this.#now() + ttlMs);
+    return { state: 'taken' };
+  }
+
+  async settle(key: string, owner: Buffer, entry: StoreEntry): Promise<boolean> {
     if (!this.#live(leaseKeyOf(key))?.value.equals(owner)) return false;
-    this.#write(key, value, this.#now() + ttlMs);
-    return true;
+    this.#write(entry.key, entry.value, this.#now() + entry.ttlMs);
+    return this.compareAndDelete(leaseKeyOf(key), owner);
   }
 
   async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
-    this.#assertOpen();
     if (!this.#live(key)?.value.equals(expected)) return false;
     this.#entries.delete(key);
     this.#waiters.wake(key);
@@ -77,9 +77,8 @@ export class MemoryStore implements Store {
   }
 
   async increment(key: string, by: number, ttlMs: number): Promise<{ count: number; resetsInMs: number }> {
-    this.#assertOpen();
     const entry = this.#live(key);
-    const held = entry ? countIn(entry.value) : undefined;
+    const held = entry && countIn(entry.value);
     const count = (held ?? 0) + by;
     const expiresAt = entry && held !== undefined ? entry.expiresAt : this.#now() + ttlMs;
     this.#write(key, Buffer.from(String(count)), expiresAt);
@@ -98,6 +97,7 @@ export class MemoryStore implements Store {
   }
 
   #live(key: string): Entry | undefined {
+    if (this.#closed) throw new StoreError('closed');
     const entry = this.#entries.get(key);
     if (entry && entry.expiresAt > this.#now()) return entry;
     if (entry) this.#entries.delete(key);
@@ -106,11 +106,8 @@ export class MemoryStore implements Store {
 
   /** Copies, so that nobody can change what is stored by reusing a buffer. */
   #write(key: string, value: Buffer, expiresAt: number): void {
-    this.#entries.set(key, { value: Buffer.from(value), expiresAt });
-  }
-
-  #assertOpen(): void {
     if (this.#closed) throw new StoreError('closed');
+    this.#entries.set(key, { value: Buffer.from(value), expiresAt });
   }
 }
 

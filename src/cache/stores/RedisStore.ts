@@ -3,7 +3,7 @@ import { Cluster, type Redis } from 'ioredis';
 import { DeleteWaiters, type PollPace } from './DeleteWaiters.js';
 import { createRedisClient, parseRedisUrl, type RedisClientOptions } from './redisClient.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
-import { coveredBy, leaseKeyOf, type Store } from './Store.js';
+import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
@@ -68,9 +68,25 @@ export class RedisStore implements Store {
     return this.setIfAbsent(key, value, ttlMs);
   }
 
-  async setIfHolding(key: string, value: Buffer, ttlMs: number, owner: Buffer): Promise<boolean> {
+  async acquire(key: string, owner: Buffer, ttlMs: number, refused: Buffer = Buffer.alloc(0)): Promise<Turn> {
     const names = [this.#name(key), this.#name(leaseKeyOf(key))] as const;
-    return (await this.#run(() => this.#client.gatewaySetIfHolding(...names, value, wholeMs(ttlMs), owner))) === 1;
+    const [state, bytes = Buffer.alloc(0)] = await this.#run(() =>
+      this.#client.gatewayAcquireBuffer(...names, owner, wholeMs(ttlMs), refused),
+    );
+    switch (state?.toString()) {
+      case 'found':
+        return { state: 'found', entry: bytes };
+      case 'held':
+        return { state: 'held', owner: bytes };
+      default:
+        return { state: 'taken' };
+    }
+  }
+
+  async settle(key: string, owner: Buffer, { key: target, value, ttlMs }: StoreEntry): Promise<boolean> {
+    const names = [this.#name(leaseKeyOf(key)), this.#name(target)] as const;
+    const work = () => this.#client.gatewaySettle(...names, owner, value, wholeMs(ttlMs), this.#channel);
+    return (await this.#run(work)) === 1;
   }
 
   async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
@@ -88,11 +104,8 @@ export class RedisStore implements Store {
     if (this.#closing) return;
     this.#subscribe();
     const name = this.#name(key);
-    await this.#waiters.waitPolling(name, {
-      timeoutMs,
-      pace: this.#pollPace,
-      isGone: async () => (await this.#run(() => this.#client.exists(name))) === 0,
-    });
+    const isGone = async () => (await this.#run(() => this.#client.exists(name))) === 0;
+    await this.#waiters.waitPolling(name, timeoutMs, this.#pollPace, isGone);
   }
 
   close(): Promise<void> {
@@ -112,10 +125,11 @@ export class RedisStore implements Store {
     await timeLimit(() => Promise.race([connected, failed]), waitMs).catch(() => undefined);
   }
 
-  /** The name of a lease has that of its entry in braces: a cluster then keeps both in one slot, where one script may use them. */
+  /** A derived key has the name of its base in braces: a cluster then keeps both in one slot, where one script may use them. */
   #name(key: string): string {
-    const covered = coveredBy(key);
-    return covered === undefined ? this.#prefix + key : leaseKeyOf(`${this.#prefix}{${this.#prefix}${covered}}`);
+    const base = baseKeyOf(key);
+    if (base === key) return this.#prefix + key;
+    return `${this.#prefix}{${this.#prefix}${base}}${key.slice(base.length)}`;
   }
 
   get #channel(): string {

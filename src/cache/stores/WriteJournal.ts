@@ -1,13 +1,14 @@
 import type { MemoryStore } from './MemoryStore.js';
-import type { Store } from './Store.js';
+import { baseKeyOf, type Store } from './Store.js';
 
 /** Something written locally that the primary has not heard of. The values themselves are in the local store. */
-export type PendingWrite =
-  | { readonly kind: 'set'; readonly expiresAt: number }
+export type PendingWrite = { readonly expiresAt: number } & (
+  | { readonly kind: 'set' }
   /** `asked`: the primary was asked and did not answer, so it may hold the value all the same. */
-  | { readonly kind: 'added'; readonly expiresAt: number; readonly asked: boolean }
+  | { readonly kind: 'added'; readonly asked: boolean }
   /** Written under a lease that `owner` holds on the primary, or held. */
-  | { readonly kind: 'covered'; readonly expiresAt: number; readonly owner: Buffer };
+  | { readonly kind: 'covered'; readonly owner: Buffer }
+);
 
 const DELETIONS_PER_KEY = 4;
 
@@ -65,31 +66,29 @@ export class WriteJournal {
    * leaves `local`, so that the primary is again the only truth about it.
    */
   async deliver(primary: Store, local: MemoryStore): Promise<void> {
-    // Before the deletions: their lease may be among what is to be deleted.
-    for (const [key, write] of [...this.#writes]) {
-      if (write.kind === 'covered' && this.#writes.get(key) === write) {
-        await this.#deliverWrite(key, write, primary, local);
+    const deliverWrites = async (kinds: readonly PendingWrite['kind'][]) => {
+      for (const [key, write] of [...this.#writes]) {
+        const isPending = kinds.includes(write.kind) && this.#writes.get(key) === write;
+        if (isPending) await this.#deliverWrite(key, write, primary, local);
       }
-    }
+    };
+    await deliverWrites(['covered']); // before the deletions: their lease may be among what is to be deleted
     for (const [key, deletions] of [...this.#deletions]) {
       for (const expected of deletions) await primary.compareAndDelete(key, expected);
       if (this.#deletions.get(key) === deletions) this.#deletions.delete(key);
     }
-    for (const [key, write] of [...this.#writes]) {
-      if (this.#writes.get(key) === write) await this.#deliverWrite(key, write, primary, local);
-    }
+    await deliverWrites(['set', 'added', 'covered']);
   }
 
   async #deliverWrite(key: string, write: PendingWrite, primary: Store, local: MemoryStore): Promise<void> {
     const value = await local.get(key);
-    const leftMs = write.expiresAt - this.#now();
-    if (value && leftMs > 0) {
-      if (write.kind === 'set') await primary.set(key, value, leftMs);
-      if (write.kind === 'added') await primary.setIfAbsent(key, value, leftMs);
-      // When the lease is over, somebody else may have written since: then only where there is nothing.
-      if (write.kind === 'covered' && !(await primary.setIfHolding(key, value, leftMs, write.owner))) {
-        await primary.setIfAbsent(key, value, leftMs);
-      }
+    const ttlMs = write.expiresAt - this.#now();
+    if (value && ttlMs > 0) {
+      if (write.kind === 'set') await primary.set(key, value, ttlMs);
+      const isSettled =
+        write.kind === 'covered' && (await primary.settle(baseKeyOf(key), write.owner, { key, value, ttlMs }));
+      // When its lease is over, somebody else may have written since: then only where there is nothing.
+      if (write.kind !== 'set' && !isSettled) await primary.setIfAbsent(key, value, ttlMs);
     }
     if (this.#writes.get(key) === write) {
       this.#writes.delete(key);
@@ -103,9 +102,7 @@ export class WriteJournal {
   #put<T>(map: Map<string, T>, key: string, entry: T): void {
     map.delete(key);
     map.set(key, entry);
-    for (const oldest of map.keys()) {
-      if (map.size <= this.#maxEntries) break;
-      map.delete(oldest);
-    }
+    const [oldest] = map.keys();
+    if (map.size > this.#maxEntries && oldest !== undefined) map.delete(oldest);
   }
 }

@@ -1,38 +1,55 @@
 /**
- * The atomic operations, on one key, or on two of one slot, so that they run on a cluster. A key of a foreign type, or one without an expiry
- * (all of ours have one), was not written by us and counts as absent: garbage must not hold a lease for ever.
+ * The atomic operations, on one key, or on several of one slot, so that they run on a cluster. A key of a foreign type was
+ * not written by us and counts as absent, and so does a lease or counter without an expiry: garbage must not hold a lease
+ * for ever. Publishing may be forbidden to our user; the waiters then find out by looking.
  */
+const present = `
+  local function present(key)
+    if redis.call('type', key).ok == 'string' then return redis.call('get', key) end
+  end
+  local function expiring(key)
+    if redis.call('pttl', key) ~= -1 then return present(key) end
+  end`;
+
 export const redisScripts = {
   gatewaySetIfAbsent: {
     numberOfKeys: 1,
-    lua: `
-      if redis.call('type', KEYS[1]).ok == 'string' and redis.call('pttl', KEYS[1]) ~= -1 then return 0 end
+    lua: `${present}
+      if expiring(KEYS[1]) then return 0 end
       redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
       return 1`,
   },
-  gatewaySetIfHolding: {
+  gatewayAcquire: {
     numberOfKeys: 2,
-    lua: `
-      if redis.call('type', KEYS[2]).ok ~= 'string' or redis.call('get', KEYS[2]) ~= ARGV[3] then return 0 end
-      redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
+    lua: `${present}
+      local entry = present(KEYS[1])
+      if entry and entry ~= ARGV[3] then return { 'found', entry } end
+      local holder = expiring(KEYS[2])
+      if holder then return { 'held', holder } end
+      redis.call('set', KEYS[2], ARGV[1], 'px', ARGV[2])
+      return { 'taken' }`,
+  },
+  gatewaySettle: {
+    numberOfKeys: 2,
+    lua: `${present}
+      if present(KEYS[1]) ~= ARGV[1] then return 0 end
+      redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
+      redis.call('del', KEYS[1])
+      redis.pcall('publish', ARGV[4], KEYS[1])
       return 1`,
   },
-  // Publishing may be forbidden to our user; the waiters then find out by looking.
   gatewayCompareAndDelete: {
     numberOfKeys: 1,
-    lua: `
-      if redis.call('type', KEYS[1]).ok ~= 'string' or redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+    lua: `${present}
+      if present(KEYS[1]) ~= ARGV[1] then return 0 end
       redis.call('del', KEYS[1])
       redis.pcall('publish', ARGV[2], KEYS[1])
       return 1`,
   },
   gatewayIncrement: {
     numberOfKeys: 1,
-    lua: `
-      local held
-      if redis.call('type', KEYS[1]).ok == 'string' and redis.call('pttl', KEYS[1]) ~= -1 then
-        held = redis.call('get', KEYS[1])
-      end
+    lua: `${present}
+      local held = expiring(KEYS[1])
       if held and #held <= 15 and string.match(held, '^%d+$') then
         return { redis.call('incrby', KEYS[1], ARGV[1]), redis.call('pttl', KEYS[1]) }
       end
@@ -44,7 +61,10 @@ export const redisScripts = {
 /** The commands the scripts become on a client. */
 export interface ScriptedCommands {
   gatewaySetIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<number>;
-  gatewaySetIfHolding(key: string, leaseKey: string, value: Buffer, ttlMs: number, owner: Buffer): Promise<number>;
+  gatewayAcquireBuffer(key: string, leaseKey: string, owner: Buffer, ttlMs: number, refused: Buffer): Promise<Buffer[]>;
+  gatewaySettle(
+    ...keysAndArguments: [leaseKey: string, key: string, owner: Buffer, value: Buffer, ttlMs: number, channel: string]
+  ): Promise<number>;
   gatewayCompareAndDelete(key: string, expected: Buffer, channel: string): Promise<number>;
   gatewayIncrement(key: string, by: number, ttlMs: number): Promise<[count: number, resetsInMs: number]>;
 }

@@ -8,35 +8,15 @@ import { StoreError } from './StoreError.js';
  * so an answer may be waiting right behind an expired timer. Hence a timer that fires very late grants one more limit,
  * and the verdict falls only after one round of I/O.
  */
-export function timeLimit<T>(
-  work: () => Promise<T>,
-  limitMs: number,
-  now: () => number = () => performance.now(),
-): Promise<T> {
+export function timeLimit<T>(work: () => Promise<T>, limitMs: number): Promise<T> {
   return new Promise<T>((resolve, reject) => {
-    let dueAt = now() + limitMs;
-    let extended = false;
-    let timer = setTimeout(onTimer, limitMs);
-
-    function onTimer(): void {
-      if (!extended && now() - dueAt > limitMs / 5) {
-        extended = true;
-        dueAt = now() + limitMs;
-        timer = setTimeout(onTimer, limitMs);
-        return;
-      }
-      setImmediate(() => reject(new StoreError('timed-out')));
-    }
-
-    work().then(
-      (value) => {
-        clearTimeout(timer);
-        resolve(value);
-      },
-      (error) => {
-        clearTimeout(timer);
-        reject(error);
-      },
-    );
+    const dueAt = performance.now() + limitMs;
+    const giveUp = () => setImmediate(() => reject(new StoreError('timed-out')));
+    let timer = setTimeout(() => {
+      if (performance.now() - dueAt <= limitMs / 5) giveUp();
+      else timer = setTimeout(giveUp, limitMs);
+    }, limitMs);
+    const end = () => clearTimeout(timer);
+    work().finally(end).then(resolve, reject);
   });
 }

@@ -1,4 +1,4 @@
-import type { Store } from '../../cache/stores/Store.js';
+import type { Store, StoreEntry, Turn } from '../../cache/stores/Store.js';
 import { preciseNow } from './Span.js';
 
 type Operation =
@@ -6,7 +6,8 @@ type Operation =
   | 'set'
   | 'setIfAbsent'
   | 'claim'
-  | 'setIfHolding'
+  | 'acquire'
+  | 'settle'
   | 'compareAndDelete'
   | 'increment'
   | 'waitForDelete';
@@ -39,8 +40,12 @@ export class TracedStore implements Store {
     return this.#timed('claim', () => this.#store.claim(key, value, ttlMs));
   }
 
-  setIfHolding(key: string, value: Buffer, ttlMs: number, owner: Buffer): Promise<boolean> {
-    return this.#timed('setIfHolding', () => this.#store.setIfHolding(key, value, ttlMs, owner));
+  acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
+    return this.#timed('acquire', () => this.#store.acquire(key, owner, ttlMs, refused));
+  }
+
+  settle(key: string, owner: Buffer, entry: StoreEntry): Promise<boolean> {
+    return this.#timed('settle', () => this.#store.settle(key, owner, entry));
   }
 
   compareAndDelete(key: string, expected: Buffer): Promise<boolean> {

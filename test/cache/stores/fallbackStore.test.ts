@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { FallbackStore, type FallbackStoreOptions } from '../../../src/cache/stores/FallbackStore.js';
 import { MemoryStore } from '../../../src/cache/stores/MemoryStore.js';
 import { RedisStore } from '../../../src/cache/stores/RedisStore.js';
-import { leaseKeyOf, type Store } from '../../../src/cache/stores/Store.js';
+import { leaseKeyOf, type Store, type StoreEntry } from '../../../src/cache/stores/Store.js';
 import { StoreError } from '../../../src/cache/stores/StoreError.js';
 import { startRedis, type TestRedis, until } from '../../support/redis.js';
 
@@ -157,6 +157,31 @@ describe('FallbackStore over a real Redis', () => {
     await late.close();
   });
 
+  it('takes the lease and not the entry for its own when only the answer to both came late', async () => {
+    const slow = new Moody(new MemoryStore(), { delayMs: LIMIT_MS * 2, late: 1 });
+    const late = new FallbackStore(slow, { limitMs: LIMIT_MS });
+    expect(await late.acquire('token', bytes('me'), 60_000)).toEqual({ state: 'taken' });
+    expect(await late.acquire('token', bytes('you'), 60_000)).toEqual({ state: 'held', owner: bytes('me') });
+    expect(await slow.get(leaseKeyOf('token'))).toEqual(bytes('me'));
+    expect(await settle(late, 'mine', 'me')).toBe(true);
+    expect(await slow.get('token')).toEqual(bytes('mine'));
+    await late.close();
+  });
+
+  it('does not find again what it replaced while Redis was away, nor what it deleted', async () => {
+    await store.set('token', bytes('old'), 60_000);
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1');
+    await store.set('token', bytes('new'), 60_000);
+    expect(await store.acquire('token', bytes('me'), 60_000)).toEqual({ state: 'found', entry: bytes('new') });
+    expect(await store.acquire('token', bytes('me'), 60_000, bytes('new'))).toEqual({ state: 'taken' });
+    expect(await settle(store, 'newest', 'me')).toBe(true);
+    await store.compareAndDelete('token', bytes('newest'));
+    await store.compareAndDelete('token', bytes('old'));
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0');
+    await recovered();
+    expect(await store.acquire('token', bytes('you'), 60_000)).toEqual({ state: 'taken' });
+  });
+
   it('still reads a Redis that is full, keeps what is written for itself, and does not forget either', async () => {
     await store.set('token-old', bytes('old'), 60_000);
     await store.setIfAbsent('held', bytes('somebody'), 60_000);
@@ -296,11 +321,12 @@ describe('FallbackStore over a real Redis', () => {
 
   it('writes under a lease of its own while Redis is away, and tells it afterwards', async () => {
     await redis.kill();
-    expect(await store.setIfAbsent(leaseKeyOf('token'), bytes('me'), 60_000)).toBe(true);
-    expect(await store.setIfHolding('token', bytes('of another'), 60_000, bytes('you'))).toBe(false);
-    expect(await store.setIfHolding('token', bytes('mine'), 60_000, bytes('me'))).toBe(true);
-    expect(await store.compareAndDelete(leaseKeyOf('token'), bytes('me'))).toBe(true);
-    expect(await store.get('token')).toEqual(bytes('mine'));
+    expect(await store.acquire('token', bytes('me'), 60_000)).toEqual({ state: 'taken' });
+    expect(await store.acquire('token', bytes('you'), 60_000)).toEqual({ state: 'held', owner: bytes('me') });
+    expect(await settle(store, 'of another', 'you')).toBe(false);
+    expect(await settle(store, 'mine', 'me')).toBe(true);
+    expect(await store.get(leaseKeyOf('token'))).toBeUndefined();
+    expect(await store.acquire('token', bytes('you'), 60_000)).toEqual({ state: 'found', entry: bytes('mine') });
     await redis.restart();
     await recovered();
     await pushed('token', 'mine');
@@ -314,7 +340,7 @@ describe('FallbackStore over a real Redis', () => {
       async (inner: Store) => {
         await endLease(inner);
         await inner.setIfAbsent(leaseKeyOf('token'), bytes('you'), 60_000);
-        await inner.setIfHolding('token', bytes('newer'), 60_000, bytes('you'));
+        await settle(inner, 'newer', 'you');
       },
       'newer',
     ],
@@ -330,16 +356,16 @@ describe('FallbackStore over a real Redis', () => {
     const inner = new MemoryStore();
     const moody = new Moody(inner);
     const one = new FallbackStore(moody, { probeEveryMs: 20 });
-    await one.setIfAbsent(leaseKeyOf('token'), bytes('me'), 60_000);
+    await one.acquire('token', bytes('me'), 60_000);
     moody.fails = true;
-    expect(await one.setIfHolding('token', bytes('mine'), 60_000, bytes('me'))).toBe(true);
+    expect(await settle(one, 'mine', 'me')).toBe(true);
     expect(await one.get('token')).toEqual(bytes('mine'));
-    await one.compareAndDelete(leaseKeyOf('token'), bytes('me'));
+    expect(await one.get(leaseKeyOf('token'))).toBeUndefined();
     await meanwhile(inner);
     moody.fails = false;
-    await until(async () => (await inner.get('token'))?.equals(bytes(expected)) === true && !one.degraded);
+    await until(async () => (await one.get('token'))?.equals(bytes(expected)) === true);
+    await until(async () => (await inner.get('token'))?.equals(bytes(expected)) === true);
     await until(async () => !(await inner.get(leaseKeyOf('token')))?.equals(bytes('me')));
-    expect(await one.get('token')).toEqual(bytes(expected));
     await one.close();
   });
 
@@ -374,6 +400,9 @@ describe('FallbackStore over a real Redis', () => {
   });
 });
 
+const settle = (store: Store, text: string, owner: string) =>
+  store.settle('token', bytes(owner), { key: 'token', value: bytes(text), ttlMs: 60_000 });
+
 const endLease = async (inner: Store) => void (await inner.compareAndDelete(leaseKeyOf('token'), bytes('me')));
 
 /** Does what it is asked, unless told to fail; keeps back the answer to the first `late` leases for `delayMs`. */
@@ -405,9 +434,15 @@ class Moody implements Store {
     if (this.fails) throw new StoreError('unreachable');
     return this.setIfAbsent(key, value, ttlMs);
   };
-  setIfHolding = async (key: string, value: Buffer, ttlMs: number, owner: Buffer) => {
+  acquire = async (key: string, owner: Buffer, ttlMs: number, refused?: Buffer) => {
     if (this.fails) throw new StoreError('unreachable');
-    return this.#inner.setIfHolding(key, value, ttlMs, owner);
+    const turn = await this.#inner.acquire(key, owner, ttlMs, refused);
+    if (this.#late-- > 0) await new Promise((resolve) => setTimeout(resolve, this.#delayMs));
+    return turn;
+  };
+  settle = async (key: string, owner: Buffer, entry: StoreEntry) => {
+    if (this.fails) throw new StoreError('unreachable');
+    return this.#inner.settle(key, owner, entry);
   };
   compareAndDelete = async (key: string, expected: Buffer) => {
     if (this.fails) throw new StoreError('unreachable');

@@ -187,8 +187,8 @@ describe('LmdbStore', () => {
     const sealer = new Sealer({ from: 'client-secret', secret: new Secret('planted-client-secret') });
     const store = LmdbStore.open(path);
     for (let n = 0; n < 50; n++) {
-      const key = sealer.key(['token', `planted-taxpayer-${n}`]);
-      await store.set(key, sealer.seal(key, Buffer.from(`{"accessToken":"planted-token-${n}"}`)), 60_000);
+      const key = sealer.current.name(['token', `planted-taxpayer-${n}`]);
+      await store.set(key, sealer.current.seal(key, Buffer.from(`{"accessToken":"planted-token-${n}"}`)), 60_000);
     }
     await store.close();
     for (const name of await readdir(path)) {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { leaseKeyOf, type Store } from '../../../src/cache/stores/Store.js';
+import { failureKeyOf, leaseKeyOf, type Store } from '../../../src/cache/stores/Store.js';
 import { type StoreProcess, startStoreProcess } from '../../support/storeProcess.js';
 
 export interface StoreUnderTest {
@@ -98,39 +98,95 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       expect(await store.claim(key, bytes('next'), 60_000)).toBe(true);
     });
 
-    it('writes for the holder of the lease and for nobody else, over whatever is there', async () => {
+    it('writes for the holder of the lease and for nobody else, over whatever is there, and ends the lease', async () => {
       const key = newKey();
-      const write = (text: string, owner: string) => store.setIfHolding(key, bytes(text), 60_000, bytes(owner));
-      expect(await write('without a lease', 'me')).toBe(false);
+      const settle = (text: string, owner: string) =>
+        store.settle(key, bytes(owner), { key, value: bytes(text), ttlMs: 60_000 });
+      expect(await settle('without a lease', 'me')).toBe(false);
       expect(await store.get(key)).toBeUndefined();
-      await peer.setIfAbsent(leaseKeyOf(key), bytes('me'), 60_000);
-      expect(await write('first', 'me')).toBe(true);
-      expect(await write('second', 'me')).toBe(true);
-      for (const owner of ['you', 'm', 'me ', '']) expect(await write('of another', owner)).toBe(false);
-      expect(await peer.get(key)).toEqual(bytes('second'));
-      expect(await peer.get(leaseKeyOf(key))).toEqual(bytes('me'));
-      await peer.compareAndDelete(leaseKeyOf(key), bytes('me'));
-      expect(await write('late', 'me')).toBe(false);
+      for (const text of ['first', 'second']) {
+        await peer.setIfAbsent(leaseKeyOf(key), bytes('me'), 60_000);
+        for (const owner of ['you', 'm', 'me ', '']) expect(await settle('of another', owner)).toBe(false);
+        expect(await peer.get(leaseKeyOf(key))).toEqual(bytes('me'));
+        expect(await settle(text, 'me')).toBe(true);
+        expect(await peer.get(key)).toEqual(bytes(text));
+        expect(await peer.get(leaseKeyOf(key))).toBeUndefined();
+      }
+      expect(await settle('late', 'me')).toBe(false);
       expect(await peer.get(key)).toEqual(bytes('second'));
     });
 
     it('writes no longer for a holder whose lease ran out, and forgets what it wrote when its time is over', async () => {
-      const key = newKey();
-      await store.setIfAbsent(leaseKeyOf(key), bytes('me'), 1000);
-      expect(await store.setIfHolding(key, bytes('x'), 1000, bytes('me'))).toBe(true);
+      const [key, short] = [newKey(), newKey()];
+      for (const each of [key, short]) await store.acquire(each, bytes('me'), 1000);
+      expect(await store.settle(short, bytes('me'), { key: short, value: bytes('x'), ttlMs: 1000 })).toBe(true);
       await under.pass(1010);
-      expect(await peer.get(key)).toBeUndefined();
-      expect(await store.setIfHolding(key, bytes('y'), 1000, bytes('me'))).toBe(false);
+      expect(await peer.get(short)).toBeUndefined();
+      expect(await store.settle(key, bytes('me'), { key, value: bytes('y'), ttlMs: 1000 })).toBe(false);
+    });
+
+    it('ends a lease with a note of its failure in place of an entry, and wakes who waits for it', async () => {
+      const key = newKey();
+      await store.acquire(key, bytes('me'), 60_000);
+      const waiting = peer.waitForDelete(leaseKeyOf(key), 20_000);
+      const note = { key: failureKeyOf(key, 'me'), value: bytes('why'), ttlMs: 60_000 };
+      expect(await store.settle(key, bytes('me'), note)).toBe(true);
+      await waiting;
+      expect(await peer.get(note.key)).toEqual(bytes('why'));
+      expect(await peer.acquire(key, bytes('you'), 60_000)).toEqual({ state: 'taken' });
+    });
+
+    it('gives the entry, or the lease to exactly one of many who ask at once, and its owner to the others', async () => {
+      const key = newKey();
+      const owners = Array.from({ length: 40 }, (_, n) => `owner-${n}`);
+      const acquire = (owner: string, n: number) => (n % 2 ? store : peer).acquire(key, bytes(owner), 60_000);
+      const turns = await Promise.all(owners.map(acquire));
+      const winner = owners[turns.findIndex(({ state }) => state === 'taken')] ?? '';
+      const others = turns.filter(({ state }) => state !== 'taken');
+      expect(others).toEqual(Array(39).fill({ state: 'held', owner: bytes(winner) }));
+      await store.settle(key, bytes(winner), { key, value: bytes('value'), ttlMs: 60_000 });
+      const found = { state: 'found', entry: bytes('value') };
+      expect(await Promise.all(owners.map(acquire))).toEqual(owners.map(() => found));
+    });
+
+    it('takes an entry that is refused for none, and only that one', async () => {
+      const key = newKey();
+      await store.set(key, bytes('old'), 60_000);
+      const acquire = (refused: string) => peer.acquire(key, bytes('me'), 60_000, bytes(refused));
+      for (const other of ['ol', 'old ', ''])
+        expect(await acquire(other)).toEqual({ state: 'found', entry: bytes('old') });
+      expect(await acquire('old')).toEqual({ state: 'taken' });
+      expect(await store.acquire(key, bytes('you'), 60_000, bytes('old'))).toEqual({
+        state: 'held',
+        owner: bytes('me'),
+      });
+      await peer.settle(key, bytes('me'), { key, value: bytes('new'), ttlMs: 60_000 });
+      expect(await acquire('old')).toEqual({ state: 'found', entry: bytes('new') });
+    });
+
+    it('has nobody take a lease who could have found the entry', async () => {
+      for (let round = 0; round < 30; round++) {
+        const key = newKey();
+        await store.acquire(key, bytes('first'), 60_000);
+        const asked = Array.from({ length: 10 }, (_, n) => (n % 2 ? store : peer).acquire(key, bytes(`${n}`), 60_000));
+        const settled = peer.settle(key, bytes('first'), { key, value: bytes('x'), ttlMs: 60_000 });
+        const later = Array.from({ length: 10 }, (_, n) => (n % 2 ? store : peer).acquire(key, bytes(`${n}`), 60_000));
+        const states = (await Promise.all([...asked, ...later])).map(({ state }) => state);
+        expect(await settled).toBe(true);
+        expect(states).not.toContain('taken');
+      }
     });
 
     it('keeps apart the leases of many keys', async () => {
       const keys = Array.from({ length: 40 }, newKey);
       const owner = (n: number) => bytes(`owner-${n}`);
-      await Promise.all(keys.map((key, n) => store.setIfAbsent(leaseKeyOf(key), owner(n), 60_000)));
-      const written = (shift: number) =>
-        Promise.all(keys.map((key, n) => peer.setIfHolding(key, bytes(`value-${n}`), 60_000, owner(n + shift))));
-      expect(new Set(await written(1))).toEqual(new Set([false]));
-      expect(new Set(await written(0))).toEqual(new Set([true]));
+      await Promise.all(keys.map((key, n) => store.acquire(key, owner(n), 60_000)));
+      const settled = (shift: number) =>
+        Promise.all(
+          keys.map((key, n) => peer.settle(key, owner(n + shift), { key, value: bytes(`value-${n}`), ttlMs: 60_000 })),
+        );
+      expect(new Set(await settled(1))).toEqual(new Set([false]));
+      expect(new Set(await settled(0))).toEqual(new Set([true]));
       for (const [n, key] of keys.entries()) expect(await store.get(key)).toEqual(bytes(`value-${n}`));
     });
 

@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { startRedis, type TestRedis, until } from '../support/redis.js';
+
+let redis: TestRedis;
+let gateway: TestGateway;
+let monitor: Redis;
+let commands: string[] = [];
+
+beforeAll(async () => {
+  redis = await startRedis();
+  const client = new Redis(redis.url);
+  monitor = await client.monitor();
+  client.disconnect();
+  // What a script calls has the source `lua` and is part of its command.
+  monitor.on('monitor', (_time: string, args: string[], source: string) => {
+    if (source !== 'lua') commands.push(args.join(' ').slice(0, 120));
+  });
+  gateway = await startTestGateway({
+    CACHE_URL: redis.url,
+    RATE_LIMIT_PER_MINUTE: '0', // or the count of the callers' operations comes in between, once a second
+    TOKEN_BUDGET_PER_HOUR: '16', // below 17 nothing is reserved, which costs one more operation in an hour
+  });
+  await commandsOf(newTaxpayer()); // Redis learns the scripts
+});
+afterAll(async () => {
+  monitor.disconnect();
+  await gateway.stop();
+  await redis.stop();
+});
+
+function newTaxpayer(): string {
+  const { control } = gateway.sandbox;
+  const { id } = control.addTaxpayer();
+  for (const jobId of ['one', 'two']) control.addJob({ taxpayerId: id, jobId, endsAs: null });
+  return id;
+}
+
+/** What the gateway asks Redis for one read of a job. */
+async function commandsOf(id: string, jobId = 'one'): Promise<readonly string[]> {
+  commands = [];
+  const document = 'query ($id: ID!, $jobId: ID!) { refreshJob(taxpayerId: $id, jobId: $jobId) { status } }';
+  expect((await gateway.query(document, { id, jobId })).errors).toBeUndefined();
+  await redis.command('ECHO', 'the end');
+  await until(() => commands.some((command) => /echo the end/i.test(command)));
+  return commands.filter((command) => !/^(echo|info|client|auth|select|hello) /i.test(`${command} `));
+}
+
+it('a job and its token, neither of them known, take at most seven operations of the store for their two calls', async () => {
+  const id = newTaxpayer();
+  const calls = gateway.sandbox.control.counters();
+  const asked = await commandsOf(id);
+  const { taxpayerToken, refreshJob } = gateway.sandbox.control.counters();
+  expect([taxpayerToken - calls.taxpayerToken, refreshJob - calls.refreshJob]).toEqual([1, 1]);
+  if (asked.length > 7) throw new Error(`${asked.length} operations:\n${asked.join('\n')}`);
+});
+
+it('a job whose token is known takes at most four', async () => {
+  const id = newTaxpayer();
+  await commandsOf(id);
+  const asked = await commandsOf(id, 'two');
+  expect(gateway.sandbox.control.jobCalls(id, 'two')).toBe(1);
+  if (asked.length > 4) throw new Error(`${asked.length} operations:\n${asked.join('\n')}`);
+});
