@@ -6,7 +6,6 @@ import { Watch } from '../../src/datasources/Watch.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
-import { defaultProviders } from '../../src/schema/Provider.js';
 import { credentialsOf } from '../../src/server.js';
 import { type RunningServices, startServices } from '../../src/services.js';
 import { environmentFor } from '../support/gateway.js';
@@ -51,7 +50,6 @@ describe('JobWatcher', () => {
     const services = await startServices({
       config,
       upstream,
-      providers: defaultProviders,
       log,
       metrics: new Metrics(),
       tracing: undefined,

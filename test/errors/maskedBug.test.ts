@@ -67,7 +67,6 @@ beforeAll(async () => {
   const services = await startServices({
     config,
     upstream,
-    providers: defaultProviders,
     tracing: undefined,
     log,
     metrics,
