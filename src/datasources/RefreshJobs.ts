@@ -1,12 +1,10 @@
 import { z } from 'zod';
-import type { FairQueue } from '../admission/FairQueue.js';
-import { LeasedCache, type LeasedCacheOptions, type ReadRequest } from '../cache/LeasedCache.js';
-import type { SealedStore } from '../cache/SealedStore.js';
+import { LeasedCache, type ReadRequest } from '../cache/LeasedCache.js';
 import type { Codec, Entry } from '../cache/StoredEntries.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import type { TaxpayerService } from './TaxpayerService.js';
-import type { Credential, TokenBroker } from './TokenBroker.js';
+import type { Credential } from './TaxpayerService.js';
+import type { ReadingOptions, TokenBroker } from './TokenBroker.js';
 import { type JobStatus, jobStatus } from './wire.js';
 
 /** A job's status as the service gave it. */
@@ -18,14 +16,8 @@ export interface JobView {
   readonly unchangedSince: number;
 }
 
-export interface RefreshJobsOptions {
-  readonly service: TaxpayerService;
+export interface RefreshJobsOptions extends ReadingOptions {
   readonly broker: TokenBroker;
-  readonly store: SealedStore;
-  /** Where reads wait for their turn; none wait when left out. */
-  readonly places?: FairQueue | undefined;
-  readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait'>;
-  readonly now?: () => number;
 }
 
 interface Observation {
@@ -33,11 +25,12 @@ interface Observation {
   readonly unchangedSince: number;
 }
 
-/** A status that can still change is shared by everyone who asks within this time, in milliseconds. */
+// In milliseconds.
+/** A status that can still change is shared by everyone who asks within this time. */
 export const sharedMs = 1000;
-/** How long a terminal status is kept, in milliseconds; it never changes again, so this only bounds the store. */
+/** How long a terminal status is kept; it never changes again, so this only bounds the store. */
 const terminalTtlMs = 30 * 24 * 3_600_000;
-/** How long a status that can still change is kept, so that its history is known to the next poll, in milliseconds. */
+/** How long a status that can still change is kept, so that its history is known to the next poll. */
 const processingTtlMs = 3_600_000;
 
 /** Whether the service will never report another status for the job (interface, 3.2; an unknown one may be followed by others). */
@@ -87,9 +80,9 @@ export class RefreshJobs {
     const request: ReadRequest<Observation, Credential> = {
       acceptable: (held, askedAt) => held.fetchedAt >= askedAt || this.#isCurrent(held, maxAgeMs),
       prepare: () => broker.credential(taxpayerId, undefined, { holder }),
-      fetch: async (credential, signal) => {
-        const job = await broker.readWithToken(taxpayerId, credential, { signal, holder }, (token) =>
-          service.refreshJob(taxpayerId, jobId, token, signal, { holder }),
+      fetch: async (first, signal) => {
+        const job = await broker.readWithToken(taxpayerId, first, { signal, holder }, (credential) =>
+          service.refreshJob(taxpayerId, jobId, credential, signal, { holder }),
         );
         return this.#observationOf(id, job);
       },

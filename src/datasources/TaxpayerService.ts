@@ -37,10 +37,11 @@ export interface TaxpayerServiceOptions {
   readonly onForbidden?: (endpoint: Endpoint) => void;
 }
 
-/** A taxpayer's token. */
-export interface AccessToken {
-  readonly secret: Secret;
-  /** The service has taken it before, so that an answer of 400 or 431 is not about it. */
+/** A taxpayer's token to be used. Two of one taxpayer are the same exactly when their versions are. */
+export interface Credential {
+  readonly accessToken: Secret;
+  readonly version: string;
+  /** The service has taken it before. */
   readonly isProven: boolean;
 }
 
@@ -52,7 +53,7 @@ interface Call extends CallOptions {
   readonly body?: string;
   /** Aborting it ends the call with all its tries. */
   readonly signal?: AbortSignal;
-  /** Runs before each try, a repetition included; what it throws ends the call without that try. */
+  /** Runs before each try, also a repeated one; what it throws ends the call without that try. */
   readonly beforeTry?: () => Promise<void>;
 }
 
@@ -88,9 +89,8 @@ export class TaxpayerService {
   }
 
   /**
-   * Reads the token record of a taxpayer (interface, 4.2): the call to make as rarely as possible.
-   *
-   * @param beforeTry runs before each try, also a repeated one
+   * Reads the token record of a taxpayer (interface, 4.2): the call to make as rarely as possible. `beforeTry` runs before
+   * each try, also a repeated one.
    */
   async tokenRecord(
     id: TaxpayerId,
@@ -103,32 +103,28 @@ export class TaxpayerService {
     return this.#decode.tokenRecord(jsonOf(answer, 200), id);
   }
 
-  /**
-   * Reads the status of a refresh job with the taxpayer's token (interface, 4.3).
-   *
-   * @throws AccessTokenRefused when the service does not take the token
-   */
+  /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
   async refreshJob(
     taxpayerId: TaxpayerId,
     jobId: JobId,
-    token: AccessToken,
+    credential: Credential,
     signal: AbortSignal,
     { holder }: CallOptions = {},
   ): Promise<JobStatus> {
     const path = ['tax-payer', taxpayerId, 'refresh', jobId];
-    const answer = await this.#callWithToken(token, { endpoint: 'refreshJob', path, holder, signal });
+    const answer = await this.#callWithToken(credential, { endpoint: 'refreshJob', path, holder, signal });
     return this.#decode.jobStatus(jsonOf(answer, 200), taxpayerId, jobId);
   }
 
   /** For endpoints that take a taxpayer's token. */
-  async #callWithToken({ secret, isProven }: AccessToken, call: Call): Promise<ServiceAnswer> {
+  async #callWithToken({ accessToken, isProven }: Credential, call: Call): Promise<ServiceAnswer> {
     const fingerprint = this.#options.credentials().clientSecret.fingerprint();
-    const answer = await this.#call(secret.reveal(), fingerprint, call);
-    if (answer.status === 401 || (!isProven && mayBeAboutTheHeaders(answer.status))) throw new AccessTokenRefused();
-    if (answer.status === 403) {
-      throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', 'The service refuses access to this taxpayer');
-    }
-    return answer;
+    const answer = await this.#call(accessToken.reveal(), fingerprint, call);
+    const { status } = answer;
+    // A token that is too long for a header, or holds what a server does not take in one, is answered with 400 or 431.
+    if (status === 401 || (!isProven && (status === 400 || status === 431))) throw new AccessTokenRefused();
+    if (status !== 403) return answer;
+    throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', 'The service refuses access to this taxpayer');
   }
 
   /** For endpoints that take the client credentials; its answer is judged by those it was sent with. */
@@ -201,16 +197,11 @@ function placeOf({ endpoint }: Call, fingerprint: string): string {
   return `${endpoint} ${fingerprint}`;
 }
 
-/** A token that is too long for a header, or holds what a server does not take in one, is answered with these. */
-function mayBeAboutTheHeaders(status: number): boolean {
-  return status === 400 || status === 431;
-}
-
 function rejected(): GatewayError {
   return new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request');
 }
 
-/** The body of the answer that is expected. Other statuses that need more than a message are handled where they are known. */
+/** The body of the answer that is expected. Statuses that need more than a message are handled before. */
 function jsonOf({ status, json }: ServiceAnswer, expected: 200 | 201): unknown {
   if (status === expected) return json;
   if (status === 404 && expected === 200) {

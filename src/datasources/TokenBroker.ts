@@ -4,12 +4,11 @@ import type { FairQueue } from '../admission/FairQueue.js';
 import { LeasedCache, type LeasedCacheOptions } from '../cache/LeasedCache.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import type { Codec, Entry } from '../cache/StoredEntries.js';
-import type { Secret } from '../config/secret.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import { TokenBudget } from '../upstream/TokenBudget.js';
 import type { TaxpayerId } from './identifiers.js';
-import { type AccessToken, AccessTokenRefused, type TaxpayerService } from './TaxpayerService.js';
+import { AccessTokenRefused, type Credential, type TaxpayerService } from './TaxpayerService.js';
 import { storedTokenRecord, type TokenRecord } from './wire.js';
 
 /** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
@@ -26,25 +25,23 @@ export interface TokenView {
   readonly stale: boolean;
 }
 
-/** A token to be used. Two credentials of one taxpayer are the same exactly when their versions are. */
-export interface Credential {
-  readonly accessToken: Secret;
-  readonly version: string;
-}
-
-export interface TokenBrokerOptions {
+/** What every cached read of the service needs. */
+export interface ReadingOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
   /** Where reads wait for their turn; none wait when left out. */
   readonly places?: FairQueue | undefined;
+  readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait'>;
+  readonly now?: () => number;
+}
+
+export interface TokenBrokerOptions extends ReadingOptions {
   /** Age up to which a record is shown without asking again, in milliseconds. */
   readonly freshMs: number;
   /** Calls to the token endpoint per hour and fleet; 0 means no limit. */
   readonly budgetPerHour: number;
   /** What one caller may take of the budget that the others have left, from 0 to 1. */
   readonly budgetCallerShare: number;
-  readonly cache: Pick<LeasedCacheOptions<TokenAnswer>, 'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait'>;
-  readonly now?: () => number;
   readonly onEvent?: (event: TokenEvent) => void;
   /** After each call, with what is left of this hour's budget and when the hour ends, in milliseconds from now. */
   readonly onBudget?: (remaining: number, resetsInMs: number) => void;
@@ -142,39 +139,36 @@ export class TokenBroker {
   }
 
   /**
-   * A token to use, however old. After the service refused one, any other will do, and only when there is none is a new one
-   * fetched. A refusal therefore deletes nothing: a late one can never evict a newer token, and the old record can still be
-   * shown if the token endpoint is down.
+   * A token to use, however old, but not of the version `refused`. A refusal deletes nothing: a late one can never evict a
+   * newer token, and the old record can still be shown if the token endpoint is down.
    *
-   * @param refused the version of the token that was refused
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
    */
   credential(id: TaxpayerId, refused?: string, call: CallOptions = {}): Credential | Promise<Credential> {
     const acceptable = (entry: Entry<TokenAnswer>) =>
       entry.version !== refused && (entry.value.kind === 'record' || this.#cache.ageOf(entry) < entry.value.forMs);
     const read = this.#read(id, acceptable, call);
-    return read instanceof Promise ? read.then(credentialOf) : credentialOf(read);
+    return read instanceof Promise ? read.then((entry) => this.#credentialOf(entry)) : this.#credentialOf(read);
   }
 
   /**
    * Does a `read` that needs the taxpayer's token. A token that the service refuses is replaced once, by at most one fetch
    * for the fleet; when it refuses that one too, none is fetched for this taxpayer for a minute (interface, part 5).
    *
-   * @param signal ends the wait for another token
-   * @throws GatewayError TAXPAYER_NOT_AUTHORIZED when the service takes no token; UPSTREAM_TIMEOUT when `signal` aborts; as
-   *   {@link credential}; or as `read`
+   * @throws GatewayError TAXPAYER_NOT_AUTHORIZED when the service takes no token; UPSTREAM_TIMEOUT when `signal` aborts
+   *   while another token is waited for; as {@link credential}; or as `read`
    */
   async readWithToken<T>(
     id: TaxpayerId,
     first: Credential,
     { signal, ...call }: CallOptions & { readonly signal: AbortSignal },
-    read: (token: AccessToken) => Promise<T>,
+    read: (credential: Credential) => Promise<T>,
   ): Promise<T> {
     let credential = first;
     for (;;) {
-      const { accessToken: secret, version } = credential;
+      const { version } = credential;
       try {
-        const answer = await read({ secret, isProven: this.#proven.has(version) });
+        const answer = await read(credential);
         this.#proven.set(version, true);
         return answer;
       } catch (error) {
@@ -197,6 +191,10 @@ export class TokenBroker {
     signal.throwIfAborted();
     this.#options.onEvent?.('credential-replaced');
     return this.credential(id, refused, call);
+  }
+
+  #credentialOf({ value, version }: Entry<TokenAnswer>): Credential {
+    return { accessToken: recordOf(value).accessToken, version, isProven: this.#proven.has(version) };
   }
 
   #noteRefused(id: TaxpayerId, version: string): void {
@@ -246,10 +244,6 @@ function viewOf(entry: Entry<TokenAnswer>): TokenView {
 /** Whether the service gave no answer now, so that a record that is held is shown instead. Other failures are answers. */
 function isNoAnswer(error: unknown): boolean {
   return error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$)/.test(error.code);
-}
-
-function credentialOf({ value, version }: Entry<TokenAnswer>): Credential {
-  return { accessToken: recordOf(value).accessToken, version };
 }
 
 function recordOf(answer: TokenAnswer): TokenRecord {
