@@ -2,8 +2,10 @@
 // line by line on a running gateway, so the page cannot promise what the gateway does not do.
 
 /** `errorCodes` of the gateway say which codes may be tried again. */
-export function faultsPage({ bounds, classes }, errorCodes, command) {
-  const bound = ({ times, setting }) => `${times} × \`${setting}\``;
+export function faultsPage({ operations, classes }, errorCodes, command) {
+  const names = Object.keys(operations);
+  const bound = ({ times, setting, readsToken }) =>
+    `${times} × \`${setting}\`${readsToken ? " (the taxpayer's token may have to be read first)" : ''}`;
   return `<!-- Printed from test/upstream/faultTable.json by \`${command}\`. Change it there. -->
 
 # When the service misbehaves
@@ -15,16 +17,14 @@ or a log.
 
 An answer, whatever it is, comes within the times below; a try that was too slow is repeated only while they last.
 
-- \`taxpayerToken\`: ${bound(bounds.taxpayerToken)}
-- \`refreshJob\`: ${bound(bounds.refreshJob)} (the taxpayer's token may have to be read first)
-- \`createClientLink\`: ${bound(bounds.createClientLink)}
+${names.map((name) => `- \`${name}\`: ${bound(operations[name])}`).join('\n')}
 
 The last two columns are about what follows: what a second \`createClientLink\` with the same \`idempotencyKey\` and input gets
 once the service is well, and when other requests succeed again. Nobody has to restart anything.
 
-| The service … | \`taxpayerToken\` | \`refreshJob\` | \`createClientLink\` | Same key later | Recovers |
-| --- | --- | --- | --- | --- | --- |
-${classes.map((row) => line(row, errorCodes)).join('\n')}
+| The service … | ${names.map((name) => `\`${name}\``).join(' | ')} | Same key later | Recovers |
+| --- |${' --- |'.repeat(names.length)} --- | --- |
+${classes.map((row) => line(row, operations, errorCodes)).join('\n')}
 
 A record that was read before is served with \`stale: true\` in place of most of these errors. Once a job was read with a
 taxpayer's token, 400 and 431 are about the request and no more about the token: \`UPSTREAM_REJECTED\`, without a second call.
@@ -47,8 +47,8 @@ ${classes.map(({ title, faults }) => `- **${title}**: ${faults.map(({ when }) =>
 `;
 }
 
-function line({ title, expect, sameKeyAgain, recovers }, errorCodes) {
-  const cells = ['taxpayerToken', 'refreshJob', 'createClientLink'].map((name) => cell(expect[name], errorCodes));
+function line({ title, expect, sameKeyAgain, recovers }, operations, errorCodes) {
+  const cells = Object.entries(operations).map(([name, { like }]) => cell(expect[name] ?? expect[like], errorCodes));
   return `| ${title} | ${cells.join(' | ')} | ${word(sameKeyAgain)} | ${recovers} |`;
 }
 

@@ -11,7 +11,7 @@
 import { copyFile, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { CriticalityLevel, DiffRule, diff } from '@graphql-inspector/core';
-import { buildASTSchema, parse } from 'graphql';
+import { buildASTSchema, graphql, parse } from 'graphql';
 import { ensureBuilt, orExplain } from './build.js';
 import { keepInSync, orSentence } from './committedFile.js';
 
@@ -27,8 +27,19 @@ else {
 }
 
 async function syncWithBuild(check) {
-  const { printSubgraphSchema } = await import('../dist/schema/printSchema.js');
-  await keepInSync(current, `${printSubgraphSchema().trimEnd()}\n`, { check, command: 'npm run codegen' });
+  await keepInSync(current, `${(await subgraphSdl()).trim()}\n`, { check, command: 'npm run codegen' });
+}
+
+/** The SDL as a router reads it from `_service`. */
+async function subgraphSdl() {
+  const [{ resolvers }, { buildSchema }, { defaultProviders }] = await Promise.all([
+    import('../dist/resolvers/index.js'),
+    import('../dist/schema/buildSchema.js'),
+    import('../dist/schema/Provider.js'),
+  ]);
+  const schema = buildSchema({ resolvers, providers: defaultProviders });
+  const { data } = await graphql({ schema, source: '{ _service { sdl } }', contextValue: {} });
+  return data._service.sdl;
 }
 
 /** What the last release had deprecated may go; everything else that clients can use must stay. */

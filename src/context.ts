@@ -1,7 +1,7 @@
 import DataLoader from 'dataloader';
 import type { Ledger, Release } from './admission/Ledger.js';
 import { type Caller, holderOf, type Scope } from './auth/caller.js';
-import type { ClientLinks } from './datasources/ClientLinks.js';
+import type { ClientLinks, CreatedLink } from './datasources/ClientLinks.js';
 import type { IdentifierReader, JobId, TaxpayerId } from './datasources/identifiers.js';
 import type { JobWatcher } from './datasources/JobWatcher.js';
 import { isTerminal, type JobView, type RefreshJobs } from './datasources/RefreshJobs.js';
@@ -10,12 +10,8 @@ import type { ClientLinkRequest } from './datasources/wire.js';
 import { badInput, GatewayError } from './errors/errors.js';
 import { isNestedWithin, pathOfInfinity } from './json.js';
 import type { OperationContext, OperationFacts } from './operations/OperationContext.js';
-import { RefreshJob } from './schema/RefreshJob.js';
-import type { Taxpayer } from './schema/Taxpayer.js';
-import { TaxpayerToken } from './schema/TaxpayerToken.js';
-import type { Vocabulary } from './schema/Vocabulary.js';
 
-/** What every request works with; wired once in `server.ts`. */
+/** What every request works with; wired once in `services.ts`. */
 export interface Services {
   readonly broker: TokenBroker;
   readonly jobs: RefreshJobs;
@@ -26,7 +22,6 @@ export interface Services {
   readonly maxMetadataDepth: number;
   /** MAX_ANSWER_BYTES */
   readonly maxAnswerBytes: number;
-  readonly vocabulary: Vocabulary;
   /** What callers hold of this process. */
   readonly ledger: Ledger;
   /** Notes who was given what, for the audit log. */
@@ -43,6 +38,12 @@ export interface AuditEvent {
   readonly outcome: string;
 }
 
+/** A read of the service; `name` is the same for the same read. */
+interface Read {
+  readonly name: string;
+  readonly start: () => Promise<unknown>;
+}
+
 /** One request and who makes it. Resolvers reach the service only through here. */
 export class RequestContext implements OperationContext {
   readonly caller: Caller;
@@ -53,8 +54,7 @@ export class RequestContext implements OperationContext {
   private readonly facts: OperationFacts;
   // Not `#services`: Apollo runs operations on a copy of the context, and a copy has no private names.
   private readonly services: Services;
-  private tokenLoader: DataLoader<{ id: TaxpayerId; maxAgeMs: number }, TokenView, string> | undefined;
-  private jobLoader: DataLoader<{ taxpayerId: TaxpayerId; jobId: JobId }, JobView, string> | undefined;
+  private reads: DataLoader<Read, unknown, string> | undefined;
 
   constructor(facts: OperationFacts, services: Services) {
     this.caller = facts.caller;
@@ -95,87 +95,38 @@ export class RequestContext implements OperationContext {
     return new TaxpayerAccess(taxpayerId, this, this.services);
   }
 
-  /** The taxpayer as another subgraph refers to it; each of its fields asks for its own scope. */
-  taxpayerReference(id: string): Taxpayer {
-    if (!this.caller.scopes.has('refresh-jobs:read')) this.require('taxpayers:read');
-    return { id: this.taxpayer(id, 'id').id };
-  }
-
-  /** @throws GatewayError BAD_USER_INPUT, FORBIDDEN, or as {@link TokenBroker.record} */
-  taxpayerToken(id: string, maxAgeSeconds: number | undefined): TaxpayerToken | Promise<TaxpayerToken> {
-    const access = this.taxpayer(id);
-    const maxAgeMs = maxAgeSeconds == null ? Infinity : 1000 * within(maxAgeSeconds, 'maxAgeSeconds', 2_592_000);
-    return whenReady(access.token(maxAgeMs), (view) => TaxpayerToken.of(view, this.services.vocabulary));
-  }
-
-  /** @throws GatewayError BAD_USER_INPUT, FORBIDDEN, or as {@link RefreshJobs.status} */
-  refreshJob(taxpayerId: string, jobId: string, waitSeconds?: number): RefreshJob | Promise<RefreshJob> {
-    const access = this.taxpayer(taxpayerId);
-    const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
-    const view = waitMs > 0 ? access.settledJob(jobId, waitMs) : access.refreshJob(jobId);
-    return whenReady(view, (ready) => RefreshJob.of(ready, this.services.vocabulary));
-  }
-
-  /** Each change of a job's status, the present one first. @throws GatewayError BAD_USER_INPUT, FORBIDDEN or RATE_LIMITED */
-  watchRefreshJob(taxpayerId: string, jobId: string): AsyncIterableIterator<JobView> {
-    return this.taxpayer(taxpayerId).watchJob(jobId);
-  }
-
-  /** A status that a watch brought, through the same door again. @throws GatewayError FORBIDDEN */
-  refreshJobSeen(view: JobView): RefreshJob {
-    this.taxpayer(view.job.taxpayerId);
-    return RefreshJob.of(view, this.services.vocabulary);
-  }
-
   /** @throws GatewayError BAD_USER_INPUT, or as {@link ClientLinks.create} */
-  async createClientLink(request: ClientLinkRequest, idempotencyKey: string | undefined) {
-    this.services.ids.idempotencyKey(idempotencyKey);
-    if (!isNestedWithin(request.metadata, this.services.maxMetadataDepth)) {
-      throw badInput(
-        'input.metadata',
-        `must be nested at most ${this.services.maxMetadataDepth} levels (MAX_METADATA_DEPTH)`,
-      );
+  async createClientLink(request: ClientLinkRequest, key: string | undefined): Promise<CreatedLink> {
+    const { links, ids, maxMetadataDepth } = this.services;
+    ids.idempotencyKey(key);
+    if (!isNestedWithin(request.metadata, maxMetadataDepth)) {
+      throw badInput('input.metadata', `must be nested at most ${maxMetadataDepth} levels (MAX_METADATA_DEPTH)`);
     }
     const lost = pathOfInfinity(request.metadata);
     if (lost !== undefined) {
-      throw badInput(
-        `input.metadata.${lost}`,
-        'must be a number that a double can hold; send a larger one as a string',
-      );
+      const message = 'must be a number that a double can hold; send a larger one as a string';
+      throw badInput(`input.metadata.${lost}`, message);
     }
-    const note = (outcome: string) => {
-      this.services.audit({ action: 'client-link-created', caller: this.caller, requestId: this.requestId, outcome });
-    };
     try {
-      const idempotency = idempotencyKey === undefined ? undefined : { caller: this.caller.key, key: idempotencyKey };
-      const created = await this.services.links.create(request, idempotency, { holder: this.holder });
-      note(created.replayed ? 'replayed' : 'created');
+      const idempotency = key === undefined ? undefined : { caller: this.caller.key, key };
+      const created = await links.create(request, idempotency, { holder: this.holder });
+      this.audit('client-link-created', created.replayed ? 'replayed' : 'created');
       return created;
     } catch (error) {
-      note(error instanceof GatewayError ? error.code : 'INTERNAL_SERVER_ERROR');
+      this.audit('client-link-created', error instanceof GatewayError ? error.code : 'INTERNAL_SERVER_ERROR');
       throw error;
     }
   }
 
-  /** Within one request a record is looked up once, whatever the number of aliases; built when first needed. */
-  get tokens() {
-    const call = { holder: this.holder };
-    this.tokenLoader ??= new DataLoader(
-      (keys) => settleAll(keys.map(({ id, maxAgeMs }) => this.services.broker.record(id, maxAgeMs, call))),
-      { cacheKeyFn: ({ id, maxAgeMs }) => `${maxAgeMs} ${id}` },
-    );
-    return this.tokenLoader;
+  audit(action: AuditEvent['action'], outcome: string, taxpayer?: TaxpayerId): void {
+    const { caller, requestId } = this;
+    this.services.audit({ action, caller, requestId, outcome, ...(taxpayer !== undefined && { taxpayer }) });
   }
 
-  /** As {@link tokens}, for job statuses. */
-  get jobs() {
-    const call = { holder: this.holder };
-    this.jobLoader ??= new DataLoader(
-      (keys) =>
-        settleAll(keys.map(({ taxpayerId, jobId }) => this.services.jobs.status(taxpayerId, jobId, undefined, call))),
-      { cacheKeyFn: ({ taxpayerId, jobId }) => JSON.stringify([taxpayerId, jobId]) },
-    );
-    return this.jobLoader;
+  /** Reads once within a request, whatever the number of aliases. */
+  once<View>(name: string, start: () => Promise<View>): Promise<View> {
+    this.reads ??= new DataLoader(startAll, { cacheKeyFn: (read) => read.name });
+    return this.reads.load({ name, start }) as Promise<View>;
   }
 }
 
@@ -187,30 +138,37 @@ export class TaxpayerAccess {
     private readonly services: Services,
   ) {}
 
-  /** The token record; at once when memory holds a fresh one. @throws GatewayError as {@link TokenBroker.record} */
-  token(maxAgeMs = Infinity): TokenView | Promise<TokenView> {
-    return this.services.broker.held(this.id, maxAgeMs) ?? this.context.tokens.load({ id: this.id, maxAgeMs });
-  }
-
-  /** The status of a job; at once when memory holds a fresh one. @throws GatewayError as {@link RefreshJobs.status} */
-  refreshJob(jobId: string): JobView | Promise<JobView> {
-    const id = this.services.ids.jobId(jobId);
-    return this.services.jobs.held(this.id, id) ?? this.context.jobs.load({ taxpayerId: this.id, jobId: id });
+  /**
+   * The token record; at once when memory holds a fresh one.
+   *
+   * @throws GatewayError BAD_USER_INPUT for an impossible age, or as {@link TokenBroker.record}
+   */
+  token(maxAgeSeconds?: number): TokenView | Promise<TokenView> {
+    const maxAgeMs = maxAgeSeconds == null ? Infinity : 1000 * within(maxAgeSeconds, 'maxAgeSeconds', 2_592_000);
+    const { broker } = this.services;
+    const { holder } = this.context;
+    const held = broker.held(this.id, maxAgeMs);
+    return (
+      held ?? this.context.once(`token ${maxAgeMs} ${this.id}`, () => broker.record(this.id, maxAgeMs, { holder }))
+    );
   }
 
   /**
-   * The status once it is terminal, or as it is when `waitMs` are over, the caller has gone or their token has expired.
+   * The status of a job; at once when memory holds a fresh one and there is nothing to wait for. `waitSeconds` waits for a
+   * terminal status, until they are over, the caller has gone or their token has expired.
    *
-   * @throws GatewayError RATE_LIMITED when the caller has no room for one more wait, or as {@link RefreshJobs.status}
+   * @throws GatewayError BAD_USER_INPUT for an impossible id or time; RATE_LIMITED when the caller has no room for one more
+   *   wait; or as {@link RefreshJobs.status}
    */
-  async settledJob(jobId: string, waitMs: number): Promise<JobView> {
-    const view = await this.refreshJob(jobId);
-    if (isTerminal(view.job)) return view;
-    const { caller, holder, signal } = this.context;
-    const allowedMs = Math.min(waitMs, caller.expiresAt - Date.now());
-    const leave = this.takeWatch();
+  refreshJob(jobId: string, waitSeconds?: number): JobView | Promise<JobView> {
+    const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
     const id = this.services.ids.jobId(jobId);
-    return this.services.watcher.settle(this.id, id, view, { waitMs: allowedMs, signal, holder }).finally(leave);
+    const { jobs } = this.services;
+    const { holder } = this.context;
+    const view =
+      jobs.held(this.id, id) ??
+      this.context.once(`job ${this.id}/${id}`, () => jobs.status(this.id, id, undefined, { holder }));
+    return waitMs > 0 ? this.settled(id, view, waitMs) : view;
   }
 
   /** Each change of a job's status, the present one first. @throws GatewayError RATE_LIMITED when the caller has no room */
@@ -219,20 +177,23 @@ export class TaxpayerAccess {
     return this.services.watcher.watch(this.id, id, { holder: this.context.holder, onEnd: this.takeWatch() });
   }
 
+  /** Notes that the token itself was shown. */
+  noteReveal(): void {
+    this.context.audit('token-revealed', 'revealed', this.id);
+  }
+
+  private async settled(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
+    const view = await present;
+    if (isTerminal(view.job)) return view;
+    const { caller, holder, signal } = this.context;
+    const leave = this.takeWatch();
+    const limits = { waitMs: Math.min(waitMs, caller.expiresAt - Date.now()), signal, holder };
+    return this.services.watcher.settle(this.id, id, view, limits).finally(leave);
+  }
+
   private takeWatch(): Release {
     return this.services.ledger.take('watches', this.context.holder);
   }
-
-  /** Notes that the token itself was shown. */
-  noteReveal(): void {
-    const { caller, requestId } = this.context;
-    this.services.audit({ action: 'token-revealed', caller, requestId, taxpayer: this.id, outcome: 'revealed' });
-  }
-}
-
-/** A value at hand is used at once: a promise for what is known already costs a turn of the event loop. */
-function whenReady<T, R>(value: T | Promise<T>, use: (value: T) => R): R | Promise<R> {
-  return value instanceof Promise ? value.then(use) : use(value);
 }
 
 function within(seconds: number, path: string, max: number): number {
@@ -240,7 +201,8 @@ function within(seconds: number, path: string, max: number): number {
   throw badInput(path, `must be from 0 to ${max}`);
 }
 
-/** DataLoader wants each failure as a value, so that one key's does not fail the others. */
-function settleAll<T>(reads: readonly (T | Promise<T>)[]): Promise<(T | Error)[]> {
-  return Promise.all(reads.map((read) => (read instanceof Promise ? read.catch((error: Error) => error) : read)));
+/** DataLoader wants each failure as a value, so that one read's does not fail the others. */
+async function startAll(reads: readonly Read[]): Promise<unknown[]> {
+  const settled = await Promise.allSettled(reads.map(({ start }) => start()));
+  return settled.map((read) => (read.status === 'fulfilled' ? read.value : read.reason));
 }

@@ -79,7 +79,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const sandbox =
     config.upstream === 'embedded-sandbox' && !options.upstream ? await startEmbeddedSandbox() : undefined;
   const upstream = options.upstream ?? (sandbox ? credentialsOf(sandbox) : (config.upstream as UpstreamCredentials));
-  const services = await startServices({ config, upstream, providers, log, metrics, tracing });
+  const services = await startServices({ config, upstream, log, metrics, tracing });
   const onBug = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
 
   const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
@@ -93,7 +93,16 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   authenticator.start();
   if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
 
-  const schema = buildSchema({ resolvers, providers });
+  const schema = buildSchema({
+    resolvers,
+    providers,
+    onUnknownValue: (kind, value) => {
+      metrics.unknownValues.inc({ kind });
+      // Only what can be nothing but a word: the service may put anything into these fields.
+      const told = /^[A-Za-z_-]{1,40}$/.test(value) ? value : 'withheld: not a plain word';
+      log.warn({ kind, value: told }, 'the service uses a value the schema has no name for');
+    },
+  });
   const observe = observeAll([metrics.observeOperation, ...(tracing ? [tracing.observeOperation] : [])]);
   const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
   const admission = new Admission({

@@ -18,15 +18,12 @@ import { TokenBroker } from './datasources/TokenBroker.js';
 import type { Logger } from './observability/log.js';
 import type { Metrics } from './observability/Metrics.js';
 import type { Tracing } from './observability/tracing/Tracing.js';
-import type { ProviderEntry } from './schema/Provider.js';
-import { Vocabulary } from './schema/Vocabulary.js';
 import { CallGate } from './upstream/CallGate.js';
 import { ResilientFetch } from './upstream/ResilientFetch.js';
 
 export interface ServicesOptions {
   readonly config: Config;
   readonly upstream: UpstreamCredentials;
-  readonly providers: readonly ProviderEntry[];
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly tracing?: Tracing | undefined;
@@ -164,12 +161,6 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
     ids: identifierReader(config.limits.idLength),
     maxMetadataDepth: config.limits.metadataDepth,
     maxAnswerBytes: config.limits.answerBytes,
-    vocabulary: new Vocabulary(options.providers, (kind, value) => {
-      metrics.unknownValues.inc({ kind });
-      // Only what can be nothing but a word: the service may put anything into these fields.
-      const told = /^[A-Za-z_-]{1,40}$/.test(value) ? value : 'withheld: not a plain word';
-      log.warn({ kind, value: told }, 'the service uses a value the schema has no name for');
-    }),
     pseudonym,
     audit: (event) => auditLog.info(auditLine(event, pseudonym), 'audit'),
     stop: async () => {

@@ -5,7 +5,7 @@ import { stringify as stableStringify } from 'safe-stable-stringify';
 import { z } from 'zod';
 import type { FairQueue } from '../admission/FairQueue.js';
 import { heldBytes } from '../cache/heldBytes.js';
-import type { Claim, EntryName, SealedStore } from '../cache/SealedStore.js';
+import type { Claim, SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { TaxpayerService } from './TaxpayerService.js';
@@ -25,11 +25,13 @@ export interface ClientLinksOptions {
   /** Longest a creation can be under way, in milliseconds; one that is older and has no result never will. */
   readonly workMs: number;
   readonly now?: () => number;
-  readonly onOutcome?: (outcome: 'created' | 'replayed' | 'unknown' | 'conflict' | 'failed') => void;
+  readonly onOutcome?: (outcome: LinkOutcome) => void;
 }
 
+export type LinkOutcome = 'created' | 'replayed' | 'unknown' | 'conflict' | 'failed';
+
 /** How long a key is remembered, in milliseconds. */
-export const idempotencyTtlMs = 24 * 3_600_000;
+const idempotencyTtlMs = 24 * 3_600_000;
 
 /** Pauses between two looks at a creation that somebody else has under way, in milliseconds. */
 const lookAgainMs = 50;
@@ -37,16 +39,21 @@ const lookAgainMs = 50;
 /** How many records of its own a process keeps in memory, and how many bytes of them. */
 const ownRecords = { max: 10_000, maxSize: 16 * 1024 * 1024 };
 
-/** A hash of what was asked, to be compared and not to be read. It has no key of its own: the record it is in is encrypted. */
-const asked = z.object({ input: z.string() });
-type Asked = z.output<typeof asked>;
-
-const attempt = z.discriminatedUnion('state', [
-  asked.extend({ state: z.literal('under-way'), startedAt: z.number() }),
-  asked.extend({ state: z.literal('created'), link: z.object({ id: z.string(), url: z.string() }) }),
-  asked.extend({ state: z.literal('unknown') }),
+/** What is known of a key. `input` is a hash; it has no key of its own, because the record is encrypted. */
+const storedRecord = z.discriminatedUnion('state', [
+  z.object({ state: z.literal('under-way'), input: z.string(), startedAt: z.number() }),
+  z.object({ state: z.literal('created'), input: z.string(), link: z.object({ id: z.string(), url: z.string() }) }),
+  z.object({ state: z.literal('unknown'), input: z.string() }),
 ]);
-type Attempt = z.output<typeof attempt>;
+type LinkRecord = z.output<typeof storedRecord>;
+
+/** An idempotency key of a caller, and what the caller asked for with it. */
+interface Attempt {
+  readonly name: readonly [kind: string, caller: string, key: string];
+  readonly input: string;
+  readonly request: ClientLinkRequest;
+  readonly call: CallOptions;
+}
 
 /**
  * Creates client links; with an idempotency key at most once for each caller and key in 24 hours, whatever happens on
@@ -61,12 +68,12 @@ export class ClientLinks {
   readonly #options: ClientLinksOptions;
   readonly #now: () => number;
   /** The records this process wrote, by their names: what the shared store may have lost, or not have taken. */
-  readonly #records: LRUCache<string, Attempt>;
+  readonly #own: LRUCache<string, LinkRecord>;
 
   constructor(options: ClientLinksOptions) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
-    this.#records = new LRUCache({
+    this.#own = new LRUCache({
       ...ownRecords,
       sizeCalculation: (record, name) => heldBytes(record) + heldBytes(name),
       ttl: idempotencyTtlMs - 1, // for lru-cache the last millisecond is not over yet
@@ -80,131 +87,104 @@ export class ClientLinks {
    * @throws GatewayError IDEMPOTENCY_CONFLICT for a known key with another input; OUTCOME_UNKNOWN when the link may exist;
    *   UPSTREAM_UNAVAILABLE also when the shared store cannot tell whether the key is known
    */
-  create(
+  async create(
     request: ClientLinkRequest,
     idempotency: { readonly caller: string; readonly key: string } | undefined,
     call: CallOptions = {},
   ): Promise<CreatedLink> {
-    const create = () => this.#create(request, idempotency, call);
-    return this.#options.places?.run(call.holder, create) ?? create();
-  }
-
-  async #create(
-    request: ClientLinkRequest,
-    idempotency: { readonly caller: string; readonly key: string } | undefined,
-    call: CallOptions,
-  ): Promise<CreatedLink> {
-    if (idempotency === undefined) {
-      const link = await this.#send(request, call);
-      this.#options.onOutcome?.('created');
-      return { link, replayed: false };
-    }
-    const name = ['client-link', idempotency.caller, idempotency.key];
-    const own: Asked = { input: hashOf(name, stableStringify(request)) };
-    let unreadableSince: number | undefined;
-    for (;;) {
-      const claim = await this.#begin(name, own);
-      if (claim !== undefined) return this.#attempt(claim, name, own, request, call);
-      const earlier = await this.#settled(name, own);
-      if (earlier === 'failed') {
-        unreadableSince = undefined; // it is forgotten: ours may begin
-      } else if (earlier !== 'unreadable') {
-        this.#options.onOutcome?.('replayed');
-        return { link: earlier, replayed: true };
-      } else if (unreadableSince === undefined) {
-        unreadableSince = this.#now(); // or it vanished before we looked: then ours begins at once
-      } else {
-        if (this.#now() - unreadableSince > this.#options.workMs) throw this.#unknown();
-        await delay(lookAgainMs);
-      }
-    }
-  }
-
-  /** Writes down that a try begins, unless there is a record already. */
-  async #begin(name: EntryName, own: Asked): Promise<Claim | undefined> {
-    if (this.#records.has(textOf(name))) return undefined;
-    const begun: Attempt = { state: 'under-way', ...own, startedAt: this.#now() };
+    const { places, service, onOutcome } = this.#options;
+    const create = async (): Promise<CreatedLink> => {
+      if (idempotency === undefined) return { link: await service.createClientLink(request, call), replayed: false };
+      const name = ['client-link', idempotency.caller, idempotency.key] as const;
+      return this.#createOnce({ name, input: hashOf([...name, stableStringify(request)]), request, call });
+    };
     try {
-      const claim = await this.#options.store.claim(name, begun, idempotencyTtlMs);
-      if (claim !== undefined) this.#records.set(textOf(name), begun);
-      return claim;
-    } catch (cause) {
-      this.#options.onOutcome?.('failed');
-      throw new GatewayError('UPSTREAM_UNAVAILABLE', 'The shared store does not answer; nothing was sent', { cause });
+      const created = await (places?.run(call.holder, create) ?? create());
+      onOutcome?.(created.replayed ? 'replayed' : 'created');
+      return created;
+    } catch (error) {
+      onOutcome?.(outcomeOf(error));
+      throw error;
     }
   }
 
-  async #attempt(
-    claim: Claim,
-    name: EntryName,
-    own: Asked,
-    request: ClientLinkRequest,
-    call: CallOptions,
-  ): Promise<CreatedLink> {
-    const link = await this.#send(request, call).catch(async (error) => {
-      if (error instanceof GatewayError && error.code !== 'OUTCOME_UNKNOWN') {
-        this.#records.delete(textOf(name));
-        await claim.withdraw();
-      } else {
-        await this.#write(name, { state: 'unknown', ...own });
-      }
-      throw error;
-    });
-    await this.#write(name, { state: 'created', ...own, link });
-    this.#options.onOutcome?.('created');
-    return { link, replayed: false };
-  }
-
-  /**
-   * The link of an earlier try, once that try is settled. `failed`: it was under way and its record is gone, so it failed for
-   * certain. `unreadable`: there is no record, or one that does not open (tampered, foreign, expired by our clock alone).
-   */
-  async #settled(name: EntryName, own: Asked): Promise<ClientLink | 'failed' | 'unreadable'> {
-    const waitedFrom = this.#now();
-    for (let seen = false; ; seen = true) {
-      const stored = attempt.safeParse(this.#records.get(textOf(name)) ?? (await this.#options.store.look(name)));
-      if (!stored.success) return seen ? 'failed' : 'unreadable';
-      const earlier = stored.data;
-      if (earlier.input !== own.input) {
-        this.#options.onOutcome?.('conflict');
+  async #createOnce(attempt: Attempt): Promise<CreatedLink> {
+    /** Since when we wait for the same thing: an earlier try, told by when it began, or a record that can be read. */
+    let waiting: { readonly startedAt: number | undefined; readonly since: number } | undefined;
+    for (;;) {
+      const claim = await this.#claim(attempt);
+      if (claim !== undefined) return { link: await this.#create(attempt, claim), replayed: false };
+      const record = await this.#recordOf(attempt);
+      if (record !== undefined && record.input !== attempt.input) {
         throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was used with another input');
       }
-      if (earlier.state === 'created') return earlier.link;
-      if (earlier.state === 'unknown') throw this.#unknown();
-      // Its clock may be ahead of ours: then what counts is how long we have waited.
-      if (this.#now() - Math.min(earlier.startedAt, waitedFrom) > this.#options.workMs) throw this.#unknown();
+      if (record?.state === 'created') return { link: record.link, replayed: true };
+      if (record?.state === 'unknown') throw unknown();
+      const startedAt = record?.startedAt;
+      if (waiting === undefined || waiting.startedAt !== startedAt) waiting = { startedAt, since: this.#now() };
+      // The clock of whoever began may be ahead of ours: then what counts is how long we have waited.
+      const lastedMs = this.#now() - Math.min(startedAt ?? Infinity, waiting.since);
+      if (lastedMs > this.#options.workMs) throw unknown();
       await delay(lookAgainMs);
     }
   }
 
-  #unknown(): GatewayError {
-    this.#options.onOutcome?.('unknown');
-    return new GatewayError('OUTCOME_UNKNOWN', 'An earlier try with this idempotencyKey may have created the link');
-  }
-
-  async #send(request: ClientLinkRequest, call: CallOptions): Promise<ClientLink> {
+  /** Writes down that a try begins, unless there is a record already. */
+  async #claim({ name, input }: Attempt): Promise<Claim | undefined> {
+    if (this.#own.has(textOf(name))) return undefined;
+    const begun: LinkRecord = { state: 'under-way', input, startedAt: this.#now() };
     try {
-      return await this.#options.service.createClientLink(request, call);
-    } catch (error) {
-      const unknown = error instanceof GatewayError && error.code === 'OUTCOME_UNKNOWN';
-      this.#options.onOutcome?.(unknown ? 'unknown' : 'failed');
-      throw error;
+      const claim = await this.#options.store.claim(name, begun, idempotencyTtlMs);
+      if (claim !== undefined) this.#own.set(textOf(name), begun);
+      return claim;
+    } catch (cause) {
+      throw new GatewayError('UPSTREAM_UNAVAILABLE', 'The shared store does not answer; nothing was sent', { cause });
     }
   }
 
-  #write(name: EntryName, state: Attempt): Promise<void> {
-    this.#records.set(textOf(name), state);
-    return this.#options.store.set(name, state, idempotencyTtlMs);
+  async #create({ name, input, request, call }: Attempt, claim: Claim): Promise<ClientLink> {
+    let link: ClientLink;
+    try {
+      link = await this.#options.service.createClientLink(request, call);
+    } catch (error) {
+      if (error instanceof GatewayError && error.code !== 'OUTCOME_UNKNOWN') {
+        this.#own.delete(textOf(name));
+        await claim.withdraw();
+      } else {
+        await this.#write(name, { state: 'unknown', input });
+      }
+      throw error;
+    }
+    await this.#write(name, { state: 'created', input, link });
+    return link;
+  }
+
+  /** Undefined when there is none, or one that does not open (tampered, foreign, expired by our clock alone). */
+  async #recordOf({ name }: Attempt): Promise<LinkRecord | undefined> {
+    return storedRecord.safeParse(this.#own.get(textOf(name)) ?? (await this.#options.store.look(name))).data;
+  }
+
+  #write(name: Attempt['name'], record: LinkRecord): Promise<void> {
+    this.#own.set(textOf(name), record);
+    return this.#options.store.set(name, record, idempotencyTtlMs);
   }
 }
 
-function textOf(name: EntryName): string {
+function unknown(): GatewayError {
+  return new GatewayError('OUTCOME_UNKNOWN', 'An earlier try with this idempotencyKey may have created the link');
+}
+
+function outcomeOf(error: unknown): LinkOutcome {
+  const code = error instanceof GatewayError ? error.code : undefined;
+  if (code === 'OUTCOME_UNKNOWN') return 'unknown';
+  return code === 'IDEMPOTENCY_CONFLICT' ? 'conflict' : 'failed';
+}
+
+function textOf(name: readonly string[]): string {
   return JSON.stringify(name);
 }
 
-/** The name makes equal inputs under different keys look different. */
-function hashOf(name: EntryName, text: string): string {
-  return createHash('sha256')
-    .update(JSON.stringify([...name, text]))
-    .digest('base64url');
+/** With the name in it, equal inputs under different keys look different. */
+function hashOf(parts: readonly string[]): string {
+  return createHash('sha256').update(textOf(parts)).digest('base64url');
 }

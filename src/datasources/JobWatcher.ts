@@ -1,8 +1,9 @@
+import { setMaxListeners } from 'node:events';
 import { type ErrorCode, GatewayError } from '../errors/errors.js';
+import { LatestValue } from '../operations/LatestValue.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import { isTerminal, type JobView, type RefreshJobs, sharedMs } from './RefreshJobs.js';
-import { Watch } from './Watch.js';
 
 export interface JobWatcherOptions {
   readonly jobs: RefreshJobs;
@@ -38,15 +39,12 @@ const growth = 0.5;
  */
 export class JobWatcher {
   readonly #options: JobWatcherOptions;
-  readonly #now: () => number;
   readonly #loops = new Map<string, PollLoop>();
-  readonly #waiting = new WeakMap<AbortSignal, Set<() => void>>();
   #watchers = 0;
   #stopped = false;
 
   constructor(options: JobWatcherOptions) {
     this.#options = options;
-    this.#now = options.now ?? Date.now;
   }
 
   /**
@@ -54,18 +52,19 @@ export class JobWatcher {
    * A slow reader gets the newest status, not every one. Fails only with an error that will not pass. After {@link stop} it
    * has ended before it began.
    */
-  watch(taxpayerId: TaxpayerId, jobId: JobId, { holder, onEnd = () => {} }: WatchOptions = {}): Watch<JobView> {
-    const id = JSON.stringify([taxpayerId, jobId]);
-    const loop = this.#loops.get(id) ?? this.#begin(id, taxpayerId, jobId);
-    const watch = new Watch<JobView>(this.#options.watchMaxMs, () => {
+  watch(taxpayerId: TaxpayerId, jobId: JobId, { holder, onEnd }: WatchOptions = {}): LatestValue<JobView> {
+    const loop = this.#loopOf(taxpayerId, jobId);
+    const reader = new LatestValue<JobView>(() => {
+      clearTimeout(timer);
       this.#count(-1);
-      loop.leave(watch);
-      onEnd();
+      loop.leave(reader);
+      onEnd?.();
     });
+    const timer = setTimeout(() => reader.return(), this.#options.watchMaxMs).unref();
     this.#count(1);
-    loop.join(watch, { holder });
+    loop.join(reader, { holder });
     if (this.#stopped) loop.end();
-    return watch;
+    return reader;
   }
 
   /** `present` or a later status: the first terminal one, or the last known when `waitMs` are over or `signal` aborts. */
@@ -73,37 +72,22 @@ export class JobWatcher {
     taxpayerId: TaxpayerId,
     jobId: JobId,
     present: JobView,
-    limits: CallOptions & { readonly waitMs: number; readonly signal: AbortSignal },
+    { holder, waitMs, signal }: CallOptions & { readonly waitMs: number; readonly signal: AbortSignal },
   ): Promise<JobView> {
-    const watch = this.watch(taxpayerId, jobId, { holder: limits.holder });
-    const end = () => void watch.return();
-    const timer = setTimeout(end, limits.waitMs);
-    const stay = this.#onAbort(limits.signal, end);
+    const watch = this.watch(taxpayerId, jobId, { holder });
+    const end = () => watch.return();
+    const timer = setTimeout(end, waitMs);
+    setMaxListeners(0, signal); // each field of a request may wait
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
     try {
       let latest = present;
       for await (const view of watch) latest = view;
       return latest;
     } finally {
       clearTimeout(timer);
-      stay();
+      signal.removeEventListener('abort', end);
     }
-  }
-
-  /** Calls `end` when `signal` aborts. All who wait for the same signal, as the fields of a request do, share a listener. */
-  #onAbort(signal: AbortSignal, end: () => void): () => void {
-    if (signal.aborted) end();
-    let waiting = this.#waiting.get(signal);
-    if (waiting === undefined) {
-      const all = new Set<() => void>();
-      const endAll = () => {
-        for (const each of all) each();
-      };
-      signal.addEventListener('abort', endAll, { once: true });
-      this.#waiting.set(signal, all);
-      waiting = all;
-    }
-    waiting.add(end);
-    return () => void waiting.delete(end);
   }
 
   /** How many jobs are polled now. */
@@ -117,29 +101,13 @@ export class JobWatcher {
     for (const loop of this.#loops.values()) loop.end();
   }
 
-  #begin(id: string, taxpayerId: TaxpayerId, jobId: JobId): PollLoop {
-    const loop = new PollLoop({
-      held: () => this.#options.jobs.held(taxpayerId, jobId),
-      read: (maxAgeMs, call) => this.#options.jobs.status(taxpayerId, jobId, maxAgeMs, call),
-      pauseAfter: (view) => this.#pauseAfter(view),
-      pauseAfterFailures: (failures) => this.#clamp(this.#options.pollMinMs * 2 ** failures),
-      now: this.#now,
-      onEnd: () => {
-        if (this.#loops.get(id) === loop) this.#loops.delete(id);
-      },
-    });
+  #loopOf(taxpayerId: TaxpayerId, jobId: JobId): PollLoop {
+    const id = JSON.stringify([taxpayerId, jobId]);
+    const running = this.#loops.get(id);
+    if (running !== undefined) return running;
+    const loop = new PollLoop(taxpayerId, jobId, this.#options, () => this.#loops.delete(id));
     this.#loops.set(id, loop);
     return loop;
-  }
-
-  /** The same in every process that holds the same observation: the jitter comes from it as well. */
-  #pauseAfter({ observedAt, unchangedSince }: JobView): number {
-    const jitter = 0.9 + 0.2 * ((observedAt * 0.618_033_988_75) % 1);
-    return this.#clamp((observedAt - unchangedSince) * growth) * jitter;
-  }
-
-  #clamp(ms: number): number {
-    return Math.min(this.#options.pollMaxMs, Math.max(this.#options.pollMinMs, ms));
   }
 
   #count(change: 1 | -1): void {
@@ -148,41 +116,36 @@ export class JobWatcher {
   }
 }
 
-interface PollLoopOptions {
-  /** What this process knows without asking, when it is fresh or final. */
-  readonly held: () => JobView | undefined;
-  readonly read: (maxAgeMs: number, call: CallOptions) => Promise<JobView>;
-  readonly pauseAfter: (view: JobView) => number;
-  readonly pauseAfterFailures: (failures: number) => number;
-  readonly now: () => number;
-  readonly onEnd: () => void;
-}
-
 /** One job's polls. Runs while it has readers; leaves no timer behind. */
 class PollLoop {
-  readonly #options: PollLoopOptions;
   /** In the order in which polls are made for them. */
-  readonly #readers = new Map<Watch<JobView>, CallOptions>();
+  readonly #readers = new Map<LatestValue<JobView>, CallOptions>();
+  readonly #now: () => number;
   #latest: JobView | undefined;
   #timer: NodeJS.Timeout | undefined;
   #failures = 0;
   #ended = false;
 
-  constructor(options: PollLoopOptions) {
-    this.#options = options;
+  constructor(
+    private readonly taxpayerId: TaxpayerId,
+    private readonly jobId: JobId,
+    private readonly options: JobWatcherOptions,
+    private readonly onEnd: () => void,
+  ) {
+    this.#now = options.now ?? Date.now;
   }
 
-  join(reader: Watch<JobView>, call: CallOptions): void {
+  join(reader: LatestValue<JobView>, call: CallOptions): void {
     const isFirst = this.#readers.size === 0;
     this.#readers.set(reader, call);
     if (this.#latest !== undefined) reader.push(this.#latest);
     // Somebody's query may have seen more than our last poll.
-    const held = this.#options.held();
+    const held = this.options.jobs.held(this.taxpayerId, this.jobId);
     if (held !== undefined && held.observedAt > (this.#latest?.observedAt ?? 0)) this.#publish(held);
     else if (isFirst) void this.#poll();
   }
 
-  leave(reader: Watch<JobView>): void {
+  leave(reader: LatestValue<JobView>): void {
     this.#readers.delete(reader);
     if (this.#readers.size === 0) this.end();
   }
@@ -191,32 +154,31 @@ class PollLoop {
     if (this.#ended) return;
     this.#ended = true;
     clearTimeout(this.#timer);
-    this.#options.onEnd();
+    this.onEnd();
     for (const reader of this.#readers.keys()) void reader.return();
   }
 
   async #poll(): Promise<void> {
     // Whatever is newer than what we know will do: somebody of the fleet polled at this beat, and we may be late.
-    const maxAgeMs = this.#latest === undefined ? sharedMs : this.#options.now() - this.#latest.observedAt;
+    const maxAgeMs = this.#latest === undefined ? sharedMs : this.#now() - this.#latest.observedAt;
     try {
-      const view = await this.#options.read(maxAgeMs, this.#nextHolder());
+      const view = await this.options.jobs.status(this.taxpayerId, this.jobId, maxAgeMs, this.#nextCall());
       if (this.#ended) return;
       this.#failures = 0;
       this.#publish(view);
     } catch (error) {
-      if (this.#ended) return;
-      this.#wait(error);
+      if (!this.#ended) this.#retryOrFail(error);
     }
   }
 
   /** The readers take turns: none pays for all, and none whose calls are refused holds the others up. */
-  #nextHolder(): CallOptions {
-    for (const [reader, call] of this.#readers) {
-      this.#readers.delete(reader);
-      this.#readers.set(reader, call);
-      return call;
-    }
-    return {};
+  #nextCall(): CallOptions {
+    const [first] = this.#readers;
+    if (first === undefined) return {};
+    const [reader, call] = first;
+    this.#readers.delete(reader);
+    this.#readers.set(reader, call);
+    return call;
   }
 
   /** Tells the readers what changed, and ends or waits for the next beat. */
@@ -228,28 +190,37 @@ class PollLoop {
       this.end();
       return;
     }
-    const pauseMs = this.#options.pauseAfter(view);
-    const dueInMs = view.observedAt + pauseMs - this.#options.now();
+    const pauseMs = this.#pauseAfter(view);
+    const dueInMs = view.observedAt + pauseMs - this.#now();
     // Never longer than the pause: the observation may bear the time of a machine whose clock is ahead.
     this.#schedule(Math.min(Math.max(dueInMs, 0), pauseMs));
   }
 
-  #wait(error: unknown): void {
+  #retryOrFail(error: unknown): void {
     // What is no coded error is a bug of ours, which would come again with every poll.
     if (!(error instanceof GatewayError) || final.has(error.code)) {
       for (const reader of this.#readers.keys()) reader.fail(error);
-      this.end();
       return;
     }
     // What is refused to one reader is tried for the next.
     const isForAll = error.refused === undefined || this.#readers.size === 1;
     const askedMs = isForAll ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
     this.#failures += 1;
-    this.#schedule(Math.max(this.#options.pauseAfterFailures(this.#failures), askedMs));
+    this.#schedule(Math.max(this.#clamped(this.options.pollMinMs * 2 ** this.#failures), askedMs));
   }
 
   #schedule(pauseMs: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#poll(), pauseMs);
+  }
+
+  /** The same in every process that holds the same observation: the jitter comes from it as well. */
+  #pauseAfter({ observedAt, unchangedSince }: JobView): number {
+    const jitter = 0.9 + 0.2 * ((observedAt * 0.618_033_988_75) % 1);
+    return this.#clamped((observedAt - unchangedSince) * growth) * jitter;
+  }
+
+  #clamped(ms: number): number {
+    return Math.min(this.options.pollMaxMs, Math.max(this.options.pollMinMs, ms));
   }
 }

@@ -1,14 +1,11 @@
-import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
-import type { FairQueue } from '../admission/FairQueue.js';
-import { LeasedCache, type LeasedCacheOptions } from '../cache/LeasedCache.js';
-import type { SealedStore } from '../cache/SealedStore.js';
+import { LeasedCache, type ReadRequest } from '../cache/LeasedCache.js';
 import type { Codec, Entry } from '../cache/StoredEntries.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import { AccessTokenRefused, type TaxpayerService } from './TaxpayerService.js';
-import type { Credential, TokenBroker } from './TokenBroker.js';
-import type { JobStatus } from './wire.js';
+import type { Credential } from './TaxpayerService.js';
+import type { ReadingOptions, TokenBroker } from './TokenBroker.js';
+import { type JobStatus, jobStatus } from './wire.js';
 
 /** A job's status as the service gave it. */
 export interface JobView {
@@ -17,25 +14,10 @@ export interface JobView {
   readonly observedAt: number;
   /** When the present status was first observed, in epoch milliseconds. */
   readonly unchangedSince: number;
-  /** The same in the words of the schema, kept by whoever translated it. */
-  translated?: unknown;
 }
 
-export interface RefreshJobsOptions {
-  readonly service: TaxpayerService;
+export interface RefreshJobsOptions extends ReadingOptions {
   readonly broker: TokenBroker;
-  readonly store: SealedStore;
-  /** Where reads wait for their turn; none wait when left out. */
-  readonly places?: FairQueue | undefined;
-  readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait'>;
-  readonly now?: () => number;
-}
-
-interface JobCall extends CallOptions {
-  readonly taxpayerId: TaxpayerId;
-  readonly jobId: JobId;
-  /** Ends the call with all its tries. */
-  readonly signal: AbortSignal;
 }
 
 interface Observation {
@@ -43,12 +25,13 @@ interface Observation {
   readonly unchangedSince: number;
 }
 
-/** A status that can still change is shared by everyone who asks within this time, in milliseconds. */
+// In milliseconds.
+/** A status that can still change is shared by everyone who asks within this time. */
 export const sharedMs = 1000;
-/** How long a terminal status is kept, in milliseconds; it never changes again, so this only bounds the store. */
-export const terminalTtlMs = 30 * 24 * 3_600_000;
-/** How long a status that can still change is kept, so that its history is known to the next poll, in milliseconds. */
-export const processingTtlMs = 3_600_000;
+/** How long a terminal status is kept; it never changes again, so this only bounds the store. */
+const terminalTtlMs = 30 * 24 * 3_600_000;
+/** How long a status that can still change is kept, so that its history is known to the next poll. */
+const processingTtlMs = 3_600_000;
 
 /** Whether the service will never report another status for the job (interface, 3.2; an unknown one may be followed by others). */
 export function isTerminal(job: JobStatus): boolean {
@@ -60,13 +43,10 @@ export class RefreshJobs {
   readonly #options: RefreshJobsOptions;
   readonly #now: () => number;
   readonly #cache: LeasedCache<Observation>;
-  /** The versions of tokens that a job was read with. */
-  readonly #proven: LRUCache<string, true>;
 
   constructor(options: RefreshJobsOptions) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
-    this.#proven = new LRUCache({ max: options.cache.maxEntries });
     this.#cache = new LeasedCache({
       ...options.cache,
       kind: 'job',
@@ -95,54 +75,33 @@ export class RefreshJobs {
     maxAgeMs = sharedMs,
     { holder }: CallOptions = {},
   ): Promise<JobView> {
+    const { service, broker, places } = this.#options;
     const id = idOf(taxpayerId, jobId);
-    const read = () =>
-      this.#cache.read(id, {
-        acceptable: (held) => this.#isCurrent(held, maxAgeMs),
-        takesFetchedMeanwhile: true,
-        prepare: () => this.#options.broker.credential(taxpayerId, undefined, { holder }),
-        fetch: (credential, signal) => this.#observe(id, { taxpayerId, jobId, signal, holder }, credential),
-        holder,
-      });
-    return viewOf(await (this.#options.places?.run(holder, read) ?? read()));
+    const request: ReadRequest<Observation, Credential> = {
+      acceptable: (held) => this.#isCurrent(held, maxAgeMs),
+      takesFetchedMeanwhile: true,
+      prepare: () => broker.credential(taxpayerId, undefined, { holder }),
+      fetch: async (first, signal) => {
+        const job = await broker.readWithToken(taxpayerId, first, { signal, holder }, (credential) =>
+          service.refreshJob(taxpayerId, jobId, credential, signal, { holder }),
+        );
+        return this.#observationOf(id, job);
+      },
+      holder,
+    };
+    const read = () => this.#cache.read(id, request);
+    return viewOf(await (places?.run(holder, read) ?? read()));
   }
 
   #isCurrent(entry: Entry<Observation>, maxAgeMs: number): boolean {
     return isTerminal(entry.value.job) || this.#cache.isYoungerThan(entry, maxAgeMs);
   }
 
-  async #observe(id: string, call: JobCall, credential: Credential): Promise<Observation> {
-    const job = await this.#readWithToken(call, credential);
+  #observationOf(id: string, job: JobStatus): Observation {
     const before = this.#cache.peek(id)?.value;
     const now = this.#now();
     // Never later than now: a clock that was ahead would keep the polls at their fastest until it is caught up with.
     return { job, unchangedSince: before?.job.status === job.status ? Math.min(before.unchangedSince, now) : now };
-  }
-
-  /** A refusal of the token costs one fetch for the fleet; a second one in a row is final (interface, part 5). */
-  async #readWithToken(call: JobCall, first: Credential): Promise<JobStatus> {
-    const { broker } = this.#options;
-    try {
-      return await this.#read(call, first);
-    } catch (error) {
-      if (!(error instanceof AccessTokenRefused)) throw error;
-    }
-    const second = await broker.replace(call.taxpayerId, first, call.signal, call);
-    try {
-      return await this.#read(call, second);
-    } catch (error) {
-      throw error instanceof AccessTokenRefused ? await broker.giveUp(call.taxpayerId, second) : error;
-    }
-  }
-
-  async #read(
-    { taxpayerId, jobId, signal, holder }: JobCall,
-    { accessToken, version }: Credential,
-  ): Promise<JobStatus> {
-    const isProven = this.#proven.has(version);
-    const job = await this.#options.service.refreshJob(taxpayerId, jobId, accessToken, signal, { holder, isProven });
-    if (!isProven) this.#proven.set(version, true);
-    return job;
   }
 }
 
@@ -158,15 +117,7 @@ function viewOf(entry: Entry<Observation>): JobView {
   return entry.view as JobView;
 }
 
-const storedObservation = z.object({
-  job: z.object({
-    taxpayerId: z.string(),
-    jobId: z.string(),
-    name: z.string(),
-    status: z.string(),
-  } satisfies Record<keyof JobStatus, z.ZodType>),
-  unchangedSince: z.number(),
-});
+const storedObservation = z.object({ job: jobStatus, unchangedSince: z.number() });
 
 const observationCodec: Codec<Observation> = {
   encode: (observation) => observation,

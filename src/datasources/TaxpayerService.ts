@@ -1,18 +1,17 @@
 import { createHash } from 'node:crypto';
-import { Secret } from '../config/secret.js';
+import type { Secret } from '../config/secret.js';
 import { credentialsRejected, GatewayError, outcomeUnknown } from '../errors/errors.js';
 import type { CallGate } from '../upstream/CallGate.js';
 import { ForbiddenRequests } from '../upstream/ForbiddenRequests.js';
-import type { CallOptions, Endpoint, ResilientFetch, ServiceRequest } from '../upstream/ResilientFetch.js';
+import type { CallOptions, Endpoint, ResilientFetch } from '../upstream/ResilientFetch.js';
 import type { ServiceAnswer } from '../upstream/readAnswer.js';
 import { serviceUrl } from '../upstream/serviceUrl.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import {
   type ClientLink,
   type ClientLinkRequest,
-  decodeClientLink,
-  decodeJobStatus,
-  decodeTokenRecord,
+  contractBreach,
+  decoders,
   type JobStatus,
   type TokenRecord,
 } from './wire.js';
@@ -38,26 +37,39 @@ export interface TaxpayerServiceOptions {
   readonly onForbidden?: (endpoint: Endpoint) => void;
 }
 
-/** What a call is made with: taken once, so that its answer is judged by it whatever was rotated meanwhile. */
-interface UsedCredentials {
-  readonly bearer: string;
-  /** Tells client secrets apart. */
-  readonly fingerprint: string;
+/** A taxpayer's token to be used. Two of one taxpayer are the same exactly when their versions are. */
+export interface Credential {
+  readonly accessToken: Secret;
+  readonly version: string;
+  /** The service has taken it before. */
+  readonly isProven: boolean;
 }
 
-/** Thrown by {@link TaxpayerService.refreshJob} when the token is not taken, so that the token can be replaced; never leaves the datasources. */
+/** One call of an endpoint; with a body it is a POST, which is about nothing but itself, and without one a GET. */
+interface Call extends CallOptions {
+  readonly endpoint: Endpoint;
+  /** The segments of its path. */
+  readonly path: readonly string[];
+  readonly body?: string;
+  /** Aborting it ends the call with all its tries. */
+  readonly signal?: AbortSignal;
+  /** Runs before each try, also a repeated one; what it throws ends the call without that try. */
+  readonly beforeTry?: () => Promise<void>;
+}
+
+/** Thrown when the service does not take a taxpayer's token, so that it can be replaced; never leaves the datasources. */
 export class AccessTokenRefused extends Error {}
 
 /** The REST service, one method per endpoint (interface, part 4): exact requests out, validated answers in. */
 export class TaxpayerService {
   readonly #options: TaxpayerServiceOptions;
-  readonly #clientLinksUrl: string;
   readonly #forbidden: ForbiddenRequests;
+  readonly #decode: ReturnType<typeof decoders>;
 
   constructor(options: TaxpayerServiceOptions) {
     this.#options = options;
-    this.#clientLinksUrl = serviceUrl(options.baseUrl, 'client-links');
     this.#forbidden = new ForbiddenRequests(options.monotonicNow);
+    this.#decode = decoders(options.maxDepth);
   }
 
   /**
@@ -66,17 +78,10 @@ export class TaxpayerService {
    * @throws GatewayError OUTCOME_UNKNOWN when the request may have arrived and no usable answer came
    */
   async createClientLink(request: ClientLinkRequest, { holder }: CallOptions = {}): Promise<ClientLink> {
-    const answer = await this.#callWithCredentials({
-      endpoint: 'createClientLink',
-      method: 'POST',
-      url: this.#clientLinksUrl,
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(request),
-      holder,
-    });
+    const body = JSON.stringify(request);
+    const answer = await this.#callAsClient({ endpoint: 'createClientLink', path: ['client-links'], body, holder });
     try {
-      refuseUnless(answer, 201);
-      return decodeClientLink(answer, this.#options.maxDepth);
+      return this.#decode.clientLink(jsonOf(answer, 201));
     } catch (error) {
       const isUnusable = error instanceof GatewayError && error.code === 'UPSTREAM_INVALID_RESPONSE';
       throw isUnusable ? outcomeUnknown(error) : error;
@@ -84,9 +89,8 @@ export class TaxpayerService {
   }
 
   /**
-   * Reads the token record of a taxpayer (interface, 4.2): the call to make as rarely as possible.
-   *
-   * @param beforeTry runs before each try, also a repeated one
+   * Reads the token record of a taxpayer (interface, 4.2): the call to make as rarely as possible. `beforeTry` runs before
+   * each try, also a repeated one.
    */
   async tokenRecord(
     id: TaxpayerId,
@@ -94,125 +98,114 @@ export class TaxpayerService {
     beforeTry: () => Promise<void>,
     { holder }: CallOptions = {},
   ): Promise<TokenRecord> {
-    const answer = await this.#callWithCredentials({
-      endpoint: 'taxpayerToken',
-      method: 'GET',
-      url: serviceUrl(this.#options.baseUrl, 'auth', 'tax-payer', id, 'token'),
-      headers: { 'Service-API-Version': this.#options.apiVersion },
-      subject: id,
-      holder,
-      signal,
-      beforeTry,
-    });
-    refuseUnless(answer, 200);
-    return decodeTokenRecord(answer, id, this.#options.maxDepth);
+    const path = ['auth', 'tax-payer', id, 'token'];
+    const answer = await this.#callAsClient({ endpoint: 'taxpayerToken', path, holder, signal, beforeTry });
+    return this.#decode.tokenRecord(jsonOf(answer, 200), id);
   }
 
-  /**
-   * Reads the status of a refresh job with the taxpayer's token (interface, 4.3). `isProven`: a job was read with this
-   * token before, so that an answer of 400 or 431 is not about it.
-   *
-   * @throws AccessTokenRefused when the service does not take the token
-   */
+  /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
   async refreshJob(
     taxpayerId: TaxpayerId,
     jobId: JobId,
-    accessToken: Secret,
+    credential: Credential,
     signal: AbortSignal,
-    { holder, isProven }: CallOptions & { readonly isProven: boolean },
+    { holder }: CallOptions = {},
   ): Promise<JobStatus> {
-    const used = { bearer: accessToken.reveal(), fingerprint: this.#options.credentials().clientSecret.fingerprint() };
-    const answer = await this.#call(used, {
-      endpoint: 'refreshJob',
-      method: 'GET',
-      url: serviceUrl(this.#options.baseUrl, 'tax-payer', taxpayerId, 'refresh', jobId),
-      headers: { 'Service-API-Version': this.#options.apiVersion },
-      subject: `${taxpayerId}/${jobId}`,
-      holder,
-      signal,
-    });
-    if (answer.status === 401 || (!isProven && mayBeAboutTheHeaders(answer.status))) throw new AccessTokenRefused();
-    if (answer.status === 403) {
-      throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', 'The service refuses access to this taxpayer');
-    }
-    refuseUnless(answer, 200);
-    return decodeJobStatus(answer, taxpayerId, jobId, this.#options.maxDepth);
+    const path = ['tax-payer', taxpayerId, 'refresh', jobId];
+    const answer = await this.#callWithToken(credential, { endpoint: 'refreshJob', path, holder, signal });
+    return this.#decode.jobStatus(jsonOf(answer, 200), taxpayerId, jobId);
   }
 
-  async #callWithCredentials(request: ServiceRequest): Promise<ServiceAnswer> {
+  /** For endpoints that take a taxpayer's token. */
+  async #callWithToken({ accessToken, isProven }: Credential, call: Call): Promise<ServiceAnswer> {
+    const fingerprint = this.#options.credentials().clientSecret.fingerprint();
+    const answer = await this.#call(accessToken.reveal(), fingerprint, call);
+    const { status } = answer;
+    // A token that is too long for a header, or holds what a server does not take in one, is answered with 400 or 431.
+    if (status === 401 || (!isProven && (status === 400 || status === 431))) throw new AccessTokenRefused();
+    if (status !== 403) return answer;
+    throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', 'The service refuses access to this taxpayer');
+  }
+
+  /** For endpoints that take the client credentials; its answer is judged by those it was sent with. */
+  async #callAsClient(call: Call): Promise<ServiceAnswer> {
+    const { endpoint, holder } = call;
     const { clientId, clientSecret } = this.#options.credentials();
     const bearer = Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
-    const used = { bearer, fingerprint: clientSecret.fingerprint() };
-    const answer = await this.#call(used, request);
-    if (answer.status === 401)
-      throw await this.#options.gate.closeForCredentials(request.endpoint, used.fingerprint, 401);
-    if (answer.status === 403) throw await this.#forbiddenTo(request, used);
-    this.#forbidden.clear(placeOf(request, used), request.holder);
+    const fingerprint = clientSecret.fingerprint();
+    const answer = await this.#call(bearer, fingerprint, call);
+    if (answer.status === 401) throw await this.#options.gate.closeForCredentials(endpoint, fingerprint, 401);
+    if (answer.status === 403) throw await this.#forbiddenTo(call, fingerprint);
+    this.#forbidden.clear(placeOf(call, fingerprint), holder);
     return answer;
   }
 
   /** Notes a 403 and gives the error for its caller. */
-  async #forbiddenTo(request: ServiceRequest, used: UsedCredentials): Promise<GatewayError> {
-    const { endpoint, holder, subject } = request;
-    switch (this.#forbidden.note(placeOf(request, used), holder, subject ?? hashOf(request.body ?? ''))) {
+  async #forbiddenTo(call: Call, fingerprint: string): Promise<GatewayError> {
+    const { endpoint, holder } = call;
+    const request =
+      subjectOf(call) ??
+      createHash('sha256')
+        .update(call.body ?? '')
+        .digest('base64url');
+    switch (this.#forbidden.note(placeOf(call, fingerprint), holder, request)) {
       case 'about-the-request':
         return rejected();
       case 'about-the-holder':
         this.#options.onForbidden?.(endpoint);
         return credentialsRejected({ holder });
       case 'about-the-credentials':
-        return this.#options.gate.closeForCredentials(endpoint, used.fingerprint, 403);
+        return this.#options.gate.closeForCredentials(endpoint, fingerprint, 403);
     }
   }
 
-  async #call(used: UsedCredentials, request: ServiceRequest): Promise<ServiceAnswer> {
-    const { gate, http } = this.#options;
-    const { endpoint, holder, headers, beforeTry } = request;
-    const pass = async () => {
-      if (this.#forbidden.refuses(placeOf(request, used), holder)) throw credentialsRejected({ holder });
-      await gate.pass(endpoint, used.fingerprint);
-      await beforeTry?.();
-    };
+  /** `fingerprint` tells client secrets apart. */
+  async #call(bearer: string, fingerprint: string, call: Call): Promise<ServiceAnswer> {
+    const { baseUrl, apiVersion, gate, http } = this.#options;
+    const { endpoint, path, body, holder, signal } = call;
     const answer = await http.call({
-      ...request,
+      endpoint,
+      holder,
+      signal,
+      body,
+      method: body === undefined ? 'GET' : 'POST',
+      url: serviceUrl(baseUrl, ...path),
+      subject: subjectOf(call),
       headers: {
         Accept: 'application/json',
         'User-Agent': 'taxpayer-gateway',
-        Authorization: `Bearer ${used.bearer}`,
-        ...headers,
+        Authorization: `Bearer ${bearer}`,
+        ...(body === undefined ? { 'Service-API-Version': apiVersion } : { 'Content-Type': 'application/json' }),
       },
-      beforeTry: pass,
+      beforeTry: async () => {
+        if (this.#forbidden.refuses(placeOf(call, fingerprint), holder)) throw credentialsRejected({ holder });
+        await gate.pass(endpoint, fingerprint);
+        await call.beforeTry?.();
+      },
     });
-    if (answer.status === 429) {
-      throw await gate.closeForRateLimit(endpoint, used.fingerprint, answer.retryAfterSeconds);
-    }
+    if (answer.status === 429) throw await gate.closeForRateLimit(endpoint, fingerprint, answer.retryAfterSeconds);
     return answer;
   }
 }
 
-function placeOf({ endpoint }: ServiceRequest, { fingerprint }: UsedCredentials): string {
+/** What a GET is about, as a taxpayer or a job. */
+function subjectOf({ path, body }: Call): string | undefined {
+  return body === undefined ? path.join('/') : undefined;
+}
+
+function placeOf({ endpoint }: Call, fingerprint: string): string {
   return `${endpoint} ${fingerprint}`;
-}
-
-function hashOf(body: string): string {
-  return createHash('sha256').update(body).digest('base64url');
-}
-
-/** A token that is too long for a header, or holds what a server does not take in one, is answered with these. */
-function mayBeAboutTheHeaders(status: number): boolean {
-  return status === 400 || status === 431;
 }
 
 function rejected(): GatewayError {
   return new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request');
 }
 
-/** What a final refusal means to the caller; statuses that need more than a message are handled where they are known. */
-function refuseUnless(answer: ServiceAnswer, expected: 200 | 201): void {
-  if (answer.status === expected) return;
-  if (answer.status === 404 && expected === 200) {
+/** The body of the answer that is expected. Statuses that need more than a message are handled before. */
+function jsonOf({ status, json }: ServiceAnswer, expected: 200 | 201): unknown {
+  if (status === expected) return json;
+  if (status === 404 && expected === 200) {
     throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer or job');
   }
-  if (answer.status >= 400 && answer.status < 500) throw rejected();
-  throw new GatewayError('UPSTREAM_INVALID_RESPONSE', 'The service gave an answer that breaks its contract');
+  throw status >= 400 && status < 500 ? rejected() : contractBreach('another status');
 }

@@ -1,16 +1,15 @@
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { FairQueue } from '../admission/FairQueue.js';
 import { LeasedCache, type LeasedCacheOptions, type ReadRequest } from '../cache/LeasedCache.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import type { Codec, Entry } from '../cache/StoredEntries.js';
-import { Secret } from '../config/secret.js';
-import { type ErrorCode, GatewayError, upstreamTimeout } from '../errors/errors.js';
+import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import { TokenBudget } from '../upstream/TokenBudget.js';
 import type { TaxpayerId } from './identifiers.js';
-import type { TaxpayerService } from './TaxpayerService.js';
-import { absenceMs, longestAbsenceMs, UnknownTaxpayers } from './UnknownTaxpayers.js';
-import { accessToken, jsonObject, type TokenRecord } from './wire.js';
+import { AccessTokenRefused, type Credential, type TaxpayerService } from './TaxpayerService.js';
+import { storedTokenRecord, type TokenRecord } from './wire.js';
 
 /** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
 export type TokenAnswer =
@@ -24,29 +23,25 @@ export interface TokenView {
   readonly fetchedAt: number;
   /** Shown past its freshness because the service could not answer, or although the service refused its token. */
   readonly stale: boolean;
-  /** The same in the words of the schema, kept by whoever translated it. */
-  translated?: unknown;
 }
 
-/** A token to be used. Two credentials of one taxpayer are the same exactly when their versions are. */
-export interface Credential {
-  readonly accessToken: Secret;
-  readonly version: string;
-}
-
-export interface TokenBrokerOptions {
+/** What every cached read of the service needs. */
+export interface ReadingOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
   /** Where reads wait for their turn; none wait when left out. */
   readonly places?: FairQueue | undefined;
+  readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait'>;
+  readonly now?: () => number;
+}
+
+export interface TokenBrokerOptions extends ReadingOptions {
   /** Age up to which a record is shown without asking again, in milliseconds. */
   readonly freshMs: number;
   /** Calls to the token endpoint per hour and fleet; 0 means no limit. */
   readonly budgetPerHour: number;
   /** What one caller may take of the budget that the others have left, from 0 to 1. */
   readonly budgetCallerShare: number;
-  readonly cache: Pick<LeasedCacheOptions<TokenAnswer>, 'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait'>;
-  readonly now?: () => number;
   readonly onEvent?: (event: TokenEvent) => void;
   /** After each call, with what is left of this hour's budget and when the hour ends, in milliseconds from now. */
   readonly onBudget?: (remaining: number, resetsInMs: number) => void;
@@ -61,28 +56,23 @@ export type TokenEvent =
   | 'refetch-cool-down';
 
 /** Callers may ask for fresher records than `freshMs`, but not below this age, in milliseconds. */
-export const freshnessFloorMs = 60_000;
+const freshnessFloorMs = 60_000;
 /** Freshness of a record whose status can no longer change, in milliseconds. */
-export const terminalFreshMs = 24 * 3_600_000;
+const terminalFreshMs = 24 * 3_600_000;
 /** How far ahead another machine's clock may be: more than for jobs, because every call that it costs counts here. */
 const skewMs = 10_000;
 /** After a brand-new token was refused: how long no other is fetched for that taxpayer, in milliseconds. */
-export const refetchCoolDownMs = 60_000;
+const refetchCoolDownMs = 60_000;
+/** How long an id that the service does not know is remembered, in milliseconds. */
+const absenceMs = 15_000;
+/** The same when there are very many of them, in milliseconds. */
+const longestAbsenceMs = 900_000;
+/** So many unknown ids an hour are usual. */
+const usualAbsencesPerHour = 10;
 /** How long a record is kept in the shared store: its token may be good for as long, in milliseconds. */
-export const recordTtlMs = 30 * 24 * 3_600_000;
+const recordTtlMs = 30 * 24 * 3_600_000;
 
 const terminalStatuses: ReadonlySet<string> = new Set(['REJECTED', 'COMPLETED']);
-
-/** Failures that mean "no answer now": a record that is held is shown instead. The others are answers. */
-const cannotAnswer: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  'TOKEN_BUDGET_EXHAUSTED',
-  'UPSTREAM_RATE_LIMITED',
-  'UPSTREAM_CREDENTIALS_REJECTED',
-  'UPSTREAM_REJECTED',
-  'UPSTREAM_TIMEOUT',
-  'UPSTREAM_UNAVAILABLE',
-  'UPSTREAM_INVALID_RESPONSE',
-]);
 
 /**
  * Brokers taxpayer tokens so that the token endpoint is called once per taxpayer and token lifetime (interface, 4.2:
@@ -91,14 +81,18 @@ const cannotAnswer: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
  */
 export class TokenBroker {
   readonly #options: TokenBrokerOptions;
+  readonly #now: () => number;
   readonly #cache: LeasedCache<TokenAnswer>;
   readonly #budget: TokenBudget;
-  readonly #unknown: UnknownTaxpayers;
-  /** Entries held whose token the service refused here: what they show is no longer so. */
-  readonly #refused = new WeakSet<Entry<TokenAnswer>>();
+  /** The versions of tokens that the service has taken. */
+  readonly #proven: LRUCache<string, true>;
+  /** Unknown ids that were met in a clock hour. */
+  #unknown = { hour: Number.NaN, met: 0 };
 
   constructor(options: TokenBrokerOptions) {
     this.#options = options;
+    this.#now = options.now ?? Date.now;
+    this.#proven = new LRUCache({ max: options.cache.maxEntries });
     this.#cache = new LeasedCache({
       ...options.cache,
       kind: 'token',
@@ -106,14 +100,13 @@ export class TokenBroker {
       codec: tokenAnswerCodec,
       ttlMs: (answer) => (answer.kind === 'record' ? recordTtlMs : answer.forMs),
       skewMs,
-      now: options.now ?? Date.now,
+      now: this.#now,
     });
-    this.#unknown = new UnknownTaxpayers(options.now ?? Date.now);
     this.#budget = new TokenBudget({
       store: options.store,
       perHour: options.budgetPerHour,
       callerShare: options.budgetCallerShare,
-      ...(options.now && { now: options.now }),
+      now: this.#now,
       ...(options.onBudget && { onLeft: options.onBudget }),
       onExhausted: (whose) => options.onEvent?.(whose === 'fleet' ? 'budget-exhausted' : 'caller-share-exhausted'),
     });
@@ -122,7 +115,7 @@ export class TokenBroker {
   /** The record to show when memory holds one that {@link record} would answer with; asks nobody. */
   held(id: TaxpayerId, maxAgeMs = Infinity): TokenView | undefined {
     const entry = this.#cache.held(id, (held) => this.#isFresh(held, maxAgeMs));
-    return entry && this.#viewOf(entry);
+    return entry && viewOf(entry);
   }
 
   /**
@@ -133,20 +126,20 @@ export class TokenBroker {
    */
   async record(id: TaxpayerId, maxAgeMs = Infinity, call: CallOptions = {}): Promise<TokenView> {
     const acceptable = (held: Entry<TokenAnswer>) => this.#isFresh(held, maxAgeMs);
+    const read = async () => this.#read(id, { acceptable, takesFetchedMeanwhile: true }, call);
     try {
-      const read = () => this.#read(id, { acceptable, takesFetchedMeanwhile: true }, call);
-      const entry = await (this.#options.places?.run(call.holder, read) ?? read());
-      return this.#viewOf(entry);
+      return viewOf(await (this.#options.places?.run(call.holder, read) ?? read()));
     } catch (error) {
-      const { value, fetchedAt } = this.#staleInsteadOf(error, id);
-      return { record: recordOf(value), fetchedAt, stale: true };
+      const held = this.#cache.peek(id);
+      if (held?.value.kind !== 'record' || !isNoAnswer(error)) throw error;
+      this.#options.onEvent?.('stale-served');
+      return { ...viewOf(held), stale: true };
     }
   }
 
   /**
-   * A token to use, however old. After the service refused one, pass its `version` as `refused`: anything else will do,
-   * and only when there is nothing else is a new one fetched. A refusal therefore deletes nothing, so a late one can
-   * never evict a newer token, and the old record can still be shown if the token endpoint is down.
+   * A token to use, however old, but not of the version `refused`. A refusal deletes nothing: a late one can never evict a
+   * newer token, and the old record can still be shown if the token endpoint is down.
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
    */
@@ -155,36 +148,58 @@ export class TokenBroker {
       entry.version !== refused &&
       (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, entry.value.forMs));
     const read = this.#read(id, { acceptable }, call);
-    return read instanceof Promise ? read.then(credentialOf) : credentialOf(read);
+    return read instanceof Promise ? read.then((entry) => this.#credentialOf(entry)) : this.#credentialOf(read);
   }
 
   /**
-   * A credential in place of one that the service refused. Fetches at most once for the fleet; throws while the taxpayer
-   * is in the cool-down that {@link giveUp} began. `signal` ends the wait.
+   * Does a `read` that needs the taxpayer's token. A token that the service refuses is replaced once, by at most one fetch
+   * for the fleet; when it refuses that one too, none is fetched for this taxpayer for a minute (interface, part 5).
    *
-   * @throws GatewayError TAXPAYER_NOT_AUTHORIZED during the cool-down; UPSTREAM_TIMEOUT when `signal` aborts; otherwise as
-   *   {@link credential}
+   * @throws GatewayError TAXPAYER_NOT_AUTHORIZED when the service takes no token; UPSTREAM_TIMEOUT when `signal` aborts
+   *   while another token is waited for; as {@link credential}; or as `read`
    */
-  replace(id: TaxpayerId, refused: Credential, signal: AbortSignal, call: CallOptions = {}): Promise<Credential> {
-    return endingWith(signal, this.#replace(id, refused, signal, call));
+  async readWithToken<T>(
+    id: TaxpayerId,
+    first: Credential,
+    { signal, ...call }: CallOptions & { readonly signal: AbortSignal },
+    read: (credential: Credential) => Promise<T>,
+  ): Promise<T> {
+    let credential = first;
+    for (;;) {
+      const { version } = credential;
+      try {
+        const answer = await read(credential);
+        this.#proven.set(version, true);
+        return answer;
+      } catch (error) {
+        if (!(error instanceof AccessTokenRefused)) throw error;
+      }
+      this.#noteRefused(id, version);
+      if (credential !== first) {
+        await this.#options.store.set(refusalName(id), version, refetchCoolDownMs);
+        throw notAuthorized();
+      }
+      credential = await endingWith(signal, this.#replace(id, version, signal, call));
+    }
   }
 
-  async #replace(id: TaxpayerId, refused: Credential, signal: AbortSignal, call: CallOptions): Promise<Credential> {
-    this.#noteRefused(id, refused);
-    if ((await this.#options.store.mark(refusalName(id))) === refused.version) {
+  async #replace(id: TaxpayerId, refused: string, signal: AbortSignal, call: CallOptions): Promise<Credential> {
+    if ((await this.#options.store.mark(refusalName(id))) === refused) {
       this.#options.onEvent?.('refetch-cool-down');
       throw notAuthorized();
     }
     signal.throwIfAborted();
     this.#options.onEvent?.('credential-replaced');
-    return this.credential(id, refused.version, call);
+    return this.credential(id, refused, call);
   }
 
-  /** The service refused the replacement as well: notes it for the fleet and returns the error for the caller. */
-  async giveUp(id: TaxpayerId, refused: Credential): Promise<GatewayError> {
-    this.#noteRefused(id, refused);
-    await this.#options.store.set(refusalName(id), refused.version, refetchCoolDownMs);
-    return notAuthorized();
+  #credentialOf({ value, version }: Entry<TokenAnswer>): Credential {
+    return { accessToken: recordOf(value).accessToken, version, isProven: this.#proven.has(version) };
+  }
+
+  #noteRefused(id: TaxpayerId, version: string): void {
+    const held = this.#cache.peek(id);
+    if (held?.version === version) held.view = { ...viewOf(held), stale: true };
   }
 
   #read(id: TaxpayerId, demand: Omit<ReadRequest<TokenAnswer>, 'fetch' | 'holder'>, call: CallOptions) {
@@ -200,8 +215,15 @@ export class TokenBroker {
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
       this.#options.onEvent?.('absent-remembered');
-      return { kind: 'no-such-taxpayer', forMs: this.#unknown.meet() };
+      return { kind: 'no-such-taxpayer', forMs: this.#absenceMs() };
     }
+  }
+
+  /** How long an unknown id is remembered: the longer, the more of them were met, because each costs a call. */
+  #absenceMs(): number {
+    const hour = Math.floor(this.#now() / 3_600_000);
+    this.#unknown = { hour, met: hour === this.#unknown.hour ? this.#unknown.met + 1 : 1 };
+    return Math.min(longestAbsenceMs, absenceMs * Math.max(1, this.#unknown.met / usualAbsencesPerHour));
   }
 
   #isFresh(entry: Entry<TokenAnswer>, maxAgeMs: number): boolean {
@@ -210,31 +232,17 @@ export class TokenBroker {
     const freshMs = terminalStatuses.has(value.record.status) ? terminalFreshMs : this.#options.freshMs;
     return this.#cache.isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
-
-  #noteRefused(id: TaxpayerId, { version }: Credential): void {
-    const held = this.#cache.peek(id);
-    if (held?.version !== version) return;
-    this.#refused.add(held);
-    held.view = undefined;
-  }
-
-  /** Of one entry always the same view, so that what is made of it can be kept with it. */
-  #viewOf(entry: Entry<TokenAnswer>): TokenView {
-    const { value, fetchedAt } = entry;
-    entry.view ??= { record: recordOf(value), fetchedAt, stale: this.#refused.has(entry) } satisfies TokenView;
-    return entry.view as TokenView;
-  }
-
-  #staleInsteadOf(error: unknown, id: TaxpayerId): Entry<TokenAnswer> {
-    const held = this.#cache.peek(id);
-    if (held?.value.kind !== 'record' || !(error instanceof GatewayError) || !cannotAnswer.has(error.code)) throw error;
-    this.#options.onEvent?.('stale-served');
-    return held;
-  }
 }
 
-function credentialOf({ value, version }: Entry<TokenAnswer>): Credential {
-  return { accessToken: recordOf(value).accessToken, version };
+/** Of one entry always the same view, so that it is translated once. */
+function viewOf(entry: Entry<TokenAnswer>): TokenView {
+  entry.view ??= { record: recordOf(entry.value), fetchedAt: entry.fetchedAt, stale: false } satisfies TokenView;
+  return entry.view as TokenView;
+}
+
+/** Whether the service gave no answer now, so that a record that is held is shown instead. Other failures are answers. */
+function isNoAnswer(error: unknown): boolean {
+  return error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$)/.test(error.code);
 }
 
 function recordOf(answer: TokenAnswer): TokenRecord {
@@ -261,19 +269,7 @@ function refusalName(id: TaxpayerId): readonly string[] {
 }
 
 const storedAnswer = z.discriminatedUnion('kind', [
-  z.object({
-    kind: z.literal('record'),
-    record: z.object({
-      accessToken: accessToken.transform((text) => new Secret(text)),
-      taxpayerId: z.string(),
-      name: z.string().nullable(),
-      metadata: jsonObject.nullable(),
-      providerId: z.string(),
-      createdAt: z.string().nullable(),
-      status: z.string(),
-      lostNumber: z.string().exactOptional(),
-    } satisfies Record<keyof TokenRecord, z.ZodType>),
-  }),
+  z.object({ kind: z.literal('record'), record: storedTokenRecord }),
   z.object({ kind: z.literal('no-such-taxpayer'), forMs: z.number().max(longestAbsenceMs).default(absenceMs) }),
 ]);
 

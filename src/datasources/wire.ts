@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { Secret } from '../config/secret.js';
 import { GatewayError } from '../errors/errors.js';
 import { isNestedWithin, pathOfInfinity } from '../json.js';
-import type { ServiceAnswer } from '../upstream/readAnswer.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 
 /** Request body of client link creation, in the service's words (interface, 2.2). Absent members stay absent. */
@@ -17,47 +16,14 @@ export interface ClientLinkRequest {
 
 export type TranscriptKey = 'ACTR' | 'RECA' | 'WAID' | 'VENF' | 'W2' | '1095-A' | 'NOTICE';
 
-/** Interface, 2.1. */
-export interface ClientLink {
-  readonly id: string;
-  readonly url: string;
-}
-
-/** Interface, 2.3. */
-export interface TokenRecord {
-  readonly accessToken: Secret;
-  readonly taxpayerId: string;
-  readonly name: string | null;
-  readonly metadata: Readonly<Record<string, unknown>> | null;
-  /** Where in the metadata a number stands that a double cannot hold, as `crm.ids.0`. There is no metadata then. */
-  readonly lostNumber?: string;
-  /** The service's own value, whether we know it or not. */
-  readonly providerId: string;
-  /** ISO 8601. */
-  readonly createdAt: string | null;
-  /** The service's own value, whether we know it or not. */
-  readonly status: string;
-}
-
-/** Interface, 2.5. */
-export interface JobStatus {
-  readonly taxpayerId: string;
-  readonly jobId: string;
-  readonly name: string;
-  /** The service's own value, whether we know it or not. */
-  readonly status: string;
-}
-
-/** Longest access token, in characters: servers refuse headers of not much more. */
-const maxAccessTokenLength = 8192;
-
-/** Only what may stand in an `Authorization` header (RFC 6750, section 2.1, widened to visible ASCII). */
-export const accessToken = z
+/** Only what may stand in an `Authorization` header (RFC 6750, 2.1, widened to visible ASCII) and is not too long for one. */
+const accessToken = z
   .string()
-  .max(maxAccessTokenLength)
-  .regex(/^[\x21-\x7e]+$/);
+  .max(8192)
+  .regex(/^[\x21-\x7e]+$/)
+  .transform((text) => new Secret(text));
 
-export const jsonObject = z.custom<Record<string, unknown>>(
+const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
   (v) => typeof v === 'object' && v !== null && !Array.isArray(v),
 );
 
@@ -66,12 +32,14 @@ const isoDate = z
   .union([z.iso.datetime({ offset: true, local: true }), z.iso.date()])
   .transform((text) => (/T.*(Z|[+-]\d\d:\d\d)$|^[^T]*$/.test(text) ? text : `${text}Z`));
 
+/** Interface, 2.1. */
 const clientLink = z.object({
   id: z.string().min(1),
   url: z.string().refine((text) => /^\s*https?:/i.test(text) && URL.canParse(text)),
 });
+export type ClientLink = Readonly<z.output<typeof clientLink>>;
 
-// The interface marks nothing of this record as required; without these four it is of no use.
+/** Interface, 2.3, which marks nothing as required; without the first four members the record is of no use. */
 const tokenRecord = z.object({
   access_token: accessToken,
   taxpayer_id: z.string(),
@@ -82,51 +50,64 @@ const tokenRecord = z.object({
   created_at: isoDate.nullish(),
 });
 
-const jobStatus = z.object({ status: z.string(), jobId: z.string(), taxpayerId: z.string(), name: z.string() });
+/** A token record as we name and keep it. Provider and status are the service's own values, whether we know them or not. */
+export const storedTokenRecord = z.object({
+  accessToken,
+  taxpayerId: z.string(),
+  name: z.string().nullable(),
+  metadata: jsonObject.nullable(),
+  /** Where in the metadata a number stands that a double cannot hold, as `crm.ids.0`. There is no metadata then. */
+  lostNumber: z.string().exactOptional(),
+  providerId: z.string(),
+  /** ISO 8601. */
+  createdAt: z.string().nullable(),
+  status: z.string(),
+});
+export type TokenRecord = Readonly<z.output<typeof storedTokenRecord>>;
 
-/** @throws GatewayError UPSTREAM_INVALID_RESPONSE */
-export function decodeClientLink(answer: ServiceAnswer, maxDepth: number): ClientLink {
-  return decode(clientLink, answer, maxDepth);
-}
+/** Interface, 2.5; `status` is the service's own value, whether we know it or not. */
+export const jobStatus = z.object({ status: z.string(), jobId: z.string(), taxpayerId: z.string(), name: z.string() });
+export type JobStatus = Readonly<z.output<typeof jobStatus>>;
 
-/** @throws GatewayError UPSTREAM_INVALID_RESPONSE, also for a record of another taxpayer than `expected` */
-export function decodeTokenRecord(answer: ServiceAnswer, expected: TaxpayerId, maxDepth: number): TokenRecord {
-  const record = decode(tokenRecord, answer, maxDepth);
-  if (record.taxpayer_id !== expected) throw contractBreach('another taxpayer');
-  const lostNumber = pathOfInfinity(record.metadata);
+/**
+ * Reads what the service answers, nested at most `maxDepth` levels. Each function throws GatewayError
+ * UPSTREAM_INVALID_RESPONSE for what breaks the contract, a record of another taxpayer or job included.
+ */
+export function decoders(maxDepth: number) {
+  function decode<T>(schema: z.ZodType<T>, json: unknown): T {
+    if (!isNestedWithin(json, maxDepth)) throw contractBreach('nested too deeply');
+    const result = schema.safeParse(json);
+    if (!result.success) throw contractBreach(result.error.issues.map((issue) => issue.path.join('.')).join(', '));
+    return result.data;
+  }
   return {
-    accessToken: new Secret(record.access_token),
-    taxpayerId: record.taxpayer_id,
-    name: record.name ?? null,
-    ...(lostNumber === undefined ? { metadata: record.metadata ?? null } : { metadata: null, lostNumber }),
-    providerId: record.provider_id,
-    createdAt: record.created_at ?? null,
-    status: record.status,
+    clientLink: (json: unknown): ClientLink => decode(clientLink, json),
+
+    tokenRecord(json: unknown, expected: TaxpayerId): TokenRecord {
+      const record = decode(tokenRecord, json);
+      if (record.taxpayer_id !== expected) throw contractBreach('another taxpayer');
+      const lostNumber = pathOfInfinity(record.metadata);
+      return {
+        accessToken: record.access_token,
+        taxpayerId: record.taxpayer_id,
+        name: record.name ?? null,
+        ...(lostNumber === undefined ? { metadata: record.metadata ?? null } : { metadata: null, lostNumber }),
+        providerId: record.provider_id,
+        createdAt: record.created_at ?? null,
+        status: record.status,
+      };
+    },
+
+    jobStatus(json: unknown, taxpayerId: TaxpayerId, jobId: JobId): JobStatus {
+      const job = decode(jobStatus, json);
+      if (job.taxpayerId !== taxpayerId || job.jobId !== jobId) throw contractBreach('another taxpayer or job');
+      return job;
+    },
   };
 }
 
-/** @throws GatewayError UPSTREAM_INVALID_RESPONSE, also for a status of another taxpayer or job than expected */
-export function decodeJobStatus(
-  answer: ServiceAnswer,
-  taxpayerId: TaxpayerId,
-  jobId: JobId,
-  maxDepth: number,
-): JobStatus {
-  const status = decode(jobStatus, answer, maxDepth);
-  if (status.taxpayerId !== taxpayerId || status.jobId !== jobId) throw contractBreach('another taxpayer or job');
-  return status;
-}
-
-function decode<T>(schema: z.ZodType<T>, answer: ServiceAnswer, maxDepth: number): T {
-  if (!isNestedWithin(answer.json, maxDepth)) throw contractBreach('nested too deeply');
-  const result = schema.safeParse(answer.json);
-  if (!result.success) throw contractBreach(result.error.issues.map((issue) => issue.path.join('.')).join(', '));
-  return result.data;
-}
-
 /** `found` names members, never their values. */
-function contractBreach(found: string): GatewayError {
-  return new GatewayError('UPSTREAM_INVALID_RESPONSE', 'The service gave an answer that breaks its contract', {
-    cause: { found },
-  });
+export function contractBreach(found: string): GatewayError {
+  const message = 'The service gave an answer that breaks its contract';
+  return new GatewayError('UPSTREAM_INVALID_RESPONSE', message, { cause: { found } });
 }

@@ -1,14 +1,18 @@
-import { Arg, Authorized, Ctx, Directive, Mutation, Resolver } from 'type-graphql';
+import { Arg, Ctx, Mutation, Resolver } from 'type-graphql';
 import type { RequestContext } from '../context.js';
 import type { ClientLinkRequest, TranscriptKey } from '../datasources/wire.js';
-import { ClientLink, CreateClientLinkPayload } from '../schema/ClientLink.js';
-import { CreateClientLinkInput, type TranscriptsInput } from '../schema/CreateClientLinkInput.js';
+import { badInput } from '../errors/errors.js';
+import {
+  ClientLink,
+  CreateClientLinkInput,
+  CreateClientLinkPayload,
+  type TranscriptsInput,
+} from '../schema/ClientLink.js';
+import { Needs } from './decorators.js';
 
 @Resolver(() => ClientLink)
 export class ClientLinkResolver {
-  @Authorized('client-links:create')
-  @Directive('@authenticated')
-  @Directive('@requiresScopes(scopes: [["client-links:create"]])')
+  @Needs('client-links:create')
   @Mutation(() => CreateClientLinkPayload, {
     description:
       'Creates a link that sends a taxpayer to the hosted flow. Give an idempotencyKey to be able to try again.',
@@ -20,6 +24,10 @@ export class ClientLinkResolver {
   ): Promise<CreateClientLinkPayload> {
     const { link, replayed } = await context.createClientLink(requestOf(input), input.idempotencyKey ?? undefined);
     return { clientLink: link, replayed };
+  }
+
+  reference(): never {
+    throw badInput('representations.__typename', 'names an entity that cannot be looked up');
   }
 }
 
@@ -38,15 +46,15 @@ const transcriptKeys: Readonly<Record<keyof TranscriptsInput, TranscriptKey>> = 
 function requestOf({ metadata, settings }: CreateClientLinkInput): ClientLinkRequest {
   const { flowType, transcripts, prefillData } = settings ?? {};
   const { personalInfo, businessInfo, address } = prefillData ?? {};
-  const request = sent({
+  const request = {
     metadata,
     settings: sent({
       flowType,
       transcripts: sent(transcripts, transcriptKeys),
       prefillData: sent({ personalInfo: sent(personalInfo), businessInfo: sent(businessInfo), address: sent(address) }),
     }),
-  });
-  return request ?? {};
+  };
+  return sent(request) ?? {};
 }
 
 /** The members that have a value, under the service's names; nothing at all when none has. */
@@ -54,11 +62,8 @@ function sent(
   part: object | null | undefined,
   serviceNames: Readonly<Record<string, string>> = {},
 ): Record<string, unknown> | undefined {
-  let members: Record<string, unknown> | undefined;
-  for (const [name, value] of Object.entries(part ?? {})) {
-    if (value == null) continue;
-    members ??= {};
-    members[serviceNames[name] ?? name] = value;
-  }
-  return members;
+  const members = Object.entries(part ?? {}).flatMap(([name, value]) =>
+    value == null ? [] : [[serviceNames[name] ?? name, value] as const],
+  );
+  return members.length === 0 ? undefined : Object.fromEntries(members);
 }

@@ -1,57 +1,50 @@
-import {
-  Arg,
-  Authorized,
-  Ctx,
-  Directive,
-  FieldResolver,
-  ID,
-  Int,
-  Query,
-  Resolver,
-  Root,
-  Subscription,
-} from 'type-graphql';
+import { Ctx, FieldResolver, Query, Resolver, Root, Subscription } from 'type-graphql';
 import type { RequestContext } from '../context.js';
 import type { JobView } from '../datasources/RefreshJobs.js';
+import type { Key } from '../schema/buildSchema.js';
 import { RefreshJob } from '../schema/RefreshJob.js';
 import { Taxpayer } from '../schema/Taxpayer.js';
-import { argumentDescriptions } from './argumentDescriptions.js';
+import type { Vocabulary } from '../schema/Vocabulary.js';
+import { JobId, Needs, TaxpayerId, WaitSeconds } from './decorators.js';
 
 @Resolver(() => RefreshJob)
 export class RefreshJobResolver {
-  @Authorized('refresh-jobs:read')
-  @Directive('@authenticated')
-  @Directive('@requiresScopes(scopes: [["refresh-jobs:read"]])')
+  constructor(private readonly vocabulary: Vocabulary) {}
+
+  @Needs('refresh-jobs:read')
   @Query(() => RefreshJob, {
     nullable: true,
     description: "A refresh job by id. The gateway finds the taxpayer's token by itself.",
   })
   refreshJob(
-    @Arg('taxpayerId', () => ID, { description: argumentDescriptions.taxpayerId }) taxpayerId: string,
-    @Arg('jobId', () => ID, { description: argumentDescriptions.jobId }) jobId: string,
+    @TaxpayerId taxpayerId: string,
+    @JobId jobId: string,
     @Ctx() context: RequestContext,
-    @Arg('waitSeconds', () => Int, { nullable: true, description: argumentDescriptions.waitSeconds })
-    waitSeconds: number | undefined,
-  ): RefreshJob | Promise<RefreshJob> {
-    return context.refreshJob(taxpayerId, jobId, waitSeconds);
+    @WaitSeconds waitSeconds?: number,
+  ) {
+    return this.vocabulary.show(RefreshJob, context.taxpayer(taxpayerId).refreshJob(jobId, waitSeconds));
   }
 
-  @Authorized('refresh-jobs:read')
-  @Directive('@authenticated')
-  @Directive('@requiresScopes(scopes: [["refresh-jobs:read"]])')
+  reference(key: Key, context: RequestContext) {
+    context.require('refresh-jobs:read');
+    return this.refreshJob(key('taxpayerId'), key('jobId'), context);
+  }
+
+  @Needs('refresh-jobs:read')
   @Subscription(() => RefreshJob, {
     description:
       'A refresh job each time its status changes: at once as it is now, and last when it has completed or failed.',
-    subscribe: ({ args, context }: { args: Record<string, string>; context: RequestContext }) =>
-      context.watchRefreshJob(args['taxpayerId'] ?? '', args['jobId'] ?? ''),
+    subscribe: ({ args, context }: { args: Record<'taxpayerId' | 'jobId', string>; context: RequestContext }) =>
+      context.taxpayer(args.taxpayerId).watchJob(args.jobId),
   })
   refreshJobUpdated(
     @Root() view: JobView,
-    @Arg('taxpayerId', () => ID, { description: argumentDescriptions.taxpayerId }) _taxpayerId: string,
-    @Arg('jobId', () => ID, { description: argumentDescriptions.jobId }) _jobId: string,
+    @TaxpayerId taxpayerId: string,
+    @JobId _jobId: string,
     @Ctx() context: RequestContext,
   ): RefreshJob {
-    return context.refreshJobSeen(view);
+    context.taxpayer(taxpayerId); // the same door for each event
+    return this.vocabulary.shown(RefreshJob, view);
   }
 
   @FieldResolver(() => Taxpayer, { description: 'The taxpayer whose data the job refreshes.' })

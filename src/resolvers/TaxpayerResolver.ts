@@ -1,46 +1,37 @@
-import { Arg, Authorized, Ctx, Directive, FieldResolver, ID, Int, Query, Resolver, Root } from 'type-graphql';
+import { Ctx, FieldResolver, Query, Resolver, Root } from 'type-graphql';
 import type { RequestContext } from '../context.js';
+import type { Key } from '../schema/buildSchema.js';
 import { RefreshJob } from '../schema/RefreshJob.js';
-import { Taxpayer } from '../schema/Taxpayer.js';
-import { TaxpayerToken } from '../schema/TaxpayerToken.js';
-import { argumentDescriptions } from './argumentDescriptions.js';
+import { Taxpayer, TaxpayerToken } from '../schema/Taxpayer.js';
+import type { Vocabulary } from '../schema/Vocabulary.js';
+import { Id, JobId, MaxAgeSeconds, Needs } from './decorators.js';
 
 /** `Query.taxpayer`, and what hangs on a taxpayer wherever it was reached from. */
 @Resolver(() => Taxpayer)
 export class TaxpayerResolver {
-  @Authorized('taxpayers:read')
-  @Directive('@authenticated')
-  @Directive('@requiresScopes(scopes: [["taxpayers:read"]])')
+  constructor(private readonly vocabulary: Vocabulary) {}
+
+  @Needs('taxpayers:read')
   @Query(() => Taxpayer, { nullable: true, description: 'A taxpayer by id. By itself it asks nothing of the service.' })
-  taxpayer(
-    @Arg('id', () => ID, { description: argumentDescriptions.taxpayerId }) id: string,
-    @Ctx() context: RequestContext,
-  ): Taxpayer {
+  taxpayer(@Id id: string, @Ctx() context: RequestContext): Taxpayer {
     return { id: context.taxpayer(id, 'id').id };
   }
 
-  @Authorized('taxpayers:read')
-  @Directive('@authenticated')
-  @Directive('@requiresScopes(scopes: [["taxpayers:read"]])')
-  @FieldResolver(() => TaxpayerToken, { nullable: true, description: 'The token record of the taxpayer.' })
-  token(
-    @Root() taxpayer: Taxpayer,
-    @Ctx() context: RequestContext,
-    @Arg('maxAgeSeconds', () => Int, { nullable: true, description: argumentDescriptions.maxAgeSeconds })
-    maxAgeSeconds: number | undefined,
-  ): TaxpayerToken | Promise<TaxpayerToken> {
-    return context.taxpayerToken(taxpayer.id, maxAgeSeconds);
+  /** Any scope for one of its fields will do; each field asks for its own. */
+  reference(key: Key, context: RequestContext): Taxpayer {
+    if (!context.caller.scopes.has('refresh-jobs:read')) context.require('taxpayers:read');
+    return this.taxpayer(key('id'), context);
   }
 
-  @Authorized('refresh-jobs:read')
-  @Directive('@authenticated')
-  @Directive('@requiresScopes(scopes: [["refresh-jobs:read"]])')
+  @Needs('taxpayers:read')
+  @FieldResolver(() => TaxpayerToken, { nullable: true, description: 'The token record of the taxpayer.' })
+  token(@Root() taxpayer: Taxpayer, @Ctx() context: RequestContext, @MaxAgeSeconds maxAgeSeconds?: number) {
+    return this.vocabulary.show(TaxpayerToken, context.taxpayer(taxpayer.id).token(maxAgeSeconds));
+  }
+
+  @Needs('refresh-jobs:read')
   @FieldResolver(() => RefreshJob, { nullable: true, description: 'A refresh job of the taxpayer.' })
-  refreshJob(
-    @Root() taxpayer: Taxpayer,
-    @Arg('jobId', () => ID, { description: argumentDescriptions.jobId }) jobId: string,
-    @Ctx() context: RequestContext,
-  ): RefreshJob | Promise<RefreshJob> {
-    return context.refreshJob(taxpayer.id, jobId);
+  refreshJob(@Root() taxpayer: Taxpayer, @JobId jobId: string, @Ctx() context: RequestContext) {
+    return this.vocabulary.show(RefreshJob, context.taxpayer(taxpayer.id).refreshJob(jobId));
   }
 }

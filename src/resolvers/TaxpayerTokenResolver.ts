@@ -1,31 +1,30 @@
-import { Arg, Authorized, Ctx, Directive, FieldResolver, ID, Int, Query, Resolver, Root } from 'type-graphql';
+import { Ctx, Directive, FieldResolver, Query, Resolver, Root } from 'type-graphql';
 import type { RequestContext } from '../context.js';
-import { Taxpayer } from '../schema/Taxpayer.js';
-import { TaxpayerToken } from '../schema/TaxpayerToken.js';
-import { argumentDescriptions } from './argumentDescriptions.js';
+import type { Key } from '../schema/buildSchema.js';
+import { Taxpayer, TaxpayerToken } from '../schema/Taxpayer.js';
+import type { Vocabulary } from '../schema/Vocabulary.js';
+import { MaxAgeSeconds, Needs, TaxpayerId } from './decorators.js';
 
 @Resolver(() => TaxpayerToken)
 export class TaxpayerTokenResolver {
-  @Authorized('taxpayers:read')
-  @Directive('@authenticated')
-  @Directive('@requiresScopes(scopes: [["taxpayers:read"]])')
+  constructor(private readonly vocabulary: Vocabulary) {}
+
+  @Needs('taxpayers:read')
   @Query(() => TaxpayerToken, {
     nullable: true,
     description: 'The token record of a taxpayer. Usually answered without asking the service.',
   })
-  taxpayerToken(
-    @Arg('taxpayerId', () => ID, { description: argumentDescriptions.taxpayerId }) taxpayerId: string,
-    @Ctx() context: RequestContext,
-    @Arg('maxAgeSeconds', () => Int, { nullable: true, description: argumentDescriptions.maxAgeSeconds })
-    maxAgeSeconds: number | undefined,
-  ): TaxpayerToken | Promise<TaxpayerToken> {
-    return context.taxpayerToken(taxpayerId, maxAgeSeconds);
+  taxpayerToken(@TaxpayerId taxpayerId: string, @Ctx() context: RequestContext, @MaxAgeSeconds maxAgeSeconds?: number) {
+    return this.vocabulary.show(TaxpayerToken, context.taxpayer(taxpayerId).token(maxAgeSeconds));
   }
 
-  /** A scope of its own: callers without it get null and FORBIDDEN here, and the rest of the record all the same. */
-  @Authorized('taxpayer-tokens:read')
-  @Directive('@authenticated')
-  @Directive('@requiresScopes(scopes: [["taxpayer-tokens:read"]])')
+  reference(key: Key, context: RequestContext) {
+    context.require('taxpayers:read');
+    return this.taxpayerToken(key('taxpayerId'), context);
+  }
+
+  /** Callers without its scope get null and FORBIDDEN here, and the rest of the record all the same. */
+  @Needs('taxpayer-tokens:read')
   @Directive('@tag(name: "sensitive")')
   @FieldResolver(() => String, {
     nullable: true,

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { GraphQLURL } from 'graphql-scalars';
-import { Directive, Field, ID, ObjectType } from 'type-graphql';
+import { Directive, Field, ID, InputType, ObjectType } from 'type-graphql';
+import { JSONObject } from './leafTypes.js';
 
 @ObjectType('ClientLink', {
   description: 'A link to the hosted flow in which a taxpayer signs the tax-authorization form.',
@@ -9,20 +10,103 @@ import { Directive, Field, ID, ObjectType } from 'type-graphql';
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class ClientLink {
   @Field(() => ID, { description: "The service's id of the link." })
-  id!: string;
+  readonly id!: string;
 
   @Field(() => GraphQLURL, { description: 'Where to send the taxpayer. Anybody who has it can open the flow.' })
-  url!: string;
+  readonly url!: string;
 }
 
 @ObjectType('CreateClientLinkPayload', { description: 'The outcome of createClientLink.' })
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class CreateClientLinkPayload {
   @Field(() => ClientLink, { description: 'The link that was created, now or before.' })
-  clientLink!: ClientLink;
+  readonly clientLink!: ClientLink;
 
   @Field(() => Boolean, {
     description: 'True when the link had been created before, with the same idempotencyKey and input.',
   })
-  replayed!: boolean;
+  readonly replayed!: boolean;
+}
+
+type Text = string | null;
+type Texts = readonly string[] | null;
+
+@InputType('TranscriptsInput', {
+  description: 'Which transcripts to ask for, by kind. What the items of each list mean is defined by the service.',
+})
+export class TranscriptsInput {
+  @Optional(() => [String], 'Items of the ACTR transcript.') readonly actr?: Texts;
+  @Optional(() => [String], 'Items of the RECA transcript.') readonly reca?: Texts;
+  @Optional(() => [String], 'Items of the WAID transcript.') readonly waid?: Texts;
+  @Optional(() => [String], 'Items of the VENF transcript.') readonly venf?: Texts;
+  @Optional(() => [String], 'Items of the W2 transcript.') readonly w2?: Texts;
+  @Optional(() => [String], 'Items of the 1095-A transcript.') readonly form1095A?: Texts;
+  @Optional(() => [String], 'Items of the NOTICE transcript.') readonly notice?: Texts;
+}
+
+@InputType('PersonalInfoInput', { description: 'What is known of a person.' })
+export class PersonalInfoInput {
+  @Optional(() => String, 'First name.') readonly firstName?: Text;
+  @Optional(() => String, 'Last name.') readonly lastName?: Text;
+  @Optional(() => String, 'Social security number, in the form the service takes. Never logged or kept.')
+  readonly ssn?: Text;
+}
+
+@InputType('BusinessInfoInput', { description: 'What is known of a business.' })
+export class BusinessInfoInput {
+  @Optional(() => String, 'Name of the business.') readonly name?: Text;
+  @Optional(() => String, 'Tax id, in the form the service takes. Never logged or kept.') readonly taxId?: Text;
+  @Optional(() => String, 'Kind of business.') readonly type?: Text;
+  @Optional(() => String, 'Phone number.') readonly phone?: Text;
+  @Optional(() => String, 'Title of the person who signs.') readonly title?: Text;
+}
+
+@InputType('AddressInput', { description: 'A postal address.' })
+export class AddressInput {
+  @Optional(() => String, 'Street and number.') readonly street?: Text;
+  @Optional(() => String, 'Further address line.') readonly other?: Text;
+  @Optional(() => String, 'City.') readonly city?: Text;
+  @Optional(() => String, 'State.') readonly state?: Text;
+  @Optional(() => String, 'ZIP code.') readonly zip?: Text;
+}
+
+@InputType('PrefillDataInput', { description: 'What the hosted flow shows already filled in.' })
+export class PrefillDataInput {
+  @Optional(() => PersonalInfoInput, 'The person.') readonly personalInfo?: PersonalInfoInput | null;
+  @Optional(() => BusinessInfoInput, 'The business.') readonly businessInfo?: BusinessInfoInput | null;
+  @Optional(() => AddressInput, 'The address.') readonly address?: AddressInput | null;
+}
+
+@InputType('ClientLinkSettingsInput', { description: 'How the hosted flow behaves.' })
+export class ClientLinkSettingsInput {
+  @Optional(() => String, 'Which flow to run, for example "full". The service defines the values.')
+  readonly flowType?: Text;
+  @Optional(() => TranscriptsInput, 'Which transcripts to ask for.') readonly transcripts?: TranscriptsInput | null;
+  @Optional(() => PrefillDataInput, 'What is already known of the taxpayer.')
+  readonly prefillData?: PrefillDataInput | null;
+}
+
+@InputType('CreateClientLinkInput', {
+  description: 'What to create a client link with. What is left out is left out towards the service.',
+})
+export class CreateClientLinkInput {
+  @Optional(
+    () => String,
+    'Chosen by you: the same key and input within 24 hours give the first link again instead of a second one.',
+  )
+  readonly idempotencyKey?: Text;
+
+  @Optional(
+    () => JSONObject,
+    'Anything about the taxpayer, for example ids of other systems. Passed on unchanged; an integer beyond 2^53 that a JSON number would not bring unchanged is refused: send it as a string.',
+  )
+  readonly metadata?: Readonly<Record<string, unknown>> | null;
+
+  @Optional(() => ClientLinkSettingsInput, 'How the hosted flow behaves.')
+  readonly settings?: ClientLinkSettingsInput | null;
+}
+
+/** A member of an input that may be left out. */
+function Optional(type: Parameters<typeof Field>[0], description: string): PropertyDecorator {
+  return Field(type, { nullable: true, description });
 }

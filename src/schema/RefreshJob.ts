@@ -1,46 +1,48 @@
 import 'reflect-metadata';
 import { GraphQLDateTime } from 'graphql-scalars';
 import { Directive, Field, ID, ObjectType } from 'type-graphql';
-import type { JobId, TaxpayerId } from '../datasources/identifiers.js';
 import type { JobView } from '../datasources/RefreshJobs.js';
 import { SharedObject } from '../operations/plans/SharedObject.js';
-import { RefreshJobStatus } from './statuses.js';
-import { Timestamp } from './Timestamp.js';
+import { openEnum, Timestamp } from './leafTypes.js';
 import type { Vocabulary } from './Vocabulary.js';
+
+export const RefreshJobStatus = openEnum('RefreshJobStatus', "How far a refresh of a taxpayer's data has come.", {
+  PROCESSING: 'The data is being refreshed.',
+  COMPLETED: 'The data is refreshed; this does not change any more.',
+  FAILED: 'The refresh failed; this does not change any more.',
+});
+export type RefreshJobStatus = keyof typeof RefreshJobStatus;
+
+/** Interface, 3.2. */
+const statusNames = { processing: 'PROCESSING', completed: 'COMPLETED', failed: 'FAILED' } as const;
 
 @ObjectType('RefreshJob', { description: "A job that refreshes a taxpayer's data." })
 @Directive('@key(fields: "taxpayerId jobId")')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class RefreshJob extends SharedObject {
   @Field(() => ID, { description: "The service's id of the taxpayer." })
-  taxpayerId: TaxpayerId;
+  readonly taxpayerId: string;
 
   @Field(() => ID, { description: "The service's id of the job." })
-  jobId: JobId;
+  readonly jobId: string;
 
   @Field(() => String, { description: 'Name of the job.' })
-  name: string;
+  readonly name: string;
 
   @Field(() => RefreshJobStatus, {
     description: 'How far the job has come. UNRECOGNIZED for a value that is new to the gateway.',
   })
-  status: RefreshJobStatus;
+  readonly status: RefreshJobStatus;
 
   @Field(() => GraphQLDateTime, { description: 'When the gateway read this status from the service.' })
-  observedAt: Date;
+  readonly observedAt: Date;
 
-  /** The same object for the same view, so that a status that is shown often is translated once. */
-  static of(view: JobView, vocabulary: Vocabulary): RefreshJob {
-    view.translated ??= new RefreshJob(view, vocabulary);
-    return view.translated as RefreshJob;
-  }
-
-  private constructor({ job, observedAt }: JobView, vocabulary: Vocabulary) {
+  constructor({ job, observedAt }: JobView, vocabulary: Vocabulary) {
     super();
-    this.taxpayerId = job.taxpayerId as TaxpayerId;
-    this.jobId = job.jobId as JobId;
+    this.taxpayerId = job.taxpayerId;
+    this.jobId = job.jobId;
     this.name = job.name;
-    this.status = vocabulary.jobStatus(job.status);
+    this.status = vocabulary.nameOf('job-status', statusNames, job.status);
     this.observedAt = new Timestamp(observedAt);
   }
 }

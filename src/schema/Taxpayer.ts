@@ -1,6 +1,24 @@
 import 'reflect-metadata';
+import { GraphQLDateTime } from 'graphql-scalars';
 import { Directive, Field, ID, ObjectType } from 'type-graphql';
-import type { TaxpayerId } from '../datasources/identifiers.js';
+import type { Secret } from '../config/secret.js';
+import type { TokenView } from '../datasources/TokenBroker.js';
+import { GatewayError } from '../errors/errors.js';
+import { SharedObject } from '../operations/plans/SharedObject.js';
+import { JSONObject, openEnum, Timestamp } from './leafTypes.js';
+import { Provider } from './Provider.js';
+import type { Vocabulary } from './Vocabulary.js';
+
+/** Interface, 3.1. */
+export const TaxpayerStatus = openEnum('TaxpayerStatus', 'How far the tax authorization of a taxpayer has come.', {
+  CREATED: 'The taxpayer exists; nothing was asked of them yet.',
+  CONSENT_RECEIVED: 'The taxpayer agreed to share tax data.',
+  TAX_AUTHORIZATION_SUBMITTED: 'The signed authorization form was sent to the tax authority.',
+  AUTHORIZED: 'The tax authority accepted the authorization.',
+  REJECTED: 'The authorization was refused; this does not change any more.',
+  COMPLETED: 'The authorization and what it was for are done; this does not change any more.',
+});
+export type TaxpayerStatus = keyof typeof TaxpayerStatus;
 
 @ObjectType('Taxpayer', {
   description: 'A person or business whose tax data can be authorized. Other subgraphs may extend it by its id.',
@@ -9,5 +27,75 @@ import type { TaxpayerId } from '../datasources/identifiers.js';
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class Taxpayer {
   @Field(() => ID, { description: "The service's id of the taxpayer." })
-  id!: TaxpayerId;
+  readonly id!: string;
+}
+
+@ObjectType('TaxpayerToken', {
+  description: "A taxpayer's token record: who they are, how far the authorization is, and the token itself.",
+})
+@Directive('@key(fields: "taxpayerId")')
+@Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
+export class TaxpayerToken extends SharedObject {
+  @Field(() => ID, { description: "The service's id of the taxpayer." })
+  readonly taxpayerId: string;
+
+  /** Shown by a resolver of its own, with a scope of its own. */
+  readonly secretToken: Secret;
+
+  @Field(() => String, { nullable: true, description: 'Name of the taxpayer, when the service has one.' })
+  readonly name: string | null;
+
+  @Field(() => JSONObject, {
+    nullable: true,
+    description:
+      'The metadata given when the taxpayer was created, unchanged. Null and UPSTREAM_INVALID_RESPONSE, which names the place, when it has an integer beyond 2^53 that a JSON number would not bring unchanged.',
+  })
+  readonly metadata: Readonly<Record<string, unknown>> | null | GatewayError;
+
+  @Field(() => GraphQLDateTime, { nullable: true, description: 'When the service created the taxpayer.' })
+  readonly createdAt: Date | null;
+
+  @Field(() => Provider, {
+    description: 'Where the tax data comes from. UNRECOGNIZED for a value that is new to the gateway.',
+  })
+  readonly provider: string;
+
+  @Field(() => String, {
+    description: "The service's own value of the provider, also when `provider` is UNRECOGNIZED.",
+  })
+  readonly providerId: string;
+
+  @Field(() => TaxpayerStatus, {
+    description: 'How far the authorization has come. UNRECOGNIZED for a value that is new to the gateway.',
+  })
+  readonly status: TaxpayerStatus;
+
+  @Field(() => GraphQLDateTime, { description: 'When the gateway read this record from the service.' })
+  readonly fetchedAt: Date;
+
+  @Field(() => Boolean, {
+    description:
+      'True when the record is past its freshness and shown because the service could not answer, or when the service has refused its token since.',
+  })
+  readonly stale: boolean;
+
+  constructor({ record, fetchedAt, stale }: TokenView, vocabulary: Vocabulary) {
+    super();
+    this.taxpayerId = record.taxpayerId;
+    this.secretToken = record.accessToken;
+    this.name = record.name;
+    this.metadata = record.lostNumber === undefined ? record.metadata : lostIn(record.lostNumber);
+    this.createdAt = record.createdAt === null ? null : new Timestamp(record.createdAt);
+    this.provider = vocabulary.provider(record.providerId);
+    this.providerId = record.providerId;
+    this.status = vocabulary.nameOf('taxpayer-status', TaxpayerStatus, record.status);
+    this.fetchedAt = new Timestamp(fetchedAt);
+    this.stale = stale;
+  }
+}
+
+/** As the value of a field, an error makes that field null. */
+function lostIn(path: string): GatewayError {
+  const message = `metadata.${path} holds a number beyond 2^53 that would not arrive unchanged`;
+  return new GatewayError('UPSTREAM_INVALID_RESPONSE', message);
 }

@@ -1,16 +1,22 @@
 import type { ProviderEntry } from './Provider.js';
-import { RefreshJobStatus, TaxpayerStatus } from './statuses.js';
 
-export type UnknownValueListener = (kind: 'provider' | 'taxpayer-status' | 'job-status', value: string) => void;
+/** The kinds of values that the service may extend; also a label of metrics. */
+export type ValueKind = 'provider' | 'taxpayer-status' | 'job-status';
 
-/** Unknown values that are told apart; further ones are all the same to us, so that an upstream cannot fill our memory. */
+export type UnknownValueListener = (kind: ValueKind, value: string) => void;
+
+/** An object of the schema that shows what a datasource found. */
+export type ShownType<View, Shown> = new (view: View, vocabulary: Vocabulary) => Shown;
+
+/** Most unknown values that are told apart, so that the service cannot fill our memory. */
 const maxUnknown = 100;
 
-/** Translates the service's closed sets (interface, 2.4 and part 3) into the schema's enums. */
+/** Translates what the datasources found into the words of the schema. */
 export class Vocabulary {
   readonly #providers: ReadonlyMap<string, string>;
   readonly #onUnknown: UnknownValueListener;
-  readonly #known = new Set<string>();
+  readonly #unknown = new Set<string>();
+  readonly #shown = new WeakMap<object, unknown>();
 
   /** `onUnknown` is called once for each value that the schema has no name for. */
   constructor(providers: readonly ProviderEntry[], onUnknown: UnknownValueListener) {
@@ -18,31 +24,32 @@ export class Vocabulary {
     this.#onUnknown = onUnknown;
   }
 
+  /** Shows a view as an object of the schema: the same view always as the same object. A view at hand costs no promise. */
+  show<View extends object, Shown>(type: ShownType<View, Shown>, view: View | Promise<View>): Shown | Promise<Shown> {
+    return view instanceof Promise ? view.then((ready) => this.shown(type, ready)) : this.shown(type, view);
+  }
+
+  shown<View extends object, Shown>(type: ShownType<View, Shown>, view: View): Shown {
+    const known = this.#shown.get(view);
+    if (known !== undefined) return known as Shown;
+    const shown = new type(view, this);
+    this.#shown.set(view, shown);
+    return shown;
+  }
+
   provider(value: string): string {
-    return this.#providers.get(value) ?? this.#unknown('provider', value);
+    return this.#providers.get(value) ?? this.#note('provider', value);
   }
 
-  taxpayerStatus(value: string): TaxpayerStatus {
-    return Object.hasOwn(TaxpayerStatus, value) ? (value as TaxpayerStatus) : this.#unknown('taxpayer-status', value);
+  /** The name in `names` of a value of the service. */
+  nameOf<Name extends string>(kind: ValueKind, names: Readonly<Record<string, Name>>, value: string) {
+    return Object.hasOwn(names, value) ? (names[value] as Name) : this.#note(kind, value);
   }
 
-  jobStatus(value: string): RefreshJobStatus {
-    switch (value) {
-      case 'processing':
-        return RefreshJobStatus.PROCESSING;
-      case 'completed':
-        return RefreshJobStatus.COMPLETED;
-      case 'failed':
-        return RefreshJobStatus.FAILED;
-      default:
-        return this.#unknown('job-status', value);
-    }
-  }
-
-  #unknown(kind: Parameters<UnknownValueListener>[0], value: string): 'UNRECOGNIZED' {
+  #note(kind: ValueKind, value: string): 'UNRECOGNIZED' {
     const seen = `${kind} ${value}`;
-    if (!this.#known.has(seen) && this.#known.size < maxUnknown) {
-      this.#known.add(seen);
+    if (!this.#unknown.has(seen) && this.#unknown.size < maxUnknown) {
+      this.#unknown.add(seen);
       this.#onUnknown(kind, value);
     }
     return 'UNRECOGNIZED';

@@ -1,12 +1,13 @@
 import { buildSubgraphSchema } from '@apollo/subgraph';
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
 import { type GraphQLFieldResolver, type GraphQLSchema, type GraphQLUnionType, isObjectType, parse } from 'graphql';
-import { buildSchemaSync, createResolversMap, type NonEmptyArray, type PubSub } from 'type-graphql';
+import { buildSchemaSync, createResolversMap, getMetadataStorage, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { Scope } from '../auth/caller.js';
 import type { RequestContext } from '../context.js';
 import { badInput, GatewayError } from '../errors/errors.js';
-import { withDirectResolvers } from './directResolvers.js';
+import { type ResolverMap, withDirectResolvers } from './directResolvers.js';
 import { defineProviders, type ProviderEntry } from './Provider.js';
+import { type UnknownValueListener, Vocabulary } from './Vocabulary.js';
 
 /** The part of Federation 2 that the subgraph speaks; 2.5 is the first with scopes. */
 const federationLink = `
@@ -17,20 +18,33 @@ const federationLink = `
   directive @cacheControl(maxAge: Int, scope: CacheControlScope, inheritMaxAge: Boolean) on FIELD_DEFINITION | OBJECT | INTERFACE | UNION
 `;
 
+/**
+ * Holds the resolvers of one type. For an entity it also has a method `reference(key: Key, context: RequestContext)`, which
+ * looks it up and has to ask for the scope, because `_entities` skips the root fields.
+ */
+export type ResolverClass = new (vocabulary: Vocabulary) => object;
+
+/** Reads a member of the key by which another subgraph refers to an entity. @throws GatewayError BAD_USER_INPUT unless it is a string */
+export type Key = (member: string) => string;
+
 export interface SchemaOptions {
-  readonly resolvers: NonEmptyArray<new () => object>;
+  readonly resolvers: readonly ResolverClass[];
   readonly providers: readonly ProviderEntry[];
+  /** Called once for each value of the service that the schema has no name for. */
+  readonly onUnknownValue?: UnknownValueListener;
 }
 
 /**
  * Builds the executable subgraph schema. TypeGraphQL's build settings are process-global and stick between calls, so every
  * one that matters is given here, and here only.
  */
-export function buildSchema({ resolvers, providers }: SchemaOptions): GraphQLSchema {
+export function buildSchema({ resolvers, providers, onUnknownValue = () => {} }: SchemaOptions): GraphQLSchema {
   defineProviders(providers);
-  const container = instances();
+  const vocabulary = new Vocabulary(providers, onUnknownValue);
+  const instances = new Map(resolvers.map((someClass) => [someClass as unknown, new someClass(vocabulary)]));
+  const instanceOf = (someClass: unknown) => instances.get(someClass) as object;
   const types = buildSchemaSync({
-    resolvers,
+    resolvers: resolvers as unknown as NonEmptyArray<ResolverClass>,
     authMode: 'error',
     authChecker: ({ context }: { context: RequestContext }, scopes: Scope[]) => {
       for (const scope of scopes) context.require(scope);
@@ -42,18 +56,21 @@ export function buildSchema({ resolvers, providers }: SchemaOptions): GraphQLSch
     nullableByDefault: false,
     skipCheck: true, // the federation directives are only defined below
     pubSub: noTopics,
-    container,
+    container: { get: instanceOf },
   });
   orderArguments(types);
+  const direct = withDirectResolvers(createResolversMap(types) as ResolverMap, instanceOf);
   const schema = buildSubgraphSchema({
     typeDefs: [parse(federationLink), parse(printSchemaWithDirectives(types))],
-    resolvers: withReferences(
-      withDirectResolvers(createResolversMap(types) as ResolverMap, (someClass) => container.get(someClass)),
-    ),
+    resolvers: withReferences(direct, instanceOf) as LegacyResolvers,
   });
   guardFederation(schema);
   return schema;
 }
+
+type LegacyResolvers = NonNullable<
+  Extract<Parameters<typeof buildSubgraphSchema>[0], { typeDefs: unknown; kind?: never }>['resolvers']
+>;
 
 /** TypeGraphQL asks for one wherever there is a subscription; ours bring their own iterators and have no topics. */
 const noTopics: PubSub = {
@@ -71,44 +88,33 @@ function orderArguments(schema: GraphQLSchema): void {
   }
 }
 
-type ResolverMap = Record<string, Record<string, unknown>>;
-type Reference = Readonly<Record<string, unknown>>;
-
-/** How each entity is found again from its key; through the same doors as the root fields, which `_entities` skips. */
-function withReferences(
-  map: ResolverMap,
-): NonNullable<
-  Parameters<typeof buildSubgraphSchema>[0] extends infer M ? (M extends { resolvers?: infer R } ? R : never) : never
-> {
-  const references: Record<string, (reference: Reference, context: RequestContext) => unknown> = {
-    Taxpayer: ({ id }, context) => context.taxpayerReference(text(id, 'representations.id')),
-    TaxpayerToken: ({ taxpayerId }, context) => {
-      context.require('taxpayers:read');
-      return context.taxpayerToken(text(taxpayerId, 'representations.taxpayerId'), undefined);
-    },
-    RefreshJob: ({ taxpayerId, jobId }, context) => {
-      context.require('refresh-jobs:read');
-      return context.refreshJob(text(taxpayerId, 'representations.taxpayerId'), text(jobId, 'representations.jobId'));
-    },
-    ClientLink: () => {
-      throw badInput('representations.__typename', 'names an entity that cannot be looked up');
-    },
-  };
-  const withReference = Object.entries(references).map(([type, resolve]) => [
-    type,
-    // Async: what is thrown at once would fail every entity of the call, and not this one alone.
-    {
-      ...map[type],
-      __resolveReference: async (reference: Reference, context: RequestContext) => resolve(reference, context),
-    },
-  ]);
-  return { ...map, ...Object.fromEntries(withReference) };
+interface CanRefer {
+  reference?(key: Key, context: RequestContext): unknown;
 }
 
-/** Keys of representations arrive as the `_Any` scalar: nothing has checked them yet. */
-function text(value: unknown, path: string): string {
+/** How each entity is found again from its key. */
+function withReferences(map: ResolverMap, instanceOf: (someClass: unknown) => CanRefer | undefined): ResolverMap {
+  const { resolverClasses, objectTypes } = getMetadataStorage();
+  const referred = { ...map };
+  for (const { target, getObjectType } of resolverClasses) {
+    const resolver = instanceOf(target);
+    if (!resolver?.reference) continue;
+    const name = objectTypes.find((type) => type.target === getObjectType())?.name as string;
+    // Async: what is thrown at once would fail every entity of the call, and not this one alone.
+    const __resolveReference = async (representation: Reference, context: RequestContext) =>
+      resolver.reference?.((member) => text(representation, member), context);
+    referred[name] = { ...map[name], __resolveReference };
+  }
+  return referred;
+}
+
+type Reference = Readonly<Record<string, unknown>>;
+
+/** Representations arrive as the `_Any` scalar: nothing has checked them yet. */
+function text(representation: Reference, member: string): string {
+  const value = representation[member];
   if (typeof value === 'string') return value;
-  throw badInput(path, 'must be a string');
+  throw badInput(`representations.${member}`, 'must be a string');
 }
 
 /** `_service` and `_entities` are for the router: with a shared secret configured, for nobody else. */
@@ -129,16 +135,4 @@ function guardFederation(schema: GraphQLSchema): void {
       return resolve(source, args, context, info);
     };
   }
-}
-
-/** One instance of each resolver class for the life of the schema: resolvers hold no state. */
-function instances() {
-  const made = new Map<unknown, object>();
-  return {
-    get(someClass: unknown): object {
-      const instance = made.get(someClass) ?? new (someClass as new () => object)();
-      made.set(someClass, instance);
-      return instance;
-    },
-  };
 }

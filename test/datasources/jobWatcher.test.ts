@@ -2,11 +2,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { loadConfig } from '../../src/config/config.js';
 import type { JobId, TaxpayerId } from '../../src/datasources/identifiers.js';
 import type { JobView } from '../../src/datasources/RefreshJobs.js';
-import { Watch } from '../../src/datasources/Watch.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
-import { defaultProviders } from '../../src/schema/Provider.js';
 import { credentialsOf } from '../../src/server.js';
 import { type RunningServices, startServices } from '../../src/services.js';
 import { environmentFor } from '../support/gateway.js';
@@ -51,7 +49,6 @@ describe('JobWatcher', () => {
     const services = await startServices({
       config,
       upstream,
-      providers: defaultProviders,
       log,
       metrics: new Metrics(),
       tracing: undefined,
@@ -250,22 +247,5 @@ describe('JobWatcher', () => {
     const gone = watcher.settle(...addJob().ids, present, { waitMs: 60_000, signal: AbortSignal.abort() });
     expect((await gone).job.status).toBe('processing');
     expect(watcher.polledJobs).toBe(0);
-  });
-});
-
-describe('Watch', () => {
-  it('keeps only the newest value for a reader who is busy', async () => {
-    let ends = 0;
-    const watch = new Watch<number>(60_000, () => {
-      ends += 1;
-    });
-    for (const value of [1, 2, 3]) watch.push(value);
-    expect(await watch.next()).toEqual({ value: 3, done: false });
-    watch.push(4);
-    await watch.return();
-    watch.push(5);
-    expect(await watch.next()).toEqual({ value: 4, done: false });
-    expect(await watch.next()).toEqual({ value: undefined, done: true });
-    expect(ends).toBe(1);
   });
 });

@@ -65,7 +65,6 @@ beforeAll(async () => {
   const services = await startServices({
     config,
     upstream,
-    providers: defaultProviders,
     tracing: undefined,
     log,
     metrics,

@@ -9,7 +9,14 @@ import {
 } from 'graphql';
 
 /** The types that say something about a taxpayer. */
-export const taxpayerTypes: readonly string[] = ['Taxpayer', 'TaxpayerToken', 'RefreshJob'];
+export function taxpayerTypes(schema: GraphQLSchema): string[] {
+  const types = Object.values(schema.getTypeMap()).filter(isObjectType);
+  return types.filter(isTaxpayerType).map(({ name }) => name);
+}
+
+function isTaxpayerType(type: GraphQLObjectType): boolean {
+  return type.name === 'Taxpayer' || 'taxpayerId' in type.getFields();
+}
 
 /** One way from a root field to a type that says something about a taxpayer. */
 export interface TaxpayerPath {
@@ -62,7 +69,7 @@ function walk(schema: GraphQLSchema, from: GraphQLObjectType, before: readonly S
     return targetsOf(schema, field).flatMap((type) =>
       spellings(field).flatMap((text) => {
         const steps = [...before, { field, type, text }];
-        const arrives = taxpayerTypes.includes(type.name) ? [steps] : [];
+        const arrives = isTaxpayerType(type) ? [steps] : [];
         return [...arrives, ...walk(schema, type, steps)];
       }),
     );

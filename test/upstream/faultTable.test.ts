@@ -4,12 +4,10 @@ import { z } from 'zod';
 import { type ErrorCode, errorCodes } from '../../src/errors/errors.js';
 import { upstreamOnlyText } from '../../src/sandbox/Answer.js';
 import { type Fault, faultKinds, faultSchema } from '../../src/sandbox/Fault.js';
+import type { Endpoint } from '../../src/upstream/ResilientFetch.js';
 import { type AnswerError, startTestGateway, type TestGateway } from '../support/gateway.js';
 
 /** The table that docs/faults.md is printed from; here each line of it is tried on a running gateway. */
-const operations = ['taxpayerToken', 'refreshJob', 'createClientLink'] as const;
-type Operation = (typeof operations)[number];
-
 const expectation = z.strictObject({
   code: z.string(),
   /** Requests that leave for the endpoint at fault. */
@@ -18,18 +16,24 @@ const expectation = z.strictObject({
   /** The same request again makes no further call. */
   silent: z.literal(true).optional(),
 });
-const perOperation = <T extends z.ZodType>(type: T) =>
-  z.strictObject({ taxpayerToken: type, refreshJob: type, createClientLink: type });
+const operationOfTable = z.strictObject({
+  document: z.string(),
+  /** How long an answer takes at most. */
+  times: z.int(),
+  setting: z.enum(['UPSTREAM_TIMEOUT_MS', 'UPSTREAM_DEADLINE_MS']),
+  /** It calls the service with the taxpayer's token. */
+  readsToken: z.literal(true).optional(),
+  /** The operation whose line holds for this one where it has none of its own. */
+  like: z.string().optional(),
+});
 const table = z
   .strictObject({
-    bounds: perOperation(
-      z.strictObject({ times: z.int(), setting: z.enum(['UPSTREAM_TIMEOUT_MS', 'UPSTREAM_DEADLINE_MS']) }),
-    ),
+    operations: z.record(z.string(), operationOfTable),
     classes: z.array(
       z.strictObject({
         title: z.string(),
         faults: z.array(z.strictObject({ when: z.string(), fault: z.union([faultSchema, z.literal('outage')]) })),
-        expect: perOperation(expectation),
+        expect: z.record(z.string(), expectation),
         /** What a second try with the same idempotencyKey gets, once the service is well again. */
         sameKeyAgain: z.string(),
         recovers: z.string(),
@@ -38,6 +42,11 @@ const table = z
     ),
   })
   .parse(JSON.parse(readFileSync(new URL('./faultTable.json', import.meta.url), 'utf8')));
+type Operation = z.output<typeof operationOfTable> & { readonly endpoint: Endpoint };
+const operations = Object.entries(table.operations).map(([endpoint, operation]) => ({
+  endpoint,
+  ...operation,
+})) as Operation[];
 
 /** Longer than every silence and cool-down. */
 const longEnoughMs = 61_000;
@@ -79,8 +88,9 @@ describe('When the service', () => {
     const gateway = gateways[pace] as TestGateway;
     const logged = gateway.logs.length;
     for (const operation of operations) {
-      const expected = row.expect[operation];
-      const { times, setting } = table.bounds[operation];
+      const { endpoint, like = '', times, setting } = operation;
+      const expected = row.expect[endpoint] ?? row.expect[like];
+      if (expected === undefined) throw new Error(`The table says nothing of ${endpoint}`);
       const scene = await stage(gateway, operation);
       await scene.begin(row.fault);
 
@@ -93,7 +103,7 @@ describe('When the service', () => {
         expect((await scene.run()).code).toBe(expected.code);
         expect(await scene.tries()).toBe(expected.calls);
       }
-      if (operation === 'createClientLink') {
+      if (endpoint === 'createClientLink') {
         skewMs += longEnoughMs;
         const key = row.when;
         expect(await scene.run(key)).toEqual(outcomeOf(expected));
@@ -132,31 +142,30 @@ function outcomeOf({ code, retryAfterSeconds }: z.output<typeof expectation>): O
 }
 
 /** The operation, on a taxpayer and a job that nobody has asked for yet, and what goes wrong with it. */
-async function stage({ sandbox, query, origin }: TestGateway, operation: Operation) {
+async function stage({ sandbox, query, origin }: TestGateway, { endpoint, document, readsToken }: Operation) {
   const { id: taxpayerId } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
   const { jobId } = sandbox.control.addJob({ taxpayerId });
   let triesBefore = 0;
   return {
     async run(idempotencyKey?: string): Promise<Outcome> {
       const input = { ...(idempotencyKey && { idempotencyKey }) };
-      const answer = await query<Record<string, { replayed?: boolean } | null>>(documents[operation], {
-        ...(operation === 'createClientLink' ? { input } : { taxpayerId }),
-        ...(operation === 'refreshJob' && { jobId }),
-      });
+      const variables = { taxpayerId, jobId, input };
+      const answer = await query<Record<string, { replayed?: boolean } | null>>(document, variables);
       expect(JSON.stringify(answer)).not.toContain(upstreamOnlyText);
       expect(answer.status).toBe(200);
       if (answer.errors) return failureOf(answer.errors);
-      if (operation !== 'createClientLink') return { code: 'answered' };
-      return { code: answer.data?.[operation]?.replayed ? 'replayed' : 'created' };
+      if (endpoint !== 'createClientLink') return { code: 'answered' };
+      return { code: answer.data?.[endpoint]?.replayed ? 'replayed' : 'created' };
     },
 
     async begin(fault: Fault | 'outage'): Promise<void> {
       if (fault === 'outage') {
-        // A job is read with a token: the service is there for that one, and gone when asked for the job.
-        if (operation === 'refreshJob') await query(documents.taxpayerToken, { taxpayerId });
+        // The service is there for the token, and gone when it is asked with it.
+        if (readsToken)
+          await query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id: taxpayerId });
         await sandbox.control.outage(true);
-      } else sandbox.control.arm({ endpoint: operation, fault });
-      triesBefore = await triesSoFar(origin, operation);
+      } else sandbox.control.arm({ endpoint, fault });
+      triesBefore = await triesSoFar(origin, endpoint);
     },
 
     async end(fault: Fault | 'outage'): Promise<void> {
@@ -165,25 +174,17 @@ async function stage({ sandbox, query, origin }: TestGateway, operation: Operati
     },
 
     /** Calls begun since the fault began, as the gateway counts them: the service cannot count those that do not arrive. */
-    tries: async () => (await triesSoFar(origin, operation)) - triesBefore,
+    tries: async () => (await triesSoFar(origin, endpoint)) - triesBefore,
   };
 }
 
-async function triesSoFar(origin: string, operation: Operation): Promise<number> {
+async function triesSoFar(origin: string, endpoint: Endpoint): Promise<number> {
   const metrics = await (await fetch(`${origin}/metrics`)).text();
   const counts = metrics.matchAll(
-    new RegExp(`^gateway_upstream_calls_total{endpoint="${operation}",[^}]*} (\\d+)$`, 'gm'),
+    new RegExp(`^gateway_upstream_calls_total{endpoint="${endpoint}",[^}]*} (\\d+)$`, 'gm'),
   );
   return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
 }
-
-const documents: Readonly<Record<Operation, string>> = {
-  taxpayerToken: 'query ($taxpayerId: ID!) { taxpayerToken(taxpayerId: $taxpayerId) { status name metadata } }',
-  refreshJob:
-    'query ($taxpayerId: ID!, $jobId: ID!) { refreshJob(taxpayerId: $taxpayerId, jobId: $jobId) { status name } }',
-  createClientLink:
-    'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed clientLink { url } } }',
-};
 
 function failureOf(errors: readonly AnswerError[]): Outcome {
   expect(errors).toHaveLength(1);

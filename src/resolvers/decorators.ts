@@ -1,0 +1,29 @@
+import { Arg, Authorized, Directive, ID, Int } from 'type-graphql';
+import type { Scope } from '../auth/caller.js';
+
+/** The scope a field needs: refused here to callers without it, and published for routers to refuse as well. */
+export function Needs(scope: Scope): MethodDecorator {
+  return (prototype, name, method) => {
+    // In the order in which the schema prints them, from the last.
+    Directive(`@requiresScopes(scopes: [["${scope}"]])`)(prototype, name, method);
+    Directive('@authenticated')(prototype, name, method);
+    Authorized(scope)(prototype, name, method);
+  };
+}
+
+const idOfTaxpayer = { description: "The service's id of the taxpayer." };
+
+// Arguments that several fields take.
+export const Id = Arg('id', () => ID, idOfTaxpayer);
+export const TaxpayerId = Arg('taxpayerId', () => ID, idOfTaxpayer);
+export const JobId = Arg('jobId', () => ID, { description: "The service's id of the job." });
+export const MaxAgeSeconds = Arg('maxAgeSeconds', () => Int, {
+  nullable: true,
+  description:
+    'Ask for a record at most this many seconds old; less than 60 counts as 60. Without it a record may be 15 minutes old, or a day once its status is final.',
+});
+export const WaitSeconds = Arg('waitSeconds', () => Int, {
+  nullable: true,
+  description:
+    'Wait up to this many seconds, at most 300, for the job to complete or fail; the answer comes as soon as it does.',
+});
