@@ -5,7 +5,7 @@ import { Authenticator, type AuthenticatorOptions } from './auth/Authenticator.j
 import { allScopes } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
 import { identifier } from './auth/identify.js';
-import { followRouterSecrets } from './auth/routerSecrets.js';
+import { RouterSecrets } from './auth/RouterSecrets.js';
 import type { Config, UpstreamCredentials } from './config/config.js';
 import { packageVersion } from './config/packageVersion.js';
 import { Secret } from './config/secret.js';
@@ -119,8 +119,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     onWork: ({ holder }, beganAt) => rateLimit.noteWork(holder, beganAt),
   });
   await apollo.start();
-  const routerSecrets = followRouterSecrets(config.federation, log);
-  const identify = identifier(authenticator, routerSecrets.secrets);
+  const routerSecrets = new RouterSecrets(config.federation, log);
+  const identify = identifier(authenticator, routerSecrets);
   const unread = new Unread({ ledger: services.ledger, stallMs: options.stallMs });
   const contextFor: ContextFor = (facts) => new RequestContext(facts, services);
   const endpoint = new GraphQLEndpoint({

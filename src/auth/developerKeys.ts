@@ -16,7 +16,7 @@ export const developerDirectory = '.taxpayer-gateway';
 const fileName = 'developer-key.json';
 const algorithm = 'ES256';
 
-const keySchema = z.object({
+const pairSchema = z.object({
   kty: z.literal('EC'),
   crv: z.literal('P-256'),
   x: z.string(),
@@ -36,21 +36,20 @@ export class DeveloperKeys {
   readonly publicKey: JWK;
   readonly #privateKey: JWK;
 
-  constructor(pair: z.infer<typeof keySchema>) {
+  constructor(pair: z.infer<typeof pairSchema>) {
     const { d: _, ...publicKey } = pair;
     this.publicKey = publicKey;
     this.#privateKey = pair;
   }
 
   async sign({ subject, scopes, taxpayers, ttlSeconds }: DeveloperToken): Promise<string> {
-    const issuedAt = Math.floor(Date.now() / 1000);
     return new SignJWT({ scope: scopes.join(' '), [developerTaxpayersClaim]: [...taxpayers] })
       .setProtectedHeader({ alg: algorithm })
       .setIssuer(developerIssuer)
       .setAudience(developerAudience)
       .setSubject(subject)
-      .setIssuedAt(issuedAt)
-      .setExpirationTime(issuedAt + ttlSeconds)
+      .setIssuedAt()
+      .setExpirationTime(`${ttlSeconds}s`)
       .sign(await importJWK(this.#privateKey, algorithm));
   }
 }
@@ -61,10 +60,15 @@ export class DeveloperKeys {
  */
 export async function loadDeveloperKeys(directory: string): Promise<DeveloperKeys> {
   const file = path.join(directory, fileName);
-  const text = (await readIfPresent(file)) ?? (await create(directory, file));
-  const pair = keySchema.safeParse(parse(text));
-  if (!pair.success) throw new Error(`${file} does not hold a developer key. Delete it and a new one is made.`);
-  return new DeveloperKeys(pair.data);
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return create(directory, file);
+  });
+  try {
+    return new DeveloperKeys(pairSchema.parse(JSON.parse(text)));
+  } catch {
+    throw new Error(`${file} does not hold a developer key. Delete it and a new one is made.`);
+  }
 }
 
 /** Written aside and linked into place: a link is made whole or not at all, and never over the file of another process. */
@@ -76,30 +80,9 @@ async function create(directory: string, file: string): Promise<string> {
   try {
     await link(draft, file);
   } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   } finally {
     await unlink(draft);
   }
   return readFile(file, 'utf8');
-}
-
-async function readIfPresent(file: string): Promise<string | undefined> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return undefined;
-    throw error;
-  }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return typeof error === 'object' && error !== null && 'code' in error && error.code === code;
 }

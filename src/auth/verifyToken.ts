@@ -30,6 +30,21 @@ const toleranceSeconds = 5;
 /** The last second a Date can hold. */
 const maxDateSeconds = 8.64e12;
 
+/** What a caller sees whose token has ended, also while they listen to a stream. */
+export const tokenExpired = 'The access token has expired';
+const malformed = 'The access token is malformed';
+const noSubject = 'The access token names no valid subject';
+const noExpiry = 'The access token has no valid expiry';
+const notYetValid = 'The access token is not valid yet';
+
+/** By the claim that jose refused. */
+const refusals: Readonly<Record<string, string>> = {
+  aud: 'The access token is for another audience',
+  nbf: notYetValid,
+  exp: noExpiry,
+  sub: noSubject,
+};
+
 /**
  * Verifies a signed JWT (RFC 7519, with the advice of RFC 8725) and tells who its bearer is. The `iss` claim chooses the
  * keys before the signature is checked; the check then insists on that issuer. Throws UNAUTHENTICATED with a message that
@@ -42,19 +57,9 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   const { payload, version } = await verify(token, header, { issuer, source, policy });
   const { subject, expiresAt, validFrom } = readClaims(payload, policy.now());
   const scopes = readScopes(payload);
-  return {
-    caller: {
-      kind: 'bearer',
-      key: callerKey(issuer, subject),
-      subject,
-      scopes,
-      taxpayers: scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, policy.taxpayersClaim),
-      expiresAt,
-    },
-    validFrom,
-    source,
-    version,
-  };
+  const taxpayers = scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, policy.taxpayersClaim);
+  const key = callerKey(issuer, subject);
+  return { caller: { kind: 'bearer', key, subject, scopes, taxpayers, expiresAt }, validFrom, source, version };
 }
 
 export function unauthenticated(message: string): GatewayError {
@@ -69,7 +74,7 @@ function decode(token: string): { header: JWTHeaderParameters; issuer: string } 
     header = decodeProtectedHeader(token);
     issuer = decodeJwt(token).iss;
   } catch {
-    throw unauthenticated('The access token is malformed');
+    throw unauthenticated(malformed);
   }
   if (!isAcceptedHeader(header)) throw unauthenticated('The access token is not signed with an accepted algorithm');
   if (typeof issuer !== 'string') throw unauthenticated('The access token names no issuer');
@@ -102,7 +107,7 @@ async function verify(token: string, header: JWTHeaderParameters, { issuer, sour
         });
         return { payload, version };
       } catch (error) {
-        if (!isSignatureFailure(error)) throw unauthenticated(refusal(error));
+        if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw unauthenticated(refusalOf(error));
       }
     }
     if (!(await source.lookAgain(version))) {
@@ -111,36 +116,19 @@ async function verify(token: string, header: JWTHeaderParameters, { issuer, sour
   }
 }
 
-function isSignatureFailure(error: unknown): boolean {
-  return error instanceof errors.JOSEError && error.code === 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED';
-}
-
-/** What a caller sees whose token has ended, also while they listen to a stream. */
-export const tokenExpired = 'The access token has expired';
-
-/** Our own words, by code and claim: jose's errors carry the whole payload, so they are not kept as a cause either. */
-function refusal(error: unknown): string {
+/** Our own words: jose's errors carry the whole payload, so they are not kept as a cause either. */
+function refusalOf(error: unknown): string {
   if (error instanceof errors.JWTExpired) return tokenExpired;
-  if (error instanceof errors.JWTClaimValidationFailed) {
-    if (error.claim === 'aud') return 'The access token is for another audience';
-    if (error.claim === 'nbf') return 'The access token is not valid yet';
-    if (error.claim === 'exp') return 'The access token has no valid expiry';
-    if (error.claim === 'sub') return 'The access token names no valid subject';
-  }
-  return 'The access token is malformed';
+  return (error instanceof errors.JWTClaimValidationFailed && refusals[error.claim]) || malformed;
 }
 
 /** What jose lets through: an empty or huge `sub`, times that are no finite number (`1e999`), an `iat` to come. */
 function readClaims({ sub, exp, nbf, iat }: JWTPayload, now: number) {
-  if (typeof sub !== 'string' || sub === '' || sub.length > maxSubjectLength) {
-    throw unauthenticated('The access token names no valid subject');
-  }
-  if (!isDate(exp)) throw unauthenticated('The access token has no valid expiry');
-  if (![nbf, iat].every((time) => time === undefined || isDate(time))) {
-    throw unauthenticated('The access token is malformed');
-  }
+  if (typeof sub !== 'string' || sub === '' || sub.length > maxSubjectLength) throw unauthenticated(noSubject);
+  if (!isDate(exp)) throw unauthenticated(noExpiry);
+  if (![nbf, iat].every((time) => time === undefined || isDate(time))) throw unauthenticated(malformed);
   const validFrom = (Math.max(nbf ?? 0, iat ?? 0) - toleranceSeconds) * 1000;
-  if (validFrom > now) throw unauthenticated('The access token is not valid yet');
+  if (validFrom > now) throw unauthenticated(notYetValid);
   return { subject: sub, expiresAt: exp * 1000, validFrom };
 }
 

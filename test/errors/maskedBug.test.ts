@@ -95,7 +95,7 @@ beforeAll(async () => {
     plans: new PlanCache(schema, { mode: 'off' }),
     memory,
     observe: metrics.observeOperation,
-    identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
+    identify: identifier(new Authenticator({ mode: 'disabled' }), { accept: () => undefined }),
     contextFor: (facts) => new RequestContext(facts, services),
     ledger: services.ledger,
     metrics,
