@@ -88,9 +88,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
   const authenticator = new Authenticator({
     ...authenticatorMode(config, developerKeys),
-    onKeySetRefresh: (issuer, outcome) => {
-      if (outcome.result === 'failed') log.warn({ issuer, reason: outcome.reason }, 'a key set could not be read');
-    },
+    onKeySetFailure: (issuer, reason) => log.warn({ issuer, reason }, 'a key set could not be read'),
   });
   metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));
   authenticator.start();

@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto';
 import { anyone, type Caller, localDeveloper } from './caller.js';
 import { type DeveloperKeys, developerAudience, developerIssuer, developerTaxpayersClaim } from './developerKeys.js';
-import { fixedKey, KeySet, type RefreshOutcome } from './keySet.js';
+import { KeySet } from './keySet.js';
 import { RememberedTokens } from './RememberedTokens.js';
+import type { ReadFault } from './readKeySet.js';
 import { maxTokenLength, type TokenPolicy, unauthenticated, verifyToken } from './verifyToken.js';
 
 export type { Caller, Scope } from './caller.js';
@@ -26,8 +27,8 @@ export type AuthenticatorMode =
 
 export type AuthenticatorOptions = AuthenticatorMode & {
   readonly now?: () => number;
-  /** Called after every read of a key set, for metrics and logs. */
-  readonly onKeySetRefresh?: (issuer: string, outcome: RefreshOutcome) => void;
+  /** Called when a key set could not be read. */
+  readonly onKeySetFailure?: (issuer: string, reason: ReadFault) => void;
 };
 
 /** The scheme in any case (RFC 9110 section 11.1), then the token. */
@@ -47,10 +48,10 @@ export class Authenticator {
   readonly #verifying = new Map<string, Promise<Caller>>();
 
   constructor(options: AuthenticatorOptions) {
-    const { now, onKeySetRefresh } = options;
+    const { now, onKeySetFailure } = options;
     const keySetOf = ({ issuer, jwksUrl }: TrustedIssuer): [string, KeySet] => [
       issuer,
-      new KeySet({ url: jwksUrl, ...(now && { now }), onRefresh: (outcome) => onKeySetRefresh?.(issuer, outcome) }),
+      new KeySet({ url: jwksUrl, ...(now && { now }), onFailure: (reason) => onKeySetFailure?.(issuer, reason) }),
     ];
     this.keySets = new Map(options.mode === 'jwt' ? options.issuers.map(keySetOf) : []);
     this.#policy = policyOf(options, this.keySets);
@@ -113,7 +114,7 @@ function policyOf(options: AuthenticatorOptions, keySets: ReadonlyMap<string, Ke
       return { issuers: keySets, audience: options.audience, taxpayersClaim: options.taxpayersClaim, now };
     case 'developer':
       return {
-        issuers: new Map([[developerIssuer, fixedKey(options.developerKeys.publicKey)]]),
+        issuers: new Map([[developerIssuer, options.developerKeys.keySource]]),
         audience: [developerAudience],
         taxpayersClaim: developerTaxpayersClaim,
         now,

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { link, mkdir, readFile, unlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
+import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
 import { z } from 'zod';
 import type { Scope } from './caller.js';
+import type { KeySource } from './keySet.js';
 
 export { allScopes } from './caller.js';
 
@@ -16,13 +17,8 @@ export const developerDirectory = '.taxpayer-gateway';
 const fileName = 'developer-key.json';
 const algorithm = 'ES256';
 
-const pairSchema = z.object({
-  kty: z.literal('EC'),
-  crv: z.literal('P-256'),
-  x: z.string(),
-  y: z.string(),
-  d: z.string(),
-});
+const text = z.string();
+const pairSchema = z.object({ kty: z.literal('EC'), crv: z.literal('P-256'), x: text, y: text, d: text });
 
 export interface DeveloperToken {
   readonly subject: string;
@@ -40,6 +36,16 @@ export class DeveloperKeys {
     const { d: _, ...publicKey } = pair;
     this.publicKey = publicKey;
     this.#privateKey = pair;
+  }
+
+  /** What tokens of this key pair are verified with. */
+  get keySource(): KeySource {
+    const imported = importJWK(this.publicKey, algorithm);
+    return {
+      version: 1,
+      keysFor: async ({ alg }) => ({ keys: alg === algorithm ? [(await imported) as CryptoKey] : [], version: 1 }),
+      lookAgain: async () => false,
+    };
   }
 
   async sign({ subject, scopes, taxpayers, ttlSeconds }: DeveloperToken): Promise<string> {

@@ -1,42 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  type CryptoKey,
-  createLocalJWKSet,
-  createRemoteJWKSet,
-  customFetch,
-  errors,
-  type JWK,
-  type JWTHeaderParameters,
-  type LocalJWKSet,
-  type RemoteJWKSet,
-} from 'jose';
+import { type CryptoKey, createRemoteJWKSet, customFetch, errors, type JWK, type JWTHeaderParameters } from 'jose';
 import { GatewayError } from '../errors/errors.js';
-import { KeySetUnreadable, type ReadFailure, readKeySet } from './readKeySet.js';
-
-/** The keys that may have signed a token, and the version of the set they were taken from. */
-export interface CandidateKeys {
-  readonly keys: readonly CryptoKey[];
-  readonly version: number;
-}
+import { KeySetUnreadable, type ReadFault, readKeySet } from './readKeySet.js';
 
 /** Where the keys of one issuer come from. */
 export interface KeySource {
   /** Changes whenever the keys do; what was verified under another version must be verified again. */
   readonly version: number;
-  /** The keys that fit the header's `alg` and `kid`; none when the set has no such key. */
-  keysFor(header: JWTHeaderParameters): Promise<CandidateKeys>;
+  /** The keys that fit the header's `alg` and `kid`, if any, and the version of the set they were taken from. */
+  keysFor(header: JWTHeaderParameters): Promise<{ readonly keys: readonly CryptoKey[]; readonly version: number }>;
   /** For a token that no key of version `seen` verifies: true when there is a newer version to try. */
   lookAgain(seen: number): Promise<boolean>;
 }
 
-export type RefreshOutcome =
-  | { readonly result: 'changed' | 'unchanged'; readonly keys: number }
-  | { readonly result: 'failed'; readonly reason: ReadFailure };
-
 export interface KeySetOptions {
   readonly url: string;
-  /** Called after every read, for metrics and logs. */
-  readonly onRefresh?: (outcome: RefreshOutcome) => void;
+  /** Called after a read that failed. */
+  readonly onFailure?: (reason: ReadFault) => void;
   /** Time between reads in the background; 10 minutes. */
   readonly refreshMs?: number;
   /** Time for one read; 5 seconds. */
@@ -59,7 +39,7 @@ const maxCandidates = 8;
  */
 export class KeySet implements KeySource {
   readonly #options: Required<KeySetOptions>;
-  readonly #remote: RemoteJWKSet;
+  readonly #remote;
   readonly #stopped = new AbortController();
   /** `text`: the keys as text, to notice a change. `confirmedAt`: when the provider last published them. */
   #held: { readonly version: number; readonly text: string; readonly confirmedAt: number } | undefined;
@@ -70,7 +50,7 @@ export class KeySet implements KeySource {
 
   constructor(options: KeySetOptions) {
     this.#options = {
-      onRefresh: () => {},
+      onFailure: () => {},
       refreshMs: 600_000,
       deadlineMs: 5_000,
       now: () => performance.now(),
@@ -108,7 +88,7 @@ export class KeySet implements KeySource {
   }
 
   /** Throws AUTH_UNAVAILABLE while no key was ever read. Waits only then. */
-  async keysFor(header: JWTHeaderParameters): Promise<CandidateKeys> {
+  async keysFor(header: JWTHeaderParameters) {
     if (!this.#held && (this.#reading || this.#waitMs() === 0)) await this.#read();
     if (!this.#held) {
       throw new GatewayError('AUTH_UNAVAILABLE', 'The keys of the identity provider cannot be read at the moment', {
@@ -154,22 +134,19 @@ export class KeySet implements KeySource {
   }
 
   #hold(keys: readonly JWK[]): void {
-    const { now, onRefresh } = this.#options;
     const text = JSON.stringify(keys.map((key) => JSON.stringify(key)).sort());
-    const isChanged = text !== this.#held?.text;
-    this.#held = { version: this.version + (isChanged ? 1 : 0), text, confirmedAt: now() };
+    const version = text === this.#held?.text ? this.version : this.version + 1;
+    this.#held = { version, text, confirmedAt: this.#options.now() };
     this.#failures = undefined;
-    onRefresh({ result: isChanged ? 'changed' : 'unchanged', keys: keys.length });
   }
 
   #fail(error: unknown): void {
-    if (!(error instanceof KeySetUnreadable)) throw error;
     if (this.#stopped.signal.aborted) return;
-    const { now, random, onRefresh } = this.#options;
+    const { now, random, onFailure } = this.#options;
     const count = (this.#failures?.count ?? 0) + 1;
     const backoffMs = Math.min(firstBackoffMs * 2 ** (count - 1), lastBackoffMs) * (1 + random() / 4);
     this.#failures = { count, retryAt: now() + backoffMs };
-    onRefresh({ result: 'failed', reason: error.reason });
+    onFailure(error instanceof KeySetUnreadable ? error.reason : 'not-a-key-set');
   }
 
   async #keepFresh(): Promise<void> {
@@ -183,18 +160,11 @@ export class KeySet implements KeySource {
   }
 }
 
-/** A source of one key that never changes. */
-export function fixedKey(publicKey: JWK): KeySource {
-  const set = createLocalJWKSet({ keys: [publicKey] });
-  return {
-    version: 1,
-    keysFor: async (header) => ({ keys: await selectKeys(set, header), version: 1 }),
-    lookAgain: async () => false,
-  };
-}
-
 /** Only `alg` and `kid` choose: a key the token brings along (`jwk`, `jku`, `x5u`, `x5c`) is never looked at. */
-async function selectKeys(set: LocalJWKSet | RemoteJWKSet, { alg, kid }: JWTHeaderParameters): Promise<CryptoKey[]> {
+async function selectKeys(
+  set: (header: JWTHeaderParameters) => Promise<CryptoKey>,
+  { alg, kid }: JWTHeaderParameters,
+): Promise<CryptoKey[]> {
   try {
     return [await set({ alg, ...(kid !== undefined && { kid }) })];
   } catch (error) {

@@ -6,18 +6,11 @@ import { z } from 'zod';
 /** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only, whatever its header says. */
 export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'] as const;
 
-export type ReadFailure =
-  | 'timeout'
-  | 'network'
-  | 'redirect'
-  | 'status'
-  | 'too-large'
-  | 'not-a-key-set'
-  | 'no-usable-key';
+export type ReadFault = 'timeout' | 'network' | 'redirect' | 'status' | 'too-large' | 'not-a-key-set' | 'no-usable-key';
 
 /** Why a key set could not be read. Holds nothing of the answer. */
 export class KeySetUnreadable extends Error {
-  constructor(readonly reason: ReadFailure) {
+  constructor(readonly reason: ReadFault) {
     super(`The key set could not be read: ${reason}.`);
   }
 }
@@ -52,7 +45,7 @@ async function download(url: string, signal: AbortSignal): Promise<unknown> {
   }
 }
 
-function reasonOf(error: unknown, signal: AbortSignal): ReadFailure {
+function reasonOf(error: unknown, signal: AbortSignal): ReadFault {
   if (signal.aborted) return 'timeout';
   if (error instanceof SyntaxError) return 'not-a-key-set';
   if (!(error instanceof FetchError)) return 'network';
@@ -61,30 +54,25 @@ function reasonOf(error: unknown, signal: AbortSignal): ReadFailure {
 
 const setSchema = z.object({ keys: z.array(z.unknown()) });
 
-const purpose = {
-  kid: z.string().optional(),
-  use: z.literal('sig').optional(),
-  alg: z.enum(signatureAlgorithms).optional(),
-  key_ops: z
-    .array(z.string())
-    .refine((operations) => operations.includes('verify'))
-    .optional(),
-  // A set that publishes a private key or a shared secret has lost it: what it signs proves nothing.
-  d: z.undefined().optional(),
-  k: z.undefined().optional(),
-};
+const text = z.string().optional();
 
 const keySchema = z
-  .discriminatedUnion('kty', [
-    z.object({ ...purpose, kty: z.literal('RSA'), n: z.string(), e: z.string() }),
-    z.object({ ...purpose, kty: z.literal('EC'), crv: z.enum(['P-256', 'P-384']), x: z.string(), y: z.string() }),
-    z.object({ ...purpose, kty: z.literal('OKP'), crv: z.literal('Ed25519'), x: z.string() }),
-  ])
+  .object({
+    kty: z.enum(['RSA', 'EC', 'OKP']),
+    crv: z.enum(['P-256', 'P-384', 'Ed25519']).optional(),
+    use: z.literal('sig').optional(),
+    alg: z.enum(signatureAlgorithms).optional(),
+    key_ops: z.array(z.string()).optional(),
+    ...{ kid: text, n: text, e: text, x: text, y: text },
+    // A set that publishes a private key or a shared secret has lost it: what it signs proves nothing.
+    ...{ d: z.undefined().optional(), k: z.undefined().optional() },
+  })
+  .refine(({ key_ops }) => key_ops?.includes('verify') ?? true)
   // WebCrypto would refuse a key for any other word in its key_ops.
   .transform(({ key_ops, d, k, ...jwk }) => jwk as JWK)
   .refine(isSound);
 
-/** The key decodes, its point is on the curve, and an RSA modulus has a safe and affordable size (RFC 7518 section 3.3). */
+/** It is a whole key, its point is on the curve, and an RSA modulus has a safe and affordable size (RFC 7518 section 3.3). */
 function isSound(jwk: JWK): boolean {
   try {
     const { modulusLength } = createPublicKey({ key: { ...jwk }, format: 'jwk' }).asymmetricKeyDetails ?? {};

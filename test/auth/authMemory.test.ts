@@ -195,25 +195,24 @@ describe('Authenticator', () => {
       await other.stop();
     });
 
-    it('is read at the start and reported by issuer', async () => {
-      const reported: unknown[] = [];
-      const read = new Promise<void>((resolve) => {
+    it('is read at the start, and a failure reported by issuer', async () => {
+      const failing = await startIdentityProvider();
+      failing.outage(true);
+      const reported = await new Promise((resolve) => {
         authenticator = new Authenticator({
           mode: 'jwt',
-          issuers: [provider],
+          issuers: [provider, failing],
           audience: ['taxpayer-gateway'],
           taxpayersClaim: 'taxpayer_ids',
-          onKeySetRefresh: (issuer, outcome) => {
-            reported.push([issuer, outcome]);
-            resolve();
-          },
+          onKeySetFailure: (...failure) => resolve(failure),
         });
+        authenticator.start();
       });
-      authenticator.start();
-      await read;
-      authenticator.stop();
-      expect(reported).toEqual([[provider.issuer, { result: 'changed', keys: 1 }]]);
+      expect(reported).toEqual([failing.issuer, 'network']);
+      while (authenticator.reasonNotReady()) await new Promise((resolve) => setTimeout(resolve, 5));
       expect(authenticator.keySets.get(provider.issuer)?.keysAgeMs).toBeGreaterThanOrEqual(0);
+      authenticator.stop();
+      await failing.stop();
     });
   });
 });
