@@ -1,9 +1,9 @@
 export default {
   testEnvironment: 'node',
-  setupFilesAfterEnv: ['<rootDir>/test/support/retry.js'],
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  testSequencer: '<rootDir>/test/support/slowestFirst.js',
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',
@@ -19,5 +19,5 @@ export default {
   },
   modulePathIgnorePatterns: ['<rootDir>/dist/'],
   reporters: ['default', '<rootDir>/test/support/closingLineReporter.js'],
-  testTimeout: 30_000,
+  testTimeout: 120_000,
 };

@@ -36,12 +36,15 @@ export class GatewayError extends GraphQLError {
   readonly allow: string | undefined;
 
   constructor(code: ErrorCode, message: string, options: GatewayErrorOptions = {}) {
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0; // a stack is never shown, and costs more than the rest of a refusal
     super(message, {
       extensions: {
         code,
         ...(options.httpStatus !== undefined && { http: { status: options.httpStatus } }),
       },
     });
+    Error.stackTraceLimit = stackTraceLimit;
     this.name = 'GatewayError';
     this.code = code;
     this.retryAfterSeconds = options.retryAfterSeconds;

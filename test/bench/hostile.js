@@ -55,8 +55,10 @@ async function run() {
     process.stdout.write(`p99 ${p99Ms.toFixed(1)} ms, ${failed} failed\n`);
   };
   try {
-    // Once through everything: code is compiled, and what is kept within bounds is there, before anything is compared.
-    await attacked(world, names, seconds.warmUp);
+    // Once through everything, one by one and together: code is compiled, and what is kept within bounds is there, before
+    // anything is compared.
+    for (const name of names) await attacked(world, [name], seconds.warmUp);
+    await attacked(world, names, 4 * seconds.warmUp);
     await delay(4 * seconds.warmUp * 1000);
     await phase('alone', () => delay(seconds.alone * 1000));
     for (const name of names) await phase(name, () => attacked(world, [name], seconds.each));

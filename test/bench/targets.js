@@ -12,6 +12,7 @@ import { startIdentityProvider } from '../support/identityProvider.ts';
 const client = { clientId: 'bench-client', clientSecret: 'bench-secret-not-real' };
 const cores = availableParallelism();
 const canPin = cores > 1 && spawnSync('taskset', ['--version']).status === 0;
+const helperCores = `0-${Math.max(0, cores - 2)}`;
 
 export const pinning = canPin ? `targets on core ${cores - 1}, the rest elsewhere` : 'none';
 
@@ -124,13 +125,18 @@ export function startLoader({ core = 'helper' } = {}) {
   };
 }
 
+/** Keeps a process that runs already to the cores of the helpers. */
+export function keepToHelperCores(pid) {
+  if (canPin) spawnSync('taskset', ['-a', '-c', '-p', helperCores, `${pid}`]);
+}
+
 function built(path) {
   return fileURLToPath(new URL(`../../dist/${path}`, import.meta.url));
 }
 
 /** `core`: where a process runs; `any` is for those that are measured with more than one process. */
 function launch(args, { core = 'helper', env = {}, cwd, stdio = ['ignore', 'pipe', 'inherit'] } = {}) {
-  const list = { target: `${cores - 1}`, helper: `0-${Math.max(0, cores - 2)}`, any: `0-${cores - 1}` }[core];
+  const list = { target: `${cores - 1}`, helper: helperCores, any: `0-${cores - 1}` }[core];
   const command = [...(canPin ? ['taskset', '-c', list] : []), process.execPath, ...args];
   const child = spawn(command[0], command.slice(1), { env: { PATH: process.env.PATH, ...env }, cwd, stdio });
   const end = () => child.kill('SIGKILL'); // when the benchmark itself fails, nothing is left behind

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { postQuery } from '../support/gateway.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const bin = (path: string) => fileURLToPath(new URL(`../node_modules/${path}`, import.meta.url));
+const bin = (path: string) => fileURLToPath(new URL(`../../node_modules/${path}`, import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-package-'));
 const app = join(scratch, 'app');
 let tarball: string;

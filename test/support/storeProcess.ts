@@ -20,7 +20,7 @@ export async function startStoreProcess(url: string, maxFileKiB?: number): Promi
     process.execPath,
     '--import',
     './test/support/typescript.mjs',
-    join('test', 'stores', 'storeProcess.ts'),
+    join('test', 'cache', 'stores', 'storeProcess.ts'),
   ];
   const limit = maxFileKiB ? `ulimit -f ${maxFileKiB * 2}; ` : '';
   const child = spawn('sh', ['-c', `${limit}exec "$0" "$@"`, ...node, url], {

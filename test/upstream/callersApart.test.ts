@@ -76,8 +76,10 @@ describe('A caller who asks for more than the service can answer at once', () =>
       expect(first).toBe('PROCESSING');
       // 32 of the hostile caller at once: the first 32, and those that took their places meanwhile.
       expect(control.counters().refreshJob - before).toBeLessThan(5 * 64);
+      // On a busy machine some of the flood waits too long for its turn.
       for (const { errors } of await flood) {
-        expect(new Set(errors?.map(({ extensions }) => extensions.code))).toEqual(new Set(['NOT_FOUND']));
+        expect(errors).toHaveLength(60);
+        for (const { extensions } of errors ?? []) expect(['NOT_FOUND', 'RATE_LIMITED']).toContain(extensions.code);
       }
     } finally {
       await gateway.stop();

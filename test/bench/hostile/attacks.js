@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 
 let agent = newAgent();
+let runs = 0;
 
 /** Ends every request that is not answered yet. */
 export function hangUp() {
@@ -31,7 +32,7 @@ export const attacks = {
 /** Documents that never come again, on every way in. */
 async function documents(target, over) {
   const socket = await openSocket(target);
-  for (let n = 0; !over.aborted; n += 1) {
+  for (let n = unusedNumber(); !over.aborted; n += 1) {
     const query = `query { ${uniqueAliases(n)} }`;
     if (socket.readyState === socket.OPEN) {
       socket.send(JSON.stringify({ id: `${n}`, type: 'subscribe', payload: { query } }));
@@ -113,7 +114,7 @@ async function reservedStreams(target, over) {
 /** Everything that stays open, and everything that makes the service work. */
 async function pollsStreamsAndCalls(target, over) {
   const open = [];
-  for (let n = 0; !over.aborted; n += 1) {
+  for (let n = unusedNumber(); !over.aborted; n += 1) {
     const { taxpayerId, jobId } = target.jobs[n % target.jobs.length];
     post(target, { query: aliasesOf((m) => jobField(taxpayerId, jobId, `, waitSeconds: ${30 + ((n + m) % 200)}`)) });
     post(target, { query: aliasesOf((m) => jobField(taxpayerId, `made-up-${n}-${m}`)) });
@@ -125,7 +126,7 @@ async function pollsStreamsAndCalls(target, over) {
 
 /** Each costs a call to the token endpoint, and there is no end of them. */
 async function unknownTaxpayers(target, over) {
-  for (let n = 0; !over.aborted; n += 1) {
+  for (let n = unusedNumber(); !over.aborted; n += 1) {
     post(target, { query: aliasesOf((m) => `taxpayerToken(taxpayerId: "nobody-${n}-${m}") { status }`) });
     await delay(20);
   }
@@ -142,6 +143,12 @@ async function logLines(target, over) {
     await delay(5);
     setTimeout(() => socket.terminate(), 1000);
   }
+}
+
+/** The first of many numbers that no run of an attack has used: what is made of them never comes again. */
+function unusedNumber() {
+  runs += 1;
+  return runs * 1_000_000;
 }
 
 function newAgent() {

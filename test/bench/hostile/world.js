@@ -3,16 +3,29 @@
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { setPriority } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { startGateway, startIssuer, startService } from '../targets.js';
+import { keepToHelperCores, startGateway, startIssuer, startService } from '../targets.js';
 import { startHonestCallers } from './honest.js';
 
 const honestCallers = 20;
 const heapMegabytes = 256;
-/** Has the gateway collect its garbage when it is told to, so that what is left is what it holds. */
-const collectOnSignal = `data:text/javascript,${encodeURIComponent("process.on('SIGUSR2', () => globalThis.gc());")}`;
+/**
+ * Has the gateway collect its garbage when it is told to, and write down what is left, in bytes: its heap and what is
+ * outside of it. A moment later there would be garbage again.
+ */
+const collectOnSignal = `data:text/javascript,${encodeURIComponent(`
+  import { renameSync, writeFileSync } from 'node:fs';
+  process.on('SIGUSR2', () => {
+    globalThis.gc();
+    const { heapUsed, external } = process.memoryUsage();
+    writeFileSync('held.new', String(heapUsed + external));
+    renameSync('held.new', 'held');
+  });
+`)}`;
 
 /** @returns what {@link attack} and the phases of the benchmark need; `stop()` ends all of it */
 export async function startWorld({ latencyMs = 20, env = {} } = {}) {
@@ -48,10 +61,10 @@ export async function startWorld({ latencyMs = 20, env = {} } = {}) {
       return { job, authorization: await tokenFor(`honest-${n}`, scope, { taxpayer_ids: [taxpayerId] }) };
     }),
   );
-  favour(process.pid);
-  favour(service.pid);
-  const honest = startHonestCallers(origin, callers);
   const attacker = fork(fileURLToPath(new URL('attacker.js', import.meta.url)));
+  keepToHelperCores(process.pid); // not the hostile one, which takes what is left of every core
+  for (const pid of [gateway.pid, service.pid, process.pid]) favour(pid);
+  const honest = startHonestCallers(origin, callers);
   let hasEnded = false;
   gateway.ended.then(() => {
     hasEnded = true;
@@ -65,14 +78,13 @@ export async function startWorld({ latencyMs = 20, env = {} } = {}) {
     },
     /** The log of the gateway is not read until `false` is said. */
     stallLog: (isStalled) => (isStalled ? gateway.output.pause() : gateway.output.resume()),
-    /** What the gateway holds: its heap after a collection, and what is outside of it. */
+    /** What the gateway holds after a collection. */
     async megabytes() {
-      if (hasEnded) return Number.NaN;
-      process.kill(gateway.pid, 'SIGUSR2');
-      await delay(500);
-      const page = await (await fetch(`${origin}/metrics`)).text();
-      const bytesOf = (name) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(page)?.[1]);
-      return (bytesOf('nodejs_heap_size_used_bytes') + bytesOf('nodejs_external_memory_bytes')) / 1e6;
+      const held = join(gateway.directory, 'held');
+      rmSync(held, { force: true });
+      if (!hasEnded) process.kill(gateway.pid, 'SIGUSR2');
+      while (!hasEnded && !existsSync(held)) await delay(50);
+      return hasEnded ? Number.NaN : Number(readFileSync(held, 'utf8')) / 1e6;
     },
     hasEnded: () => hasEnded,
     async stop() {

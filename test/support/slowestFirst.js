@@ -1,0 +1,14 @@
+// Runs the longest test files first, so that no worker is left with one of them at the end. Jest itself starts with the
+// largest files, and the longest are small: they start whole fleets of processes.
+
+import Sequencer from '@jest/test-sequencer';
+
+const slowest = ['sparing.test.ts', 'benchmarks.test.ts', 'canary.test.ts', 'watchersOnFourProcesses.test.ts'];
+
+export default class SlowestFirst extends Sequencer {
+  sort(tests) {
+    const sorted = super.sort(tests);
+    const first = slowest.flatMap((name) => sorted.filter(({ path }) => path.endsWith(`/${name}`)));
+    return [...new Set([...first, ...sorted])];
+  }
+}
