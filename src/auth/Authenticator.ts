@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { anyone, type Caller, localDeveloper } from './caller.js';
-import { type DeveloperKeys, developerAudience, developerIssuer, developerTaxpayersClaim } from './developerKeys.js';
+import type { DeveloperKeys } from './developerKeys.js';
 import { KeySet } from './keySet.js';
 import { RememberedTokens } from './RememberedTokens.js';
 import type { ReadFault } from './readKeySet.js';
@@ -107,21 +107,11 @@ export class Authenticator {
   }
 }
 
-function policyOf(options: AuthenticatorOptions, keySets: ReadonlyMap<string, KeySet>): TokenPolicy | undefined {
+function policyOf(options: AuthenticatorOptions, issuers: ReadonlyMap<string, KeySet>): TokenPolicy | undefined {
   const now = options.now ?? Date.now;
-  switch (options.mode) {
-    case 'jwt':
-      return { issuers: keySets, audience: options.audience, taxpayersClaim: options.taxpayersClaim, now };
-    case 'developer':
-      return {
-        issuers: new Map([[developerIssuer, options.developerKeys.keySource]]),
-        audience: [developerAudience],
-        taxpayersClaim: developerTaxpayersClaim,
-        now,
-      };
-    case 'disabled':
-      return undefined;
-  }
+  if (options.mode === 'disabled') return undefined;
+  if (options.mode === 'developer') return { ...options.developerKeys.policy, now };
+  return { issuers, audience: options.audience, taxpayersClaim: options.taxpayersClaim, now };
 }
 
 function malformedHeader(): Error {

@@ -16,7 +16,11 @@ interface RememberedToken extends VerifiedToken {
 export class RememberedTokens {
   readonly #tokens = new LRUCache<string, RememberedToken>({
     max: maxTokens,
-    dispose: ({ caller }, digest) => this.#forget(caller.key, digest),
+    dispose: ({ caller: { key } }, digest) => {
+      const digests = this.#digests.get(key);
+      digests?.delete(digest);
+      if (digests?.size === 0) this.#digests.delete(key);
+    },
   });
   /** By caller key, the oldest first. */
   readonly #digests = new Map<string, Set<string>>();
@@ -38,11 +42,5 @@ export class RememberedTokens {
     if (oldest !== undefined && held.size === maxPerCaller) this.#tokens.delete(oldest);
     this.#tokens.set(digest, { ...token, until: Math.min(expiresAt, now + rememberMs) });
     this.#digests.set(key, held.add(digest));
-  }
-
-  #forget(callerKey: string, digest: string): void {
-    const digests = this.#digests.get(callerKey);
-    digests?.delete(digest);
-    if (digests?.size === 0) this.#digests.delete(callerKey);
   }
 }

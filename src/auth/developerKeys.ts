@@ -4,18 +4,16 @@ import path from 'node:path';
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
 import { z } from 'zod';
 import type { Scope } from './caller.js';
-import type { KeySource } from './keySet.js';
+import type { TokenPolicy } from './verifyToken.js';
 
-export { allScopes } from './caller.js';
-
-export const developerIssuer = 'urn:taxpayer-gateway:developer';
-export const developerAudience = 'taxpayer-gateway';
-export const developerTaxpayersClaim = 'taxpayer_ids';
 /** Where the gateway in developer mode and `npm run dev:token` both look, relative to the working directory. */
 export const developerDirectory = '.taxpayer-gateway';
 
 const fileName = 'developer-key.json';
 const algorithm = 'ES256';
+const issuer = 'urn:taxpayer-gateway:developer';
+const audience = 'taxpayer-gateway';
+const taxpayersClaim = 'taxpayer_ids';
 
 const text = z.string();
 const pairSchema = z.object({ kty: z.literal('EC'), crv: z.literal('P-256'), x: text, y: text, d: text });
@@ -38,21 +36,25 @@ export class DeveloperKeys {
     this.#privateKey = pair;
   }
 
-  /** What tokens of this key pair are verified with. */
-  get keySource(): KeySource {
+  /** What tokens of this key pair are verified by. */
+  get policy(): Omit<TokenPolicy, 'now'> {
     const imported = importJWK(this.publicKey, algorithm);
-    return {
+    const source = {
       version: 1,
-      keysFor: async ({ alg }) => ({ keys: alg === algorithm ? [(await imported) as CryptoKey] : [], version: 1 }),
+      keysFor: async ({ alg }: { alg: string }) => ({
+        keys: alg === algorithm ? [(await imported) as CryptoKey] : [],
+        version: 1,
+      }),
       lookAgain: async () => false,
     };
+    return { issuers: new Map([[issuer, source]]), audience: [audience], taxpayersClaim };
   }
 
   async sign({ subject, scopes, taxpayers, ttlSeconds }: DeveloperToken): Promise<string> {
-    return new SignJWT({ scope: scopes.join(' '), [developerTaxpayersClaim]: [...taxpayers] })
+    return new SignJWT({ scope: scopes.join(' '), [taxpayersClaim]: [...taxpayers] })
       .setProtectedHeader({ alg: algorithm })
-      .setIssuer(developerIssuer)
-      .setAudience(developerAudience)
+      .setIssuer(issuer)
+      .setAudience(audience)
       .setSubject(subject)
       .setIssuedAt()
       .setExpirationTime(`${ttlSeconds}s`)

@@ -1,4 +1,5 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose';
+import { z } from 'zod';
 import { GatewayError } from '../errors/errors.js';
 import { allScopes, type Caller, callerKey, type Scope } from './caller.js';
 import type { KeySource } from './keySet.js';
@@ -24,25 +25,30 @@ export interface VerifiedToken {
 }
 
 export const maxTokenLength = 8192;
-const maxSubjectLength = 255;
-const maxTaxpayerIdLength = 4096;
 const toleranceSeconds = 5;
-/** The last second a Date can hold. */
-const maxDateSeconds = 8.64e12;
+/** At most the last second a Date can hold. */
+const seconds = z.number().min(0).max(8.64e12);
+/** What jose lets through: an empty or huge `sub`, times that are no finite number (`1e999`). */
+const claimsSchema = z.object({
+  sub: z.string().min(1).max(255),
+  exp: seconds,
+  nbf: seconds.default(0),
+  iat: seconds.default(0),
+});
+const taxpayerId = z.string().min(1).max(4096);
 
 /** What a caller sees whose token has ended, also while they listen to a stream. */
 export const tokenExpired = 'The access token has expired';
 const malformed = 'The access token is malformed';
-const noSubject = 'The access token names no valid subject';
-const noExpiry = 'The access token has no valid expiry';
 const notYetValid = 'The access token is not valid yet';
-
-/** By the claim that jose refused. */
-const refusals: Readonly<Record<string, string>> = {
+const wrongClaims: Readonly<Record<PropertyKey, string>> = {
+  sub: 'The access token names no valid subject',
+  exp: 'The access token has no valid expiry',
+};
+const claimsRefusedByJose: typeof wrongClaims = {
+  ...wrongClaims,
   aud: 'The access token is for another audience',
   nbf: notYetValid,
-  exp: noExpiry,
-  sub: noSubject,
 };
 
 /**
@@ -54,12 +60,17 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   const { header, issuer } = decode(token);
   const source = policy.issuers.get(issuer);
   if (!source) throw unauthenticated('The access token is from an issuer that is not accepted here');
-  const { payload, version } = await verify(token, header, { issuer, source, policy });
-  const { subject, expiresAt, validFrom } = readClaims(payload, policy.now());
+  const { payload, version } = await verify(token, { header, issuer, source, policy });
+  const claims = claimsSchema.safeParse(payload);
+  if (!claims.success) throw unauthenticated(wrongClaims[claims.error.issues[0]?.path[0] ?? ''] ?? malformed);
+  const { sub: subject, exp, nbf, iat } = claims.data;
+  const validFrom = (Math.max(nbf, iat) - toleranceSeconds) * 1000;
+  if (validFrom > policy.now()) throw unauthenticated(notYetValid);
   const scopes = readScopes(payload);
   const taxpayers = scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, policy.taxpayersClaim);
   const key = callerKey(issuer, subject);
-  return { caller: { kind: 'bearer', key, subject, scopes, taxpayers, expiresAt }, validFrom, source, version };
+  const caller: Caller = { kind: 'bearer', key, subject, scopes, taxpayers, expiresAt: exp * 1000 };
+  return { caller, validFrom, source, version };
 }
 
 export function unauthenticated(message: string): GatewayError {
@@ -86,13 +97,14 @@ function isAcceptedHeader(header: { alg?: unknown }): header is JWTHeaderParamet
 }
 
 interface Verification {
+  readonly header: JWTHeaderParameters;
   readonly issuer: string;
   readonly source: KeySource;
   readonly policy: TokenPolicy;
 }
 
 /** Looks for newer keys once the held ones fail: the provider may have rotated them, with or without a new `kid`. */
-async function verify(token: string, header: JWTHeaderParameters, { issuer, source, policy }: Verification) {
+async function verify(token: string, { header, issuer, source, policy }: Verification) {
   for (;;) {
     const { keys, version } = await source.keysFor(header);
     for (const key of keys) {
@@ -119,21 +131,7 @@ async function verify(token: string, header: JWTHeaderParameters, { issuer, sour
 /** Our own words: jose's errors carry the whole payload, so they are not kept as a cause either. */
 function refusalOf(error: unknown): string {
   if (error instanceof errors.JWTExpired) return tokenExpired;
-  return (error instanceof errors.JWTClaimValidationFailed && refusals[error.claim]) || malformed;
-}
-
-/** What jose lets through: an empty or huge `sub`, times that are no finite number (`1e999`), an `iat` to come. */
-function readClaims({ sub, exp, nbf, iat }: JWTPayload, now: number) {
-  if (typeof sub !== 'string' || sub === '' || sub.length > maxSubjectLength) throw unauthenticated(noSubject);
-  if (!isDate(exp)) throw unauthenticated(noExpiry);
-  if (![nbf, iat].every((time) => time === undefined || isDate(time))) throw unauthenticated(malformed);
-  const validFrom = (Math.max(nbf ?? 0, iat ?? 0) - toleranceSeconds) * 1000;
-  if (validFrom > now) throw unauthenticated(notYetValid);
-  return { subject: sub, expiresAt: exp * 1000, validFrom };
-}
-
-function isDate(seconds: unknown): seconds is number {
-  return typeof seconds === 'number' && seconds >= 0 && seconds <= maxDateSeconds;
+  return (error instanceof errors.JWTClaimValidationFailed && claimsRefusedByJose[error.claim]) || malformed;
 }
 
 /** `scope` as RFC 8693 section 4.2 writes it, or `scp` as some providers do; a text or a list in either. */
@@ -145,11 +143,7 @@ function readScopes(payload: JWTPayload): ReadonlySet<Scope> {
 
 /** Anything but an id or a list of ids grants nothing, so that a claim of another shape is never half understood. */
 function readTaxpayers(payload: JWTPayload, name: string): ReadonlySet<string> {
-  const claim = Object.hasOwn(payload, name) ? payload[name] : undefined;
-  const ids: unknown[] = Array.isArray(claim) ? claim : [claim];
-  return ids.every(isTaxpayerId) ? new Set(ids) : new Set();
-}
-
-function isTaxpayerId(id: unknown): id is string {
-  return typeof id === 'string' && id !== '' && id.length <= maxTaxpayerIdLength;
+  const claim = Object.hasOwn(payload, name) ? payload[name] : [];
+  const ids = z.array(taxpayerId).safeParse(Array.isArray(claim) ? claim : [claim]);
+  return new Set(ids.data);
 }

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { GatewayError } from '../errors/errors.js';
 
 export type BreakerState = 'open' | 'half-open' | 'closed';
 
@@ -11,26 +12,15 @@ export interface EndpointBreakerOptions {
 
 /** One call as the breaker sees it. */
 export interface BreakerCall {
-  /** Who the call is made for; undefined for callers without an identity, who count as one. */
+  /** Who the call is made for: `holderOf` the caller. Callers without an identity count as one. */
   readonly holder?: string | undefined;
-  /** What the call is about; a call without a subject is about itself alone. */
+  /** What the call is about, as a taxpayer or a job; a call without a subject is about itself alone. */
   readonly subject?: string | undefined;
 }
 
 /** Set by the call while it runs. `not-made`: nothing has left, so nothing is known about the endpoint. */
 export interface CallRecord {
   outcome: 'not-made' | 'answered' | 'failed';
-}
-
-/** Thrown in place of a call that is not made. */
-export class BreakerOpen extends Error {
-  constructor(
-    readonly retryAfterMs: number,
-    /** Whose breaker is open; undefined when the endpoint fails for everybody. */
-    readonly refused: { readonly holder: string | undefined } | undefined,
-  ) {
-    super('The breaker is open');
-  }
 }
 
 /** Failures and answers count for this long, in milliseconds. */
@@ -70,14 +60,14 @@ export class EndpointBreaker {
     return states.has('open') ? 'open' : states.has('half-open') ? 'half-open' : 'closed';
   }
 
-  /** @throws BreakerOpen; or whatever `call` throws */
+  /** @throws GatewayError UPSTREAM_UNAVAILABLE in place of a call that is not made; whatever `call` throws */
   async run<T>({ holder, subject }: BreakerCall, call: (record: CallRecord) => Promise<T>): Promise<T> {
     const own = this.#holders.memo(holder ?? '');
     for (;;) {
       const now = this.#now();
       own.seenAt = now;
-      if (now < this.#outageUntil) throw new BreakerOpen(this.#outageUntil - now, undefined);
-      if (now < own.openUntil) throw new BreakerOpen(own.openUntil - now, { holder });
+      if (now < this.#outageUntil) throw refusal(this.#outageUntil - now);
+      if (now < own.openUntil) throw refusal(own.openUntil - now, { holder });
       if (!own.trial) break;
       await own.trial; // which may not have been made: then this call may be the next trial
     }
@@ -147,4 +137,11 @@ class HolderBreaker {
     this.openUntil = -Infinity;
     this.subjectFailed.clear();
   }
+}
+
+/** `refused` says whose breaker is open when the endpoint does not fail for everybody. */
+function refusal(waitMs: number, refused?: { readonly holder: string | undefined }): GatewayError {
+  const retryAfterSeconds = Math.ceil(waitMs / 1000);
+  const message = 'The service has kept failing and is left alone for a moment';
+  return new GatewayError('UPSTREAM_UNAVAILABLE', message, { retryAfterSeconds, refused });
 }

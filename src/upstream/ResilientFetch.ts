@@ -1,25 +1,18 @@
-import { Agent as HttpAgent } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fetch from 'node-fetch';
 import { GatewayError, outcomeUnknown } from '../errors/errors.js';
-import { BreakerOpen, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
-import { RecentConnections } from './RecentConnections.js';
+import { Connections } from './Connections.js';
+import { type BreakerCall, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
 /** The endpoints of the service (interface, part 4); also the label of metrics, gates and breakers. */
 export const endpoints = ['createClientLink', 'taxpayerToken', 'refreshJob'] as const;
 export type Endpoint = (typeof endpoints)[number];
 
-export interface CallOptions {
-  /** Who the call is made for: `holderOf` the caller. Whoever is first in a shared read is its holder. */
-  readonly holder?: string | undefined;
-}
+export type CallOptions = Pick<BreakerCall, 'holder'>;
 
-export interface ServiceRequest extends CallOptions {
+export interface ServiceRequest extends BreakerCall {
   readonly endpoint: Endpoint;
-  /** What the call is about, as a taxpayer or a job; a POST is about nothing but itself. */
-  readonly subject?: string | undefined;
   readonly method: 'GET' | 'POST';
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -61,10 +54,7 @@ const failures = {
  */
 export class ResilientFetch {
   readonly #options: ResilientFetchOptions;
-  readonly #http = new HttpAgent({ keepAlive: true });
-  readonly #https = new HttpsAgent({ keepAlive: true });
-  // A kept connection may be closed by the service just as it is used. A GET is then repeated; a POST must not be.
-  readonly #recent = new RecentConnections();
+  readonly #connections = new Connections();
   readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
 
   constructor(options: ResilientFetchOptions) {
@@ -94,9 +84,7 @@ export class ResilientFetch {
 
   /** Closes the kept connections. */
   stop(): void {
-    this.#http.destroy();
-    this.#https.destroy();
-    this.#recent.stop();
+    this.#connections.stop();
   }
 
   async #callWithin(endsAt: number, request: ServiceRequest, record: CallRecord): Promise<ServiceAnswer> {
@@ -132,7 +120,7 @@ export class ResilientFetch {
         headers,
         body,
         redirect: 'manual',
-        agent: method === 'POST' ? this.#recent.agentFor(url, connection) : this.#agentFor(url),
+        agent: method === 'POST' ? this.#connections.recentAgentFor(url, connection) : this.#connections.agentFor(url),
         signal: limit.signal as never,
       });
       const answer = await readAnswer(response, this.#options.maxResponseBytes, limit);
@@ -145,7 +133,7 @@ export class ResilientFetch {
       // An answer that breaks the contract is a sign of life all the same.
       record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
       // Of the answers that cannot be used, only a 503 says that nothing was done.
-      throw connection.established && failure.status !== 503 ? outcomeUnknown(failure) : failure;
+      throw connection.established && failure.answer?.status !== 503 ? outcomeUnknown(failure) : failure;
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', abort);
@@ -153,46 +141,36 @@ export class ResilientFetch {
     }
   }
 
-  #agentFor(url: string): HttpAgent {
-    return url.startsWith('https:') ? this.#https : this.#http;
-  }
-
-  #pauseAfter(tries: number, { retryAfterSeconds: asked = 0 }: TryFailure): number {
+  #pauseAfter(tries: number, { answer }: TryFailure): number {
     const jittered = (this.#options.random ?? Math.random)() * 100 * 2 ** tries;
-    return Math.max(jittered, asked * 1000);
+    return Math.max(jittered, (answer?.retryAfterSeconds ?? 0) * 1000);
   }
 }
 
 function refuseIfOver(endsAt: number, signal: AbortSignal | undefined): void {
-  if (signal?.aborted || performance.now() >= endsAt) throw new TryFailure('timeout', { cause: signal?.reason });
+  if (signal?.aborted || performance.now() >= endsAt) throw new TryFailure('timeout', signal?.reason);
 }
 
 /** Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. */
 function failureOf(error: unknown, aborted: boolean): TryFailure {
   if (error instanceof TryFailure) return error;
-  if (aborted) return new TryFailure('timeout', { cause: error });
+  if (aborted) return new TryFailure('timeout', error);
   const { code = '' } = error as NodeJS.ErrnoException;
   // Z_ and ERR__ERROR_FORMAT are zlib's (gzip and Brotli), HPE_ those of Node's HTTP parser.
   const broken = /^(Z_|ERR__ERROR_|ERR_BROTLI_|HPE_)/.test(code);
-  return new TryFailure(broken ? 'invalid' : 'network', { cause: error });
+  return new TryFailure(broken ? 'invalid' : 'network', error);
 }
 
 /** A service that asks for a longer pause than half the deadline is not waited for: the caller is told when to return. */
 function isWorthRepeating(error: unknown, deadlineMs: number): error is TryFailure {
   if (!(error instanceof TryFailure) || error.kind === 'invalid') return false;
-  return (error.retryAfterSeconds ?? 0) * 1000 <= deadlineMs / 2;
+  return (error.answer?.retryAfterSeconds ?? 0) * 1000 <= deadlineMs / 2;
 }
 
 function gatewayErrorOf(error: unknown): unknown {
-  if (error instanceof BreakerOpen) {
-    return new GatewayError('UPSTREAM_UNAVAILABLE', 'The service has kept failing and is left alone for a moment', {
-      retryAfterSeconds: Math.ceil(error.retryAfterMs / 1000),
-      refused: error.refused,
-      cause: error,
-    });
-  }
   if (!(error instanceof TryFailure)) return error;
-  const { cause, retryAfterSeconds } = error;
   const [code, message] = failures[error.kind];
+  const { retryAfterSeconds } = error.answer ?? {};
+  const { cause } = error;
   return new GatewayError(code, message, { cause, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) });
 }

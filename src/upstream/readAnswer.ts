@@ -13,19 +13,12 @@ export interface ServiceAnswer {
 
 /** Why a try brought no usable answer; `ResilientFetch` turns it into a `GatewayError`. */
 export class TryFailure extends Error {
-  readonly status: number | undefined;
-  readonly retryAfterSeconds: number | undefined;
-
   constructor(
     readonly kind: 'timeout' | 'network' | 'server-error' | 'invalid',
-    {
-      cause,
-      ...answer
-    }: { readonly cause?: unknown } & Partial<Pick<ServiceAnswer, 'status' | 'retryAfterSeconds'>> = {},
+    cause?: unknown,
+    readonly answer?: ServiceAnswer,
   ) {
     super(kind, { cause });
-    this.status = answer.status;
-    this.retryAfterSeconds = answer.retryAfterSeconds;
   }
 }
 
@@ -57,7 +50,7 @@ export async function readAnswer(response: Response, maxBytes: number, limit: Ab
     json: undefined,
   };
   discard(response, limit);
-  if (status >= 500) throw new TryFailure('server-error', { ...answer, cause: { status } });
+  if (status >= 500) throw new TryFailure('server-error', { status }, answer);
   return answer;
 }
 
@@ -100,7 +93,7 @@ function parse(bytes: Buffer): unknown {
   try {
     return parseJson(utf8.decode(bytes));
   } catch (cause) {
-    throw new TryFailure('invalid', { cause });
+    throw new TryFailure('invalid', cause);
   }
 }
 
