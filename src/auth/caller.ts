@@ -11,7 +11,7 @@ export const allScopes = [
 
 export type Scope = (typeof allScopes)[number];
 
-/** Who is calling and what they may do. Made only from a verified token, or by a mode that says so aloud. */
+/** Who is calling and what they may do. Made only from a verified token, or by a mode that asks for none. */
 export interface Caller {
   readonly kind: 'bearer' | 'developer' | 'anyone' | 'router';
   /** Tells callers apart (issuer and subject together) without naming them: for rate limits and idempotency. */

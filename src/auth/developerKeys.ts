@@ -79,7 +79,7 @@ export async function loadDeveloperKeys(directory: string): Promise<DeveloperKey
   }
 }
 
-/** Written aside and linked into place: a link is made whole or not at all, and never over the file of another process. */
+/** Written to a draft and linked into place: a link is atomic and never replaces the file of another process. */
 async function create(directory: string, file: string): Promise<string> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const { privateKey } = await generateKeyPair(algorithm, { extractable: true });

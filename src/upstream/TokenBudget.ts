@@ -79,8 +79,8 @@ export class TokenBudget {
     const number = Math.floor(this.#now() / hourMs);
     if (number !== this.#hour.number) this.#hour = new Hour(number);
     const hour = this.#hour;
-    if (holder !== undefined && !(await this.#takeShare(hour, holder))) throw this.#shareExhausted(hour, holder);
-    const granted = (await this.#takeFromStore(hour)) || this.#takeFromReserve(hour) || this.#takeAlone(hour);
+    if (holder !== undefined && !(await this.#takeShare(hour, holder))) throw this.#exhausted(hour, holder);
+    const granted = (await this.#takeFromStore(hour)) || this.#takeWithoutStore(hour);
     onLeft?.(Math.max(0, perHour - hour.seen) + (hour.reserve ?? 0), this.#restOf(hour));
     // A store that counts too few cannot have one process call more often than the fleet may.
     if (!granted || hour.made >= perHour) throw this.#exhausted(hour);
@@ -117,13 +117,11 @@ export class TokenBudget {
     return true;
   }
 
-  #takeFromReserve(hour: Hour): boolean {
-    if (!hour.reserve) return false;
-    hour.reserve -= 1;
-    return true;
-  }
-
-  #takeAlone(hour: Hour): boolean {
+  #takeWithoutStore(hour: Hour): boolean {
+    if (hour.reserve) {
+      hour.reserve -= 1;
+      return true;
+    }
     if (hour.seen > 0 || hour.made >= Math.ceil(this.#options.perHour * aloneShare)) return false;
     hour.untold += 1;
     return true;
@@ -167,25 +165,18 @@ export class TokenBudget {
     return Math.min(hourMs, Math.max(0, (hour.number + 1) * hourMs - this.#now()));
   }
 
-  /** Refuses this caller alone: others who wait for the same read get their own turn. */
-  #shareExhausted(hour: Hour, holder: string): GatewayError {
-    this.#options.onExhausted?.('caller');
-    const message = 'Your share of the hourly budget of token calls is spent (TOKEN_BUDGET_CALLER_SHARE)';
+  /** With `holder`, refuses that caller alone: others who wait for the same read get their own turn. */
+  #exhausted(hour: Hour, holder?: string): GatewayError {
+    const isShare = holder !== undefined;
+    this.#options.onExhausted?.(isShare ? 'caller' : 'fleet');
+    const message = isShare
+      ? 'Your share of the hourly budget of token calls is spent (TOKEN_BUDGET_CALLER_SHARE)'
+      : "The fleet's hourly budget of token calls is spent";
+    const isSpent = isShare || Math.max(hour.seen, hour.made) >= this.#options.perHour;
+    const waitMs = Math.min(this.#restOf(hour), isSpent ? hourMs : storeAwayRetryMs);
     return new GatewayError('TOKEN_BUDGET_EXHAUSTED', message, {
-      retryAfterSeconds: wholeSeconds(this.#restOf(hour)),
-      refused: { holder },
+      retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
+      refused: isShare ? { holder } : undefined,
     });
   }
-
-  #exhausted(hour: Hour): GatewayError {
-    this.#options.onExhausted?.('fleet');
-    const isSpent = Math.max(hour.seen, hour.made) >= this.#options.perHour;
-    const waitMs = Math.min(this.#restOf(hour), isSpent ? hourMs : storeAwayRetryMs);
-    const message = "The fleet's hourly budget of token calls is spent";
-    return new GatewayError('TOKEN_BUDGET_EXHAUSTED', message, { retryAfterSeconds: wholeSeconds(waitMs) });
-  }
-}
-
-function wholeSeconds(ms: number): number {
-  return Math.max(1, Math.ceil(ms / 1000));
 }

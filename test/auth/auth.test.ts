@@ -51,7 +51,7 @@ describe('Authenticator', () => {
     expect((await authenticate(`${scheme} ${await provider.token()}`)).subject).toBe('ada');
   });
 
-  // Made when the test runs: tests are listed long before that on a busy machine.
+  // Claims are made when the test runs: on a busy machine that is long after the tests are listed.
   it.each<[string, () => Record<string, unknown>]>([
     ['one of several audiences', () => ({ aud: ['x', 'other-audience'] })],
     ['no iat and a fraction in exp', () => ({ iat: undefined, exp: nowSeconds() + 600.5 })],

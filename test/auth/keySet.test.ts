@@ -70,7 +70,7 @@ describe('KeySet', () => {
     expect(provider.counts.jwks).toBe(3);
   });
 
-  it('finds a key that was published since, for all who wait for it', async () => {
+  it('finds a key that was published since, for all concurrent callers', async () => {
     const keySet = keySetOf();
     const { version } = await keySet.keysFor(header());
     const kid = provider.addKey('ES256');
@@ -86,7 +86,7 @@ describe('KeySet', () => {
     expect(provider.counts.jwks).toBe(1);
   });
 
-  it('counts a version when the keys change and not when they only come in another order', async () => {
+  it('counts a new version when the keys change, not when only their order does', async () => {
     const [one, two, three] = ['ES256', 'ES256', 'ES256'].map((alg) => publicJwk(makeKey(alg)));
     const keySet = keySetOf();
     const versions: number[] = [];
@@ -169,7 +169,7 @@ describe('KeySet', () => {
     ['a kid that is no text', { ...rsa, kid: 7 }],
     ['no object', 'key'],
     ['null', null],
-  ])('passes over %s and keeps its neighbour', async (_, member) => {
+  ])('skips %s and keeps the good key beside it', async (_, member) => {
     const good = publicJwk(makeKey('ES384'));
     provider.publish({ keys: [member, good] });
     const keySet = keySetOf();

@@ -6,7 +6,7 @@ import { upstreamOnlyText } from '../../src/sandbox/Answer.js';
 import { type Fault, faultSchema } from '../../src/sandbox/Fault.js';
 import { type AnswerError, startTestGateway, type TestGateway } from '../support/gateway.js';
 
-/** The table that docs/faults.md is printed from; here each line of it is tried on a running gateway. */
+/** docs/faults.md is printed from this table; each of its lines is tried here on a running gateway. */
 const operations = ['taxpayerToken', 'refreshJob', 'createClientLink'] as const;
 type Operation = (typeof operations)[number];
 
@@ -115,7 +115,7 @@ describe('The table', () => {
   it('has a line for every fault that the sandbox knows', () => {
     const known = faultSchema.options.map((option) => option.shape.kind.value);
     const covered = new Set(cases.map(({ fault }) => (fault === 'outage' ? fault : fault.kind)));
-    // hold-until-released is answer-late with a hand on the clock.
+    // hold-until-released is answer-late, released by the test.
     expect(known.filter((kind) => !covered.has(kind))).toEqual(['hold-until-released']);
   });
 });
