@@ -40,7 +40,8 @@ async function main() {
     return;
   }
   await orExplain(ensureBuilt);
-  const { allScopes, developerDirectory, loadDeveloperKeys } = await import('../dist/auth/developerKeys.js');
+  const { allScopes } = await import('../dist/auth/caller.js');
+  const { developerDirectory, loadDeveloperKeys } = await import('../dist/auth/developerKeys.js');
 
   const token = {
     subject: readSubject(values.subject),

@@ -5,7 +5,7 @@ import { Authenticator, type AuthenticatorOptions } from './auth/Authenticator.j
 import { allScopes } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
 import { identifier } from './auth/identify.js';
-import { followRouterSecrets } from './auth/routerSecrets.js';
+import { RouterSecrets } from './auth/RouterSecrets.js';
 import type { Config, UpstreamCredentials } from './config/config.js';
 import { packageVersion } from './config/packageVersion.js';
 import { Secret } from './config/secret.js';
@@ -85,9 +85,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
   const authenticator = new Authenticator({
     ...authenticatorMode(config, developerKeys),
-    onKeySetRefresh: (issuer, outcome) => {
-      if (outcome.result === 'failed') log.warn({ issuer, reason: outcome.reason }, 'a key set could not be read');
-    },
+    onKeySetFailure: (issuer, reason) => log.warn({ issuer, reason }, 'a key set could not be read'),
   });
   metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));
   authenticator.start();
@@ -126,8 +124,8 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     log,
   });
   await pipeline.start();
-  const routerSecrets = followRouterSecrets(config.federation, log);
-  const identify = identifier(authenticator, routerSecrets.secrets);
+  const routerSecrets = new RouterSecrets(config.federation, log);
+  const identify = identifier(authenticator, routerSecrets);
   const unread = new Unread(ledger, options.stallMs);
   const endpoint = new GraphQLEndpoint({ pipeline, identify, ledger, unread, requestLimits });
   const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));

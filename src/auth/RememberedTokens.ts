@@ -1,44 +1,46 @@
 import { LRUCache } from 'lru-cache';
+import type { Caller } from './caller.js';
 import type { VerifiedToken } from './verifyToken.js';
 
-const maxRemembered = 10_000;
-/** A caller uses a token at a time, or one for each of its processes; more push out its own and nobody else's. */
+const maxTokens = 10_000;
+/** More tokens of one caller push out that caller's oldest, and nobody else's. */
 const maxPerCaller = 50;
+const rememberMs = 300_000;
 
-/** A token that was verified, and until when it need not be again, in milliseconds since the epoch. */
-export type RememberedToken = VerifiedToken & { readonly until: number };
+interface RememberedToken extends VerifiedToken {
+  /** In milliseconds since the epoch. */
+  readonly until: number;
+}
 
-/** The tokens verified lately, by digest. */
+/** The callers of tokens verified in the last five minutes, by the token's digest. */
 export class RememberedTokens {
-  readonly #byDigest = new LRUCache<string, RememberedToken>({
-    max: maxRemembered,
-    dispose: ({ caller }, digest) => this.#forget(caller.key, digest),
+  readonly #tokens = new LRUCache<string, RememberedToken>({
+    max: maxTokens,
+    dispose: ({ caller: { key } }, digest) => {
+      const digests = this.#digests.get(key);
+      digests?.delete(digest);
+      if (digests?.size === 0) this.#digests.delete(key);
+    },
   });
-  /** By caller, the oldest first. */
+  /** By caller key, the oldest first. */
   readonly #digests = new Map<string, Set<string>>();
 
-  get(digest: string): RememberedToken | undefined {
-    return this.#byDigest.get(digest);
+  /** Undefined also for a token that would no longer pass: its time is over, or its issuer's keys have changed. */
+  get(digest: string, now: number): Caller | undefined {
+    const known = this.#tokens.get(digest);
+    if (!known) return undefined;
+    if (known.source.version === known.version && now >= known.validFrom && now < known.until) return known.caller;
+    this.#tokens.delete(digest);
+    return undefined;
   }
 
-  /** Forgets the caller's oldest token where it has too many. */
-  set(digest: string, token: RememberedToken): void {
-    this.delete(digest);
-    const { key } = token.caller;
-    const held = this.#digests.get(key);
-    const [oldest] = held ?? [];
-    if (oldest !== undefined && held?.size === maxPerCaller) this.delete(oldest);
-    this.#byDigest.set(digest, token);
-    this.#digests.set(key, (this.#digests.get(key) ?? new Set()).add(digest));
-  }
-
-  delete(digest: string): void {
-    this.#byDigest.delete(digest);
-  }
-
-  #forget(callerKey: string, digest: string): void {
-    const digests = this.#digests.get(callerKey);
-    digests?.delete(digest);
-    if (digests?.size === 0) this.#digests.delete(callerKey);
+  add(digest: string, token: VerifiedToken, now: number): void {
+    const { key, expiresAt } = token.caller;
+    this.#tokens.delete(digest);
+    const held = this.#digests.get(key) ?? new Set();
+    const [oldest] = held;
+    if (oldest !== undefined && held.size === maxPerCaller) this.#tokens.delete(oldest);
+    this.#tokens.set(digest, { ...token, until: Math.min(expiresAt, now + rememberMs) });
+    this.#digests.set(key, held.add(digest));
   }
 }

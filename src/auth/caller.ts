@@ -11,12 +11,8 @@ export const allScopes = [
 
 export type Scope = (typeof allScopes)[number];
 
-/** Who is calling and what they may do. Made only from a verified token, or by a mode that says so aloud. */
+/** Who is calling and what they may do. Made only from a verified token, or by a mode that asks for none. */
 export interface Caller {
-  /**
-   * `bearer`: a verified token. `developer`: the local developer of the sandbox. `anyone`: authentication is off.
-   * `router`: a federation router that presented its secret and no token of a user.
-   */
   readonly kind: 'bearer' | 'developer' | 'anyone' | 'router';
   /** Tells callers apart (issuer and subject together) without naming them: for rate limits and idempotency. */
   readonly key: string;
@@ -29,23 +25,19 @@ export interface Caller {
   readonly expiresAt: number;
 }
 
-const everyScope: ReadonlySet<Scope> = new Set(allScopes);
-
 /** The caller of `AUTH_MODE=disabled`. */
-export const anyone: Caller = unlimited('anyone');
+export const anyone = withoutToken('anyone', allScopes, 'any');
 
 /** The caller of the developer mode who sends no token. */
-export const localDeveloper: Caller = unlimited('developer');
+export const localDeveloper = withoutToken('developer', allScopes, 'any');
 
-/** A federation router without a user's token: it may read the subgraph's schema and no taxpayer. */
-export const router: Caller = {
-  kind: 'router',
-  key: callerKey('', 'router'),
-  subject: 'router',
-  scopes: new Set(),
-  taxpayers: new Set(),
-  expiresAt: Number.POSITIVE_INFINITY,
-};
+/** A federation router that presented its secret and no user's token: it may read the subgraph's schema and no taxpayer. */
+export const router = withoutToken('router', [], new Set());
+
+function withoutToken(kind: Caller['kind'], scopes: readonly Scope[], taxpayers: Caller['taxpayers']): Caller {
+  const expiresAt = Number.POSITIVE_INFINITY;
+  return { kind, key: callerKey('', kind), subject: kind, scopes: new Set(scopes), taxpayers, expiresAt };
+}
 
 /** The same subject of two issuers is two callers. JSON keeps the pair apart whatever characters the two hold. */
 export function callerKey(issuer: string, subject: string): string {
@@ -54,21 +46,7 @@ export function callerKey(issuer: string, subject: string): string {
     .digest('base64url');
 }
 
-/**
- * Under whose name what a caller holds is counted; undefined for callers without an identity of their own, who cannot be
- * told apart.
- */
+/** Under whose name a caller's use of shared resources is counted; undefined for callers who cannot be told apart. */
 export function holderOf({ kind, key }: Caller): string | undefined {
   return kind === 'bearer' || kind === 'router' ? key : undefined;
-}
-
-function unlimited(kind: 'anyone' | 'developer'): Caller {
-  return {
-    kind,
-    key: callerKey('', kind),
-    subject: kind,
-    scopes: everyScope,
-    taxpayers: 'any',
-    expiresAt: Number.POSITIVE_INFINITY,
-  };
 }

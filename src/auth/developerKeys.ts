@@ -1,28 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import { link, mkdir, readFile, unlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
+import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
 import { z } from 'zod';
 import type { Scope } from './caller.js';
+import type { TokenPolicy } from './verifyToken.js';
 
-export { allScopes } from './caller.js';
-
-export const developerIssuer = 'urn:taxpayer-gateway:developer';
-export const developerAudience = 'taxpayer-gateway';
-export const developerTaxpayersClaim = 'taxpayer_ids';
 /** Where the gateway in developer mode and `npm run dev:token` both look, relative to the working directory. */
 export const developerDirectory = '.taxpayer-gateway';
 
 const fileName = 'developer-key.json';
 const algorithm = 'ES256';
+const issuer = 'urn:taxpayer-gateway:developer';
+const audience = 'taxpayer-gateway';
+const taxpayersClaim = 'taxpayer_ids';
 
-const keySchema = z.object({
-  kty: z.literal('EC'),
-  crv: z.literal('P-256'),
-  x: z.string(),
-  y: z.string(),
-  d: z.string(),
-});
+const text = z.string();
+const pairSchema = z.object({ kty: z.literal('EC'), crv: z.literal('P-256'), x: text, y: text, d: text });
 
 export interface DeveloperToken {
   readonly subject: string;
@@ -36,21 +30,34 @@ export class DeveloperKeys {
   readonly publicKey: JWK;
   readonly #privateKey: JWK;
 
-  constructor(pair: z.infer<typeof keySchema>) {
+  constructor(pair: z.infer<typeof pairSchema>) {
     const { d: _, ...publicKey } = pair;
     this.publicKey = publicKey;
     this.#privateKey = pair;
   }
 
+  /** What tokens of this key pair are verified by. */
+  get policy(): Omit<TokenPolicy, 'now'> {
+    const imported = importJWK(this.publicKey, algorithm);
+    const source = {
+      version: 1,
+      keysFor: async ({ alg }: { alg: string }) => ({
+        keys: alg === algorithm ? [(await imported) as CryptoKey] : [],
+        version: 1,
+      }),
+      lookAgain: async () => false,
+    };
+    return { issuers: new Map([[issuer, source]]), audience: [audience], taxpayersClaim };
+  }
+
   async sign({ subject, scopes, taxpayers, ttlSeconds }: DeveloperToken): Promise<string> {
-    const issuedAt = Math.floor(Date.now() / 1000);
-    return new SignJWT({ scope: scopes.join(' '), [developerTaxpayersClaim]: [...taxpayers] })
+    return new SignJWT({ scope: scopes.join(' '), [taxpayersClaim]: [...taxpayers] })
       .setProtectedHeader({ alg: algorithm })
-      .setIssuer(developerIssuer)
-      .setAudience(developerAudience)
+      .setIssuer(issuer)
+      .setAudience(audience)
       .setSubject(subject)
-      .setIssuedAt(issuedAt)
-      .setExpirationTime(issuedAt + ttlSeconds)
+      .setIssuedAt()
+      .setExpirationTime(`${ttlSeconds}s`)
       .sign(await importJWK(this.#privateKey, algorithm));
   }
 }
@@ -61,13 +68,18 @@ export class DeveloperKeys {
  */
 export async function loadDeveloperKeys(directory: string): Promise<DeveloperKeys> {
   const file = path.join(directory, fileName);
-  const text = (await readIfPresent(file)) ?? (await create(directory, file));
-  const pair = keySchema.safeParse(parse(text));
-  if (!pair.success) throw new Error(`${file} does not hold a developer key. Delete it and a new one is made.`);
-  return new DeveloperKeys(pair.data);
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return create(directory, file);
+  });
+  try {
+    return new DeveloperKeys(pairSchema.parse(JSON.parse(text)));
+  } catch {
+    throw new Error(`${file} does not hold a developer key. Delete it and a new one is made.`);
+  }
 }
 
-/** Written aside and linked into place: a link is made whole or not at all, and never over the file of another process. */
+/** Written to a draft and linked into place: a link is atomic and never replaces the file of another process. */
 async function create(directory: string, file: string): Promise<string> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const { privateKey } = await generateKeyPair(algorithm, { extractable: true });
@@ -76,30 +88,9 @@ async function create(directory: string, file: string): Promise<string> {
   try {
     await link(draft, file);
   } catch (error) {
-    if (!hasCode(error, 'EEXIST')) throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   } finally {
     await unlink(draft);
   }
   return readFile(file, 'utf8');
-}
-
-async function readIfPresent(file: string): Promise<string | undefined> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return undefined;
-    throw error;
-  }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return typeof error === 'object' && error !== null && 'code' in error && error.code === code;
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import { type Authenticator, routerSecretMatches } from './Authenticator.js';
+import type { Authenticator } from './Authenticator.js';
 import { type Caller, router } from './caller.js';
-import type { RouterSecrets } from './routerSecrets.js';
+import type { RouterSecrets } from './RouterSecrets.js';
 
 /** What a caller shows: headers of a request, or the same names in the parameters of a socket. */
 export interface Credentials {
@@ -25,11 +25,9 @@ export interface Identity {
 export type Identify = (credentials: Credentials) => Identity | Promise<Identity>;
 
 /** Tells who is calling. A router that presents its secret needs no user's token to read the schema. */
-export function identifier(authenticator: Authenticator, routerSecrets: () => RouterSecrets): Identify {
+export function identifier(authenticator: Authenticator, routerSecrets: Pick<RouterSecrets, 'accept'>): Identify {
   return ({ authorization, routerSecret, remoteAddress }) => {
-    const { current, previous } = routerSecrets();
-    const isConfigured = current !== undefined || previous !== undefined;
-    const fromRouter = isConfigured ? routerSecretMatches(routerSecret, current, previous) : undefined;
+    const fromRouter = routerSecrets.accept(routerSecret);
     const identity = (caller: Caller): Identity => ({ caller, fromRouter, remoteAddress });
     try {
       const caller = authenticator.authenticate(authorization);
@@ -51,21 +49,21 @@ export function credentialsOf({ headers, socket }: IncomingMessage): Credentials
   };
 }
 
-/** The same from the `connection_init` of a socket, where names come in any case; the headers speak for what is left out. */
+/** What the parameters of `connection_init` show, whose names come in any case; the headers of the socket fill in the rest. */
 export function credentialsOfSocket(
   parameters: Readonly<Record<string, unknown>> | undefined,
   request: IncomingMessage,
 ): Credentials {
   const given = new Map(Object.entries(parameters ?? {}).map(([name, value]) => [name.toLowerCase(), value]));
-  const ofHeaders = credentialsOf(request);
+  const { authorization, routerSecret, remoteAddress } = credentialsOf(request);
   return {
-    ...ofHeaders,
-    authorization: textOf(given.get('authorization')) ?? ofHeaders.authorization,
-    routerSecret: textOf(given.get('x-gateway-router-secret')) ?? ofHeaders.routerSecret,
+    authorization: textOf(given.get('authorization')) ?? authorization,
+    routerSecret: textOf(given.get('x-gateway-router-secret')) ?? routerSecret,
+    remoteAddress,
   };
 }
 
-/** What is given but is no text stays a refusal: it must not count as absent. */
+/** What is given but is no text is refused like an empty one: it must not count as absent. */
 function textOf(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   return typeof value === 'string' ? value : '';

@@ -1,4 +1,5 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose';
+import { z } from 'zod';
 import { GatewayError } from '../errors/errors.js';
 import { allScopes, type Caller, callerKey, type Scope } from './caller.js';
 import type { KeySource } from './keySet.js';
@@ -24,11 +25,31 @@ export interface VerifiedToken {
 }
 
 export const maxTokenLength = 8192;
-const maxSubjectLength = 255;
-const maxTaxpayerIdLength = 4096;
 const toleranceSeconds = 5;
-/** The last second a Date can hold. */
-const maxDateSeconds = 8.64e12;
+/** At most the last second a Date can hold. */
+const seconds = z.number().min(0).max(8.64e12);
+/** What jose lets through: an empty or huge `sub`, times that are no finite number (`1e999`). */
+const claimsSchema = z.object({
+  sub: z.string().min(1).max(255),
+  exp: seconds,
+  nbf: seconds.default(0),
+  iat: seconds.default(0),
+});
+const taxpayerId = z.string().min(1).max(4096);
+
+/** What a caller sees whose token has ended, also while they listen to a stream. */
+export const tokenExpired = 'The access token has expired';
+const malformed = 'The access token is malformed';
+const notYetValid = 'The access token is not valid yet';
+const wrongClaims: Readonly<Record<PropertyKey, string>> = {
+  sub: 'The access token names no valid subject',
+  exp: 'The access token has no valid expiry',
+};
+const claimsRefusedByJose: typeof wrongClaims = {
+  ...wrongClaims,
+  aud: 'The access token is for another audience',
+  nbf: notYetValid,
+};
 
 /**
  * Verifies a signed JWT (RFC 7519, with the advice of RFC 8725) and tells who its bearer is. The `iss` claim chooses the
@@ -39,22 +60,17 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   const { header, issuer } = decode(token);
   const source = policy.issuers.get(issuer);
   if (!source) throw unauthenticated('The access token is from an issuer that is not accepted here');
-  const { payload, version } = await verify(token, header, { issuer, source, policy });
-  const { subject, expiresAt, validFrom } = readClaims(payload, policy.now());
+  const { payload, version } = await verify(token, { header, issuer, source, policy });
+  const claims = claimsSchema.safeParse(payload);
+  if (!claims.success) throw unauthenticated(wrongClaims[claims.error.issues[0]?.path[0] ?? ''] ?? malformed);
+  const { sub: subject, exp, nbf, iat } = claims.data;
+  const validFrom = (Math.max(nbf, iat) - toleranceSeconds) * 1000;
+  if (validFrom > policy.now()) throw unauthenticated(notYetValid);
   const scopes = readScopes(payload);
-  return {
-    caller: {
-      kind: 'bearer',
-      key: callerKey(issuer, subject),
-      subject,
-      scopes,
-      taxpayers: scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, policy.taxpayersClaim),
-      expiresAt,
-    },
-    validFrom,
-    source,
-    version,
-  };
+  const taxpayers = scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, policy.taxpayersClaim);
+  const key = callerKey(issuer, subject);
+  const caller: Caller = { kind: 'bearer', key, subject, scopes, taxpayers, expiresAt: exp * 1000 };
+  return { caller, validFrom, source, version };
 }
 
 export function unauthenticated(message: string): GatewayError {
@@ -69,7 +85,7 @@ function decode(token: string): { header: JWTHeaderParameters; issuer: string } 
     header = decodeProtectedHeader(token);
     issuer = decodeJwt(token).iss;
   } catch {
-    throw unauthenticated('The access token is malformed');
+    throw unauthenticated(malformed);
   }
   if (!isAcceptedHeader(header)) throw unauthenticated('The access token is not signed with an accepted algorithm');
   if (typeof issuer !== 'string') throw unauthenticated('The access token names no issuer');
@@ -81,13 +97,14 @@ function isAcceptedHeader(header: { alg?: unknown }): header is JWTHeaderParamet
 }
 
 interface Verification {
+  readonly header: JWTHeaderParameters;
   readonly issuer: string;
   readonly source: KeySource;
   readonly policy: TokenPolicy;
 }
 
 /** Looks for newer keys once the held ones fail: the provider may have rotated them, with or without a new `kid`. */
-async function verify(token: string, header: JWTHeaderParameters, { issuer, source, policy }: Verification) {
+async function verify(token: string, { header, issuer, source, policy }: Verification) {
   for (;;) {
     const { keys, version } = await source.keysFor(header);
     for (const key of keys) {
@@ -102,7 +119,7 @@ async function verify(token: string, header: JWTHeaderParameters, { issuer, sour
         });
         return { payload, version };
       } catch (error) {
-        if (!isSignatureFailure(error)) throw unauthenticated(refusal(error));
+        if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw unauthenticated(refusalOf(error));
       }
     }
     if (!(await source.lookAgain(version))) {
@@ -111,41 +128,10 @@ async function verify(token: string, header: JWTHeaderParameters, { issuer, sour
   }
 }
 
-function isSignatureFailure(error: unknown): boolean {
-  return error instanceof errors.JOSEError && error.code === 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED';
-}
-
-/** What a caller sees whose token has ended, also while they listen to a stream. */
-export const tokenExpired = 'The access token has expired';
-
-/** Our own words, by code and claim: jose's errors carry the whole payload, so they are not kept as a cause either. */
-function refusal(error: unknown): string {
+/** Our own words: jose's errors carry the whole payload, so they are not kept as a cause either. */
+function refusalOf(error: unknown): string {
   if (error instanceof errors.JWTExpired) return tokenExpired;
-  if (error instanceof errors.JWTClaimValidationFailed) {
-    if (error.claim === 'aud') return 'The access token is for another audience';
-    if (error.claim === 'nbf') return 'The access token is not valid yet';
-    if (error.claim === 'exp') return 'The access token has no valid expiry';
-    if (error.claim === 'sub') return 'The access token names no valid subject';
-  }
-  return 'The access token is malformed';
-}
-
-/** What jose lets through: an empty or huge `sub`, times that are no finite number (`1e999`), an `iat` to come. */
-function readClaims({ sub, exp, nbf, iat }: JWTPayload, now: number) {
-  if (typeof sub !== 'string' || sub === '' || sub.length > maxSubjectLength) {
-    throw unauthenticated('The access token names no valid subject');
-  }
-  if (!isDate(exp)) throw unauthenticated('The access token has no valid expiry');
-  if (![nbf, iat].every((time) => time === undefined || isDate(time))) {
-    throw unauthenticated('The access token is malformed');
-  }
-  const validFrom = (Math.max(nbf ?? 0, iat ?? 0) - toleranceSeconds) * 1000;
-  if (validFrom > now) throw unauthenticated('The access token is not valid yet');
-  return { subject: sub, expiresAt: exp * 1000, validFrom };
-}
-
-function isDate(seconds: unknown): seconds is number {
-  return typeof seconds === 'number' && seconds >= 0 && seconds <= maxDateSeconds;
+  return (error instanceof errors.JWTClaimValidationFailed && claimsRefusedByJose[error.claim]) || malformed;
 }
 
 /** `scope` as RFC 8693 section 4.2 writes it, or `scp` as some providers do; a text or a list in either. */
@@ -157,11 +143,7 @@ function readScopes(payload: JWTPayload): ReadonlySet<Scope> {
 
 /** Anything but an id or a list of ids grants nothing, so that a claim of another shape is never half understood. */
 function readTaxpayers(payload: JWTPayload, name: string): ReadonlySet<string> {
-  const claim = Object.hasOwn(payload, name) ? payload[name] : undefined;
-  const ids: unknown[] = Array.isArray(claim) ? claim : [claim];
-  return ids.every(isTaxpayerId) ? new Set(ids) : new Set();
-}
-
-function isTaxpayerId(id: unknown): id is string {
-  return typeof id === 'string' && id !== '' && id.length <= maxTaxpayerIdLength;
+  const claim = Object.hasOwn(payload, name) ? payload[name] : [];
+  const ids = z.array(taxpayerId).safeParse(Array.isArray(claim) ? claim : [claim]);
+  return new Set(ids.data);
 }

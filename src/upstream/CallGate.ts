@@ -3,19 +3,15 @@ import type { SealedStore } from '../cache/SealedStore.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
 import type { Endpoint } from './ResilientFetch.js';
 
-const block = z.object({
-  reason: z.enum(['rate-limited', 'credentials-rejected']),
-  until: z.number(),
-});
-type Block = z.output<typeof block>;
+const blockSchema = z.object({ reason: z.enum(['rate-limited', 'credentials-rejected']), until: z.number() });
+type Block = z.output<typeof blockSchema>;
 
-/** The service refused our client credentials: nobody of the fleet asks with them again for this long, in milliseconds. */
-export const credentialsCoolDownMs = 30_000;
-
-/** Silence after a 429 without a believable `Retry-After`, in seconds. */
-export const defaultSilenceSeconds = 5;
-/** Silence after any 429, in seconds: a service that asks for fewer calls and for no pause still means fewer. */
-export const shortestSilenceSeconds = 1;
+/** How long nobody of the fleet calls with client credentials that the service refused, in milliseconds. */
+const credentialsCoolDownMs = 30_000;
+/** Silence after a 429 without a believable `Retry-After`. */
+const defaultSilenceSeconds = 5;
+/** Silence after any 429: a service that asks for fewer calls and for no pause still means fewer. */
+const shortestSilenceSeconds = 1;
 
 export interface CallGateOptions {
   readonly store: SealedStore;
@@ -38,11 +34,10 @@ export class CallGate {
 
   /** @throws GatewayError UPSTREAM_RATE_LIMITED or UPSTREAM_CREDENTIALS_REJECTED while the endpoint is closed */
   async pass(endpoint: Endpoint, credential: string): Promise<void> {
-    const mark = await this.#options.store.mark(keyOf(endpoint, credential));
+    const mark = await this.#options.store.mark(nameOf(endpoint, credential));
     if (mark === undefined) return;
-    const stored = block.safeParse(mark);
-    if (!stored.success || stored.data.until <= this.#now()) return;
-    throw this.#refusal(stored.data);
+    const { data: block } = blockSchema.safeParse(mark);
+    if (block && block.until > this.#now()) throw this.#refusal(block);
   }
 
   /** Notes a 429 and returns the error for its caller. `retryAfterSeconds` is what the service asked for. */
@@ -51,8 +46,8 @@ export class CallGate {
     credential: string,
     retryAfterSeconds: number | undefined,
   ): Promise<GatewayError> {
-    const silenceMs = Math.max(shortestSilenceSeconds, retryAfterSeconds ?? defaultSilenceSeconds) * 1000;
-    return this.#close([endpoint], credential, { reason: 'rate-limited', until: this.#now() + silenceMs }, silenceMs);
+    const seconds = Math.max(shortestSilenceSeconds, retryAfterSeconds ?? defaultSilenceSeconds);
+    return this.#close([endpoint], credential, 'rate-limited', seconds * 1000);
   }
 
   /**
@@ -61,24 +56,23 @@ export class CallGate {
    */
   async closeForCredentials(endpoint: Endpoint, credential: string, status: 401 | 403): Promise<GatewayError> {
     const closed: readonly Endpoint[] = status === 401 ? ['taxpayerToken', 'createClientLink'] : [endpoint];
-    const until = this.#now() + credentialsCoolDownMs;
-    return this.#close(closed, credential, { reason: 'credentials-rejected', until }, credentialsCoolDownMs);
+    return this.#close(closed, credential, 'credentials-rejected', credentialsCoolDownMs);
   }
 
-  async #close(closed: readonly Endpoint[], credential: string, mark: Block, ttlMs: number): Promise<GatewayError> {
-    await Promise.all(closed.map((endpoint) => this.#options.store.set(keyOf(endpoint, credential), mark, ttlMs)));
-    for (const endpoint of closed) this.#options.onClosed?.(endpoint, mark.reason);
-    return this.#refusal(mark);
+  async #close(closed: readonly Endpoint[], credential: string, reason: Block['reason'], forMs: number) {
+    const block: Block = { reason, until: this.#now() + forMs };
+    await Promise.all(closed.map((endpoint) => this.#options.store.set(nameOf(endpoint, credential), block, forMs)));
+    for (const endpoint of closed) this.#options.onClosed?.(endpoint, reason);
+    return this.#refusal(block);
   }
 
-  #refusal(mark: Block): GatewayError {
-    const retryAfterSeconds = Math.max(1, Math.ceil((mark.until - this.#now()) / 1000));
-    return mark.reason === 'rate-limited'
-      ? new GatewayError('UPSTREAM_RATE_LIMITED', 'The service asked for fewer calls', { retryAfterSeconds })
-      : credentialsRejected();
+  #refusal({ reason, until }: Block): GatewayError {
+    if (reason === 'credentials-rejected') return credentialsRejected();
+    const retryAfterSeconds = Math.max(1, Math.ceil((until - this.#now()) / 1000));
+    return new GatewayError('UPSTREAM_RATE_LIMITED', 'The service asked for fewer calls', { retryAfterSeconds });
   }
 }
 
-function keyOf(endpoint: Endpoint, credential: string): readonly string[] {
+function nameOf(endpoint: Endpoint, credential: string): readonly string[] {
   return ['gate', endpoint, credential];
 }

@@ -17,8 +17,8 @@ const maxHolders = 500;
  */
 export class ForbiddenRequests {
   readonly #now: () => number;
-  readonly #holders = new LRUCache<string, Run>({ max: maxHolders });
-  readonly #everybody = new LRUCache<string, Run>({ max: 10 });
+  readonly #holders = new LRUCache<string, Run>({ max: maxHolders, memoMethod: () => new Run() });
+  readonly #everybody = new LRUCache<string, Run>({ max: 10, memoMethod: () => new Run() });
 
   /** @param now milliseconds of a clock that nobody sets */
   constructor(now: () => number = () => performance.now()) {
@@ -34,10 +34,10 @@ export class ForbiddenRequests {
   note(place: string, holder: string | undefined, request: string): Verdict {
     const now = this.#now();
     // Of callers without an identity each request may be of another.
-    const everybody = runOf(this.#everybody, place).add(holder ?? `request ${request}`, request, now);
-    if (everybody >= requestsInARow) return 'about-the-credentials';
+    const byEverybody = this.#everybody.memo(place).add(holder ?? `request ${request}`, request, now);
+    if (byEverybody >= requestsInARow) return 'about-the-credentials';
     if (holder === undefined) return 'about-the-request';
-    const own = runOf(this.#holders, nameOf(place, holder));
+    const own = this.#holders.memo(nameOf(place, holder));
     if (own.add(request, request, now) < requestsInARow) return 'about-the-request';
     own.refusedUntil = now + forbiddenMs;
     return 'about-the-holder';
@@ -50,26 +50,18 @@ export class ForbiddenRequests {
   }
 }
 
-/** Requests that met a 403 in a row, and the one of each source counts that came last. */
+/** Requests that met a 403 in a row; of each source only the last counts. */
 class Run {
   refusedUntil = 0;
   #met: readonly { readonly source: string; readonly request: string; readonly at: number }[] = [];
 
-  /** Gives how many different requests of different sources there are now. */
+  /** Returns how many different requests of different sources there are now. */
   add(source: string, request: string, now: number): number {
     const others = this.#met.filter((met) => met.source !== source && met.request !== request);
     const recent = others.filter(({ at }) => now - at < forbiddenMs).slice(1 - requestsInARow);
     this.#met = [...recent, { source, request, at: now }];
     return this.#met.length;
   }
-}
-
-function runOf(runs: LRUCache<string, Run>, name: string): Run {
-  const known = runs.get(name);
-  if (known !== undefined) return known;
-  const added = new Run();
-  runs.set(name, added);
-  return added;
 }
 
 function nameOf(place: string, holder: string): string {

@@ -1,7 +1,7 @@
+import { LRUCache } from 'lru-cache';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { StoreError } from '../cache/stores/StoreError.js';
 import { GatewayError } from '../errors/errors.js';
-import { CallerShares } from './CallerShares.js';
 
 export interface TokenBudgetOptions {
   readonly store: SealedStore;
@@ -16,20 +16,26 @@ export interface TokenBudgetOptions {
 }
 
 /** What this process knows of one clock hour. */
-interface Hour {
-  readonly number: number;
+class Hour {
   /** The fleet's highest count so far; 0 while the store has not answered. */
-  seen: number;
+  seen = 0;
   /** Calls of this process. */
-  made: number;
+  made = 0;
   /** Calls this process has counted in the store and not made, for when the store is away; undefined until it asked for them. */
   reserve: number | undefined;
-  /** Calls the store has not heard of. */
-  untold: number;
+  /** Calls the store has not been told of. */
+  untold = 0;
+
+  constructor(readonly number: number) {}
+
+  /** Calls of the fleet, as far as this process knows; its reserve is counted and not made. */
+  get taken(): number {
+    return Math.max(0, this.seen - (this.reserve ?? 0));
+  }
 }
 
 const hourMs = 3_600_000;
-/** The counter outlives its hour, for machines whose clocks are behind. */
+/** A counter outlives its hour, for machines whose clocks are behind. */
 const counterTtlMs = 2 * hourMs;
 /** What a process reserves at its first call of the hour, as a share of what is left then. */
 const reserveShare = 1 / 16;
@@ -37,31 +43,28 @@ const reserveShare = 1 / 16;
 const aloneShare = 1 / 4;
 /** When to come back for a budget that is not spent but cannot be counted, in milliseconds. */
 const storeAwayRetryMs = 30_000;
+/** How far a count may be above its limit, because refused calls are counted too; more cannot be true. */
+const maxRefused = 10_000;
+const maxCallers = 10_000;
 
 /**
- * The fleet's budget of calls to the token endpoint, counted in the shared store per clock hour. The hour is part of the
- * counter's name, so neither a wrong clock nor a wrong lifetime can make it longer.
+ * The fleet's budget of calls to the token endpoint, counted in the shared store per clock hour, and each caller's share of
+ * it. The hour is part of a counter's name, so neither a wrong clock nor a wrong lifetime can make it longer.
  *
  * **While the store is away**, processes cannot know of each other's calls. Each then uses only calls it has already
  * counted in the store, its reserve, so the fleet stays within the budget however often the store comes and goes. Only a
  * process that has not reached the store since the hour began counts alone: up to a quarter of the budget, told to the
- * store later.
+ * store later. What one caller takes is then bounded by each process.
  */
 export class TokenBudget {
   readonly #options: TokenBudgetOptions;
   readonly #now: () => number;
-  readonly #shares: CallerShares;
-  #hour: Hour = newHour(Number.NaN);
+  #hour = new Hour(Number.NaN);
+  /** What each caller has taken in an hour, as last heard. */
+  readonly #takenBy = new LRUCache<string, number>({ max: maxCallers });
 
   constructor(options: TokenBudgetOptions) {
     this.#options = options;
-    this.#shares = new CallerShares({
-      store: options.store,
-      total: options.perHour,
-      share: options.callerShare,
-      name: ['token-budget-of-caller'],
-      counterTtlMs,
-    });
     this.#now = options.now ?? Date.now;
   }
 
@@ -73,14 +76,33 @@ export class TokenBudget {
   async spend(holder?: string): Promise<void> {
     const { perHour, onLeft } = this.#options;
     if (perHour === 0) return;
-    const hour = this.#presentHour();
-    const hasShare = holder === undefined || (await this.#shares.take(holder, hour.number, takenOf(hour)));
-    if (!hasShare) throw this.#shareExhausted(hour, holder);
-    const granted = (await this.#takeFromStore(hour)) || this.#takeFromReserve(hour) || this.#takeAlone(hour);
+    const number = Math.floor(this.#now() / hourMs);
+    if (number !== this.#hour.number) this.#hour = new Hour(number);
+    const hour = this.#hour;
+    if (holder !== undefined && !(await this.#takeShare(hour, holder))) throw this.#exhausted(hour, holder);
+    const granted = (await this.#takeFromStore(hour)) || this.#takeWithoutStore(hour);
     onLeft?.(Math.max(0, perHour - hour.seen) + (hour.reserve ?? 0), this.#restOf(hour));
     // A store that counts too few cannot have one process call more often than the fleet may.
     if (!granted || hour.made >= perHour) throw this.#exhausted(hour);
     hour.made += 1;
+  }
+
+  async #takeShare(hour: Hour, holder: string): Promise<boolean> {
+    const name = [String(hour.number), holder];
+    const key = name.join(' ');
+    const takenBefore = this.#takenBy.get(key) ?? 0;
+    if (takenBefore >= this.#shareOf(hour, takenBefore)) return false;
+    this.#takenBy.set(key, takenBefore + 1); // others of this caller may be asking at the same time
+    const counted = await this.#add(['token-budget-of-caller', ...name], 1, this.#options.perHour + maxRefused);
+    if (counted === undefined) return true;
+    this.#takenBy.set(key, Math.max(counted, this.#takenBy.get(key) ?? 0));
+    return counted <= this.#shareOf(hour, counted);
+  }
+
+  /** What a caller who has taken `own` may take in all: at least one call, however little is left. */
+  #shareOf(hour: Hour, own: number): number {
+    const { perHour, callerShare } = this.#options;
+    return Math.max(1, Math.floor(callerShare * (perHour - Math.max(0, hour.taken - own))));
   }
 
   async #takeFromStore(hour: Hour): Promise<boolean> {
@@ -95,13 +117,11 @@ export class TokenBudget {
     return true;
   }
 
-  #takeFromReserve(hour: Hour): boolean {
-    if (!hour.reserve) return false;
-    hour.reserve -= 1;
-    return true;
-  }
-
-  #takeAlone(hour: Hour): boolean {
+  #takeWithoutStore(hour: Hour): boolean {
+    if (hour.reserve) {
+      hour.reserve -= 1;
+      return true;
+    }
     if (hour.seen > 0 || hour.made >= Math.ceil(this.#options.perHour * aloneShare)) return false;
     hour.untold += 1;
     return true;
@@ -116,29 +136,28 @@ export class TokenBudget {
     if (count !== undefined) hour.reserve += Math.max(0, Math.min(wanted, perHour - (count - wanted)));
   }
 
-  /** Adds `by` to the fleet's count and returns it; undefined when the store is away or says what cannot be true. */
+  /** Adds `by` to the fleet's count and returns it; undefined as {@link TokenBudget.#add}. */
   async #count(hour: Hour, by: number): Promise<number | undefined> {
-    const { store, perHour } = this.#options;
     const name = ['token-budget', String(hour.number)];
     // Once the budget is spent nobody adds to the count any more, except what is under way at that moment.
-    const most = 2 * perHour + 10_000;
+    const most = 2 * this.#options.perHour + maxRefused;
     const least = hour.seen + by;
+    let count = await this.#add(name, by, most);
+    // A store that was emptied, or rolled back, is told what it has lost.
+    if (count !== undefined && count < least) count = await this.#add(name, least - count, most);
+    if (count === undefined) return undefined;
+    hour.seen = Math.max(hour.seen, least, count);
+    return Math.max(least, count);
+  }
+
+  /** Adds to a counter and returns it; undefined when the store is away or says what cannot be true. */
+  async #add(name: readonly string[], by: number, most: number): Promise<number | undefined> {
     try {
-      let { count } = await store.increment(name, by, counterTtlMs, most);
-      // A store that was emptied, or rolled back, is told what it has lost.
-      if (count < least) ({ count } = await store.increment(name, least - count, counterTtlMs, most));
-      hour.seen = Math.max(hour.seen, least, count);
-      return Math.max(least, count);
+      return (await this.#options.store.increment(name, by, counterTtlMs, most)).count;
     } catch (error) {
       if (error instanceof StoreError) return undefined;
       throw error;
     }
-  }
-
-  #presentHour(): Hour {
-    const number = Math.floor(this.#now() / hourMs);
-    if (number !== this.#hour.number) this.#hour = newHour(number);
-    return this.#hour;
   }
 
   /** Milliseconds until the hour ends; at most one hour, whatever the clock does meanwhile. */
@@ -146,29 +165,18 @@ export class TokenBudget {
     return Math.min(hourMs, Math.max(0, (hour.number + 1) * hourMs - this.#now()));
   }
 
-  /** It stands in nobody else's way: others who wait for the same read get their own turn. */
-  #shareExhausted(hour: Hour, holder: string): GatewayError {
-    this.#options.onExhausted?.('caller');
-    const message = 'Your share of the hourly budget of token calls is spent (TOKEN_BUDGET_CALLER_SHARE)';
-    const retryAfterSeconds = Math.max(1, Math.ceil(this.#restOf(hour) / 1000));
-    return new GatewayError('TOKEN_BUDGET_EXHAUSTED', message, { retryAfterSeconds, refused: { holder } });
-  }
-
-  #exhausted(hour: Hour): GatewayError {
-    this.#options.onExhausted?.('fleet');
-    const isSpent = Math.max(hour.seen, hour.made) >= this.#options.perHour;
+  /** With `holder`, refuses that caller alone: others who wait for the same read get their own turn. */
+  #exhausted(hour: Hour, holder?: string): GatewayError {
+    const isShare = holder !== undefined;
+    this.#options.onExhausted?.(isShare ? 'caller' : 'fleet');
+    const message = isShare
+      ? 'Your share of the hourly budget of token calls is spent (TOKEN_BUDGET_CALLER_SHARE)'
+      : "The fleet's hourly budget of token calls is spent";
+    const isSpent = isShare || Math.max(hour.seen, hour.made) >= this.#options.perHour;
     const waitMs = Math.min(this.#restOf(hour), isSpent ? hourMs : storeAwayRetryMs);
-    return new GatewayError('TOKEN_BUDGET_EXHAUSTED', "The fleet's hourly budget of token calls is spent", {
+    return new GatewayError('TOKEN_BUDGET_EXHAUSTED', message, {
       retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
+      refused: isShare ? { holder } : undefined,
     });
   }
-}
-
-function newHour(number: number): Hour {
-  return { number, seen: 0, made: 0, reserve: undefined, untold: 0 };
-}
-
-/** What all callers have taken of the hour, as far as this process knows; its reserve is counted and not taken. */
-function takenOf({ seen, reserve = 0 }: Hour): number {
-  return Math.max(0, seen - reserve);
 }

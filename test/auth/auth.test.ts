@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Authenticator, type Caller, routerSecretMatches } from '../../src/auth/Authenticator.js';
+import { Authenticator, type Caller } from '../../src/auth/Authenticator.js';
 import { allScopes } from '../../src/auth/caller.js';
+import { RouterSecrets } from '../../src/auth/RouterSecrets.js';
+import { loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
+import { createLogger } from '../../src/observability/log.js';
 import { type IdentityProvider, startIdentityProvider, strangeKey } from '../support/identityProvider.js';
 import { bearer, jwtAuthenticator, refusalOf } from '../support/jwtAuthenticator.js';
 
@@ -48,7 +51,7 @@ describe('Authenticator', () => {
     expect((await authenticate(`${scheme} ${await provider.token()}`)).subject).toBe('ada');
   });
 
-  // Made when the test runs: tests are listed long before that on a busy machine.
+  // Claims are made when the test runs: on a busy machine that is long after the tests are listed.
   it.each<[string, () => Record<string, unknown>]>([
     ['one of several audiences', () => ({ aud: ['x', 'other-audience'] })],
     ['no iat and a fraction in exp', () => ({ iat: undefined, exp: nowSeconds() + 600.5 })],
@@ -187,21 +190,24 @@ describe('Authenticator', () => {
   });
 });
 
-describe('routerSecretMatches', () => {
+describe('The secrets shared with the router', () => {
   const current = new Secret('the-current-router-secret');
   const previous = new Secret('the-previous-router-secret');
+  const { federation } = loadConfig({});
 
-  it.each<[string, string | undefined, Secret | undefined, Secret | undefined, boolean]>([
-    ['the current secret', current.reveal(), current, undefined, true],
-    ['the current secret during a rotation', current.reveal(), current, previous, true],
-    ['the previous secret during a rotation', previous.reveal(), current, previous, true],
-    ['the previous secret after it', previous.reveal(), current, undefined, false],
-    ['the beginning of the secret', current.reveal().slice(0, -1), current, previous, false],
-    ['no header', undefined, current, previous, false],
-    ['an empty header', '', current, previous, false],
-    ['an empty header when no secret is set', '', undefined, undefined, false],
-    ['any header when no secret is set', 'undefined', undefined, undefined, false],
-  ])('for %s', (_, header, now, before, expected) => {
-    expect(routerSecretMatches(header, now, before)).toBe(expected);
+  it.each<[string, string | undefined, Secret | undefined, Secret | undefined, boolean | undefined]>([
+    ['accept the current secret', current.reveal(), current, undefined, true],
+    ['accept the current secret during a rotation', current.reveal(), current, previous, true],
+    ['accept the previous secret during a rotation', previous.reveal(), current, previous, true],
+    ['refuse the previous secret after it', previous.reveal(), current, undefined, false],
+    ['refuse the beginning of the secret', current.reveal().slice(0, -1), current, previous, false],
+    ['refuse no header', undefined, current, previous, false],
+    ['refuse an empty header', '', current, previous, false],
+    ['refuse an empty header when only the previous one is set', '', undefined, previous, false],
+    ['prove nothing when none is set', '', undefined, undefined, undefined],
+    ['prove nothing by any header when none is set', 'undefined', undefined, undefined, undefined],
+  ])('%s', (_, header, secret, previousSecret, expected) => {
+    const secrets = new RouterSecrets({ ...federation, secret, previousSecret }, createLogger('error'));
+    expect(secrets.accept(header)).toBe(expected);
   });
 });

@@ -59,7 +59,7 @@ describe('Authenticator', () => {
       await authenticate(bearer(honest));
       const many = await tokensOf('many', 60);
       for (const token of many) await authenticate(bearer(token));
-      // The last first: asking for one that is not remembered has it remembered.
+      // The latest first: asking for a token that is not remembered adds it.
       const remembered = many
         .toReversed()
         .map((token) => isRemembered(token))
@@ -68,7 +68,7 @@ describe('Authenticator', () => {
       expect(isRemembered(honest)).toBe(true);
     });
 
-    it('lets no caller push out another, with as many tokens as it likes', async () => {
+    it('keeps the token of a caller however many tokens another one uses', async () => {
       const honest = await provider.token({ sub: 'honest' });
       const caller = await authenticate(bearer(honest));
       for (let n = 0; n < 10_100; n += 100) {
@@ -147,7 +147,7 @@ describe('Authenticator', () => {
       }
     });
 
-    it('is missing when it was never read: the caller may come back, and then gets in', async () => {
+    it('was never read: the caller is told to come back, and then gets in', async () => {
       const late = await startIdentityProvider({ keys: ['ES256'] });
       authenticator = jwtAuthenticator([late], now);
       late.outage(true);
@@ -195,25 +195,24 @@ describe('Authenticator', () => {
       await other.stop();
     });
 
-    it('is read at the start and reported by issuer', async () => {
-      const reported: unknown[] = [];
-      const read = new Promise<void>((resolve) => {
+    it('is read at the start, and a failure reported by issuer', async () => {
+      const failing = await startIdentityProvider();
+      failing.outage(true);
+      const reported = await new Promise((resolve) => {
         authenticator = new Authenticator({
           mode: 'jwt',
-          issuers: [provider],
+          issuers: [provider, failing],
           audience: ['taxpayer-gateway'],
           taxpayersClaim: 'taxpayer_ids',
-          onKeySetRefresh: (issuer, outcome) => {
-            reported.push([issuer, outcome]);
-            resolve();
-          },
+          onKeySetFailure: (...failure) => resolve(failure),
         });
+        authenticator.start();
       });
-      authenticator.start();
-      await read;
-      authenticator.stop();
-      expect(reported).toEqual([[provider.issuer, { result: 'changed', keys: 1 }]]);
+      expect(reported).toEqual([failing.issuer, 'network']);
+      while (authenticator.reasonNotReady()) await new Promise((resolve) => setTimeout(resolve, 5));
       expect(authenticator.keySets.get(provider.issuer)?.keysAgeMs).toBeGreaterThanOrEqual(0);
+      authenticator.stop();
+      await failing.stop();
     });
   });
 });

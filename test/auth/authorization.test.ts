@@ -6,7 +6,7 @@ import { type Answer, startTestGateway, type TestGateway } from '../support/gate
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
 import { type TaxpayerPath, taxpayerPaths, taxpayerTypes } from '../support/taxpayerPaths.js';
 
-// The paths are read from the schema, so a new way to a taxpayer is tested from the day it is there: each has to refuse
+// The paths are read from the schema, so a new path to a taxpayer is tested as soon as it exists: each has to refuse
 // callers without the scope or the taxpayer, before any call, and alike whether the taxpayer exists or not.
 
 const schema = buildSchema({ resolvers, providers: defaultProviders });
@@ -105,20 +105,20 @@ describe('what is shared between callers', () => {
     expectForbidden(await send(record, { id: existing }, await tokenFor(everyScope, [own])));
   });
 
-  test('a caller cannot join the flight of another', async () => {
+  test('a caller cannot join a read that another caller began', async () => {
     const { control } = gateway.sandbox;
     const { id } = control.addTaxpayer({ name: 'In flight' });
     control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { kind: 'hold-until-released', gate: 'flight' } });
     const flight = send(record, { id }, await tokenFor(everyScope, [id]));
     await control.whenCalled('taxpayerToken', 1);
-    expectForbidden(await send(record, { id }, await tokenFor(everyScope, [own]))); // the flight is still held
+    expectForbidden(await send(record, { id }, await tokenFor(everyScope, [own]))); // while that read is still held
     control.disarmAll();
     control.release('flight');
     expect((await flight).data).toEqual({ taxpayerToken: { name: 'In flight' } });
     expect(control.tokenCalls(id)).toBe(1);
   });
 
-  test('an alias and a fragment give no way around, and spoil nothing of what is allowed', async () => {
+  test('an alias or a fragment gets around no check, and what is allowed is still answered', async () => {
     const document = `query($own: ID!, $other: ID!) { mine: taxpayerToken(taxpayerId: $own) { name } ...F }
       fragment F on Query { theirs: taxpayerToken(taxpayerId: $other) { name } }`;
     const answer = await send(document, { own, other: existing }, await tokenFor(everyScope, [own]));

@@ -90,7 +90,7 @@ beforeAll(async () => {
   await pipeline.start();
   const endpoint = new GraphQLEndpoint({
     pipeline,
-    identify: identifier(new Authenticator({ mode: 'disabled' }), () => ({ current: undefined, previous: undefined })),
+    identify: identifier(new Authenticator({ mode: 'disabled' }), { accept: () => undefined }),
     ledger,
     unread: new Unread(ledger),
     requestLimits: { maxBytes: 10_000, maxMetadataDepth: 10 },

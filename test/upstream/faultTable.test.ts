@@ -7,7 +7,7 @@ import { type Fault, faultKinds, faultSchema } from '../../src/sandbox/Fault.js'
 import type { Endpoint } from '../../src/upstream/ResilientFetch.js';
 import { type AnswerError, startTestGateway, type TestGateway } from '../support/gateway.js';
 
-/** The table that docs/faults.md is printed from; here each line of it is tried on a running gateway. */
+/** docs/faults.md is printed from this table; each of its lines is tried here on a running gateway. */
 const expectation = z.strictObject({
   code: z.string(),
   /** Requests that leave for the endpoint at fault. */
@@ -124,7 +124,7 @@ describe('When the service', () => {
 describe('The table', () => {
   it('has a line for every fault that the sandbox knows', () => {
     const covered = new Set(cases.map(({ fault }) => (fault === 'outage' ? fault : fault.kind)));
-    // hold-until-released is answer-late with a hand on the clock.
+    // hold-until-released is answer-late, released by the test.
     expect(faultKinds.filter((kind) => !covered.has(kind))).toEqual(['hold-until-released']);
   });
 });

@@ -39,7 +39,7 @@ const usingClock = () => {
   using({ monotonicNow: () => ms, random: () => 0 });
   return { advance: (by: number) => (ms += by) };
 };
-/** What comes of it once it no longer fails. */
+/** Tries again until the attempt succeeds. */
 const until = async <T>(attempt: () => Promise<T>): Promise<T> => {
   for (;;) {
     try {
@@ -72,13 +72,13 @@ describe('A repeated GET', () => {
     expect(second - first).toBeGreaterThan(990);
   });
 
-  it('is not worth a pause of more than half the deadline', async () => {
+  it('is not made when the service asks for a pause of more than half the deadline', async () => {
     service.answer = (_, response) => response.writeHead(503, { 'retry-after': '5' }).end();
     await expect(http.call(get())).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE', retryAfterSeconds: 5 });
     expect(service.arrivals).toHaveLength(1);
   });
 
-  it('is not worth a pause that would end after the deadline', async () => {
+  it('is not made when the pause would end after the deadline', async () => {
     using({ deadlineMs: 2200 });
     const beforeTry = jest.fn(async () => {});
     service.answer = (_, response) =>
@@ -96,7 +96,7 @@ describe('A repeated GET', () => {
     expect(beforeTry).toHaveBeenCalledTimes(2);
   });
 
-  it('does not leave when the deadline passes before it can', async () => {
+  it('is not sent when the deadline passes first', async () => {
     const tried = jest.fn();
     using({ deadlineMs: 100, onTry: tried });
     const beforeTry = () => new Promise<void>((resolve) => setTimeout(resolve, 200));
@@ -105,14 +105,14 @@ describe('A repeated GET', () => {
     expect(service.arrivals).toHaveLength(0);
   });
 
-  it('does not begin for a caller that is gone', async () => {
+  it('is not begun for a caller that is gone', async () => {
     const beforeTry = jest.fn(async () => {});
     const call = http.call({ ...get(), beforeTry, signal: AbortSignal.abort() });
     await expect(call).rejects.toMatchObject({ code: 'UPSTREAM_TIMEOUT' });
     expect(beforeTry).not.toHaveBeenCalled();
   });
 
-  it('ends when its caller does, between two tries as well', async () => {
+  it('ends when its caller aborts, also between two tries', async () => {
     using({ random: () => 0.999 });
     const beforeTry = jest.fn(async () => {});
     const caller = new AbortController();
@@ -128,8 +128,8 @@ describe('A repeated GET', () => {
   });
 });
 
-describe('The limit of a try', () => {
-  it('has no hold on later calls, of which a thousand leave nothing behind', async () => {
+describe('The time limit of a try', () => {
+  it('does not affect later calls, and a thousand calls leak no listener', async () => {
     using({ timeoutMs: 400 });
     service.answer = (_, response) => setTimeout(() => response.writeHead(200).end('{"fine":true}'), 250);
     for (const call of [get(), get(), { ...get(), signal: new AbortController().signal }]) {
@@ -209,7 +209,7 @@ describe('The circuit breaker', () => {
     expect((await http.call(post())).status).toBe(201);
   });
 
-  it('takes an answer that breaks the contract for a sign of life', async () => {
+  it('counts an answer that breaks the contract as a sign of life', async () => {
     service.answer = (_, response) => response.writeHead(200).end('no JSON');
     for (let n = 0; n < 7; n += 1) {
       await expect(http.call(post())).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
@@ -288,13 +288,13 @@ describe('The circuit breaker', () => {
     for (const holder of five) await failFor(holder, [`${holder}'s`]);
     await expect(http.call(about('good', 'another'))).rejects.toMatchObject({ retryAfterSeconds: 60 });
     clock.advance(limits.breakerResetMs);
-    await failFor('a', ['a']); // one that is still failing closes nothing for the others
+    await failFor('a', ['a']); // a caller that is still failing closes nothing for the others
     expect((await http.call(about('good', 'another'))).status).toBe(200);
   });
 });
 
 describe('A POST', () => {
-  it('is not lost to a connection that the service closed while it was idle', async () => {
+  it('is never sent on a connection that the service closed while it was idle', async () => {
     service.answer = (_, response) => {
       response.once('finish', () => response.socket?.resetAndDestroy());
       response.writeHead(201).end('{}');
@@ -395,7 +395,7 @@ describe('An answer', () => {
     await expect(http.call(get())).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
   });
 
-  it('that is an error and never ends holds neither the caller nor the connection', async () => {
+  it('that is an error and never ends is not waited for, and its connection cut', async () => {
     service.answer = (_, response) => response.writeHead(404, { 'content-length': '10' }).write('{');
     expect((await http.call(get())).status).toBe(404);
     await service.whenNoConnections();
@@ -414,52 +414,59 @@ describe('An answer', () => {
   });
 });
 
-describe('A packed answer', () => {
+describe('A compressed answer', () => {
   const packings: [string, Buffer][] = [
     ['br', brotliCompressSync('{"fine":true}')],
     ['deflate', deflateSync('{"fine":true}')],
     ['gzip', gzipSync('{"fine":true}')],
   ];
-  /** What follows the packed data, until the connection is closed. */
+  /** Sends more after the compressed data until the connection is closed. */
   const goOn = (response: ServerResponse) => {
     const timer = setInterval(() => response.write('more'), 5);
     response.once('close', () => clearInterval(timer));
   };
 
-  // What follows gzip would be another member of it.
+  // What follows gzip data would be read as another member of it.
   const endingByThemselves = packings.filter(([encoding]) => encoding !== 'gzip');
 
-  it.each(endingByThemselves)('(%s) that goes on behind its data is taken, and ended', async (encoding, packed) => {
-    const warned = jest.fn();
-    process.on('warning', warned);
-    service.answer = (_, response) => {
-      response.writeHead(200, { 'content-encoding': encoding }).write(Buffer.concat([packed, Buffer.from('more')]));
-      goOn(response);
-    };
-    for (let n = 0; n < 24; n += 1) {
-      expect(await http.call(n % 2 ? get() : post())).toMatchObject({ json: { fine: true } });
-    }
-    await service.whenNoConnections();
-    process.off('warning', warned);
-    expect(warned).not.toHaveBeenCalled(); // of too many listeners on one signal
-  });
+  it.each(endingByThemselves)(
+    '(%s) with more bytes behind its data is used, and its connection cut',
+    async (encoding, packed) => {
+      const warned = jest.fn();
+      process.on('warning', warned);
+      service.answer = (_, response) => {
+        response.writeHead(200, { 'content-encoding': encoding }).write(Buffer.concat([packed, Buffer.from('more')]));
+        goOn(response);
+      };
+      for (let n = 0; n < 24; n += 1) {
+        expect(await http.call(n % 2 ? get() : post())).toMatchObject({ json: { fine: true } });
+      }
+      await service.whenNoConnections();
+      process.off('warning', warned);
+      expect(warned).not.toHaveBeenCalled(); // of too many listeners on one signal
+    },
+  );
 
-  it.each(packings)('(%s) that goes on behind an error, or behind no JSON, is ended', async (encoding, packed) => {
-    const start = Buffer.concat([packed, Buffer.from('more')]);
-    service.answer = (_, response) => {
-      response.writeHead(404, { 'content-encoding': encoding, 'content-length': '60000' }).write(start);
-      goOn(response);
-    };
-    expect((await http.call(get())).status).toBe(404);
-    await service.whenNoConnections();
-    service.answer = (_, response) => {
-      const data = encoding === 'br' ? brotliCompressSync('{') : encoding === 'gzip' ? gzipSync('{') : deflateSync('{');
-      response.writeHead(200, { 'content-encoding': encoding }).write(Buffer.concat([data, Buffer.from('more')]));
-      goOn(response);
-    };
-    await expect(http.call(get())).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
-    await service.whenNoConnections();
-  });
+  it.each(packings)(
+    '(%s) with more bytes behind an error, or behind no JSON, has its connection cut',
+    async (encoding, packed) => {
+      const start = Buffer.concat([packed, Buffer.from('more')]);
+      service.answer = (_, response) => {
+        response.writeHead(404, { 'content-encoding': encoding, 'content-length': '60000' }).write(start);
+        goOn(response);
+      };
+      expect((await http.call(get())).status).toBe(404);
+      await service.whenNoConnections();
+      service.answer = (_, response) => {
+        const data =
+          encoding === 'br' ? brotliCompressSync('{') : encoding === 'gzip' ? gzipSync('{') : deflateSync('{');
+        response.writeHead(200, { 'content-encoding': encoding }).write(Buffer.concat([data, Buffer.from('more')]));
+        goOn(response);
+      };
+      await expect(http.call(get())).rejects.toMatchObject({ code: 'UPSTREAM_INVALID_RESPONSE' });
+      await service.whenNoConnections();
+    },
+  );
 
   it.each(packings)('(%s) that ends with its data leaves the connection in use', async (encoding, packed) => {
     service.answer = (_, response) => response.writeHead(200, { 'content-encoding': encoding }).end(packed);

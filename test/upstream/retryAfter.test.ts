@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { retryAfterSeconds } from '../../src/upstream/retryAfter.js';
+import { retryAfterSeconds } from '../../src/upstream/readAnswer.js';
 
 const now = Date.parse('2024-05-06T07:08:09Z');
 

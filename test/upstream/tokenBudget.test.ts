@@ -10,7 +10,7 @@ describe('the hourly budget of token calls', () => {
   let fleet: Fleet;
   afterEach(() => fleet.stop());
 
-  /** Members that each have a way of their own to a shared store, which can be cut. */
+  /** Members that each reach the shared store by a link of their own, which can be cut. */
   async function scene({ budgetPerHour = 64, size = 1, ...options }: FleetOptions = {}) {
     const links: StoreLink[] = [];
     const connect = (shared: Store) => {
@@ -37,7 +37,7 @@ describe('the hourly budget of token calls', () => {
     };
   }
 
-  it('is all used when the store is well, by whichever members ask', async () => {
+  it('is used in full while the store works, whichever members ask', async () => {
     const { read, calls } = await scene({ size: 4 });
     await read(fleet.members, 8);
     await read(fleet.members.slice(0, 2), 70);
@@ -86,7 +86,7 @@ describe('the hourly budget of token calls', () => {
     for (const member of fleet.members.slice(1)) expect(await read([member], 1)).toBeLessThanOrEqual(1);
     const before = calls();
     await read(fleet.members, 100);
-    expect(calls() - before).toBeLessThanOrEqual(16); // the member that has not yet told of its own
+    expect(calls() - before).toBeLessThanOrEqual(16); // the member that has not yet told the store of its calls
   });
 
   it('says to come back soon when it is not spent and cannot be counted', async () => {
@@ -126,7 +126,7 @@ describe('the hourly budget of token calls', () => {
     expect(calls()).toBeLessThanOrEqual(64);
   });
 
-  it('is over with its hour, whatever life the store gives the counter and however full it says it is', async () => {
+  it('ends with its hour, whatever lifetime and count the store gives', async () => {
     const { read } = await scene({ store: new Lying(70) });
     expect(await read(fleet.members, 10)).toBe(0);
     const [one] = fleet.members as [Member];
@@ -175,7 +175,7 @@ describe("one caller's share of the hourly budget", () => {
   });
 });
 
-/** A store that always says the same count, and gives it a life of a year. */
+/** A store that always gives the same count, with a lifetime of a year. */
 class Lying extends MemoryStore {
   constructor(readonly count: number) {
     super();
