@@ -1,20 +1,21 @@
 import cors from 'cors';
+import type { GraphQLSchema } from 'graphql';
 import type { Registry } from 'prom-client';
 import { RateLimit } from './admission/RateLimit.js';
 import { Authenticator, type AuthenticatorOptions } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
-import { identifier } from './auth/identify.js';
+import { type Identify, identifier } from './auth/identify.js';
 import { followRouterSecrets } from './auth/routerSecrets.js';
 import type { Config, UpstreamCredentials } from './config/config.js';
 import { packageVersion } from './config/packageVersion.js';
 import { Secret } from './config/secret.js';
 import { RequestContext } from './context.js';
 import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
-import { type Handler, HttpServer } from './http/HttpServer.js';
+import { type Handler, HttpServer, type HttpServerOptions } from './http/HttpServer.js';
 import { liveness, metricsPage, readiness } from './http/health.js';
 import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
-import { readTlsFiles, watchTlsFiles } from './http/tlsFiles.js';
+import { readTlsFiles, type TlsFiles, type TlsMaterial, watchTlsFiles } from './http/tlsFiles.js';
 import { Unread } from './http/unread.js';
 import { LiveEdge } from './live/LiveEdge.js';
 import { OpenStreams } from './live/OpenStreams.js';
@@ -30,13 +31,13 @@ import { LiveOperations } from './operations/LiveOperations.js';
 import type { ContextFor } from './operations/OperationContext.js';
 import { observeAll, observedByApollo } from './operations/observeOperations.js';
 import { PlanCache, type PlanMode } from './operations/plans/PlanCache.js';
-import { readTrustedDocuments } from './operations/trustedDocuments.js';
+import { readTrustedDocuments, type TrustedDocuments } from './operations/trustedDocuments.js';
 import { serveMetrics } from './process/metricsServer.js';
 import { resolvers } from './resolvers/index.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
-import { startServices } from './services.js';
+import { type RunningServices, type ServicesOptions, startServices } from './services.js';
 
 export interface GatewayOptions {
   /** The service to use in place of the configured one: where another process runs the embedded sandbox. */
@@ -64,116 +65,74 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
+/** How to close what was opened so far, in the order of the opening. */
+type Closings = (() => unknown)[];
+
 /**
  * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLEndpoint` (who, how large, which form) → a plan or
  * Apollo → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → the service.
  *
- * @throws Error in one plain line, when something configured cannot be used
+ * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
+  const closings: Closings = [];
+  const stop = async () => {
+    for (const close of closings.splice(0).reverse()) await close();
+  };
+  try {
+    return { ...(await open(config, options, closings)), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function open(config: Config, options: GatewayOptions, closings: Closings): Promise<Omit<Gateway, 'stop'>> {
   const { logDestination = new StandardOutput() } = options;
   const log = createLogger(config.logLevel, logDestination);
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
-  const tracing = config.otlpEndpoint === undefined ? undefined : await startTracing(config.otlpEndpoint, metrics);
   const providers = config.providersFile === undefined ? defaultProviders : readProviders(config.providersFile);
   const tls = config.tls && readTlsFiles(config.tls);
   const trustedDocuments = config.trustedDocumentsFile ? readTrustedDocuments(config.trustedDocumentsFile) : undefined;
-  const sandbox =
-    config.upstream === 'embedded-sandbox' && !options.upstream ? await startEmbeddedSandbox() : undefined;
+  const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
+  const firstQuery = await firstQueryFor(config);
+
+  const tracing = config.otlpEndpoint === undefined ? undefined : await startTracing(config.otlpEndpoint, metrics);
+  closings.push(() => tracing?.stop());
+  const needsSandbox = config.upstream === 'embedded-sandbox' && options.upstream === undefined;
+  const sandbox = needsSandbox ? await startEmbeddedSandbox() : undefined;
+  closings.push(() => sandbox?.stop());
   const upstream = options.upstream ?? (sandbox ? credentialsOf(sandbox) : (config.upstream as UpstreamCredentials));
   const services = await startServices({ config, upstream, providers, log, metrics, tracing });
-  const onBug = (error: unknown, requestId: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
-
-  const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
-  const authenticator = new Authenticator({
-    ...authenticatorMode(config, developerKeys),
-    onKeySetRefresh: (issuer, outcome) => {
-      if (outcome.result === 'failed') log.warn({ issuer, reason: outcome.reason }, 'a key set could not be read');
-    },
-  });
-  metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));
-  authenticator.start();
-  if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
-
-  const schema = buildSchema({ resolvers, providers });
-  const observe = observeAll([metrics.observeOperation, ...(tracing ? [tracing.observeOperation] : [])]);
-  const validationRules = documentLimits(config.limits);
-  const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
-  const memory = new DocumentMemory();
-  const rateLimit = new RateLimit({
-    store: services.sealed,
-    perMinute: config.limits.requestsPerMinute,
-    workTime: services.workTime,
-  });
-  const apollo = createApolloServer({
-    schema,
-    documents: memory.documents,
-    introspection: config.introspection,
-    maxTokens: config.limits.tokens,
-    validationRules,
-    maxRepresentations: config.limits.representations,
-    observers: [observedByApollo(observe)],
-    log,
-    onBug,
-    onWork: ({ holder }, beganAt) => rateLimit.noteWork(holder, beganAt),
-  });
-  await apollo.start();
+  closings.push(() => services.stop());
+  const authenticator = startAuthenticator(config, developerKeys, log, metrics);
+  closings.push(() => authenticator.stop());
   const routerSecrets = followRouterSecrets(config.federation, log);
-  const identify = identifier(authenticator, routerSecrets.secrets);
-  const unread = new Unread({ ledger: services.ledger, stallMs: options.stallMs });
-  const contextFor: ContextFor = (facts) => new RequestContext(facts, services);
-  const endpoint = new GraphQLEndpoint({
-    apollo,
-    plans: new PlanCache(schema, {
-      memory: memory.plans,
-      mode: options.plans,
-      onBug: (error) => log.error({ err: error }, 'a bug of the gateway'),
-    }),
-    memory,
-    observe,
-    identify,
-    contextFor,
-    ledger: services.ledger,
+  closings.push(() => routerSecrets.stop());
+
+  const parts = partsOf({
+    config,
+    log,
     metrics,
-    rateLimit,
-    unread,
+    tracing,
+    services,
     trustedDocuments,
-    requestLimits,
-    suggestions: config.introspection,
-    onBug,
+    schema: buildSchema({ resolvers, providers }),
+    identify: identifier(authenticator, routerSecrets.secrets),
+    stallMs: options.stallMs,
   });
+  closings.push(() => parts.rateLimit.stop());
+  const apollo = apolloServer(parts);
+  await apollo.start();
+  closings.push(() => apollo.stop());
+  const endpoint = graphqlEndpoint(parts, apollo, options.plans);
+  const streams = new OpenStreams({ onCount: (transport, count) => metrics.connections.set({ transport }, count) });
+  const live = liveEdge(parts, streams);
 
-  const streams = new OpenStreams({
-    onCount: (transport, count) => metrics.connections.set({ transport }, count),
-  });
-  const live = new LiveEdge({
-    operations: new LiveOperations({
-      schema,
-      contextFor,
-      maxAnswerBytes: services.maxAnswerBytes,
-      introspection: config.introspection,
-      maxTokens: config.limits.tokens,
-      documents: memory.documents,
-      validationRules,
-      maxRepresentations: config.limits.representations,
-      observe,
-      admit: admission({ rateLimit, trustedDocuments, requestLimits }),
-      metrics,
-      onBug,
-      onWork: (holder, beganAt) => rateLimit.noteWork(holder, beganAt),
-    }),
-    identify,
-    streams,
-    ledger: services.ledger,
-    unread,
-    allowedOrigins: config.corsOrigins,
-    callbackOrigins: config.federation.callbackOrigins,
-    requestLimits,
-    maxOperations: config.limits.subscriptions,
-  });
-
-  const firstQuery = await firstQueryFor(config);
+  const metricsText = options.joinMachine?.(metrics.registry).text ?? (() => metrics.registry.metrics());
+  const metricsServer = options.joinMachine ? undefined : await serveMetrics(config, metricsText);
+  closings.push(() => metricsServer?.drain(0));
   const graphql = live.graphql((request, response) => endpoint.handle(request, response));
   const routes = new Map<string, Handler>([
     ['/graphql', tracing?.traced('/graphql', graphql) ?? graphql],
@@ -181,66 +140,24 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
   ]);
-  const metricsText = options.joinMachine?.(metrics.registry).text ?? (() => metrics.registry.metrics());
   if (config.metricsPort === undefined) routes.set('/metrics', metricsPage(metricsText));
-  const metricsServer = options.joinMachine ? undefined : await serveMetrics(config, metricsText);
   if (config.introspection) {
-    const headers = async () => developerHeaders(developerKeys);
-    routes.set('/', apolloSandboxPage({ firstQuery, headers }));
-    routes.set('/graphiql', graphiqlPage({ firstQuery, headers }));
+    const explorer = { firstQuery, headers: () => developerHeaders(developerKeys) };
+    routes.set('/', apolloSandboxPage(explorer)).set('/graphiql', graphiqlPage(explorer));
   }
-  const allowOrigin = cors({ origin: [...config.corsOrigins], methods: ['GET', 'POST'], maxAge: 600 });
-  const http = new HttpServer({
-    host: config.host,
-    port: config.port,
-    tls,
-    routes,
-    allClosed: options.allClosed,
-    before: (request, response) => {
-      if (request.headers.origin === undefined) return false; // no browser of another origin is asking
-      let answered = true;
-      allowOrigin(request, response, () => {
-        answered = false;
-      });
-      return answered;
-    },
-  });
+  const { host, port } = config;
+  const http = new HttpServer({ host, port, tls, routes, allClosed: options.allClosed, before: crossOrigin(config) });
   live.attach(http);
-  const port = await http.listen();
-  const unwatchTls =
-    config.tls && tls
-      ? watchTlsFiles(
-          config.tls,
-          tls,
-          (material) => {
-            http.renewTls(material);
-            log.info('the TLS certificate was renewed');
-          },
-          (problem) => log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays'),
-        )
-      : () => {};
-  return {
-    port,
-    sandbox,
-    firstQuery,
-    log,
-    stop: async () => {
-      unwatchTls();
-      routerSecrets.stop();
-      // Streams first: once the watcher stops, what it fed would look complete.
-      const drained = streams.drain(config.drainTimeoutMs);
-      services.watcher.stop();
-      await http.drain(config.drainTimeoutMs);
-      await drained;
-      authenticator.stop();
-      rateLimit.stop();
-      await apollo.stop();
-      await services.stop();
-      await tracing?.stop();
-      await metricsServer?.drain(0);
-      await sandbox?.stop();
-    },
-  };
+  const listeningOn = await http.listen();
+  closings.push(async () => {
+    // Streams first: once the watcher stops, what it fed would look complete.
+    const drained = streams.drain(config.drainTimeoutMs);
+    services.watcher.stop();
+    await http.drain(config.drainTimeoutMs);
+    await drained;
+  });
+  if (config.tls && tls) closings.push(followTlsFiles(config.tls, tls, http, log));
+  return { port: listeningOn, sandbox, firstQuery, log };
 }
 
 /** Loaded only where it is configured. */
@@ -260,10 +177,122 @@ export function credentialsOf({ url, clientId, clientSecret }: Sandbox): Upstrea
   return { baseUrl: url, clientId, clientSecret: new Secret(clientSecret), clientSecretFile: undefined };
 }
 
+function startAuthenticator(config: Config, developerKeys: DeveloperKeys | undefined, log: Logger, metrics: Metrics) {
+  const authenticator = new Authenticator({
+    ...authenticatorMode(config, developerKeys),
+    onKeySetRefresh: (issuer, outcome) => {
+      if (outcome.result === 'failed') log.warn({ issuer, reason: outcome.reason }, 'a key set could not be read');
+    },
+  });
+  metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));
+  authenticator.start();
+  if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
+  return authenticator;
+}
+
 function authenticatorMode({ auth }: Config, developerKeys: DeveloperKeys | undefined): AuthenticatorOptions {
   if (auth.mode === 'disabled') return { mode: 'disabled' };
   if (developerKeys !== undefined) return { mode: 'developer', developerKeys };
   return { mode: 'jwt', issuers: auth.issuers, audience: auth.audience, taxpayersClaim: auth.taxpayersClaim };
+}
+
+interface Given extends Pick<ServicesOptions, 'config' | 'log' | 'metrics' | 'tracing'> {
+  readonly services: RunningServices;
+  readonly trustedDocuments: TrustedDocuments | undefined;
+  readonly schema: GraphQLSchema;
+  readonly identify: Identify;
+  readonly stallMs: number | undefined;
+}
+
+/** What operations have in common, however they arrive. */
+function partsOf({ config, log, metrics, tracing, services, stallMs, ...given }: Given) {
+  const { limits, introspection } = config;
+  const { ledger, sealed: store, workTime } = services;
+  return {
+    ...given,
+    config,
+    log,
+    metrics,
+    ledger,
+    memory: new DocumentMemory(),
+    rateLimit: new RateLimit({ store, perMinute: limits.requestsPerMinute, workTime }),
+    unread: new Unread({ ledger, stallMs }),
+    contextFor: ((facts) => new RequestContext(facts, services)) as ContextFor,
+    observe: observeAll([metrics.observeOperation, ...(tracing ? [tracing.observeOperation] : [])]),
+    onBug: (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'a bug of the gateway'),
+    requestLimits: { maxBytes: limits.bodyBytes, maxMetadataDepth: limits.metadataDepth },
+    /** How documents are read and checked. */
+    reading: {
+      introspection,
+      maxTokens: limits.tokens,
+      validationRules: documentLimits(limits),
+      maxRepresentations: limits.representations,
+    },
+  };
+}
+
+type Parts = ReturnType<typeof partsOf>;
+
+function apolloServer({ reading, schema, memory, observe, log, onBug, rateLimit }: Parts) {
+  return createApolloServer({
+    ...reading,
+    schema,
+    documents: memory.documents,
+    observers: [observedByApollo(observe)],
+    log,
+    onBug,
+    onWork: ({ holder }, beganAt) => rateLimit.noteWork(holder, beganAt),
+  });
+}
+
+function graphqlEndpoint(parts: Parts, apollo: ReturnType<typeof apolloServer>, mode: PlanMode | undefined) {
+  const { schema, memory, onBug, config } = parts;
+  const plans = new PlanCache(schema, { memory: memory.plans, mode, onBug });
+  return new GraphQLEndpoint({ ...parts, apollo, plans, suggestions: config.introspection });
+}
+
+function liveEdge(parts: Parts, streams: OpenStreams): LiveEdge {
+  const { config, memory, rateLimit } = parts;
+  const operations = new LiveOperations({
+    ...parts,
+    ...parts.reading,
+    documents: memory.documents,
+    maxAnswerBytes: config.limits.answerBytes,
+    admit: admission(parts),
+    onWork: (holder, beganAt) => rateLimit.noteWork(holder, beganAt),
+  });
+  return new LiveEdge({
+    ...parts,
+    operations,
+    streams,
+    allowedOrigins: config.corsOrigins,
+    callbackOrigins: config.federation.callbackOrigins,
+    maxOperations: config.limits.subscriptions,
+  });
+}
+
+/** Answers preflights, and marks the answers that browsers of an allowed origin may read. */
+function crossOrigin({ corsOrigins }: Config): HttpServerOptions['before'] {
+  const allowOrigin = cors({ origin: [...corsOrigins], methods: ['GET', 'POST'], maxAge: 600 });
+  return (request, response) => {
+    if (request.headers.origin === undefined) return false; // no browser of another origin is asking
+    let answered = true;
+    allowOrigin(request, response, () => {
+      answered = false;
+    });
+    return answered;
+  };
+}
+
+/** Returns how to stop. */
+function followTlsFiles(files: TlsFiles, inUse: TlsMaterial, http: HttpServer, log: Logger): () => void {
+  const onChange = (material: TlsMaterial) => {
+    http.renewTls(material);
+    log.info('the TLS certificate was renewed');
+  };
+  return watchTlsFiles(files, inUse, onChange, (problem) =>
+    log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays'),
+  );
 }
 
 /** A token for the explorer's first tab, in developer mode only: there every caller is the local developer anyway. */
