@@ -303,7 +303,7 @@ export const settings = {
     url(['http:', 'https:']),
     'none: no tracing',
     'http://collector:4318',
-    'OpenTelemetry collector that receives traces over OTLP/HTTP.',
+    'OpenTelemetry collector that receives traces over OTLP/HTTP; operations.md tells which other OTEL_ variables work.',
   ),
   NODE_ENV: setting(
     anyText,
