@@ -100,7 +100,7 @@ describe('A secret that comes from a pipe', () => {
     const child = `
       import { readCompleteSync } from '${new URL('../../src/config/watchFile.ts', import.meta.url)}';
       console.log(String(readCompleteSync('/dev/stdin')));`;
-    const loader = fileURLToPath(new URL('support/typescript.mjs', import.meta.url));
+    const loader = fileURLToPath(new URL('../support/typescript.mjs', import.meta.url));
     expect(execFileSync('sh', ['-c', script, process.execPath, loader, child]).toString()).toBe('the-secret\n');
   });
 });

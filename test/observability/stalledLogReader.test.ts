@@ -237,7 +237,7 @@ describe('A process that crashes', () => {
       import { createLogger } from '${new URL('../../src/observability/log.ts', import.meta.url)}';
       createLogger('info').info('last words');
       throw new Error('a crash');`;
-    const loader = fileURLToPath(new URL('support/typescript.mjs', import.meta.url));
+    const loader = fileURLToPath(new URL('../support/typescript.mjs', import.meta.url));
     child = spawn(process.execPath, ['--import', loader, '--input-type=module', '--eval', script], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
