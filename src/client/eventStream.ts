@@ -1,4 +1,10 @@
-import type { StreamRequest } from './watchRefreshJob.js';
+/** What one connection is opened with. */
+export interface StreamRequest {
+  readonly url: string;
+  readonly token: string | undefined;
+  readonly body: { readonly query: string; readonly variables: Readonly<Record<string, unknown>> };
+  readonly signal: AbortSignal;
+}
 
 /**
  * The results of a subscription over server-sent events (protocol graphql-sse, one stream per operation). Ends when the

@@ -1,5 +1,5 @@
 import { print } from 'graphql';
-import { eventStream } from './eventStream.js';
+import { eventStream, type StreamRequest } from './eventStream.js';
 import { RefreshJobUpdatedDocument, type RefreshJobUpdatedSubscription } from './generated/graphql.js';
 import { type GatewayProblem, problemsOf } from './problems.js';
 import { type WebSocketLike, webSocketStream } from './webSocketStream.js';
@@ -26,14 +26,6 @@ export interface WatchOptions {
   readonly openWebSocket?: (url: string, protocol: string) => WebSocketLike;
   /** Told before each pause between two connections, in milliseconds: for "reconnecting…" on a page. */
   readonly onReconnect?: (pauseMs: number) => void;
-}
-
-/** What one connection is opened with. */
-export interface StreamRequest {
-  readonly url: string;
-  readonly token: string | undefined;
-  readonly body: { readonly query: string; readonly variables: Readonly<Record<string, unknown>> };
-  readonly signal: AbortSignal;
 }
 
 /** The gateway refused the watch for a reason that will not pass; `problems` say which. */

@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../errors/errorCodes.js';
-import type { StreamRequest } from './watchRefreshJob.js';
+import type { StreamRequest } from './eventStream.js';
 
 /** What is needed of a WebSocket: the browser's own, or that of the package `ws`. */
 export interface WebSocketLike {
