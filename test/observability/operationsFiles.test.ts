@@ -11,7 +11,7 @@ interface Rule {
   readonly annotations: { readonly summary: string };
 }
 
-const file = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
+const file = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 const rules = (parse(file('ops/alerts.yml')) as { groups: { rules: Rule[] }[] }).groups.flatMap(({ rules }) => rules);
 const dashboard = JSON.parse(file('ops/grafana-dashboard.json')) as {
   panels: { title: string; targets: { expr: string; legendFormat: string }[] }[];
