@@ -2,7 +2,7 @@ import cors from 'cors';
 import type { GraphQLSchema } from 'graphql';
 import type { Registry } from 'prom-client';
 import { RateLimit } from './admission/RateLimit.js';
-import { Authenticator, type AuthenticatorOptions } from './auth/Authenticator.js';
+import { Authenticator } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
 import { type Identify, identifier } from './auth/identify.js';
@@ -98,7 +98,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
   const firstQuery = await firstQueryFor(config);
 
-  const tracing = config.otlpEndpoint === undefined ? undefined : await startTracing(config.otlpEndpoint, metrics);
+  const tracing = await startTracing(config, metrics);
   closings.push(() => tracing?.stop());
   const needsSandbox = config.upstream === 'embedded-sandbox' && options.upstream === undefined;
   const sandbox = needsSandbox ? await startEmbeddedSandbox() : undefined;
@@ -161,7 +161,8 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
 }
 
 /** Loaded only where it is configured. */
-async function startTracing(endpoint: string, metrics: Metrics): Promise<Tracing> {
+async function startTracing({ otlpEndpoint: endpoint }: Config, metrics: Metrics): Promise<Tracing | undefined> {
+  if (endpoint === undefined) return undefined;
   const { Tracing } = await import('./observability/tracing/Tracing.js');
   return new Tracing({ endpoint, version: packageVersion(), onDropped: (count) => metrics.spansDropped.inc(count) });
 }
@@ -177,23 +178,22 @@ export function credentialsOf({ url, clientId, clientSecret }: Sandbox): Upstrea
   return { baseUrl: url, clientId, clientSecret: new Secret(clientSecret), clientSecretFile: undefined };
 }
 
-function startAuthenticator(config: Config, developerKeys: DeveloperKeys | undefined, log: Logger, metrics: Metrics) {
+function startAuthenticator({ auth }: Config, developerKeys: DeveloperKeys | undefined, log: Logger, metrics: Metrics) {
+  const { mode, ...jwt } = auth;
   const authenticator = new Authenticator({
-    ...authenticatorMode(config, developerKeys),
+    ...(mode === 'disabled'
+      ? { mode }
+      : developerKeys
+        ? { mode: 'developer', developerKeys }
+        : { mode: 'jwt', ...jwt }),
     onKeySetRefresh: (issuer, outcome) => {
       if (outcome.result === 'failed') log.warn({ issuer, reason: outcome.reason }, 'a key set could not be read');
     },
   });
   metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));
   authenticator.start();
-  if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
+  if (mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
   return authenticator;
-}
-
-function authenticatorMode({ auth }: Config, developerKeys: DeveloperKeys | undefined): AuthenticatorOptions {
-  if (auth.mode === 'disabled') return { mode: 'disabled' };
-  if (developerKeys !== undefined) return { mode: 'developer', developerKeys };
-  return { mode: 'jwt', issuers: auth.issuers, audience: auth.audience, taxpayersClaim: auth.taxpayersClaim };
 }
 
 interface Given extends Pick<ServicesOptions, 'config' | 'log' | 'metrics' | 'tracing'> {
