@@ -5,16 +5,14 @@ const longInteger = /[-[:,\s]\d{16}/;
 const tokens = /\\.|"|(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/gs;
 
 /**
- * As `JSON.parse`, but an integer that a double cannot hold becomes an infinity, as a number that is too large always does,
- * and not its neighbour. So whoever must pass numbers on unchanged finds both by {@link pathOfInfinity}.
- *
- * @throws SyntaxError
+ * As `JSON.parse`, but an integer that a double cannot hold becomes an infinity, as a number that is too large does anyway:
+ * {@link pathOfInfinity} finds both. @throws SyntaxError
  */
 export function parseJson(text: string): unknown {
   return JSON.parse(withInfinities(text));
 }
 
-/** The text with each integer that a double cannot hold replaced by one that is read as an infinity. JSON stays JSON, and other text other text. */
+/** The text with each integer that a double cannot hold replaced by one that is read as an infinity. */
 export function withInfinities(text: string): string {
   if (!longInteger.test(text)) return text;
   let inString = false;
@@ -24,7 +22,7 @@ export function withInfinities(text: string): string {
   });
 }
 
-/** Whether a number, as JSON or GraphQL writes it, is an integer that a double cannot hold: it would be written as another one. */
+/** Whether a number, as JSON or GraphQL writes it, is an integer that a double cannot hold. */
 export function isLostInteger(number: string): boolean {
   if (!/^-?\d+(?:[eE]\+?\d+)?$/.test(number)) return false;
   const value = Number(number);
@@ -32,15 +30,11 @@ export function isLostInteger(number: string): boolean {
   return !Number.isFinite(value) || significantDigits(number) !== significantDigits(String(value));
 }
 
-/** Of a number that is finite, and so has at most 309 digits. */
 function significantDigits(number: string): string {
   return number.replace(/e.*$/i, '').replace(/[-.]/g, '').replace(/0+$/, '');
 }
 
-/**
- * The path of the first infinity in what {@link parseJson} read, as `crm.ids.0`; undefined when there is none. For values of
- * bounded nesting only: it recurses.
- */
+/** The path of the first infinity, as `crm.ids.0`; undefined when there is none. It recurses: for bounded nesting only. */
 export function pathOfInfinity(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   for (const [key, member] of Object.entries(value)) {

@@ -89,7 +89,7 @@ function factsOf({ port, firstQuery, sandbox }: Gateway): GatewayFacts {
   return { port, firstQuery, sandbox: sandbox && { url: sandbox.url, demo: sandbox.demo } };
 }
 
-/** The first signal drains; a second one means it. */
+/** The first signal drains; a second one ends the process at once. */
 function stopOnSignal(stop: () => Promise<void>): void {
   let stopping = false;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

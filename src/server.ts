@@ -1,7 +1,7 @@
 import cors from 'cors';
 import type { Registry } from 'prom-client';
 import { Admission } from './admission/Admission.js';
-import { Authenticator, type AuthenticatorOptions } from './auth/Authenticator.js';
+import { Authenticator } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
 import { identifier } from './auth/identify.js';
@@ -11,11 +11,11 @@ import { packageVersion } from './config/packageVersion.js';
 import { Secret } from './config/secret.js';
 import { RequestContext } from './context.js';
 import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
-import { type Handler, HttpServer } from './http/HttpServer.js';
+import { type Handler, HttpServer, type HttpServerOptions } from './http/HttpServer.js';
 import { liveness, metricsPage, readiness } from './http/health.js';
 import { formOf } from './http/mediaTypes.js';
 import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
-import { readTlsFiles, watchTlsFiles } from './http/tlsFiles.js';
+import { readTlsFiles, type TlsFiles, type TlsMaterial, watchTlsFiles } from './http/tlsFiles.js';
 import { Unread } from './http/unread.js';
 import { LiveEdge } from './live/LiveEdge.js';
 import { OpenStreams } from './live/OpenStreams.js';
@@ -23,7 +23,6 @@ import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/tracing/Tracing.js';
-import type { ContextFor } from './operations/OperationContext.js';
 import { observeAll } from './operations/observeOperations.js';
 import { Pipeline } from './operations/Pipeline.js';
 import type { PlanMode } from './operations/plans/PlanCache.js';
@@ -33,7 +32,7 @@ import { resolvers } from './resolvers/index.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
-import { startServices } from './services.js';
+import { type RunningServices, startServices } from './services.js';
 
 export interface GatewayOptions {
   /** The service to use in place of the configured one: where another process runs the embedded sandbox. */
@@ -61,87 +60,80 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
+/** How to close what was opened so far, in the order of the opening. */
+type Closings = (() => unknown)[];
+
 /**
  * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLEndpoint` (who, how large, which form) → a plan or
  * Apollo → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → the service.
  *
- * @throws Error in one plain line, when something configured cannot be used
+ * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
+  const closings: Closings = [];
+  const stop = async () => {
+    for (const close of closings.splice(0).reverse()) await close();
+  };
+  try {
+    return { ...(await open(config, options, closings)), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function open(config: Config, options: GatewayOptions, closings: Closings): Promise<Omit<Gateway, 'stop'>> {
   const { logDestination = new StandardOutput() } = options;
   const log = createLogger(config.logLevel, logDestination);
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
-  const tracing = config.otlpEndpoint === undefined ? undefined : await startTracing(config.otlpEndpoint, metrics);
-  const providers = config.providersFile === undefined ? defaultProviders : readProviders(config.providersFile);
   const tls = config.tls && readTlsFiles(config.tls);
-  const trustedDocuments = config.trustedDocumentsFile ? readTrustedDocuments(config.trustedDocumentsFile) : undefined;
-  const sandbox =
-    config.upstream === 'embedded-sandbox' && !options.upstream ? await startEmbeddedSandbox() : undefined;
+  const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
+  const firstQuery = await firstQueryFor(config);
+
+  const tracing = await startTracing(config, metrics);
+  closings.push(() => tracing?.stop());
+  const needsSandbox = config.upstream === 'embedded-sandbox' && options.upstream === undefined;
+  const sandbox = needsSandbox ? await startEmbeddedSandbox() : undefined;
+  closings.push(() => sandbox?.stop());
   const upstream = options.upstream ?? (sandbox ? credentialsOf(sandbox) : (config.upstream as UpstreamCredentials));
   const services = await startServices({ config, upstream, log, metrics, tracing });
-  const onBug = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
+  closings.push(() => services.stop());
+  const authenticator = startAuthenticator(config, developerKeys, log, metrics);
+  closings.push(() => authenticator.stop());
+  const routerSecrets = new RouterSecrets(config.federation, log);
+  closings.push(() => routerSecrets.stop());
 
-  const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
-  const authenticator = new Authenticator({
-    ...authenticatorMode(config, developerKeys),
-    onKeySetFailure: (issuer, reason) => log.warn({ issuer, reason }, 'a key set could not be read'),
-  });
-  metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));
-  authenticator.start();
-  if (config.auth.mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
-
-  const schema = buildSchema({
-    resolvers,
-    providers,
-    onUnknownValue: (kind, value) => {
-      metrics.unknownValues.inc({ kind });
-      // Only what can be nothing but a word: the service may put anything into these fields.
-      const told = /^[A-Za-z_-]{1,40}$/.test(value) ? value : 'withheld: not a plain word';
-      log.warn({ kind, value: told }, 'the service uses a value the schema has no name for');
-    },
-  });
-  const observe = observeAll([metrics.observeOperation, ...(tracing ? [tracing.observeOperation] : [])]);
-  const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
+  const { ledger } = services;
   const admission = new Admission({
     store: services.sealed,
     perMinute: config.limits.requestsPerMinute,
     workTime: services.workTime,
   });
-  const contextFor: ContextFor = (facts) => new RequestContext(facts, services);
-  const { ledger } = services;
-  const { onRequest, onExecution, onError } = metrics;
-  const pipeline = new Pipeline({
-    schema,
-    contextFor,
-    admission,
-    ledger,
-    limits: config.limits,
-    introspection: config.introspection,
-    trustedDocuments,
-    planMode: options.plans,
-    hooks: { observe, onRequest, onExecution, onError, onBug },
-    log,
-  });
+  closings.push(() => admission.stop());
+  const pipeline = pipelineOf({ config, log, metrics, tracing, services, admission, plans: options.plans });
   await pipeline.start();
-  const routerSecrets = new RouterSecrets(config.federation, log);
-  const identify = identifier(authenticator, routerSecrets);
-  const unread = new Unread(ledger, options.stallMs);
-  const endpoint = new GraphQLEndpoint({ pipeline, identify, ledger, unread, requestLimits });
+  closings.push(() => pipeline.stop());
+  const given = {
+    pipeline,
+    identify: identifier(authenticator, routerSecrets),
+    ledger,
+    unread: new Unread(ledger, options.stallMs),
+    requestLimits: { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth },
+  };
+  const endpoint = new GraphQLEndpoint(given);
   const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));
   const live = new LiveEdge({
-    pipeline,
-    identify,
+    ...given,
     streams,
-    ledger,
-    unread,
     allowedOrigins: config.corsOrigins,
     callbackOrigins: config.federation.callbackOrigins,
-    requestLimits,
     maxOperations: config.limits.subscriptions,
   });
 
-  const firstQuery = await firstQueryFor(config);
+  const metricsText = options.joinMachine?.(metrics.registry).text ?? (() => metrics.registry.metrics());
+  const metricsServer = options.joinMachine ? undefined : await serveMetrics(config, metricsText);
+  closings.push(() => metricsServer?.drain(0));
   const forms = { ...live, answer: endpoint.handle.bind(endpoint) };
   const graphql: Handler = (request, response) => forms[formOf(request)](request, response);
   const routes = new Map<string, Handler>([
@@ -150,70 +142,29 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
   ]);
-  const metricsText = options.joinMachine?.(metrics.registry).text ?? (() => metrics.registry.metrics());
   if (config.metricsPort === undefined) routes.set('/metrics', metricsPage(metricsText));
-  const metricsServer = options.joinMachine ? undefined : await serveMetrics(config, metricsText);
   if (config.introspection) {
-    const headers = async () => developerHeaders(developerKeys);
-    routes.set('/', apolloSandboxPage({ firstQuery, headers }));
-    routes.set('/graphiql', graphiqlPage({ firstQuery, headers }));
+    const explorer = { firstQuery, headers: () => developerHeaders(developerKeys) };
+    routes.set('/', apolloSandboxPage(explorer)).set('/graphiql', graphiqlPage(explorer));
   }
-  const allowOrigin = cors({ origin: [...config.corsOrigins], methods: ['GET', 'POST'], maxAge: 600 });
-  const http = new HttpServer({
-    host: config.host,
-    port: config.port,
-    tls,
-    routes,
-    allClosed: options.allClosed,
-    before: (request, response) => {
-      if (request.headers.origin === undefined) return false; // no browser of another origin is asking
-      let answered = true;
-      allowOrigin(request, response, () => {
-        answered = false;
-      });
-      return answered;
-    },
-  });
+  const { host, port } = config;
+  const http = new HttpServer({ host, port, tls, routes, allClosed: options.allClosed, before: crossOrigin(config) });
   http.onUpgrade((...upgrade) => live.upgrade(...upgrade));
-  const port = await http.listen();
-  const unwatchTls =
-    config.tls && tls
-      ? watchTlsFiles(
-          config.tls,
-          tls,
-          (material) => {
-            http.renewTls(material);
-            log.info('the TLS certificate was renewed');
-          },
-          (problem) => log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays'),
-        )
-      : () => {};
-  return {
-    port,
-    sandbox,
-    firstQuery,
-    log,
-    stop: async () => {
-      unwatchTls();
-      routerSecrets.stop();
-      // Streams first: once the watcher stops, what it fed would look complete.
-      const drained = streams.drain(config.drainTimeoutMs);
-      services.watcher.stop();
-      await http.drain(config.drainTimeoutMs);
-      await drained;
-      authenticator.stop();
-      admission.stop();
-      await pipeline.stop();
-      await services.stop();
-      await tracing?.stop();
-      await metricsServer?.drain(0);
-      await sandbox?.stop();
-    },
-  };
+  const listeningOn = await http.listen();
+  closings.push(async () => {
+    // Streams first: once the watcher stops, what it fed would look complete.
+    const drained = streams.drain(config.drainTimeoutMs);
+    services.watcher.stop();
+    await http.drain(config.drainTimeoutMs);
+    await drained;
+  });
+  if (config.tls && tls) closings.push(followTlsFiles(config.tls, tls, http, log));
+  return { port: listeningOn, sandbox, firstQuery, log };
 }
 
 /** Loaded only where it is configured. */
-async function startTracing(endpoint: string, metrics: Metrics): Promise<Tracing> {
+async function startTracing({ otlpEndpoint: endpoint }: Config, metrics: Metrics): Promise<Tracing | undefined> {
+  if (endpoint === undefined) return undefined;
   const { Tracing } = await import('./observability/tracing/Tracing.js');
   return new Tracing({ endpoint, version: packageVersion(), onDropped: (count) => metrics.spansDropped.inc(count) });
 }
@@ -229,10 +180,82 @@ export function credentialsOf({ url, clientId, clientSecret }: Sandbox): Upstrea
   return { baseUrl: url, clientId, clientSecret: new Secret(clientSecret), clientSecretFile: undefined };
 }
 
-function authenticatorMode({ auth }: Config, developerKeys: DeveloperKeys | undefined): AuthenticatorOptions {
-  if (auth.mode === 'disabled') return { mode: 'disabled' };
-  if (developerKeys !== undefined) return { mode: 'developer', developerKeys };
-  return { mode: 'jwt', issuers: auth.issuers, audience: auth.audience, taxpayersClaim: auth.taxpayersClaim };
+function startAuthenticator({ auth }: Config, developerKeys: DeveloperKeys | undefined, log: Logger, metrics: Metrics) {
+  const { mode, ...jwt } = auth;
+  const authenticator = new Authenticator({
+    ...(mode === 'disabled'
+      ? { mode }
+      : developerKeys
+        ? { mode: 'developer', developerKeys }
+        : { mode: 'jwt', ...jwt }),
+    onKeySetFailure: (issuer, reason) => log.warn({ issuer, reason }, 'a key set could not be read'),
+  });
+  metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));
+  authenticator.start();
+  if (mode === 'disabled') log.warn('AUTH_MODE=disabled: everybody who can connect may see every taxpayer');
+  return authenticator;
+}
+
+interface PipelineParts {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly tracing: Tracing | undefined;
+  readonly services: RunningServices;
+  readonly admission: Admission;
+  readonly plans: PlanMode | undefined;
+}
+
+function pipelineOf({ config, log, metrics, tracing, services, admission, plans: planMode }: PipelineParts): Pipeline {
+  const schema = buildSchema({
+    resolvers,
+    providers: config.providersFile === undefined ? defaultProviders : readProviders(config.providersFile),
+    onUnknownValue: (kind, value) => {
+      metrics.unknownValues.inc({ kind });
+      // The service may put anything into these fields: only a plain word is logged.
+      const told = /^[A-Za-z_-]{1,40}$/.test(value) ? value : 'withheld: not a plain word';
+      log.warn({ kind, value: told }, 'the service uses a value the schema has no name for');
+    },
+  });
+  const { onRequest, onExecution, onError } = metrics;
+  const observe = observeAll([metrics.observeOperation, ...(tracing ? [tracing.observeOperation] : [])]);
+  const onBug = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
+  return new Pipeline({
+    schema,
+    contextFor: (facts) => new RequestContext(facts, services),
+    admission,
+    ledger: services.ledger,
+    limits: config.limits,
+    introspection: config.introspection,
+    trustedDocuments: config.trustedDocumentsFile ? readTrustedDocuments(config.trustedDocumentsFile) : undefined,
+    planMode,
+    hooks: { observe, onRequest, onExecution, onError, onBug },
+    log,
+  });
+}
+
+/** Answers preflights, and marks the answers that browsers of an allowed origin may read. */
+function crossOrigin({ corsOrigins }: Config): HttpServerOptions['before'] {
+  const allowOrigin = cors({ origin: [...corsOrigins], methods: ['GET', 'POST'], maxAge: 600 });
+  return (request, response) => {
+    if (request.headers.origin === undefined) return false; // no browser of another origin is asking
+    let answered = true;
+    allowOrigin(request, response, () => {
+      answered = false;
+    });
+    return answered;
+  };
+}
+
+/** Returns how to stop. */
+function followTlsFiles(files: TlsFiles, inUse: TlsMaterial, http: HttpServer, log: Logger): () => void {
+  const onChange = (material: TlsMaterial) => {
+    http.renewTls(material);
+    log.info('the TLS certificate was renewed');
+  };
+  return watchTlsFiles(files, inUse, onChange, (problem) =>
+    log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays'),
+  );
 }
 
 /** A token for the explorer's first tab, in developer mode only: there every caller is the local developer anyway. */

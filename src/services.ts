@@ -5,6 +5,7 @@ import { leaseMarginMs } from './cache/LeasedCache.js';
 import { SealedStore } from './cache/SealedStore.js';
 import { type KeyMaterial, Sealer } from './cache/sealing.js';
 import { openStore } from './cache/stores/openStore.js';
+import type { Store } from './cache/stores/Store.js';
 import type { Config, UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
 import { watchSecretFile } from './config/watchFile.js';
@@ -36,20 +37,143 @@ export interface RunningServices extends Services {
   stop(): Promise<void>;
 }
 
-/**
- * What may be asked of the service at once, by one caller and by all, each with its work on the store; and what one caller
- * may have waiting.
- */
-const servicePlaces = { perHolder: 32, perProcess: 256, maxWaiting: 1000 };
+/** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
+export async function startServices(options: ServicesOptions): Promise<RunningServices> {
+  const { config, upstream, log, metrics, tracing } = options;
+  const sealer = sealerFor(config, upstream);
+  const credentials = { clientId: upstream.clientId, clientSecret: upstream.clientSecret };
+  const store = await openObservedStore(options);
+  const wired = wireServices({
+    ...options,
+    store: tracing?.store(store) ?? store,
+    sealer,
+    baseUrl: upstream.baseUrl,
+    credentials: () => credentials,
+  });
+  metrics.showBudget(config.tokens.budgetPerHour);
+  metrics.showBreakers((endpoint) => wired.http.breakerState(endpoint));
+  const unwatch = followClientSecret(upstream, log, (secret) => {
+    credentials.clientSecret = secret;
+    if (config.cache.encryptionKey === undefined) sealer.rotate({ from: 'client-secret', secret });
+  });
+  return {
+    ...wired,
+    ...domainOf(options, sealer),
+    ledger: new Ledger(boundsFor(config.limits)),
+    stop: async () => {
+      unwatch();
+      wired.stop();
+      await store.close();
+    },
+  };
+}
+
+export interface Wiring extends Pick<ServicesOptions, 'config' | 'log' | 'metrics' | 'tracing'> {
+  readonly store: Store;
+  readonly sealer: Sealer;
+  readonly baseUrl: string;
+  /** Asked for at each call, because the secret may be rotated while we run. */
+  readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
+  /** Epoch milliseconds. */
+  readonly now?: () => number;
+  /** Milliseconds of a clock that nobody sets. */
+  readonly monotonicNow?: () => number;
+  readonly random?: () => number;
+}
+
+/** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
+export function wireServices(wiring: Wiring) {
+  const { config, metrics, now = Date.now } = wiring;
+  const { clientId } = wiring.credentials();
+  const scope = [wiring.baseUrl, clientId, config.service.apiVersion];
+  const sealed = new SealedStore({ store: wiring.store, sealer: wiring.sealer, scope, now });
+  const http = resilientFetch(wiring);
+  const service = taxpayerService(wiring, http, sealed);
+  const cache = {
+    maxEntries: config.cache.maxEntries,
+    workMs: config.service.deadlineMs,
+    onRead: metrics.onRead,
+    onLeaseWait: (kind: string, seconds: number) => metrics.leaseWaitSeconds.observe({ kind }, seconds),
+  };
+  const workTime = new WorkTime();
+  const shared = { service, store: sealed, places: servicePlaces(config, workTime), now };
+  const { onTokenEvent: onEvent, onBudget } = metrics;
+  const broker = new TokenBroker({ ...shared, ...config.tokens, cache, onEvent, onBudget });
+  const jobs = new RefreshJobs({ ...shared, broker, cache });
+  const watcher = new JobWatcher({ ...config.jobs, jobs, now, onWatchers: (count) => metrics.watchers.set(count) });
+  const workMs = config.service.deadlineMs + leaseMarginMs;
+  const links = new ClientLinks({ ...shared, workMs, onOutcome: metrics.onLink });
+  const stop = () => {
+    watcher.stop();
+    http.stop();
+  };
+  return { sealed, http, workTime, broker, jobs, watcher, links, stop };
+}
+
+function resilientFetch({ config, metrics, tracing, monotonicNow, random }: Wiring): ResilientFetch {
+  return new ResilientFetch({
+    ...config.service,
+    ...(monotonicNow && { monotonicNow }),
+    ...(random && { random }),
+    onTry: (...tried) => {
+      metrics.onTry(...tried);
+      tracing?.onTry(...tried);
+    },
+  });
+}
+
+function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedStore): TaxpayerService {
+  const { config, log, metrics, now, monotonicNow } = wiring;
+  const gate = new CallGate({
+    store: sealed,
+    ...(now && { now }),
+    onClosed: (endpoint, reason) => {
+      metrics.gateClosed.inc({ endpoint, reason });
+      const message = 'the service asked for silence or refused the credentials: the fleet stops calling';
+      log.warn({ endpoint, reason }, message);
+    },
+  });
+  return new TaxpayerService({
+    baseUrl: wiring.baseUrl,
+    apiVersion: config.service.apiVersion,
+    credentials: wiring.credentials,
+    http,
+    gate,
+    maxDepth: config.limits.metadataDepth,
+    ...(monotonicNow && { monotonicNow }),
+    onForbidden: (endpoint) => {
+      metrics.gateClosed.inc({ endpoint, reason: 'forbidden' });
+      log.warn({ endpoint }, "the service forbids one caller's requests, whatever is in them: their calls stop");
+    },
+  });
+}
 
 /** About how long all steps of one read of the service keep the event loop busy, in milliseconds. */
 const readWorkMs = 0.5;
 
-/** Wires everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
-export async function startServices(options: ServicesOptions): Promise<RunningServices> {
-  const { config, upstream, log, metrics, tracing } = options;
-  const sealer = new Sealer(keyMaterial(config, upstream.clientSecret), previousKeys(config));
-  const store = await openStore(config.cache.url, {
+/** What may be asked of the service at once and what may wait, by one caller and by all, each with its work on the store. */
+function servicePlaces(config: Config, workTime: WorkTime): FairQueue {
+  return new FairQueue({
+    things: 'reads and creations at the service',
+    perHolder: 32,
+    perProcess: 256,
+    maxWaiting: 1000,
+    maxWaitMs: config.service.deadlineMs,
+    isContended: () => workTime.isContended,
+    onEnter: (holder) => workTime.spend(holder, readWorkMs),
+  });
+}
+
+function sealerFor({ cache }: Config, upstream: UpstreamCredentials): Sealer {
+  const { encryptionKey: key, previousEncryptionKey: previous } = cache;
+  const current: KeyMaterial = key
+    ? { from: 'encryption-key', secret: key }
+    : { from: 'client-secret', secret: upstream.clientSecret };
+  return new Sealer(current, previous ? [{ from: 'encryption-key', secret: previous }] : []);
+}
+
+function openObservedStore({ config, log, metrics }: ServicesOptions) {
+  return openStore(config.cache.url, {
     onDegraded: (trouble) => {
       metrics.storeDegraded.set(1);
       log.error({ trouble }, 'the shared store does not answer: this process goes on by itself');
@@ -63,135 +187,39 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
       log.error({ file }, 'the database in the directory of CACHE_URL was damaged: it is renamed and a new one begun');
     },
   });
-  const scope = [upstream.baseUrl, upstream.clientId, config.service.apiVersion];
-  const sealed = new SealedStore({ store: tracing?.store(store) ?? store, sealer, scope });
+}
 
-  const http = new ResilientFetch({
-    ...config.service,
-    onTry: (...tried) => {
-      metrics.onTry(...tried);
-      tracing?.onTry(...tried);
+/** Returns how to stop. */
+function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: (secret: Secret) => void): () => void {
+  if (upstream.clientSecretFile === undefined) return () => {};
+  let current = upstream.clientSecret;
+  return watchSecretFile(upstream.clientSecretFile, {
+    minLength: 1,
+    current: () => current,
+    onRotated: (secret) => {
+      current = secret;
+      rotate(secret);
+      log.info('the client secret was rotated');
     },
+    onRefused: () => log.warn('the client secret is empty in its file: the one in use stays'),
   });
-  metrics.showBreakers((endpoint) => http.breakerState(endpoint));
-  const gate = new CallGate({
-    store: sealed,
-    onClosed: (endpoint, reason) => {
-      metrics.gateClosed.inc({ endpoint, reason });
-      log.warn(
-        { endpoint, reason },
-        'the service asked for silence or refused the credentials: the fleet stops calling',
-      );
-    },
-  });
-  const credentials = { clientId: upstream.clientId, clientSecret: upstream.clientSecret };
-  const service = new TaxpayerService({
-    baseUrl: upstream.baseUrl,
-    apiVersion: config.service.apiVersion,
-    credentials: () => credentials,
-    http,
-    gate,
-    maxDepth: config.limits.metadataDepth,
-    onForbidden: (endpoint) => {
-      metrics.gateClosed.inc({ endpoint, reason: 'forbidden' });
-      log.warn({ endpoint }, "the service forbids one caller's requests, whatever is in them: their calls stop");
-    },
-  });
-  const cache = {
-    maxEntries: config.cache.maxEntries,
-    workMs: config.service.deadlineMs,
-    onRead: metrics.onRead,
-    onLeaseWait: (kind: string, seconds: number) => metrics.leaseWaitSeconds.observe({ kind }, seconds),
-  };
-  const workTime = new WorkTime();
-  const places = new FairQueue({
-    things: 'reads and creations at the service',
-    ...servicePlaces,
-    maxWaitMs: config.service.deadlineMs,
-    isContended: () => workTime.isContended,
-    onEnter: (holder) => workTime.spend(holder, readWorkMs),
-  });
-  metrics.showBudget(config.tokens.budgetPerHour);
-  const broker = new TokenBroker({
-    service,
-    store: sealed,
-    places,
-    freshMs: config.tokens.freshMs,
-    budgetPerHour: config.tokens.budgetPerHour,
-    budgetCallerShare: config.tokens.budgetCallerShare,
-    cache,
-    onEvent: metrics.onTokenEvent,
-    onBudget: metrics.onBudget,
-  });
-  const jobs = new RefreshJobs({ service, broker, store: sealed, places, cache });
-  const watcher = new JobWatcher({ ...config.jobs, jobs, onWatchers: (count) => metrics.watchers.set(count) });
-  const links = new ClientLinks({
-    service,
-    store: sealed,
-    places,
-    workMs: config.service.deadlineMs + leaseMarginMs,
-    onOutcome: metrics.onLink,
-  });
+}
+
+/** What the resolvers need besides the service itself. */
+function domainOf({ config, log }: ServicesOptions, sealer: Sealer) {
   const pseudonym = (id: string) => sealer.digest('taxpayer', id);
-
-  const unwatch = upstream.clientSecretFile
-    ? watchSecretFile(upstream.clientSecretFile, {
-        minLength: 1,
-        current: () => credentials.clientSecret,
-        onRotated: (secret) => {
-          credentials.clientSecret = secret;
-          if (config.cache.encryptionKey === undefined) sealer.rotate({ from: 'client-secret', secret });
-          log.info('the client secret was rotated');
-        },
-        onRefused: () => log.warn('the client secret is empty in its file: the one in use stays'),
-      })
-    : () => {};
-
-  // Its lines have the fields of `auditLine` and no others, so that there is nothing to look for and to strike out.
+  // Its lines have fields of ours and no others: there is nothing to redact.
   const auditLog = log.child({}, { redact: [] });
-
   return {
-    broker,
-    jobs,
-    watcher,
-    links,
-    sealed,
-    workTime,
-    ledger: new Ledger(boundsFor(config.limits)),
     ids: identifierReader(config.limits.idLength),
     maxMetadataDepth: config.limits.metadataDepth,
     maxAnswerBytes: config.limits.answerBytes,
     pseudonym,
-    audit: (event) => auditLog.info(auditLine(event, pseudonym), 'audit'),
-    stop: async () => {
-      unwatch();
-      watcher.stop();
-      http.stop();
-      await store.close();
+    /** Callers by their key and taxpayers by a keyed hash, so that the log names nobody. */
+    audit: ({ action, caller, requestId, taxpayer, outcome }: AuditEvent) => {
+      const who = { caller: caller.key, callerKind: caller.kind, requestId };
+      const what = { outcome, ...(taxpayer !== undefined && { taxpayer: pseudonym(taxpayer) }) };
+      auditLog.info({ audit: action, ...who, ...what }, 'audit');
     },
-  };
-}
-
-function keyMaterial(config: Config, clientSecret: Secret): KeyMaterial {
-  const { encryptionKey } = config.cache;
-  return encryptionKey
-    ? { from: 'encryption-key', secret: encryptionKey }
-    : { from: 'client-secret', secret: clientSecret };
-}
-
-function previousKeys(config: Config): KeyMaterial[] {
-  const { previousEncryptionKey } = config.cache;
-  return previousEncryptionKey ? [{ from: 'encryption-key', secret: previousEncryptionKey }] : [];
-}
-
-/** Who did what to whom: callers by their key and taxpayers by a keyed hash, so that the log names nobody. */
-function auditLine({ action, caller, requestId, taxpayer, outcome }: AuditEvent, pseudonym: (id: string) => string) {
-  return {
-    audit: action,
-    caller: caller.key,
-    callerKind: caller.kind,
-    requestId,
-    outcome,
-    ...(taxpayer !== undefined && { taxpayer: pseudonym(taxpayer) }),
   };
 }

@@ -1,10 +1,13 @@
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { Secret } from './secret.js';
-import { type SettingName, settings } from './settings.js';
+import { type Setting, type SettingName, settings } from './settings.js';
 import { readCompleteSync, secretIn } from './watchFile.js';
 
-type Parsed = { readonly [Name in SettingName]?: z.output<(typeof settings)[Name]['schema']> };
+type Environment = Readonly<Record<string, string | undefined>>;
+type Parsed = { readonly [Name in SettingName]: z.output<(typeof settings)[Name]['schema']> };
+/** One line for each setting that is wrong. */
+type Problems = Map<SettingName, string>;
 
 /** What the process runs with: parsed once, frozen, complete. Secrets are {@link Secret}s. */
 export type Config = ReturnType<typeof assemble>;
@@ -22,99 +25,98 @@ export class ConfigError extends Error {
  *
  * @throws ConfigError naming every variable that is wrong and what was expected of it
  */
-export function loadConfig(env: Readonly<Record<string, string | undefined>> = process.env): Config {
-  const problems: string[] = [];
-  const parsed: Record<string, unknown> = {};
-  for (const name of Object.keys(settings) as SettingName[]) {
-    const text = readText(env, name, problems);
-    if (text === undefined) continue;
-    const result = settings[name].schema.safeParse(text);
-    if (result.success) parsed[name] = result.data;
-    else problems.push(`${name} ${result.error.issues[0]?.message ?? 'is malformed'}`);
-  }
-  const config = assemble(parsed as Parsed, env, problems);
-  if (problems.length > 0) throw new ConfigError([...problems, ...misspelled(env)]);
+export function loadConfig(env: Environment = process.env): Config {
+  const problems: Problems = new Map();
+  const names = Object.keys(settings) as SettingName[];
+  const parsed = Object.fromEntries(names.map((name) => [name, parse(env, name, problems)])) as Parsed;
+  const config = assemble(parsed, env, problems);
+  if (problems.size > 0) throw new ConfigError([...problems.values(), ...config.warnings]);
   return config;
 }
 
-function readText(
-  env: Readonly<Record<string, string | undefined>>,
-  name: SettingName,
-  problems: string[],
-): string | undefined {
-  const setting = settings[name];
-  const direct = env[name];
-  const file = 'secret' in setting ? env[`${name}_FILE`] : undefined;
-  if (!file) return direct === '' ? undefined : direct;
+/** The value of a setting; its default, or undefined for an optional one, also where the environment is wrong. */
+function parse(env: Environment, name: SettingName, problems: Problems): unknown {
+  const { schema, fallback, optional }: Setting = settings[name];
+  const text = readText(env, name, problems);
+  const result = text === undefined ? undefined : schema.safeParse(text);
+  if (result?.success) return result.data;
+  if (result) problems.set(name, `${name} ${result.error.issues[0]?.message ?? 'is malformed'}`);
+  return optional ? undefined : schema.parse(fallback);
+}
+
+function readText(env: Environment, name: SettingName, problems: Problems): string | undefined {
+  const direct = env[name] || undefined;
+  const file = settings[name].secret && env[`${name}_FILE`];
+  if (!file) return direct;
   if (direct) {
-    problems.push(`${name} and ${name}_FILE are both set: expected one of them`);
+    problems.set(name, `${name} and ${name}_FILE are both set: expected one of them`);
     return undefined;
   }
   try {
     const text = secretIn(readCompleteSync(file).toString());
-    if (text === '') problems.push(`${name}_FILE is empty: expected a value in the file it names`);
+    if (text === '') problems.set(name, `${name}_FILE is empty: expected a value in the file it names`);
     return text || undefined;
   } catch (error) {
-    problems.push(`${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);
+    problems.set(name, `${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);
     return undefined;
   }
 }
 
-function assemble(parsed: Parsed, env: Readonly<Record<string, string | undefined>>, problems: string[]) {
-  const upstream = upstreamOf(parsed, env, problems);
-  const auth = authOf(parsed, upstream === 'embedded-sandbox', problems);
-  const host = parsed.HOST ?? (upstream === 'embedded-sandbox' ? '127.0.0.1' : '0.0.0.0');
-  if (auth.mode === 'developer' && upstream === 'embedded-sandbox' && !isLoopback(host)) {
-    problems.push(
-      'HOST must be a loopback address while every caller is the local developer: set AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled',
-    );
-  }
-  if ((parsed.TLS_CERT_FILE === undefined) !== (parsed.TLS_KEY_FILE === undefined)) {
-    problems.push('TLS_CERT_FILE and TLS_KEY_FILE must be set together');
-  }
-  const jobPollMinMs = parsed.JOB_POLL_MIN_MS ?? 1000;
-  const jobPollMaxMs = parsed.JOB_POLL_MAX_MS ?? Math.max(30_000, jobPollMinMs);
-  if (jobPollMaxMs < jobPollMinMs) problems.push('JOB_POLL_MAX_MS must not be below JOB_POLL_MIN_MS');
-  const deadlineMs = parsed.UPSTREAM_DEADLINE_MS ?? Math.max(10_000, parsed.UPSTREAM_TIMEOUT_MS ?? 0);
-  const production = parsed.NODE_ENV === 'production';
+function assemble(parsed: Parsed, env: Environment, problems: Problems) {
+  /** What was found first about a setting stands. */
+  const expect = (name: SettingName, isSo: boolean, line: string) => {
+    if (!isSo && !problems.has(name)) problems.set(name, line);
+  };
+  const upstream = upstreamOf(parsed, env, problems, expect);
+  const isSandbox = upstream === 'embedded-sandbox';
+  const auth = authOf(parsed, isSandbox, expect);
+  const host = parsed.HOST ?? (isSandbox ? '127.0.0.1' : '0.0.0.0');
+  expect(
+    'HOST',
+    auth.mode !== 'developer' || !isSandbox || isLoopback(host),
+    'HOST must be a loopback address while every caller is the local developer: set AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled',
+  );
+  const { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = parsed;
+  const isTlsWhole = (certFile === undefined) === (keyFile === undefined);
+  expect('TLS_CERT_FILE', isTlsWhole, 'TLS_CERT_FILE and TLS_KEY_FILE must be set together');
+  /** A default gives way to a setting that it must not be below. */
+  const atLeast = (name: 'JOB_POLL_MAX_MS' | 'UPSTREAM_DEADLINE_MS', least: number) =>
+    env[name] ? parsed[name] : Math.max(parsed[name], least);
+  const [pollMinMs, pollMaxMs] = [parsed.JOB_POLL_MIN_MS, atLeast('JOB_POLL_MAX_MS', parsed.JOB_POLL_MIN_MS)];
+  expect('JOB_POLL_MAX_MS', pollMaxMs >= pollMinMs, 'JOB_POLL_MAX_MS must not be below JOB_POLL_MIN_MS');
+  const isProduction = parsed.NODE_ENV === 'production';
+  const sandboxOrigins = ['https://studio.apollographql.com', 'https://sandbox.embed.apollographql.com'];
 
   return Object.freeze({
-    port: parsed.PORT ?? 4000,
+    port: parsed.PORT,
     host,
-    workers: parsed.WORKERS ?? 1,
-    drainTimeoutMs: parsed.DRAIN_TIMEOUT_MS ?? 10_000,
-    tls:
-      parsed.TLS_CERT_FILE !== undefined && parsed.TLS_KEY_FILE !== undefined
-        ? { certFile: parsed.TLS_CERT_FILE, keyFile: parsed.TLS_KEY_FILE }
-        : undefined,
-    logLevel: parsed.LOG_LEVEL ?? 'info',
+    workers: parsed.WORKERS,
+    drainTimeoutMs: parsed.DRAIN_TIMEOUT_MS,
+    tls: certFile !== undefined && keyFile !== undefined ? { certFile, keyFile } : undefined,
+    logLevel: parsed.LOG_LEVEL,
     metricsPort: parsed.METRICS_PORT,
     otlpEndpoint: parsed.OTEL_EXPORTER_OTLP_ENDPOINT,
     upstream,
     service: {
-      apiVersion: parsed.UPSTREAM_API_VERSION ?? '2024-01-01',
-      timeoutMs: parsed.UPSTREAM_TIMEOUT_MS ?? 5000,
-      deadlineMs,
-      breakerResetMs: parsed.BREAKER_RESET_MS ?? 10_000,
-      maxResponseBytes: parsed.MAX_RESPONSE_BYTES ?? 1_048_576,
+      apiVersion: parsed.UPSTREAM_API_VERSION,
+      timeoutMs: parsed.UPSTREAM_TIMEOUT_MS,
+      deadlineMs: atLeast('UPSTREAM_DEADLINE_MS', parsed.UPSTREAM_TIMEOUT_MS),
+      breakerResetMs: parsed.BREAKER_RESET_MS,
+      maxResponseBytes: parsed.MAX_RESPONSE_BYTES,
     },
     providersFile: parsed.PROVIDERS_FILE,
     cache: {
-      url: parsed.CACHE_URL ?? 'lmdb:.taxpayer-gateway/cache',
+      url: parsed.CACHE_URL,
       encryptionKey: secretOf(parsed.CACHE_ENCRYPTION_KEY),
       previousEncryptionKey: secretOf(parsed.CACHE_ENCRYPTION_KEY_PREVIOUS),
-      maxEntries: parsed.CACHE_MAX_ENTRIES ?? 100_000,
+      maxEntries: parsed.CACHE_MAX_ENTRIES,
     },
     tokens: {
-      freshMs: (parsed.TOKEN_FRESH_SECONDS ?? 900) * 1000,
-      budgetPerHour: parsed.TOKEN_BUDGET_PER_HOUR ?? 600,
-      budgetCallerShare: parsed.TOKEN_BUDGET_CALLER_SHARE ?? 0.25,
+      freshMs: parsed.TOKEN_FRESH_SECONDS * 1000,
+      budgetPerHour: parsed.TOKEN_BUDGET_PER_HOUR,
+      budgetCallerShare: parsed.TOKEN_BUDGET_CALLER_SHARE,
     },
-    jobs: {
-      pollMinMs: jobPollMinMs,
-      pollMaxMs: jobPollMaxMs,
-      watchMaxMs: (parsed.JOB_WATCH_MAX_SECONDS ?? 3600) * 1000,
-    },
+    jobs: { pollMinMs, pollMaxMs, watchMaxMs: parsed.JOB_WATCH_MAX_SECONDS * 1000 },
     auth,
     federation: {
       secret: secretOf(parsed.FEDERATION_SHARED_SECRET),
@@ -124,27 +126,25 @@ function assemble(parsed: Parsed, env: Readonly<Record<string, string | undefine
       previousSecretFile: env['FEDERATION_SHARED_SECRET_PREVIOUS_FILE'] || undefined,
       callbackOrigins: parsed.CALLBACK_ORIGINS ?? [],
     },
-    corsOrigins:
-      parsed.CORS_ORIGINS ??
-      (production ? [] : ['https://studio.apollographql.com', 'https://sandbox.embed.apollographql.com']),
-    introspection: parsed.INTROSPECTION ?? !production,
+    corsOrigins: parsed.CORS_ORIGINS ?? (isProduction ? [] : sandboxOrigins),
+    introspection: parsed.INTROSPECTION ?? !isProduction,
     trustedDocumentsFile: parsed.TRUSTED_DOCUMENTS_FILE,
     limits: {
       requestsPerMinute: parsed.RATE_LIMIT_PER_MINUTE ?? (auth.mode === 'jwt' ? 1200 : 0),
-      bodyBytes: parsed.MAX_BODY_BYTES ?? 262_144,
-      answerBytes: parsed.MAX_ANSWER_BYTES ?? 8_388_608,
-      depth: parsed.MAX_DEPTH ?? 12,
-      aliases: parsed.MAX_ALIASES ?? 60,
-      tokens: parsed.MAX_TOKENS ?? 2000,
-      directives: parsed.MAX_DIRECTIVES ?? 50,
-      rootFields: parsed.MAX_ROOT_FIELDS ?? 60,
-      representations: parsed.MAX_REPRESENTATIONS ?? 200,
-      metadataDepth: parsed.MAX_METADATA_DEPTH ?? 20,
-      idLength: parsed.MAX_ID_LENGTH ?? 256,
-      connections: parsed.MAX_CONNECTIONS ?? 10_000,
-      subscriptions: parsed.MAX_SUBSCRIPTIONS ?? 100,
+      bodyBytes: parsed.MAX_BODY_BYTES,
+      answerBytes: parsed.MAX_ANSWER_BYTES,
+      depth: parsed.MAX_DEPTH,
+      aliases: parsed.MAX_ALIASES,
+      tokens: parsed.MAX_TOKENS,
+      directives: parsed.MAX_DIRECTIVES,
+      rootFields: parsed.MAX_ROOT_FIELDS,
+      representations: parsed.MAX_REPRESENTATIONS,
+      metadataDepth: parsed.MAX_METADATA_DEPTH,
+      idLength: parsed.MAX_ID_LENGTH,
+      connections: parsed.MAX_CONNECTIONS,
+      subscriptions: parsed.MAX_SUBSCRIPTIONS,
     },
-    /** Variables that look like a slip of the pen; worth a warning, not a refusal. */
+    /** Variables that look like typing mistakes; worth a warning, not a refusal. */
     warnings: misspelled(env),
   });
 }
@@ -158,53 +158,58 @@ export interface UpstreamCredentials {
   readonly clientSecretFile: string | undefined;
 }
 
+type Expect = (name: SettingName, isSo: boolean, line: string) => void;
+
+const upstreamNeeds = {
+  UPSTREAM_BASE_URL: 'UPSTREAM_BASE_URL is missing: expected with UPSTREAM_CLIENT_ID or UPSTREAM_CLIENT_SECRET',
+  UPSTREAM_CLIENT_ID: 'UPSTREAM_CLIENT_ID is missing: expected with UPSTREAM_BASE_URL',
+  UPSTREAM_CLIENT_SECRET:
+    'UPSTREAM_CLIENT_SECRET (or UPSTREAM_CLIENT_SECRET_FILE) is missing: expected with UPSTREAM_BASE_URL',
+} as const;
+
 function upstreamOf(
   parsed: Parsed,
-  env: Readonly<Record<string, string | undefined>>,
-  problems: string[],
+  env: Environment,
+  problems: Problems,
+  expect: Expect,
 ): UpstreamCredentials | 'embedded-sandbox' {
-  const { UPSTREAM_BASE_URL: baseUrl, UPSTREAM_CLIENT_ID: clientId, UPSTREAM_CLIENT_SECRET: clientSecret } = parsed;
-  const wanted = env['UPSTREAM_BASE_URL'] || clientId !== undefined || clientSecret !== undefined;
-  if (!wanted) return 'embedded-sandbox';
-  if (!env['UPSTREAM_BASE_URL'])
-    problems.push('UPSTREAM_BASE_URL is missing: expected with UPSTREAM_CLIENT_ID or UPSTREAM_CLIENT_SECRET');
-  if (!env['UPSTREAM_CLIENT_ID']) problems.push('UPSTREAM_CLIENT_ID is missing: expected with UPSTREAM_BASE_URL');
-  if (clientSecret === undefined && !problems.some((line) => line.startsWith('UPSTREAM_CLIENT_SECRET'))) {
-    problems.push(
-      'UPSTREAM_CLIENT_SECRET (or UPSTREAM_CLIENT_SECRET_FILE) is missing: expected with UPSTREAM_BASE_URL',
-    );
-  }
+  const names = Object.keys(upstreamNeeds) as (keyof typeof upstreamNeeds)[];
+  if (names.every((name) => parsed[name] === undefined && !problems.has(name))) return 'embedded-sandbox';
+  for (const name of names) expect(name, parsed[name] !== undefined, upstreamNeeds[name]);
   return {
-    baseUrl: baseUrl ?? '',
-    clientId: clientId ?? '',
-    clientSecret: new Secret(clientSecret ?? ''),
+    baseUrl: parsed.UPSTREAM_BASE_URL ?? '',
+    clientId: parsed.UPSTREAM_CLIENT_ID ?? '',
+    clientSecret: new Secret(parsed.UPSTREAM_CLIENT_SECRET ?? ''),
     clientSecretFile: env['UPSTREAM_CLIENT_SECRET_FILE'] || undefined,
   };
 }
 
-function authOf(parsed: Parsed, sandbox: boolean, problems: string[]) {
-  const jwksUrls = parsed.AUTH_JWKS_URL ?? [];
-  const issuers = parsed.AUTH_ISSUER ?? [];
-  const mode = parsed.AUTH_MODE ?? (sandbox && jwksUrls.length === 0 ? 'developer' : 'jwt');
-  if (mode === 'developer' && !sandbox) {
-    problems.push('AUTH_MODE=developer is for the embedded sandbox: expected jwt or disabled with UPSTREAM_BASE_URL');
-  }
+function authOf(parsed: Parsed, isSandbox: boolean, expect: Expect) {
+  const { AUTH_JWKS_URL: jwksUrls = [], AUTH_ISSUER: issuers = [], AUTH_AUDIENCE: audience = [] } = parsed;
+  const mode = parsed.AUTH_MODE ?? (isSandbox && jwksUrls.length === 0 ? 'developer' : 'jwt');
+  expect(
+    'AUTH_MODE',
+    mode !== 'developer' || isSandbox,
+    'AUTH_MODE=developer is for the embedded sandbox: expected jwt or disabled with UPSTREAM_BASE_URL',
+  );
   if (mode === 'jwt') {
-    for (const name of ['AUTH_JWKS_URL', 'AUTH_ISSUER', 'AUTH_AUDIENCE'] as const) {
-      if (parsed[name] === undefined && !problems.some((line) => line.startsWith(name))) {
-        problems.push(`${name} is missing: expected with AUTH_MODE=jwt (AUTH_MODE=disabled serves anybody)`);
-      }
-    }
-    if (jwksUrls.length > 0 && issuers.length > 0 && jwksUrls.length !== issuers.length) {
-      problems.push('AUTH_JWKS_URL and AUTH_ISSUER must have the same number of entries: they pair one by one');
-    }
+    const why = 'is missing: expected with AUTH_MODE=jwt (AUTH_MODE=disabled serves anybody)';
+    expect('AUTH_JWKS_URL', jwksUrls.length > 0, `AUTH_JWKS_URL ${why}`);
+    expect('AUTH_ISSUER', issuers.length > 0, `AUTH_ISSUER ${why}`);
+    expect('AUTH_AUDIENCE', audience.length > 0, `AUTH_AUDIENCE ${why}`);
+    const isPaired = issuers.length === 0 || jwksUrls.length === issuers.length;
+    expect(
+      'AUTH_JWKS_URL',
+      isPaired,
+      'AUTH_JWKS_URL and AUTH_ISSUER must have the same number of entries: they pair one by one',
+    );
   }
-  if (new Set(issuers).size !== issuers.length) problems.push('AUTH_ISSUER must not name an issuer twice');
+  expect('AUTH_ISSUER', new Set(issuers).size === issuers.length, 'AUTH_ISSUER must not name an issuer twice');
   return {
     mode,
     issuers: issuers.map((issuer, index) => ({ issuer, jwksUrl: jwksUrls[index] ?? '' })),
-    audience: parsed.AUTH_AUDIENCE ?? [],
-    taxpayersClaim: parsed.AUTH_TAXPAYERS_CLAIM ?? 'taxpayer_ids',
+    audience,
+    taxpayersClaim: parsed.AUTH_TAXPAYERS_CLAIM,
   };
 }
 
@@ -217,14 +222,11 @@ function isLoopback(host: string): boolean {
 }
 
 /** Variables of ours with a letter wrong: `UPSTREAM_BASEURL`. Names that other programs own are left alone. */
-function misspelled(env: Readonly<Record<string, string | undefined>>): string[] {
-  const known = Object.entries(settings).flatMap(([name, setting]) =>
-    'secret' in setting ? [name, `${name}_FILE`] : [name],
-  );
-  const longNames = known.filter((name) => name.includes('_'));
+function misspelled(env: Environment): string[] {
+  const known = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [name]));
   return Object.keys(env).flatMap((name) => {
     if (known.includes(name) || name.length < 6) return [];
-    const meant = longNames.find((candidate) => distance(candidate, name) <= 2);
+    const meant = known.find((candidate) => candidate.includes('_') && distance(candidate, name) <= 2);
     return meant === undefined ? [] : [`${name} is not a setting: did you mean ${meant}?`];
   });
 }

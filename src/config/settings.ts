@@ -1,26 +1,26 @@
 import { z } from 'zod';
-import { anyText, base64Key, flag, integer, list, origin, routerSecret, share, url } from './settingSchemas.js';
+import { base64Key, flag, integer, list, origin, routerSecret, share, text, webUrl } from './settingSchemas.js';
 
 /** One environment variable: what it accepts, what it means, and how the documentation shows it. */
 export interface Setting<T = unknown> {
   /** Turns the text of the variable into its value; the message of a failed check is shown to the operator. */
   readonly schema: z.ZodType<T>;
-  /** What holds when the variable is unset, in words where it depends on other settings. */
+  /** What holds when the variable is unset: the text of a value, or words for `optional` ones. */
   readonly fallback: string;
-  readonly meaning: string;
+  readonly optional: boolean;
   readonly example: string;
+  readonly meaning: string;
   /** The value is confidential: it may also come from a file named by `<NAME>_FILE`, and it is never echoed. */
-  readonly secret?: true;
+  readonly secret: boolean;
 }
 
-function setting<T>(
-  schema: z.ZodType<T>,
-  fallback: string,
-  example: string,
-  meaning: string,
-  secret?: true,
-): Setting<T> {
-  return { schema, fallback, meaning, example, ...(secret && { secret }) };
+function setting<T>(schema: z.ZodType<T>, fallback: string, example: string, meaning: string, secret?: 'secret') {
+  return { schema, fallback, optional: false, example, meaning, secret: secret === 'secret' } satisfies Setting<T>;
+}
+
+/** One that may have no value, or whose value depends on other settings; `words` say which. */
+function optional<T>(schema: z.ZodType<T>, words: string, example: string, meaning: string, secret?: 'secret') {
+  return { ...setting<T | undefined>(schema.optional(), words, example, meaning, secret), optional: true };
 }
 
 /**
@@ -29,8 +29,8 @@ function setting<T>(
  */
 export const settings = {
   PORT: setting(integer(0, 65535), '4000', '8080', 'Port of every path; 0 picks a free one.'),
-  HOST: setting(
-    anyText,
+  HOST: optional(
+    text,
     '127.0.0.1 with the embedded sandbox, 0.0.0.0 with UPSTREAM_BASE_URL',
     '0.0.0.0',
     'Address to listen on. The developer mode of the sandbox accepts loopback addresses only.',
@@ -42,18 +42,13 @@ export const settings = {
     '25000',
     'How long requests in flight may take to end after SIGTERM, in milliseconds.',
   ),
-  TLS_CERT_FILE: setting(
-    anyText,
+  TLS_CERT_FILE: optional(
+    text,
     'none: plain HTTP',
     '/run/tls/tls.crt',
     'PEM certificate chain; read again when it changes.',
   ),
-  TLS_KEY_FILE: setting(
-    anyText,
-    'none: plain HTTP',
-    '/run/tls/tls.key',
-    'PEM private key; read again when it changes.',
-  ),
+  TLS_KEY_FILE: optional(text, 'none: plain HTTP', '/run/tls/tls.key', 'PEM private key; read again when it changes.'),
   LOG_LEVEL: setting(
     z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
       error: 'must be one of fatal, error, warn, info, debug, trace, silent',
@@ -63,27 +58,27 @@ export const settings = {
     'Least severe level that is logged.',
   ),
 
-  UPSTREAM_BASE_URL: setting(
-    url(['http:', 'https:']),
+  UPSTREAM_BASE_URL: optional(
+    webUrl,
     'none: the embedded sandbox is served',
     'https://api.service.example/v1',
     'Base address of the taxpayer-authorization service.',
   ),
-  UPSTREAM_CLIENT_ID: setting(
-    anyText.refine((text) => !text.includes(':'), 'must not contain a colon'),
+  UPSTREAM_CLIENT_ID: optional(
+    text.refine((id) => !id.includes(':'), 'must not contain a colon'),
     'required with UPSTREAM_BASE_URL',
     'acme',
     'Client id issued by the service.',
   ),
-  UPSTREAM_CLIENT_SECRET: setting(
-    anyText,
+  UPSTREAM_CLIENT_SECRET: optional(
+    text,
     'required with UPSTREAM_BASE_URL',
     'change-me',
     'Client secret issued by the service. From a file it is read again when the file changes.',
-    true,
+    'secret',
   ),
   UPSTREAM_API_VERSION: setting(
-    anyText.regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters'),
+    text.regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters'),
     '2024-01-01',
     '2024-01-01',
     'Sent as Service-API-Version on the two reading endpoints.',
@@ -101,36 +96,36 @@ export const settings = {
     '30000',
     'How long an endpoint that kept failing is left alone before one call tries it again, in milliseconds.',
   ),
-  PROVIDERS_FILE: setting(
-    anyText,
+  PROVIDERS_FILE: optional(
+    text,
     'the built-in catalogue',
     './providers.json',
     'JSON list of { name, value, description } that replaces the provider catalogue.',
   ),
 
   CACHE_URL: setting(
-    anyText.regex(
+    text.regex(
       /^(memory:|lmdb:.+|rediss?(\+sentinel|\+cluster)?:\/\/.+)$/,
       'must be memory:, lmdb:<directory>, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
     ),
     'lmdb:.taxpayer-gateway/cache',
     'redis://cache:6379',
     'Where tokens, job statuses and leases are shared.',
-    true,
+    'secret',
   ),
-  CACHE_ENCRYPTION_KEY: setting(
+  CACHE_ENCRYPTION_KEY: optional(
     base64Key,
     'derived from the client secret',
     'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
     'Key of stored entries: 32 bytes in base64.',
-    true,
+    'secret',
   ),
-  CACHE_ENCRYPTION_KEY_PREVIOUS: setting(
+  CACHE_ENCRYPTION_KEY_PREVIOUS: optional(
     base64Key,
     'none',
     'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
     'The key before a rotation: entries it sealed can still be read. Keep it for a day after the last process has the new one.',
-    true,
+    'secret',
   ),
   CACHE_MAX_ENTRIES: setting(
     integer(1, 10_000_000),
@@ -175,75 +170,75 @@ export const settings = {
     'How long one subscription may last before it ends cleanly, in seconds.',
   ),
 
-  AUTH_MODE: setting(
+  AUTH_MODE: optional(
     z.enum(['jwt', 'developer', 'disabled'], { error: 'must be jwt, developer or disabled' }),
     'developer with the embedded sandbox and no AUTH_JWKS_URL, otherwise jwt',
     'jwt',
     'Who may call: bearers of a valid token; a local developer with every scope (sandbox only); anybody.',
   ),
-  AUTH_JWKS_URL: setting(
-    list(url(['http:', 'https:'])),
+  AUTH_JWKS_URL: optional(
+    list(webUrl),
     'required with AUTH_MODE=jwt',
     'https://id.example/.well-known/jwks.json',
     'Key set of the identity provider. Several, separated by commas, pair with AUTH_ISSUER one by one.',
   ),
-  AUTH_ISSUER: setting(
-    list(anyText),
+  AUTH_ISSUER: optional(
+    list(text),
     'required with AUTH_MODE=jwt',
     'https://id.example/',
     'The iss claim a token must carry.',
   ),
-  AUTH_AUDIENCE: setting(
-    list(anyText),
+  AUTH_AUDIENCE: optional(
+    list(text),
     'required with AUTH_MODE=jwt',
     'taxpayer-gateway',
     'The aud claim a token must carry; one of several.',
   ),
   AUTH_TAXPAYERS_CLAIM: setting(
-    anyText,
+    text,
     'taxpayer_ids',
     'https://example.com/taxpayers',
     'Claim that lists the taxpayers a caller may see.',
   ),
-  FEDERATION_SHARED_SECRET: setting(
+  FEDERATION_SHARED_SECRET: optional(
     routerSecret,
     'none: _service and _entities answer any authenticated caller',
     'a-long-random-text',
     'When set, _service, _entities and callback subscriptions answer only to a router that presents it in x-gateway-router-secret. From a file it is read again when the file changes.',
-    true,
+    'secret',
   ),
-  FEDERATION_SHARED_SECRET_PREVIOUS: setting(
+  FEDERATION_SHARED_SECRET_PREVIOUS: optional(
     routerSecret,
     'none',
     'a-long-random-text',
     'The shared secret before a rotation, still accepted. From a file it is read again when the file changes.',
-    true,
+    'secret',
   ),
-  CALLBACK_ORIGINS: setting(
+  CALLBACK_ORIGINS: optional(
     list(origin),
     'none: callback subscriptions are refused',
     'https://router.example',
     'Origins that callback subscriptions may post to.',
   ),
-  CORS_ORIGINS: setting(
+  CORS_ORIGINS: optional(
     list(origin),
     "none; in development Apollo Sandbox's origin",
     'https://app.example',
     'Browser origins that may call, separated by commas.',
   ),
-  INTROSPECTION: setting(
+  INTROSPECTION: optional(
     flag,
     'false when NODE_ENV is production, otherwise true',
     'true',
     'Whether the schema may be introspected; with it come the explorers at / and /graphiql and suggestions in errors.',
   ),
-  TRUSTED_DOCUMENTS_FILE: setting(
-    anyText,
+  TRUSTED_DOCUMENTS_FILE: optional(
+    text,
     'none: any document may run',
     './persisted-query-manifest.json',
     "Manifest in Apollo's persisted-query format: only its documents may run, named by id or sent whole. A router that presents the shared secret is exempt.",
   ),
-  RATE_LIMIT_PER_MINUTE: setting(
+  RATE_LIMIT_PER_MINUTE: optional(
     integer(0, 100_000_000),
     '1200 with AUTH_MODE=jwt, otherwise 0',
     '600',
@@ -298,15 +293,15 @@ export const settings = {
   ),
   MAX_SUBSCRIPTIONS: setting(integer(1, 100_000), '100', '20', 'Most operations running at once on one WebSocket.'),
 
-  METRICS_PORT: setting(integer(1, 65535), 'none: /metrics is on PORT', '9464', 'Serve /metrics on this port alone.'),
-  OTEL_EXPORTER_OTLP_ENDPOINT: setting(
-    url(['http:', 'https:']),
+  METRICS_PORT: optional(integer(1, 65535), 'none: /metrics is on PORT', '9464', 'Serve /metrics on this port alone.'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: optional(
+    webUrl,
     'none: no tracing',
     'http://collector:4318',
-    'OpenTelemetry collector that receives traces over OTLP/HTTP.',
+    'OpenTelemetry collector that receives traces over OTLP/HTTP; operations.md tells which other OTEL_ variables work.',
   ),
   NODE_ENV: setting(
-    anyText,
+    text,
     'development',
     'production',
     'production turns introspection, explorers, suggestions and the CORS origins of Apollo Sandbox off, unless they are set.',

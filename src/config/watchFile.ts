@@ -3,17 +3,17 @@ import { readFile, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Secret } from './secret.js';
 
-/** How often a watched file is looked at, in milliseconds. Polling, because mounted secrets are swapped by a symbolic link. */
+/** Between two looks at a watched file, in milliseconds. Polling, because mounted secrets are swapped by a symbolic link. */
 const lookEveryMs = 1000;
-/** A file that stays the same for so long is complete, in milliseconds: one that is written in place is not so at first. */
+/** A file that is the same after this time is complete, in milliseconds; while it is written in place it changes. */
 const settleMs = 500;
 /** At the start of the process a file of this age is complete, in milliseconds. */
 const completeAtAgeMs = 1000;
-/** After so many reads at the start, a file that never stays the same is taken as it is. */
+/** After so many reads at the start, a file that keeps changing is taken as it is. */
 const maxReads = 20;
 
+/** Content with the time of its last change, as of the moment before it was read. */
 interface FileRead {
-  /** Of the moment before the content was read. */
   readonly mtimeMs: number;
   readonly content: Buffer;
 }
@@ -26,7 +26,7 @@ export function watchFile(path: string, onContent: (content: Buffer) => void): (
   const stopped = new AbortController();
   let reading = false;
   const look = async () => {
-    if (reading) return; // which goes on for as long as the file changes
+    if (reading) return; // the read under way ends only when the file stays the same
     reading = true;
     const content = await readComplete(path, stopped.signal).catch(() => undefined);
     reading = false;
@@ -40,38 +40,34 @@ export function watchFile(path: string, onContent: (content: Buffer) => void): (
   };
 }
 
+async function readComplete(path: string, signal: AbortSignal): Promise<Buffer> {
+  for (let last: FileRead | undefined; ; ) {
+    const stats = await stat(path);
+    if (!stats.isFile()) throw new Error('Expected a file to watch');
+    const next = { mtimeMs: stats.mtimeMs, content: await readFile(path) };
+    if (isSame(last, next)) return next.content;
+    last = next;
+    await sleep(settleMs, undefined, { ref: false, signal });
+  }
+}
+
 /** Reads a file for the start of the process, waiting while it may still be written. @throws Error of the file system */
 export function readCompleteSync(path: string): Buffer {
   // A pipe, as a shell makes of `<(command)`, can be read only once, and to its end.
   if (!statSync(path).isFile()) return readFileSync(path);
-  const read = (): FileRead => ({ mtimeMs: statSync(path).mtimeMs, content: readFileSync(path) });
   const neverSet = new Int32Array(new SharedArrayBuffer(4));
-  let last = read();
-  for (let reads = 1; reads < maxReads && Date.now() - last.mtimeMs < completeAtAgeMs; reads += 1) {
+  let last: FileRead | undefined;
+  for (let reads = 1; ; reads += 1) {
+    const next = { mtimeMs: statSync(path).mtimeMs, content: readFileSync(path) };
+    const isOld = Date.now() - next.mtimeMs >= completeAtAgeMs;
+    if (isOld || reads === maxReads || isSame(last, next)) return next.content;
+    last = next;
     Atomics.wait(neverSet, 0, 0, settleMs);
-    const next = read();
-    if (isSame(last, next)) break;
-    last = next;
-  }
-  return last.content;
-}
-
-async function readComplete(path: string, signal: AbortSignal): Promise<Buffer> {
-  const read = async (): Promise<FileRead> => {
-    const stats = await stat(path);
-    if (!stats.isFile()) throw new Error('Expected a file to watch');
-    return { mtimeMs: stats.mtimeMs, content: await readFile(path) };
-  };
-  for (let last = await read(); ; ) {
-    await sleep(settleMs, undefined, { ref: false, signal });
-    const next = await read();
-    if (isSame(last, next)) return next.content;
-    last = next;
   }
 }
 
-function isSame(one: FileRead, other: FileRead): boolean {
-  return one.mtimeMs === other.mtimeMs && one.content.equals(other.content);
+function isSame(one: FileRead | undefined, other: FileRead): boolean {
+  return one !== undefined && one.mtimeMs === other.mtimeMs && one.content.equals(other.content);
 }
 
 /** A secret that follows a file. */
@@ -85,15 +81,12 @@ export interface FollowedSecret {
 }
 
 /** Has a secret follow the file it was read from. Returns how to stop. */
-export function watchSecretFile(
-  path: string,
-  { minLength, current, onRotated, onRefused }: FollowedSecret,
-): () => void {
+export function watchSecretFile(path: string, followed: FollowedSecret): () => void {
   return watchFile(path, (content) => {
     const text = secretIn(content.toString());
-    if (text === current()?.reveal()) return;
-    if (text.length < minLength) onRefused();
-    else onRotated(new Secret(text));
+    if (text === followed.current()?.reveal()) return;
+    if (text.length < followed.minLength) followed.onRefused();
+    else followed.onRotated(new Secret(text));
   });
 }
 

@@ -9,12 +9,16 @@ export interface Violation {
   readonly message: string;
 }
 
+/** Whose own failures led to a refusal: others who wait for the same read are not refused, and try by themselves. */
+interface Refused {
+  readonly holder: string | undefined;
+}
+
 export interface GatewayErrorOptions {
   /** When to try again, in whole seconds from now. */
   readonly retryAfterSeconds?: number;
   readonly violations?: readonly Violation[];
-  /** Whose own failures led to a refusal: others who wait for the same read are not refused, and try by themselves. */
-  readonly refused?: { readonly holder: string | undefined } | undefined;
+  readonly refused?: Refused | undefined;
   /** Kept for our own log; never leaves the process. */
   readonly cause?: unknown;
   /** The HTTP status of the whole answer; only for refusals before execution. */
@@ -27,32 +31,25 @@ export interface GatewayErrorOptions {
  * The only kind of error that leaves the gateway as it is. Its message is written here for callers: it never holds an
  * upstream URL, header or body, nor a value the caller sent.
  */
-export class GatewayError extends GraphQLError {
-  readonly code: ErrorCode;
-  readonly retryAfterSeconds: number | undefined;
-  readonly violations: readonly Violation[] | undefined;
-  readonly refused: { readonly holder: string | undefined } | undefined;
-  readonly httpStatus: number | undefined;
-  readonly allow: string | undefined;
+export class GatewayError extends GraphQLError implements GatewayErrorOptions {
+  readonly retryAfterSeconds?: number;
+  readonly violations?: readonly Violation[];
+  readonly refused?: Refused | undefined;
+  readonly httpStatus?: number;
+  readonly allow?: string;
 
-  constructor(code: ErrorCode, message: string, options: GatewayErrorOptions = {}) {
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    options: GatewayErrorOptions = {},
+  ) {
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0; // a stack is never shown, and costs more than the rest of a refusal
-    super(message, {
-      extensions: {
-        code,
-        ...(options.httpStatus !== undefined && { http: { status: options.httpStatus } }),
-      },
-    });
+    const http = options.httpStatus !== undefined && { http: { status: options.httpStatus } };
+    super(message, { extensions: { code, ...http } });
     Error.stackTraceLimit = stackTraceLimit;
     this.name = 'GatewayError';
-    this.code = code;
-    this.retryAfterSeconds = options.retryAfterSeconds;
-    this.violations = options.violations;
-    this.refused = options.refused;
-    this.httpStatus = options.httpStatus;
-    this.allow = options.allow;
-    this.cause = options.cause;
+    Object.assign(this, options);
   }
 
   get retryable(): boolean {
@@ -67,22 +64,14 @@ export function upstreamTimeout(cause?: unknown): GatewayError {
 
 /** A request was sent that must not be sent twice, and no answer came that says what became of it. */
 export function outcomeUnknown(cause: unknown): GatewayError {
-  return new GatewayError(
-    'OUTCOME_UNKNOWN',
-    'The request was sent, but no usable answer came: it may have taken effect',
-    {
-      cause,
-    },
-  );
+  const message = 'The request was sent, but no usable answer came: it may have taken effect';
+  return new GatewayError('OUTCOME_UNKNOWN', message, { cause });
 }
 
 /** The service does not take our client id and secret; `refused` when only one caller has met that. */
-export function credentialsRejected(refused?: GatewayErrorOptions['refused']): GatewayError {
-  return new GatewayError(
-    'UPSTREAM_CREDENTIALS_REJECTED',
-    "The service refuses the gateway's own credentials; its operator has to act",
-    { refused },
-  );
+export function credentialsRejected(refused?: Refused): GatewayError {
+  const message = "The service refuses the gateway's own credentials; its operator has to act";
+  return new GatewayError('UPSTREAM_CREDENTIALS_REJECTED', message, { refused });
 }
 
 /** Whether the failure of a shared read is a refusal that is not meant for `holder`. */

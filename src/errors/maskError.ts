@@ -1,7 +1,7 @@
 import { unwrapResolverError } from '@apollo/server/errors';
 import { GraphQLError, type GraphQLFormattedError, Kind } from 'graphql';
 import { boundedLocations, boundedText } from './errorBounds.js';
-import { type ErrorCode, errorCodes, GatewayError, type Violation } from './errors.js';
+import { errorCodes, GatewayError } from './errors.js';
 
 export interface MaskOptions {
   readonly requestId: string;
@@ -40,12 +40,7 @@ export function isBug(error: unknown): boolean {
   return publicFace(error, false).code === 'INTERNAL_SERVER_ERROR';
 }
 
-interface PublicFace {
-  readonly message: string;
-  readonly code: ErrorCode;
-  readonly retryAfterSeconds?: number | undefined;
-  readonly violations?: readonly Violation[] | undefined;
-}
+type PublicFace = Pick<GatewayError, 'message' | 'code' | 'retryAfterSeconds' | 'violations'>;
 
 function publicFace(error: unknown, suggestions: boolean): PublicFace {
   const original = unwrapResolverError(error);
@@ -56,11 +51,9 @@ function publicFace(error: unknown, suggestions: boolean): PublicFace {
   const code = original.extensions['code'];
   if (code === undefined && isAboutTheDocument(original)) {
     // A null in place of an argument that must not be null is only found when the field is executed.
-    const executed = error instanceof GraphQLError && error.path !== undefined;
-    return {
-      code: executed ? 'BAD_USER_INPUT' : 'GRAPHQL_VALIDATION_FAILED',
-      message: withoutValues(original, suggestions),
-    };
+    const isOfField = error instanceof GraphQLError && error.path !== undefined;
+    const message = withoutValues(original, suggestions);
+    return { code: isOfField ? 'BAD_USER_INPUT' : 'GRAPHQL_VALIDATION_FAILED', message };
   }
   switch (code) {
     case 'GRAPHQL_PARSE_FAILED':
@@ -119,21 +112,15 @@ function variableMessage(message: string): string {
   return `${name === undefined ? 'A variable' : `Variable ${name}`} does not have the expected type`;
 }
 
-const valueKinds: ReadonlySet<string> = new Set([
-  Kind.INT,
-  Kind.FLOAT,
-  Kind.STRING,
-  Kind.BOOLEAN,
-  Kind.NULL,
-  Kind.ENUM,
-  Kind.LIST,
-  Kind.OBJECT,
-  Kind.OBJECT_FIELD,
-]);
+function isOfValue({ nodes }: GraphQLError): boolean {
+  const kind = nodes?.[0]?.kind;
+  return kind === Kind.OBJECT_FIELD || (kind?.endsWith('Value') ?? false);
+}
 
 /** Messages about the document quote its names, which help, and its values, which stay out: those are told by their node. */
-function withoutValues({ message, nodes }: GraphQLError, suggestions: boolean): string {
-  if (valueKinds.has(nodes?.[0]?.kind ?? '')) return valueMessage(message);
+function withoutValues(error: GraphQLError, suggestions: boolean): string {
+  const { message } = error;
+  if (isOfValue(error)) return valueMessage(message);
   if (message.startsWith('There can be only one input field named')) return 'An input field is given twice.';
   return suggestions ? message : message.replace(/ Did you mean [\s\S]*$/, '');
 }

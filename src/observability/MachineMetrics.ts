@@ -20,6 +20,31 @@ type ToPrimary =
 /** Longest wait for the numbers of one process; one that hangs is left out of this answer, in milliseconds. */
 const patienceMs = 2000;
 
+/** Questions to another process, each with an id that its answer bears. */
+class Questions<Answer> {
+  readonly #asked = new Map<number, (answer: Answer | undefined) => void>();
+  #lastId = 0;
+
+  /** Undefined when no answer came in time. */
+  ask(waitMs: number, send: (id: number) => void): Promise<Answer | undefined> {
+    this.#lastId += 1;
+    const id = this.#lastId;
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => this.answer(id, undefined), waitMs);
+      this.#asked.set(id, (answer) => {
+        clearTimeout(timer);
+        this.#asked.delete(id);
+        resolve(answer);
+      });
+      send(id);
+    });
+  }
+
+  answer(id: number, answer: Answer | undefined): void {
+    this.#asked.get(id)?.(answer);
+  }
+}
+
 /**
  * In the primary process: the numbers of all workers of this machine as one, so that a scrape does not depend on which
  * of them it happens to reach. What a dead worker had counted, as last seen, stays in the sums: a counter that went
@@ -33,9 +58,9 @@ export class MachineMetrics {
     registers: [this.#registry],
   });
   readonly #workers = new Map<Worker, Snapshot>();
-  readonly #asked = new Map<number, (snapshot: Snapshot | undefined) => void>();
+  readonly #questions = new Questions<Snapshot>();
+  /** Sums of the workers that are gone. */
   #departed: Snapshot = [];
-  #lastId = 0;
 
   constructor() {
     const size = () => this.#workers.size;
@@ -49,10 +74,15 @@ export class MachineMetrics {
     });
   }
 
-  /** Answers a worker from its birth on: its first request may come before we hear that it serves. */
+  /** Answers a worker as soon as it is forked: its first request may come before we hear that it serves. */
   attend(worker: Worker): void {
-    worker.on('message', (message: ToPrimary) => void this.#receive(worker, message));
-    worker.once('exit', () => void this.#bury(worker));
+    worker.on('message', async (message: ToPrimary) => {
+      if (message?.kind === 'snapshot') this.#questions.answer(message.id, message.snapshot);
+      if (message?.kind !== 'machine-metrics-wanted') return;
+      const text = await this.text();
+      if (worker.isConnected()) worker.send({ kind: 'machine-metrics', id: message.id, text } satisfies ToWorker);
+    });
+    worker.once('exit', () => void this.#keepSumsOf(worker));
   }
 
   /** Takes a worker that serves into account until it exits. */
@@ -73,28 +103,12 @@ export class MachineMetrics {
 
   async #ask(worker: Worker): Promise<void> {
     if (!worker.isConnected()) return;
-    this.#lastId += 1;
-    const id = this.#lastId;
-    const snapshot = await new Promise<Snapshot | undefined>((resolve) => {
-      const timer = setTimeout(resolve, patienceMs, undefined);
-      this.#asked.set(id, (answer) => {
-        clearTimeout(timer);
-        resolve(answer);
-      });
-      worker.send({ kind: 'snapshot-wanted', id } satisfies ToWorker);
-    });
-    this.#asked.delete(id);
+    const ask = (id: number) => worker.send({ kind: 'snapshot-wanted', id } satisfies ToWorker);
+    const snapshot = await this.#questions.ask(patienceMs, ask);
     if (snapshot !== undefined && this.#workers.has(worker)) this.#workers.set(worker, snapshot);
   }
 
-  async #receive(worker: Worker, message: ToPrimary): Promise<void> {
-    if (message?.kind === 'snapshot') this.#asked.get(message.id)?.(message.snapshot);
-    if (message?.kind !== 'machine-metrics-wanted') return;
-    const text = await this.text();
-    if (worker.isConnected()) worker.send({ kind: 'machine-metrics', id: message.id, text } satisfies ToWorker);
-  }
-
-  async #bury(worker: Worker): Promise<void> {
+  async #keepSumsOf(worker: Worker): Promise<void> {
     const counted = (this.#workers.get(worker) ?? []).filter(({ type }) => String(type) !== 'gauge');
     this.#workers.delete(worker);
     const sums = AggregatorRegistry.aggregate([this.#departed, counted]);
@@ -104,29 +118,16 @@ export class MachineMetrics {
 
 /** In a worker: answers the primary's questions, and gives what it makes of all workers' numbers. */
 export function connectToMachine(registry: Registry): { readonly text: () => Promise<string> } {
-  const asked = new Map<number, (text: string) => void>();
-  let lastId = 0;
+  const questions = new Questions<string>();
   process.on('message', async (message: ToWorker) => {
-    if (message?.kind === 'machine-metrics') asked.get(message.id)?.(message.text);
+    if (message?.kind === 'machine-metrics') questions.answer(message.id, message.text);
     if (message?.kind !== 'snapshot-wanted') return;
     const snapshot = (await registry.getMetricsAsJSON()) as Snapshot;
     process.send?.({ kind: 'snapshot', id: message.id, snapshot } satisfies ToPrimary);
   });
+  const ask = (id: number) => process.send?.({ kind: 'machine-metrics-wanted', id } satisfies ToPrimary);
   return {
-    text: () => {
-      lastId += 1;
-      const id = lastId;
-      return new Promise((resolve) => {
-        const settle = (text: string | Promise<string>) => {
-          clearTimeout(timer);
-          asked.delete(id);
-          resolve(text);
-        };
-        // A primary that does not answer must not hold a scrape: this process's own numbers are better than none.
-        const timer = setTimeout(() => settle(registry.metrics()), 2 * patienceMs);
-        asked.set(id, settle);
-        process.send?.({ kind: 'machine-metrics-wanted', id } satisfies ToPrimary);
-      });
-    },
+    // A primary that does not answer must not hold a scrape: this process's own numbers are better than none.
+    text: async () => (await questions.ask(2 * patienceMs, ask)) ?? registry.metrics(),
   };
 }

@@ -7,8 +7,37 @@ import type { BreakerState } from '../upstream/EndpointBreaker.js';
 import { type Endpoint, endpoints, type TryOutcome } from '../upstream/ResilientFetch.js';
 import { HotCounter, HotHistogram } from './hotMetrics.js';
 
-const openness = { open: 1, 'half-open': 0.5, closed: 0 } as const satisfies Record<BreakerState, number>;
+const helps = {
+  gateway_requests_total: 'GraphQL requests answered.',
+  gateway_request_seconds: 'Time to answer a GraphQL request.',
+  gateway_executions_total: 'Operations, by what executed them.',
+  gateway_operations_total: 'GraphQL operations executed, by root field as the schema spells it.',
+  gateway_operation_seconds: 'Time to execute a GraphQL operation.',
+  gateway_errors_total: 'Errors in answers, by code.',
+  gateway_upstream_calls_total: 'Tries of calls to the service.',
+  gateway_upstream_seconds: 'Duration of one try of a call to the service.',
+  gateway_calls_silenced_total: 'Times an endpoint was closed for the fleet, or (forbidden) for one caller, by reason.',
+  gateway_breaker_open:
+    'Whether a breaker of an endpoint refuses calls (1) or is half open (0.5), for one caller or for all.',
+  gateway_cache_reads_total: 'Reads by kind of entry, the tier that answered, and why memory alone did not.',
+  gateway_token_calls_saved_total: 'Reads of a token that needed no call to the token endpoint.',
+  gateway_lease_wait_seconds: "Time spent waiting for another's fetch.",
+  gateway_token_events_total: 'What the token broker did besides answering.',
+  gateway_token_budget_per_hour: 'Calls to the token endpoint allowed per hour; 0 means no limit.',
+  gateway_token_budget_left: "Calls left of this hour's token budget, as last seen.",
+  gateway_client_links_total: 'Creations of client links, by outcome.',
+  gateway_unknown_values_total: 'New values of the service that the schema has no name for.',
+  gateway_store_degraded: 'Whether the shared store is bypassed (1) or used (0).',
+  gateway_store_set_aside_total: 'Damaged databases on disk that were renamed.',
+  gateway_key_set_age_seconds: 'Age of the oldest key set in use.',
+  gateway_job_watchers: 'Readers that watch a refresh job now.',
+  gateway_open_streams: 'Open sockets and event streams, by transport.',
+  gateway_log_lines_dropped_total: 'Log lines that the reader of standard output did not take.',
+  gateway_trace_spans_dropped_total: 'Spans that the trace collector did not take.',
+};
+type Name = keyof typeof helps;
 
+const openness = { open: 1, 'half-open': 0.5, closed: 0 } as const satisfies Record<BreakerState, number>;
 const latencyBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /**
@@ -18,97 +47,36 @@ const latencyBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 export class Metrics {
   readonly registry = new Registry();
 
-  readonly #requests = this.#hotCounter('gateway_requests_total', 'GraphQL requests answered.', [
-    'transport',
-    'outcome',
-  ]);
-  readonly #requestSeconds = this.#hotHistogram(
-    'gateway_request_seconds',
-    'Time to answer a GraphQL request.',
-    'transport',
-  );
-  readonly #executions = this.#hotCounter('gateway_executions_total', 'Operations, by what executed them.', ['way']);
-  readonly #operations = this.#hotCounter(
-    'gateway_operations_total',
-    'GraphQL operations executed, by root field as the schema spells it.',
-    ['operation', 'outcome'],
-  );
-  readonly #operationSeconds = this.#hotHistogram(
-    'gateway_operation_seconds',
-    'Time to execute a GraphQL operation.',
-    'operation',
-  );
-  readonly errors = this.#counter('gateway_errors_total', 'Errors in answers, by code.', ['code'] as const);
-  readonly #upstreamCalls = this.#hotCounter('gateway_upstream_calls_total', 'Tries of calls to the service.', [
-    'endpoint',
-    'outcome',
-  ]);
-  readonly #upstreamSeconds = this.#hotHistogram(
-    'gateway_upstream_seconds',
-    'Duration of one try of a call to the service.',
-    'endpoint',
-  );
-  readonly gateClosed = this.#counter(
-    'gateway_calls_silenced_total',
-    'Times an endpoint was closed for the fleet, or (forbidden) for one caller, by reason.',
-    ['endpoint', 'reason'] as const,
-  );
-  readonly #cacheReads = this.#hotCounter(
-    'gateway_cache_reads_total',
-    'Reads by kind of entry, the tier that answered, and why memory alone did not.',
-    ['kind', 'tier', 'reason'],
-  );
-  readonly #tokenCallsSaved = this.#hotCounter(
-    'gateway_token_calls_saved_total',
-    'Reads of a token that needed no call to the token endpoint.',
-    [],
-  );
-  readonly leaseWaitSeconds = this.#histogram('gateway_lease_wait_seconds', "Time spent waiting for another's fetch.", [
-    'kind',
-  ] as const);
-  readonly tokenEvents = this.#counter('gateway_token_events_total', 'What the token broker did besides answering.', [
-    'event',
-  ] as const);
-  readonly tokenBudgetPerHour = this.#gauge(
-    'gateway_token_budget_per_hour',
-    'Calls to the token endpoint allowed per hour; 0 means no limit.',
-    [] as const,
-    'max',
-  );
-  readonly #links = this.#hotCounter('gateway_client_links_total', 'Creations of client links, by outcome.', [
-    'outcome',
-  ]);
-  readonly unknownValues = this.#counter(
-    'gateway_unknown_values_total',
-    'New values of the service that the schema has no name for.',
-    ['kind'] as const,
-  );
-  readonly storeDegraded = this.#gauge(
-    'gateway_store_degraded',
-    'Whether the shared store is bypassed (1) or used (0).',
-    [] as const,
-    'max',
-  );
-  readonly storeSetAside = this.#counter(
-    'gateway_store_set_aside_total',
-    'Damaged databases on disk that were renamed.',
-    [] as const,
-  );
-  readonly watchers = this.#gauge('gateway_job_watchers', 'Readers that watch a refresh job now.', [] as const);
-  readonly connections = this.#gauge('gateway_open_streams', 'Open sockets and event streams, by transport.', [
-    'transport',
-  ] as const);
-  readonly spansDropped = this.#counter(
-    'gateway_trace_spans_dropped_total',
-    'Spans that the trace collector did not take.',
-    [] as const,
-  );
+  readonly #requests = this.#hotCounter('gateway_requests_total', 'transport', 'outcome');
+  readonly #requestSeconds = this.#hotHistogram('gateway_request_seconds', 'transport');
+  readonly #executions = this.#hotCounter('gateway_executions_total', 'way');
+  readonly #operations = this.#hotCounter('gateway_operations_total', 'operation', 'outcome');
+  readonly #operationSeconds = this.#hotHistogram('gateway_operation_seconds', 'operation');
+  readonly errors = this.#counter('gateway_errors_total', 'code');
+  readonly #upstreamCalls = this.#hotCounter('gateway_upstream_calls_total', 'endpoint', 'outcome');
+  readonly #upstreamSeconds = this.#hotHistogram('gateway_upstream_seconds', 'endpoint');
+  readonly gateClosed = this.#counter('gateway_calls_silenced_total', 'endpoint', 'reason');
+  readonly #cacheReads = this.#hotCounter('gateway_cache_reads_total', 'kind', 'tier', 'reason');
+  readonly #tokenCallsSaved = this.#hotCounter('gateway_token_calls_saved_total');
+  readonly leaseWaitSeconds = new Histogram({
+    ...this.#described('gateway_lease_wait_seconds', 'kind'),
+    buckets: latencyBuckets,
+  });
+  readonly tokenEvents = this.#counter('gateway_token_events_total', 'event');
+  readonly tokenBudgetPerHour = this.#gauge('gateway_token_budget_per_hour', 'max');
+  readonly #links = this.#hotCounter('gateway_client_links_total', 'outcome');
+  readonly unknownValues = this.#counter('gateway_unknown_values_total', 'kind');
+  readonly storeDegraded = this.#gauge('gateway_store_degraded', 'max');
+  readonly storeSetAside = this.#counter('gateway_store_set_aside_total');
+  readonly watchers = this.#gauge('gateway_job_watchers', 'sum');
+  readonly connections = this.#gauge('gateway_open_streams', 'sum', 'transport');
+  readonly spansDropped = this.#counter('gateway_trace_spans_dropped_total');
   #budget: { readonly left: number; readonly until: number } | undefined;
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
     // A series that begins with its first event has no increase to alert on.
-    for (const code of Object.keys(errorCodes)) this.errors.inc({ code: code as ErrorCode }, 0);
+    for (const code of Object.keys(errorCodes)) this.errors.inc({ code }, 0);
     for (const endpoint of endpoints) {
       for (const reason of ['rate-limited', 'credentials-rejected', 'forbidden']) {
         this.gateClosed.inc({ endpoint, reason }, 0);
@@ -124,53 +92,6 @@ export class Metrics {
 
   onExecution = (way: 'plan' | 'apollo'): void => {
     this.#executions.inc(way);
-  };
-
-  /** Shows what is left of a budget; of an unlimited one there is nothing to show. */
-  showBudget(perHour: number): void {
-    this.tokenBudgetPerHour.set(perHour);
-    if (perHour === 0) return;
-    const budget = () => (this.#budget && this.#budget.until > performance.now() ? this.#budget.left : perHour);
-    this.#measured('gateway_token_budget_left', "Calls left of this hour's token budget, as last seen.", 'min', budget);
-  }
-
-  /** Shows how many log lines were dropped so far, for want of a reader. */
-  showLogLinesDropped(count: () => number): void {
-    new Counter({
-      name: 'gateway_log_lines_dropped_total',
-      help: 'Log lines that the reader of standard output did not take.',
-      registers: [this.registry],
-      collect() {
-        this.reset();
-        this.inc(count());
-      },
-    });
-  }
-
-  /** Shows whether calls are refused without being made, of anybody. */
-  showBreakers(stateOf: (endpoint: Endpoint) => BreakerState): void {
-    new Gauge({
-      name: 'gateway_breaker_open',
-      help: 'Whether a breaker of an endpoint refuses calls (1) or is half open (0.5), for one caller or for all.',
-      labelNames: ['endpoint'],
-      registers: [this.registry],
-      aggregator: 'max',
-      collect() {
-        for (const endpoint of endpoints) this.set({ endpoint }, openness[stateOf(endpoint)]);
-      },
-    });
-  }
-
-  /** Shows the age of the oldest key set held; nothing while none is. Ages are in milliseconds. */
-  showKeySets(agesMs: () => readonly (number | undefined)[]): void {
-    this.#measured('gateway_key_set_age_seconds', 'Age of the oldest key set in use.', 'max', () => {
-      const ages = agesMs().filter((age) => age !== undefined);
-      return ages.length === 0 ? undefined : Math.max(...ages) / 1000;
-    });
-  }
-
-  onBudget = (left: number, resetsInMs: number): void => {
-    this.#budget = { left, until: performance.now() + resetsInMs };
   };
 
   /** Counts and times operations, on whatever way they are executed. */
@@ -192,65 +113,77 @@ export class Metrics {
     if (kind === 'token' && tier !== 'fetched') this.#tokenCallsSaved.inc();
   };
 
-  onLink = (outcome: string): void => {
-    this.#links.inc(outcome);
+  onLink = (outcome: string): void => this.#links.inc(outcome);
+  onTokenEvent = (event: TokenEvent): void => this.tokenEvents.inc({ event });
+  onError = (code: ErrorCode): void => this.errors.inc({ code });
+  onBudget = (left: number, resetsInMs: number): void => {
+    this.#budget = { left, until: performance.now() + resetsInMs };
   };
 
-  onTokenEvent = (event: TokenEvent): void => {
-    this.tokenEvents.inc({ event });
-  };
+  /** Shows what is left of a budget; of an unlimited one there is nothing to show. */
+  showBudget(perHour: number): void {
+    this.tokenBudgetPerHour.set(perHour);
+    if (perHour === 0) return;
+    const left = () => (this.#budget && this.#budget.until > performance.now() ? this.#budget.left : perHour);
+    this.#measured('gateway_token_budget_left', 'min', left);
+  }
 
-  onError = (code: ErrorCode): void => {
-    this.errors.inc({ code });
-  };
+  /** Shows how many log lines were dropped so far, for want of a reader. */
+  showLogLinesDropped(count: () => number): void {
+    const collect = function (this: Counter) {
+      this.reset();
+      this.inc(count());
+    };
+    new Counter({ ...this.#described('gateway_log_lines_dropped_total'), collect });
+  }
 
-  #hotCounter(name: string, help: string, labelNames: readonly string[]): HotCounter {
-    const counter = new HotCounter(name, help, labelNames);
+  /** Shows whether calls are refused without being made, of anybody. */
+  showBreakers(stateOf: (endpoint: Endpoint) => BreakerState): void {
+    const collect = function (this: Gauge<'endpoint'>) {
+      for (const endpoint of endpoints) this.set({ endpoint }, openness[stateOf(endpoint)]);
+    };
+    new Gauge({ ...this.#described('gateway_breaker_open', 'endpoint'), aggregator: 'max', collect });
+  }
+
+  /** Shows the age of the oldest key set held; nothing while none is. Ages are in milliseconds. */
+  showKeySets(agesMs: () => readonly (number | undefined)[]): void {
+    this.#measured('gateway_key_set_age_seconds', 'max', () => {
+      const ages = agesMs().filter((age) => age !== undefined);
+      return ages.length === 0 ? undefined : Math.max(...ages) / 1000;
+    });
+  }
+
+  #described<L extends string>(name: Name, ...labelNames: L[]) {
+    return { name, help: helps[name], labelNames, registers: [this.registry] };
+  }
+
+  #counter<L extends string>(name: Name, ...labelNames: L[]): Counter<L> {
+    return new Counter(this.#described(name, ...labelNames));
+  }
+
+  /** `aggregator`: what the processes of one machine make of it together. */
+  #gauge<L extends string>(name: Name, aggregator: 'sum' | 'max', ...labelNames: L[]): Gauge<L> {
+    return new Gauge({ ...this.#described(name, ...labelNames), aggregator });
+  }
+
+  #measured(name: Name, aggregator: 'min' | 'max', measure: () => number | undefined): void {
+    const collect = function (this: Gauge) {
+      const value = measure();
+      if (value === undefined) this.reset();
+      else this.set(value);
+    };
+    new Gauge({ ...this.#described(name), aggregator, collect });
+  }
+
+  #hotCounter(name: Name, ...labelNames: string[]): HotCounter {
+    const counter = new HotCounter(name, helps[name], labelNames);
     this.registry.registerMetric(counter as unknown as Metric);
     return counter;
   }
 
-  #hotHistogram(name: string, help: string, labelName: string): HotHistogram {
-    const histogram = new HotHistogram(name, help, [labelName], latencyBuckets);
+  #hotHistogram(name: Name, labelName: string): HotHistogram {
+    const histogram = new HotHistogram(name, helps[name], labelName, latencyBuckets);
     this.registry.registerMetric(histogram as unknown as Metric);
     return histogram;
-  }
-
-  #counter<L extends string>(name: string, help: string, labelNames: readonly L[]): Counter<L> {
-    return new Counter({ name, help, labelNames: [...labelNames], registers: [this.registry] });
-  }
-
-  /** `aggregator`: what the processes of one machine make of it together. */
-  #gauge<L extends string>(
-    name: string,
-    help: string,
-    labelNames: readonly L[],
-    aggregator: 'sum' | 'max' = 'sum',
-  ): Gauge<L> {
-    return new Gauge({ name, help, labelNames: [...labelNames], registers: [this.registry], aggregator });
-  }
-
-  #measured(name: string, help: string, aggregator: 'min' | 'max', measure: () => number | undefined): void {
-    new Gauge({
-      name,
-      help,
-      registers: [this.registry],
-      aggregator,
-      collect() {
-        const value = measure();
-        if (value === undefined) this.reset();
-        else this.set(value);
-      },
-    });
-  }
-
-  #histogram<L extends string>(name: string, help: string, labelNames: readonly L[]): Histogram<L> {
-    return new Histogram({
-      name,
-      help,
-      labelNames: [...labelNames],
-      buckets: latencyBuckets,
-      registers: [this.registry],
-    });
   }
 }

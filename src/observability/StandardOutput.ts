@@ -56,7 +56,10 @@ export class StandardOutput implements LogDestination {
       this.#linesDropped += 1;
       return;
     }
-    this.#keep(text);
+    const last = this.#pieces.at(-1);
+    const joins = typeof last === 'string' && last.length + text.length <= pieceLength;
+    this.#pieces.push(joins ? this.#pieces.pop() + text : text);
+    this.#length += text.length;
     if (this.#state === 'written') {
       this.#state = 'written when the turn ends';
       setImmediate(() => {
@@ -66,14 +69,6 @@ export class StandardOutput implements LogDestination {
     if (this.#state !== 'stalled' && this.#length > maxTurnLength) this.#flush();
   }
 
-  #keep(text: string): void {
-    const last = this.#pieces.at(-1);
-    if (typeof last === 'string' && last.length + text.length <= pieceLength) {
-      this.#pieces[this.#pieces.length - 1] = last + text;
-    } else this.#pieces.push(text);
-    this.#length += text.length;
-  }
-
   #flush(): void {
     this.#state = this.#writePieces() === undefined ? 'written' : 'stalled';
     if (this.#state === 'stalled') setTimeout(() => this.#flush(), retryMs).unref();
@@ -81,29 +76,26 @@ export class StandardOutput implements LogDestination {
 
   /** Gives the code of what stopped it: EAGAIN while the reader takes no more; undefined when everything is written. */
   #writePieces(): string | undefined {
-    this.#output.unblock();
+    this.#output.unblock?.();
     try {
-      for (let piece = this.#nextPiece(); piece !== undefined; piece = this.#nextPiece()) {
+      for (;;) {
+        if (this.#pieces.length === 0 && this.#dropped > 0) {
+          this.#pieces.push(lossLine(this.#dropped));
+          this.#dropped = 0;
+        }
+        const [piece] = this.#pieces;
+        if (piece === undefined) return undefined;
         const bytes = Buffer.from(piece);
         const written = writeSync(this.#output.fd, bytes);
         if (written === bytes.length) this.#pieces.shift();
         else this.#pieces[0] = bytes.subarray(written);
       }
-      return undefined;
     } catch (error) {
       // A reader that is gone or a disk that is full is waited for as well: a named pipe or a disk may come back.
       return (error as NodeJS.ErrnoException).code ?? 'unknown';
     } finally {
       this.#length = this.#pieces.reduce((length, piece) => length + piece.length, 0);
     }
-  }
-
-  #nextPiece(): string | Buffer | undefined {
-    if (this.#pieces.length === 0 && this.#dropped > 0) {
-      this.#pieces.push(lossLine(this.#dropped));
-      this.#dropped = 0;
-    }
-    return this.#pieces[0];
   }
 
   #writeBeforeExit(): void {
@@ -115,38 +107,29 @@ export class StandardOutput implements LogDestination {
   }
 }
 
-interface Output {
-  readonly fd: number;
-  /** To be called before writes. */
-  readonly unblock: () => void;
-}
-
 /**
  * A write to a pipe that is full stops the process, unless the pipe was opened as one that does not block. That is a
  * property of the opening, which is shared with whoever else holds it: workers, the shell. So it is opened again.
  * A thread that writes in our place does not help: Node.js waits for its threads when it ends.
+ *
+ * @returns where to write, and what to call before
  */
-function openWithoutBlocking(): Output {
-  const unblock = () => {};
+function openWithoutBlocking(): { readonly fd: number; readonly unblock?: () => void } {
   // Writes to a file do not wait for a reader, and opened again it would be written from its beginning.
-  if (fstatSync(standardOutput).isFile()) return { fd: standardOutput, unblock };
+  if (fstatSync(standardOutput).isFile()) return { fd: standardOutput };
   try {
     const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
-    return { fd: openSync(`/proc/self/fd/${standardOutput}`, O_WRONLY | O_NONBLOCK | O_NOCTTY), unblock };
+    return { fd: openSync(`/proc/self/fd/${standardOutput}`, O_WRONLY | O_NONBLOCK | O_NOCTTY) };
   } catch {
-    return withoutBlockingAsShared();
+    // Sockets, pipes of another user, and everything where there is no /proc cannot be opened again.
   }
-}
-
-/** For what cannot be opened again: sockets, pipes of another user, and everything where there is no `/proc`. */
-function withoutBlockingAsShared(): Output {
   try {
     const socket = new Socket({ fd: standardOutput, readable: false, writable: true });
     const { _handle: handle } = socket as unknown as { _handle?: { setBlocking?(blocking: boolean): void } };
     // A worker that starts or ends makes it block again, for all.
     return { fd: standardOutput, unblock: () => handle?.setBlocking?.(false) };
   } catch {
-    return { fd: standardOutput, unblock: () => {} };
+    return { fd: standardOutput };
   }
 }
 

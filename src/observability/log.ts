@@ -4,21 +4,10 @@ import { type LogDestination, StandardOutput } from './StandardOutput.js';
 export type { Logger };
 
 /** Fields that must never be written down, whatever object they arrive in. */
-const neverLogged = [
-  'authorization',
-  'accessToken',
-  'access_token',
-  'clientSecret',
-  'secret',
-  'password',
-  'ssn',
-  'taxId',
-  'metadata',
-  'variables',
-  'cookie',
-  'headers',
-  'body',
-].flatMap((name) => [name, `*.${name}`, `*.*.${name}`]);
+const neverLogged =
+  'authorization accessToken access_token clientSecret secret password ssn taxId metadata variables cookie headers body'
+    .split(' ')
+    .flatMap((name) => [name, `*.${name}`, `*.*.${name}`]);
 
 /**
  * The root logger: JSON lines with a level, a time and named fields. Everything written passes its redaction. Errors are
@@ -42,10 +31,7 @@ function errorWithoutMessage(error: unknown): unknown {
   return {
     type: error.name,
     ...(typeof code === 'string' && { code }),
-    frames: error.stack
-      ?.split('\n')
-      .filter((line) => line.startsWith('    at '))
-      .map((line) => line.trim()),
+    frames: error.stack?.match(/(?<=^ {4})at .*$/gm) ?? undefined,
     ...(error.cause !== undefined && { cause: errorWithoutMessage(error.cause) }),
   };
 }

@@ -23,11 +23,8 @@ export function announce(facts: GatewayFacts, config: Config, log: Logger, outpu
   };
   const demo = facts.sandbox && { taxpayerIds: facts.sandbox.demo.taxpayerIds, jobs: facts.sandbox.demo.jobs };
   for (const warning of config.warnings) log.warn(warning);
-  if (!output.isTerminal) {
-    log.info({ ...places, firstQuery: facts.firstQuery, ...(demo && { demo }) }, 'ready');
-    return;
-  }
-  output.write(screen(places, facts, demo));
+  if (output.isTerminal) output.write(screen(places, facts, demo));
+  else log.info({ ...places, firstQuery: facts.firstQuery, ...(demo && { demo }) }, 'ready');
 }
 
 function baseUrlOf({ upstream }: Config): string {
@@ -40,26 +37,19 @@ function originOf(config: Config, port: number): string {
   return `${config.tls ? 'https' : 'http'}://${host}:${port}`;
 }
 
+type Table = Readonly<Record<string, string>>;
+
 function screen(
-  places: Readonly<Record<string, string>>,
+  places: Table,
   { firstQuery }: GatewayFacts,
-  demo: { readonly taxpayerIds: Readonly<Record<string, string>> } | undefined,
+  demo: { readonly taxpayerIds: Table } | undefined,
 ): string {
-  const rows = (table: Readonly<Record<string, string>>) =>
-    Object.entries(table).map(([name, value]) => `  ${name.padEnd(28)}${value}`);
+  const section = (title: string, lines: readonly string[]) => ['', title, '', ...lines.map((line) => `  ${line}`)];
+  const rows = (table: Table) => Object.entries(table).map(([name, value]) => `${name.padEnd(28)}${value}`);
   return [
-    '',
-    'Taxpayer gateway: ready',
-    '',
-    ...rows(places),
-    ...(demo ? ['', 'Demo taxpayers', '', ...rows(demo.taxpayerIds)] : []),
-    '',
-    'First query',
-    '',
-    ...firstQuery.split('\n').map((line) => `  ${line}`),
-    '',
-    'Ctrl-C ends it.',
-    '',
-    '',
+    ...section('Taxpayer gateway: ready', rows(places)),
+    ...(demo ? section('Demo taxpayers', rows(demo.taxpayerIds)) : []),
+    ...section('First query', firstQuery.split('\n')),
+    ...['', 'Ctrl-C ends it.', '', ''],
   ].join('\n');
 }

@@ -5,32 +5,20 @@ import type { Logger } from '../observability/log.js';
 import type { MachineMetrics } from '../observability/MachineMetrics.js';
 import type { GatewayFacts } from './startupScreen.js';
 
-/** What the primary process tells a worker: the service to use, when that is the sandbox the primary runs. */
-interface Assignment {
-  readonly kind: 'assignment';
-  readonly upstream: { readonly baseUrl: string; readonly clientId: string; readonly clientSecret: string } | undefined;
-}
+type ToWorker =
+  /** The service to use, when that is the sandbox the primary runs. */
+  | { readonly kind: 'assignment'; readonly upstream: PlainCredentials | undefined }
+  /** No worker accepts connections any more, and the listening socket is closed. */
+  | { readonly kind: 'all closed' };
 
-/** What a worker says first: only now does it listen, and a message sent to it before would be lost. */
-interface Hello {
-  readonly kind: 'hello';
-}
+type ToPrimary =
+  /** The first word: only now does the worker listen, and a message sent to it before would be lost. */
+  | { readonly kind: 'hello' }
+  | { readonly kind: 'ready'; readonly facts: GatewayFacts }
+  /** This worker accepts no more connections. */
+  | { readonly kind: 'closed' };
 
-/** What a worker tells the primary once it serves. */
-interface Ready {
-  readonly kind: 'ready';
-  readonly facts: GatewayFacts;
-}
-
-/** What a worker tells the primary once it accepts no more connections. */
-interface Closed {
-  readonly kind: 'closed';
-}
-
-/** What the primary tells the workers once none of them does, and the listening socket is closed. */
-interface AllClosed {
-  readonly kind: 'all closed';
-}
+type PlainCredentials = { readonly [Key in 'baseUrl' | 'clientId' | 'clientSecret']: string };
 
 export interface WorkersOptions {
   readonly count: number;
@@ -39,8 +27,8 @@ export interface WorkersOptions {
   readonly log: Logger;
 }
 
-/** A worker that dies younger than this is not replaced at once: something is wrong with the start itself, in milliseconds. */
-const infancyMs = 5000;
+/** A worker that dies within this time is replaced after a pause: something is wrong with the start itself, in milliseconds. */
+const startMs = 5000;
 const replacementPauseMs = 1000;
 
 /** Processes that share one port. A dead one is replaced; all are drained together. */
@@ -79,13 +67,10 @@ export class Workers {
     const worker = cluster.fork();
     const bornAt = Date.now();
     this.#options.metrics.attend(worker);
-    const assignment: Assignment = {
-      kind: 'assignment',
-      upstream: upstream && { ...upstream, clientSecret: upstream.clientSecret.reveal() },
-    };
+    const plain = upstream && { ...upstream, clientSecret: upstream.clientSecret.reveal() };
     return new Promise((resolve, reject) => {
-      worker.on('message', (message: Hello | Ready | Closed) => {
-        if (message?.kind === 'hello') worker.send(assignment);
+      worker.on('message', (message: ToPrimary) => {
+        if (message?.kind === 'hello') worker.send({ kind: 'assignment', upstream: plain } satisfies ToWorker);
         if (message?.kind === 'closed') this.#closed(worker);
         if (message?.kind !== 'ready') return;
         this.#accepting.add(worker);
@@ -103,7 +88,7 @@ export class Workers {
   #closed(worker: Worker): void {
     if (!this.#accepting.delete(worker) || this.#accepting.size > 0) return;
     for (const each of Object.values(cluster.workers ?? {})) {
-      each?.send({ kind: 'all closed' } satisfies AllClosed, () => {}); // one that is gone does not wait for it
+      each?.send({ kind: 'all closed' } satisfies ToWorker, () => {}); // one that is gone does not wait for it
     }
   }
 
@@ -111,7 +96,7 @@ export class Workers {
     if (this.#stopping) return;
     this.#options.metrics.noteDeath();
     this.#options.log.error({ worker: worker.process.pid, ...death }, 'a worker process died and is replaced');
-    const pauseMs = death.ageMs < infancyMs ? replacementPauseMs : 0;
+    const pauseMs = death.ageMs < startMs ? replacementPauseMs : 0;
     setTimeout(() => {
       if (!this.#stopping) this.#fork().catch(() => {}); // its own exit is seen to
     }, pauseMs);
@@ -120,25 +105,26 @@ export class Workers {
 
 /** In a worker: what the primary assigned. */
 export async function assignedUpstream(): Promise<UpstreamCredentials | undefined> {
-  const assignment = await new Promise<Assignment>((resolve) => {
-    process.once('message', (message) => resolve(message as Assignment));
-    process.send?.({ kind: 'hello' } satisfies Hello);
+  const message = await new Promise<ToWorker>((resolve) => {
+    process.once('message', (first) => resolve(first as ToWorker));
+    process.send?.({ kind: 'hello' } satisfies ToPrimary);
   });
-  const { upstream } = assignment;
-  return upstream && { ...upstream, clientSecret: new Secret(upstream.clientSecret), clientSecretFile: undefined };
+  if (message.kind !== 'assignment' || message.upstream === undefined) return undefined;
+  const { upstream } = message;
+  return { ...upstream, clientSecret: new Secret(upstream.clientSecret), clientSecretFile: undefined };
 }
 
 /** In a worker: tells the primary that it serves. */
 export function reportReady(facts: GatewayFacts): void {
-  process.send?.({ kind: 'ready', facts } satisfies Ready);
+  process.send?.({ kind: 'ready', facts } satisfies ToPrimary);
 }
 
 /** In a worker that accepts no more connections: resolves when no worker does, and the listening socket is closed. */
 export function allWorkersClosed(): Promise<void> {
   return new Promise((resolve) => {
-    process.on('message', (message: AllClosed) => {
+    process.on('message', (message: ToWorker) => {
       if (message?.kind === 'all closed') resolve();
     });
-    process.send?.({ kind: 'closed' } satisfies Closed);
+    process.send?.({ kind: 'closed' } satisfies ToPrimary);
   });
 }

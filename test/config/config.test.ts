@@ -112,7 +112,7 @@ describe('A mistake', () => {
 });
 
 describe('A secret from a file', () => {
-  const secrets = Object.entries(settings).flatMap(([name, setting]) => ('secret' in setting ? [name] : []));
+  const secrets = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name] : []));
   const key = Buffer.alloc(32, 7).toString('base64');
   const goodValue: Partial<Record<SettingName, string>> = {
     CACHE_URL: 'memory:',

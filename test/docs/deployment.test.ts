@@ -29,7 +29,7 @@ import { startTestGateway } from '../support/gateway.js';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
 const knownSettings = new Set(
-  Object.entries(settings).flatMap(([name, setting]) => ('secret' in setting ? [name, `${name}_FILE`] : [name])),
+  Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [name])),
 );
 const instructions = read('Dockerfile')
   .replace(/\\\n/g, ' ')

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { tracerProvider } from '../../src/observability/tracing/tracerProvider.js';
 import { type CollectedSpan, startCollector } from '../support/collector.js';
 import { freePort } from '../support/freePort.js';
 import { startTestGateway } from '../support/gateway.js';
@@ -6,7 +7,15 @@ import { startTestGateway } from '../support/gateway.js';
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const stop of stops.splice(0)) await stop();
+  for (const name of standardVariables.splice(0)) delete process.env[name];
 });
+
+const standardVariables: string[] = [];
+/** Sets `OTEL_` variables, which the SDK reads by itself, for one test. */
+function setStandard(variables: Readonly<Record<string, string>>): void {
+  standardVariables.push(...Object.keys(variables));
+  Object.assign(process.env, variables);
+}
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
 const callersSpan = '00f067aa0ba902b7';
@@ -78,7 +87,44 @@ describe('Traces', () => {
     expect((await spansOf({ traceparent: `00-${traceId}-${callersSpan}-00` })).spans).toEqual([]);
   });
 
+  it('are sent and described as the standard variables say', async () => {
+    setStandard({
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=blue',
+      OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
+      OTEL_SERVICE_NAME: 'edge',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=staging',
+    });
+    const { spans, requests } = await spansOf({});
+    expect(spans.length).toBeGreaterThan(0);
+    expect(requests[0]?.headers).toMatchObject({ 'x-tenant': 'blue', 'content-encoding': 'gzip' });
+    expect(requests[0]?.body).toContain('{"key":"service.name","value":{"stringValue":"edge"}}');
+    expect(requests[0]?.body).toContain('{"key":"deployment.environment.name","value":{"stringValue":"staging"}}');
+  });
+
+  it('are sampled as OTEL_TRACES_SAMPLER says', async () => {
+    setStandard({ OTEL_TRACES_SAMPLER: 'parentbased_always_off' });
+    expect((await spansOf({})).spans).toEqual([]);
+    expect((await spansOf({ traceparent: `00-${traceId}-${callersSpan}-01` })).spans).not.toEqual([]);
+  });
+
+  it('wait for the collector in a bounded number; the others are dropped and counted', async () => {
+    setStandard({ OTEL_EXPORTER_OTLP_TIMEOUT: '500' });
+    let dropped = 0;
+    const provider = tracerProvider({
+      endpoint: `http://127.0.0.1:${await freePort()}`,
+      version: 'test',
+      onDropped: (count) => {
+        dropped += count;
+      },
+    });
+    stops.push(() => provider.shutdown().catch(() => {}));
+    const tracer = provider.getTracer('test');
+    for (let n = 0; n < 5000; n += 1) tracer.startSpan('one').end();
+    expect(dropped).toBe(5000 - 4096);
+  });
+
   it('cost no request anything when the collector is away, and say so in a metric', async () => {
+    setStandard({ OTEL_EXPORTER_OTLP_TIMEOUT: '1000' });
     const nowhere = `http://127.0.0.1:${await freePort()}`;
     const { origin, query, stop } = await startTestGateway({ OTEL_EXPORTER_OTLP_ENDPOINT: nowhere });
     stops.push(stop);

@@ -1,12 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { loadConfig } from '../../src/config/config.js';
 import { startSandbox } from '../../src/sandbox/Sandbox.js';
+import { startGateway } from '../../src/server.js';
 import { childrenOf } from '../support/childrenOf.js';
+import { freePort } from '../support/freePort.js';
 import { environmentFor, launchGateway, postQuery, spawnGateway } from '../support/gateway.js';
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
@@ -105,3 +110,23 @@ function isAlive(pid: number): boolean {
     return false;
   }
 }
+
+describe('A start that fails half-way', () => {
+  it('leaves nothing open', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    stops.push(() => other.close());
+    const metricsPort = await freePort();
+    const config = loadConfig({
+      PORT: String((other.address() as AddressInfo).port),
+      METRICS_PORT: String(metricsPort),
+      CACHE_URL: 'memory:',
+      AUTH_MODE: 'disabled',
+    });
+    await expect(startGateway(config, { logDestination: { write: () => {} } })).rejects.toThrow('EADDRINUSE');
+    // What was opened before the port: the embedded sandbox and the page of metrics.
+    await expect(fetch(`http://127.0.0.1:${metricsPort}/metrics`)).rejects.toThrow('fetch failed');
+    const isServer = (resource: string) => resource === 'TCPServerWrap';
+    expect(process.getActiveResourcesInfo().filter(isServer)).toHaveLength(1);
+  });
+});

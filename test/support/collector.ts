@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
 
 export interface CollectedSpan {
   readonly traceId: string;
@@ -17,12 +18,14 @@ export interface CollectedSpan {
 /** A collector of OTLP/HTTP traces on loopback. */
 export async function startCollector() {
   const spans: CollectedSpan[] = [];
-  const requests: { readonly url: string; readonly body: string }[] = [];
+  const requests: { readonly url: string; readonly headers: IncomingHttpHeaders; readonly body: string }[] = [];
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
-    const body = Buffer.concat(chunks).toString();
-    requests.push({ url: request.url ?? '', body });
+    const { headers, url = '' } = request;
+    const sent = Buffer.concat(chunks);
+    const body = (headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent).toString();
+    requests.push({ url, headers, body });
     const { resourceSpans } = JSON.parse(body) as { resourceSpans: { scopeSpans: { spans: CollectedSpan[] }[] }[] };
     spans.push(...resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)));
     response.writeHead(200, { 'content-type': 'application/json' }).end('{}');

@@ -1,17 +1,18 @@
-import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
 import type { Store } from '../../src/cache/stores/Store.js';
+import { type Config, loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
-import { ClientLinks } from '../../src/datasources/ClientLinks.js';
+import type { ClientLinks } from '../../src/datasources/ClientLinks.js';
 import { identifierReader } from '../../src/datasources/identifiers.js';
-import { RefreshJobs } from '../../src/datasources/RefreshJobs.js';
-import { TaxpayerService } from '../../src/datasources/TaxpayerService.js';
-import { TokenBroker, type TokenEvent } from '../../src/datasources/TokenBroker.js';
+import type { RefreshJobs } from '../../src/datasources/RefreshJobs.js';
+import type { TokenBroker, TokenEvent } from '../../src/datasources/TokenBroker.js';
 import type { GatewayError } from '../../src/errors/errors.js';
+import { createLogger } from '../../src/observability/log.js';
+import { Metrics } from '../../src/observability/Metrics.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
-import { CallGate } from '../../src/upstream/CallGate.js';
-import { ResilientFetch } from '../../src/upstream/ResilientFetch.js';
+import { wireServices } from '../../src/services.js';
+import { environmentFor } from './gateway.js';
 
 /** One gateway's share of a fleet: everything between the resolvers and the service. */
 export interface Member {
@@ -68,60 +69,38 @@ export async function startFleet({
   let clock = Math.floor(Date.now() / hourMs) * hourMs; // the budget is counted by the hour
   const shared = store ?? new MemoryStore({ now: () => clock });
   const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
-  const https: ResilientFetch[] = [];
+  const defaults = loadConfig(environmentFor(sandbox));
+  const config: Config = {
+    ...defaults,
+    service: { ...defaults.service, timeoutMs: callMs / 2, deadlineMs: callMs, breakerResetMs },
+    tokens: { freshMs, budgetPerHour, budgetCallerShare },
+  };
 
-  const members = Array.from({ length: size }, (_, n): Member => {
+  const wired = Array.from({ length: size }, (_, n) => {
     const now = () => clock + (aheadMs[n] ?? 0);
-    const sealer = new Sealer({ from: 'client-secret', secret: new Secret('fleet-secret') });
-    const sealed = new SealedStore({
-      store: connect(shared),
-      sealer,
-      scope: [sandbox.url, 'fleet', '2024-01-01'],
-      now,
-    });
-    const http = new ResilientFetch({
-      timeoutMs: callMs / 2,
-      deadlineMs: callMs,
-      breakerResetMs,
-      maxResponseBytes: 100_000,
-      random: () => 0,
-    });
-    https.push(http);
-    const service = new TaxpayerService({
-      baseUrl: sandbox.url,
-      apiVersion: '2024-01-01',
-      credentials: () => credentials,
-      http,
-      gate: new CallGate({ store: sealed, now }),
-      maxDepth: 20,
-      monotonicNow: now,
-    });
     const events: TokenEvent[] = [];
     const budgetLeft: number[] = [];
-    const cache = { maxEntries: 1000, workMs: callMs + 1000 };
-    const broker = new TokenBroker({
-      service,
-      store: sealed,
-      freshMs,
-      budgetPerHour,
-      budgetCallerShare,
-      cache,
+    const { broker, jobs, links, stop } = wireServices({
+      config,
+      log: createLogger('silent', { write: () => {} }),
+      metrics: Object.assign(new Metrics(), {
+        onTokenEvent: (event: TokenEvent) => events.push(event),
+        onBudget: (left: number) => budgetLeft.push(left),
+      }),
+      store: connect(shared),
+      sealer: new Sealer({ from: 'client-secret', secret: new Secret('fleet-secret') }),
+      baseUrl: sandbox.url,
+      credentials: () => credentials,
       now,
-      onEvent: (event) => events.push(event),
-      onBudget: (left) => budgetLeft.push(left),
+      monotonicNow: now,
+      random: () => 0,
     });
-    const links = new ClientLinks({
-      service,
-      store: sealed,
-      workMs: callMs + 1000,
-      now,
-    });
-    return { broker, jobs: new RefreshJobs({ service, broker, store: sealed, cache, now }), links, events, budgetLeft };
+    return { broker, jobs, links, events, budgetLeft, stop };
   });
 
   return {
     sandbox,
-    members,
+    members: wired,
     ids: identifierReader(256),
     advance: (ms) => {
       clock += ms;
@@ -131,7 +110,7 @@ export async function startFleet({
       credentials.clientSecret = new Secret(secret);
     },
     stop: async () => {
-      for (const http of https) http.stop();
+      for (const member of wired) member.stop();
       await shared.close();
       await sandbox.stop();
     },

@@ -1,57 +1,63 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type Attributes,
+  type Context,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
+import { parseTraceParent } from '@opentelemetry/core';
 import type { Store } from '../../cache/stores/Store.js';
 import type { Handler } from '../../http/HttpServer.js';
 import type { OperationObserver } from '../../operations/observeOperations.js';
 import type { Endpoint, TryOutcome } from '../../upstream/ResilientFetch.js';
-import { OtlpExporter, type OtlpExporterOptions } from './OtlpExporter.js';
-import { newSpanId, newTraceId, preciseNow, readTraceparent, type Span, type TraceParent } from './Span.js';
-import { TracedStore } from './TracedStore.js';
+import { type TraceExportOptions, tracerProvider } from './tracerProvider.js';
 
-type SpanFacts = Pick<Span, 'name' | 'kind' | 'startedAt' | 'attributes' | 'failed'>;
+const storeOperations = [
+  ...(['get', 'set', 'setIfAbsent', 'claim', 'acquire', 'settle'] as const),
+  ...(['compareAndDelete', 'increment', 'waitForDelete'] as const),
+];
+
+/** How long the end of the process waits for the collector, in milliseconds. */
+const stopMs = 5000;
 
 /** What spans are begun under now. It moves from the HTTP request to its operation and back, so it is a box. */
 interface Position {
-  parent: TraceParent;
+  parent: Context;
 }
 
 /**
- * Spans of HTTP requests, GraphQL operations, calls to the service and to the store. Nothing is patched: the server puts
- * these hooks in its path when an endpoint is configured, and otherwise this module is not even loaded. The context of a
- * caller is continued and goes no further than the collector; the service never sees it.
+ * Spans of HTTP requests, GraphQL operations, calls to the service and to the store, made and exported by the OpenTelemetry
+ * SDK. Nothing is patched: the server puts these hooks in its path when an endpoint is configured, and otherwise this module
+ * is not even loaded. The context of a caller is continued and goes no further than the collector; the service never sees it.
+ * Attributes are values of closed sets and numbers only.
  */
 export class Tracing {
-  readonly #exporter: OtlpExporter;
+  readonly #provider;
+  readonly #tracer;
   readonly #position = new AsyncLocalStorage<Position>();
 
-  constructor(options: OtlpExporterOptions) {
-    this.#exporter = new OtlpExporter(options);
+  constructor(options: TraceExportOptions) {
+    this.#provider = tracerProvider(options);
+    this.#tracer = this.#provider.getTracer('taxpayer-gateway', options.version);
   }
 
   /** `handler` under a span of its own, begun by the caller's `traceparent` if there is one. */
   traced(route: string, handler: Handler): Handler {
     return async (request, response) => {
-      const caller = readTraceparent(request.headers.traceparent);
-      if (caller === 'unsampled') return handler(request, response);
-      const span = { traceId: caller?.traceId ?? newTraceId(), spanId: newSpanId() };
-      const startedAt = preciseNow();
-      response.once('close', () => {
-        const method = request.method === 'GET' || request.method === 'POST' ? request.method : 'other';
-        this.#exporter.add({
-          ...span,
-          parentId: caller?.spanId,
-          name: `${method} ${route}`,
-          kind: 'server',
-          startedAt,
-          endedAt: preciseNow(),
-          attributes: {
-            'http.request.method': method,
-            'http.route': route,
-            'http.response.status_code': response.statusCode,
-          },
-          failed: response.statusCode >= 500 || !response.writableFinished,
-        });
+      const method = request.method === 'GET' || request.method === 'POST' ? request.method : 'other';
+      const span = this.#begin(`${method} ${route}`, SpanKind.SERVER, callerOf(request.headers.traceparent), {
+        'http.request.method': method,
+        'http.route': route,
       });
-      await this.#position.run({ parent: span }, () => handler(request, response));
+      response.once('close', () => {
+        span.setAttribute('http.response.status_code', response.statusCode);
+        end(span, response.statusCode >= 500 || !response.writableFinished);
+      });
+      await this.#position.run({ parent: trace.setSpan(ROOT_CONTEXT, span) }, () => handler(request, response));
     };
   }
 
@@ -60,57 +66,74 @@ export class Tracing {
     const position = this.#position.getStore();
     if (position === undefined) return () => {};
     const outer = position.parent;
-    const span = { traceId: outer.traceId, spanId: newSpanId() };
-    const startedAt = preciseNow();
-    position.parent = span;
+    const span = this.#begin('graphql', SpanKind.INTERNAL, outer);
+    position.parent = trace.setSpan(outer, span);
     return (label, type, errors) => {
       position.parent = outer;
-      this.#exporter.add({
-        ...span,
-        parentId: outer.spanId,
-        name: `graphql ${label}`,
-        kind: 'internal',
-        startedAt,
-        endedAt: preciseNow(),
-        attributes: { 'graphql.operation.type': type, 'gateway.errors': errors },
-        failed: errors > 0,
-      });
+      span.updateName(`graphql ${label}`).setAttributes({ 'graphql.operation.type': type, 'gateway.errors': errors });
+      end(span, errors > 0);
     };
   };
 
   /** After a try of a call to the service: its span, if anything that is traced waits for it. */
   onTry = (endpoint: Endpoint, outcome: TryOutcome, seconds: number): void => {
-    this.#note({
-      name: `service ${endpoint}`,
-      kind: 'client',
-      startedAt: preciseNow() - seconds * 1000,
-      attributes: { 'gateway.endpoint': endpoint, 'gateway.outcome': outcome },
-      failed: outcome !== 'ok' && outcome !== 'client-error',
-    });
+    const attributes = { 'gateway.endpoint': endpoint, 'gateway.outcome': outcome };
+    const failed = outcome !== 'ok' && outcome !== 'client-error';
+    this.#note(`service ${endpoint}`, attributes, now() - seconds * 1000, failed);
   };
 
-  /** `store` with a span for each operation. */
+  /** `store` with a span for each operation; keys and values are not told. It reads nothing at once, so that reads are seen. */
   store(store: Store): Store {
-    return new TracedStore(store, (operation, startedAt, failed) => {
-      this.#note({
-        name: `store ${operation}`,
-        kind: 'client',
-        startedAt,
-        attributes: { 'db.system.name': store.kind, 'db.operation.name': operation },
-        failed,
-      });
-    });
+    const traced = storeOperations.map((operation) => [operation, this.#tracedOperation(store, operation)]);
+    return { kind: store.kind, close: () => store.close(), ...Object.fromEntries(traced) };
   }
 
-  /** Sends what is left. */
-  stop(): Promise<void> {
-    return this.#exporter.stop();
+  #tracedOperation(store: Store, operation: (typeof storeOperations)[number]) {
+    const attributes = { 'db.system.name': store.kind, 'db.operation.name': operation };
+    return async (...args: unknown[]) => {
+      const startTime = now();
+      let failed = true;
+      try {
+        const result = await (store[operation] as (...args: unknown[]) => Promise<unknown>).apply(store, args);
+        failed = false;
+        return result;
+      } finally {
+        this.#note(`store ${operation}`, attributes, startTime, failed);
+      }
+    };
   }
 
-  #note(facts: SpanFacts): void {
+  /** Sends what is left, and gives it up after a while. */
+  async stop(): Promise<void> {
+    const limit = new AbortController();
+    const timeUp = delay(stopMs, undefined, { signal: limit.signal }).catch(() => {});
+    await Promise.race([this.#provider.shutdown().catch(() => {}), timeUp]);
+    limit.abort();
+  }
+
+  #begin(name: string, kind: SpanKind, parent: Context, attributes: Attributes = {}, startTime = now()): Span {
+    return this.#tracer.startSpan(name, { kind, attributes, startTime }, parent);
+  }
+
+  /** A span that is over, under what is traced now. */
+  #note(name: string, attributes: Attributes, startTime: number, failed: boolean): void {
     const parent = this.#position.getStore()?.parent;
-    if (parent === undefined) return;
-    const { traceId, spanId: parentId } = parent;
-    this.#exporter.add({ ...facts, traceId, spanId: newSpanId(), parentId, endedAt: preciseNow() });
+    if (parent !== undefined) end(this.#begin(name, SpanKind.CLIENT, parent, attributes, startTime), failed);
   }
+}
+
+/** What a `traceparent` header says (W3C Trace Context, section 3.2); a new trace when there is none that can be used. */
+function callerOf(header: string | string[] | undefined): Context {
+  const caller = typeof header === 'string' ? parseTraceParent(header) : null;
+  return caller === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...caller, isRemote: true });
+}
+
+function end(span: Span, failed: boolean): void {
+  if (failed) span.setStatus({ code: SpanStatusCode.ERROR });
+  span.end(now());
+}
+
+/** Epoch milliseconds with the resolution of the monotonic clock. */
+function now(): number {
+  return performance.timeOrigin + performance.now();
 }

@@ -1,17 +1,15 @@
 // A day of a fleet in a minute: real brokers, a real store and the real sandbox, on a simulated clock. Popular taxpayers
 // are asked for often (Zipf), the fleet is deployed anew every four hours, some tokens are rotated, the service has an outage.
 
-import { SealedStore } from '../../../dist/cache/SealedStore.js';
 import { Sealer } from '../../../dist/cache/sealing.js';
 import { MemoryStore } from '../../../dist/cache/stores/MemoryStore.js';
+import { loadConfig } from '../../../dist/config/config.js';
 import { Secret } from '../../../dist/config/secret.js';
 import { identifierReader } from '../../../dist/datasources/identifiers.js';
-import { RefreshJobs } from '../../../dist/datasources/RefreshJobs.js';
-import { TaxpayerService } from '../../../dist/datasources/TaxpayerService.js';
-import { TokenBroker } from '../../../dist/datasources/TokenBroker.js';
+import { createLogger } from '../../../dist/observability/log.js';
+import { Metrics } from '../../../dist/observability/Metrics.js';
 import { startSandbox } from '../../../dist/sandbox/Sandbox.js';
-import { CallGate } from '../../../dist/upstream/CallGate.js';
-import { ResilientFetch } from '../../../dist/upstream/ResilientFetch.js';
+import { wireServices } from '../../../dist/services.js';
 
 const day = { members: 4, taxpayers: 500, requests: 24_000, hours: 24, deployEveryHours: 4, outageHours: [13, 13.5] };
 
@@ -23,7 +21,8 @@ export async function simulateDay() {
   let clock = startedAt;
   const now = () => clock;
   const store = new MemoryStore({ now, maxEntries: 1_000_000 });
-  const deploy = () => Array.from({ length: day.members }, () => member({ sandbox, store, now }));
+  const shared = { sandbox, store, now, metrics: new Metrics(), log: createLogger('silent', { write: () => {} }) };
+  const deploy = () => Array.from({ length: day.members }, () => member(shared));
   let members = deploy();
   const { taxpayerId, jobId } = identifierReader(256);
   const taxpayers = control.addTaxpayers(day.taxpayers, { status: 'AUTHORIZED' }).map((id) => taxpayerId(id));
@@ -57,7 +56,7 @@ export async function simulateDay() {
     }
   }
   const { taxpayerToken } = control.counters();
-  for (const { http } of members) http.stop();
+  for (const { stop } of members) stop();
   await sandbox.stop();
   const text = [
     `A simulated day: ${day.members} processes, ${day.requests} requests for ${tally.asked.size} taxpayers, ${tally.deploys} deploys of`,
@@ -68,28 +67,27 @@ export async function simulateDay() {
   return { ...tally, tokenCalls: taxpayerToken, text };
 }
 
-function member({ sandbox, store, now }) {
-  const secret = new Secret('day-secret');
-  const sealer = new Sealer({ from: 'client-secret', secret });
-  const sealed = new SealedStore({ store, sealer, scope: [sandbox.url, 'day', '2024-01-01'], now });
-  const http = new ResilientFetch({
-    timeoutMs: 5000,
-    deadlineMs: 10_000,
-    breakerResetMs: 1,
-    maxResponseBytes: 100_000,
+function member({ sandbox, store, now, metrics, log }) {
+  const clientSecret = new Secret('day-secret');
+  return wireServices({
+    config: loadConfig({
+      UPSTREAM_BASE_URL: sandbox.url,
+      UPSTREAM_CLIENT_ID: 'day',
+      UPSTREAM_CLIENT_SECRET: 'day-secret',
+      AUTH_MODE: 'disabled',
+      BREAKER_RESET_MS: '1',
+      TOKEN_BUDGET_PER_HOUR: '0',
+    }),
+    log,
+    metrics,
+    store,
+    sealer: new Sealer({ from: 'client-secret', secret: clientSecret }),
+    baseUrl: sandbox.url,
+    credentials: () => ({ clientId: 'day', clientSecret }),
+    now,
+    monotonicNow: now,
     random: () => 0,
   });
-  const service = new TaxpayerService({
-    baseUrl: sandbox.url,
-    apiVersion: '2024-01-01',
-    credentials: () => ({ clientId: 'day', clientSecret: secret }),
-    http,
-    gate: new CallGate({ store: sealed, now }),
-    maxDepth: 20,
-  });
-  const cache = { maxEntries: 10_000, workMs: 10_000 };
-  const broker = new TokenBroker({ service, store: sealed, freshMs: 900_000, budgetPerHour: 0, cache, now });
-  return { broker, http, jobs: new RefreshJobs({ service, broker, store: sealed, cache, now }) };
 }
 
 /** Index n is asked for in proportion to 1 / (n + 1). */
