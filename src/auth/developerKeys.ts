@@ -38,15 +38,11 @@ export class DeveloperKeys {
 
   /** What tokens of this key pair are verified by. */
   get policy(): Omit<TokenPolicy, 'now'> {
-    const imported = importJWK(this.publicKey, algorithm);
-    const source = {
+    const keysFor = async ({ alg }: { alg: string }) => ({
+      keys: alg === algorithm ? [(await importJWK(this.publicKey, algorithm)) as CryptoKey] : [],
       version: 1,
-      keysFor: async ({ alg }: { alg: string }) => ({
-        keys: alg === algorithm ? [(await imported) as CryptoKey] : [],
-        version: 1,
-      }),
-      lookAgain: async () => false,
-    };
+    });
+    const source = { version: 1, keysFor, lookAgain: async () => false };
     return { issuers: new Map([[issuer, source]]), audience: [audience], taxpayersClaim };
   }
 
