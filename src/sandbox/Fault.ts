@@ -4,16 +4,13 @@ import { pipeline } from 'node:stream/promises';
 import { gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { type Answer, answerOf, errorAnswer, jsonAnswer, sendAnswer, upstreamOnlyText, withHeaders } from './Answer.js';
-import type { Endpoint, Route } from './endpoints.js';
-import type { SandboxState } from './SandboxState.js';
+import type { ApiCall, Endpoint } from './endpoints.js';
 
 /** The call that goes wrong. */
-export interface FaultyCall {
-  readonly route: Route;
+export interface FaultyCall extends ApiCall {
   readonly endpoint: Endpoint;
   /** Carries the call out and gives the right answer. */
   readonly carryOut: () => Answer;
-  readonly state: SandboxState;
   readonly response: ServerResponse;
   /** Keeps `send` until the gate is released; gives the function that forgets it. */
   readonly hold: (gate: string, send: () => void) => () => void;
@@ -165,11 +162,11 @@ function withField(answer: Answer, field: string, value: unknown): Answer {
 }
 
 function otherTaxpayerAnswer(answer: Answer, given: { taxpayerId?: string | undefined }, call: FaultyCall): Answer {
-  const { route, state } = call;
+  const { state } = call.service;
   const { taxpayerField, recordOf } = call.endpoint;
   if (taxpayerField === undefined || answer.status >= 300) return answer;
   const others = given.taxpayerId === undefined ? [...state.taxpayers()] : [state.taxpayer(given.taxpayerId)];
-  const other = others.find((taxpayer) => taxpayer?.id !== route.taxpayerId);
+  const other = others.find((taxpayer) => taxpayer?.id !== call.route.taxpayerId);
   if (other && recordOf) return jsonAnswer(answer.status, recordOf(other));
   return withField(answer, taxpayerField, other?.id ?? given.taxpayerId ?? '99999999-9999-4999-8999-999999999999');
 }

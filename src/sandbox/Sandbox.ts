@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errorAnswer, readBody, sendAnswer } from './Answer.js';
 import { addDemoData, type DemoData, demoData } from './demoData.js';
-import { type ApiCall, type Endpoint, endpoints, routeOf } from './endpoints.js';
+import { type ApiCall, endpoints, routeOf } from './endpoints.js';
 import { answerWithFault } from './Fault.js';
 import { faultBook } from './FaultBook.js';
 import { hostedPage } from './hostedPage.js';
@@ -85,7 +85,10 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       try {
         if (route.endpoint === 'unknown') sendAnswer(response, route.refusal);
         else if (route.endpoint === 'hostedPage') sendAnswer(response, hostedPage(state, route, body));
-        else answerApi(endpoints[route.endpoint], { route, headers: request.headers, body }, target, response);
+        else {
+          const service = { state, clientId, clientSecret, apiVersion, url: listener.url };
+          answerApi({ route, target, headers: request.headers, body, service }, response);
+        }
       } catch {
         // Metadata nested too deeply to be written again, or a fault that asks for an impossible answer.
         if (response.headersSent) response.destroy();
@@ -94,19 +97,12 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     });
   }
 
-  function answerApi(
-    endpoint: Endpoint,
-    call: Omit<ApiCall, 'service'>,
-    target: string,
-    response: ServerResponse,
-  ): void {
-    const service = { state, clientId, clientSecret, apiVersion, url: listener.url };
-    const carryOut = () =>
-      target.includes('?')
-        ? errorAnswer(400, 'The endpoint takes no query string')
-        : endpoint.answer({ ...call, service });
+  function answerApi(call: ApiCall, response: ServerResponse): void {
+    const endpoint = endpoints[call.route.endpoint];
+    const withQuery = call.target.includes('?');
+    const carryOut = () => (withQuery ? errorAnswer(400, 'The endpoint takes no query string') : endpoint.answer(call));
     const fault = faults.takeFault(call.route);
-    if (fault) answerWithFault(fault, { route: call.route, endpoint, carryOut, state, response, hold: faults.hold });
+    if (fault) answerWithFault(fault, { ...call, endpoint, carryOut, response, hold: faults.hold });
     else sendAnswer(response, carryOut(), latencyMs);
   }
 

@@ -5,7 +5,8 @@ import { clientLinkSettings, type SandboxState, type SandboxTaxpayer } from './S
 
 /** A call of an endpoint, and what it is answered from. */
 export interface ApiCall {
-  readonly route: Route;
+  readonly route: Extract<Route, { readonly endpoint: ApiEndpoint }>;
+  readonly target: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
   readonly service: {
@@ -68,8 +69,10 @@ export type EndpointName = ApiEndpoint | 'hostedPage' | 'unknown';
 export const endpointNames: readonly EndpointName[] = [...apiEndpoints, 'hostedPage', 'unknown'];
 
 /** Where a request goes; the ids are empty where the path has none. */
-export type Route = typeof noIds &
-  ({ readonly endpoint: ApiEndpoint | 'hostedPage' } | { readonly endpoint: 'unknown'; readonly refusal: Answer });
+export type Route =
+  | (typeof noIds & { readonly endpoint: ApiEndpoint })
+  | (typeof noIds & { readonly endpoint: 'hostedPage' })
+  | (typeof noIds & { readonly endpoint: 'unknown'; readonly refusal: Answer });
 
 const noIds = { taxpayerId: '', jobId: '', linkId: '', action: '' };
 

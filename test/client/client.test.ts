@@ -36,7 +36,7 @@ const openWebSocket = (address: string, protocol: string) =>
   new WebSocket(address, protocol) as unknown as WebSocketLike;
 
 describe('Errors as the typed client reads them', () => {
-  /** The first read spends the budget, the second meets it. */
+  /** The first call uses up the token budget, the second is refused by it. */
   const exhausted: Record<string, (taxpayerId: string) => Promise<unknown>> = {
     'Apollo Client': async (taxpayerId) => {
       const client = new ApolloClient({ link: new HttpLink({ uri: url }), cache: new InMemoryCache() });
@@ -74,7 +74,7 @@ describe('Errors as the typed client reads them', () => {
     expect(problemsOf(error)[0]?.violations).toMatchObject([{ path: 'taxpayerId' }]);
   });
 
-  it('leave a network that is down to be tried again, and know nothing of other errors', async () => {
+  it('are retryable when the network is down, and not when the app has a bug', async () => {
     await running.stop();
     const error = await exhausted['plain fetch']?.('x').catch((failure: unknown) => failure);
     expect(problemsOf(error)).toEqual([]);
@@ -102,14 +102,14 @@ describe.each(['sse', 'ws'] as const)('watchRefreshJob over %s', (transport) => 
     expect(seen).toEqual(['PROCESSING', 'COMPLETED']);
   });
 
-  it('fails for a reason that will not pass', async () => {
+  it('fails when trying again would not help', async () => {
     const updates = watch({ jobId: 'no-such-job' });
     const failure = await updates.next().catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(WatchFailed);
     expect((failure as WatchFailed).problems[0]?.code).toBe('NOT_FOUND');
   });
 
-  it('ends when it is told to', async () => {
+  it('ends when its signal aborts', async () => {
     const ending = new AbortController();
     const updates = watch({ signal: ending.signal, jobId: running.sandbox.demo.jobs.processing.jobId });
     expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
@@ -190,7 +190,7 @@ describe.each(['sse', 'ws'] as const)('watchRefreshJob over %s', (transport) => 
       expect(asked).toBe(2);
     });
 
-    it('fails when there is no other', async () => {
+    it('fails when the token is a string, so that there is no new one', async () => {
       const job = addJob(guarded);
       const updates = watchGuarded(job, { token: await tokenFor(job, 2) });
       expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
@@ -216,7 +216,7 @@ describe('The event stream of watchRefreshJob', () => {
 describe('The socket of watchRefreshJob', () => {
   const job = { taxpayerId: 'x', jobId: 'y', transport: 'ws' } as const;
 
-  it('is opened again after a pause when it is closed in good order before the job is final', async () => {
+  it('is opened again only after a pause when the gateway closes it with code 1000', async () => {
     const sockets = new WebSocketServer({ host: '127.0.0.1', port: 0 });
     const server = useServer({ onConnect: ({ extra }) => extra.socket.close(1000) }, sockets);
     await once(sockets, 'listening');
@@ -263,7 +263,7 @@ describe('The socket of watchRefreshJob', () => {
     silent.close();
   });
 
-  it('tells a refusal to admit the caller from a token that expired', async () => {
+  it('reports FORBIDDEN when the caller is refused before the acknowledgement', async () => {
     const sockets = new WebSocketServer({ host: '127.0.0.1', port: 0 });
     const server = useServer({ onConnect: () => false }, sockets);
     await once(sockets, 'listening');

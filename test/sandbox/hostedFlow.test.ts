@@ -37,12 +37,12 @@ describe('From a client link to refreshed data', () => {
     await page.getByLabel('I sign the tax-authorization form').check();
     await page.getByRole('button', { name: 'Sign and submit' }).click();
     await page.getByRole('button', { name: 'Authority accepts' }).click();
-    // A record is shown from the cache for a while, so its taxpayer is first asked about once authorized.
+    // The gateway caches the record, so the first query comes after the authorization.
     await page.getByRole('button', { name: 'Start a data refresh' }).click();
     const taxpayerId = await page.locator('#taxpayer-id').innerText();
     const jobId = await page.locator('#job-id').innerText();
 
-    // Asking starts the job's clock; the query waits until it is over.
+    // The first read starts the job's clock; the second query waits until the job is complete.
     const answer = await gateway.query<{ token: { status: string }; job: { status: string } }>(
       `query ($taxpayerId: ID!, $jobId: ID!) {
         token: taxpayerToken(taxpayerId: $taxpayerId) { status provider }

@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => sandbox.stop());
 
-describe('The sandbox keeps the service interface', () => {
+describe('The sandbox serves the interface of the service:', () => {
   it('creates a client link whose hosted page exists', async () => {
     const link = await createLink({
       metadata: { crm: { id: 7 } },
@@ -42,7 +42,7 @@ describe('The sandbox keeps the service interface', () => {
     });
   });
 
-  it('has a demo taxpayer for every status and one with a provider nobody knows', async () => {
+  it('has a demo taxpayer for every status and one with an unknown provider', async () => {
     const records = await Promise.all(Object.values(sandbox.demo.taxpayerIds).map((id) => readToken(id)));
     expect(new Set(records.map(({ json }) => json.status))).toEqual(
       new Set(['CREATED', 'CONSENT_RECEIVED', 'TAX_AUTHORIZATION_SUBMITTED', 'AUTHORIZED', 'REJECTED', 'COMPLETED']),
@@ -65,7 +65,7 @@ describe('The sandbox keeps the service interface', () => {
     expect((await readJob(processing)).json.status).toBe('processing');
   });
 
-  it('accepts its own version by name and refuses others', async () => {
+  it('accepts its own Service-API-Version and refuses others', async () => {
     const withVersion = (version: string) =>
       call(tokenPath, { headers: { ...asClient(), 'Service-API-Version': version } });
     expect((await withVersion('2024-01-01')).status).toBe(200);
@@ -102,14 +102,14 @@ describe('The sandbox keeps the service interface', () => {
     ['dot segments in disguise', 404, '/auth/tax-payer/%2E./token', {}],
     ['an id that is no UTF-8', 400, '/auth/tax-payer/%FF/token', {}],
     ['a control request without httpControl', 404, '/__sandbox/counters', {}],
-  ])('refuses %s with %i and text that must not travel further', async (_, status, path, sent) => {
+  ])('refuses %s with %i and the text that must never reach a caller', async (_, status, path, sent) => {
     const answer = await call(path, sent);
     expect(answer.status).toBe(status);
     expect(answer.text).toContain(upstreamOnlyText);
     expect(answer.headers['x-sandbox-detail']).toBe(upstreamOnlyText);
   });
 
-  it('answers 404 to a job that is not that of the taxpayer', async () => {
+  it('answers 404 for a job of another taxpayer', async () => {
     expect((await readJob({ taxpayerId: authorized, jobId: 'no-such-job' })).status).toBe(404);
     expect(
       (await readJob({ taxpayerId: sandbox.demo.taxpayerIds.completed, jobId: sandbox.demo.jobs.failed.jobId })).status,

@@ -50,12 +50,12 @@ describe('The control', () => {
     expect(sandbox.control.counters().unknown).toBe(5);
   });
 
-  it('tells when an endpoint has been called often enough', async () => {
+  it('resolves whenCalled once the endpoint has been called that often', async () => {
     const twice = sandbox.control.whenCalled('taxpayerToken', 2);
     await Promise.all([readToken(authorized), readToken(authorized), twice]);
   });
 
-  it('refuses a token after its rotation, and a client secret after its', async () => {
+  it('refuses the old token and the old client secret after a rotation', async () => {
     const { control, demo } = sandbox;
     const { accessToken: old } = control.taxpayer(authorized) ?? {};
     control.rotateAllTokens();

@@ -83,7 +83,7 @@ describe('A fault', () => {
     expect((await readJob(sandbox.demo.jobs.completed)).json.taxpayerId).not.toBe(authorized);
   });
 
-  it('give-invalid-utf8 puts bytes into a text that no UTF-8 contains', async () => {
+  it('give-invalid-utf8 puts bytes into a text that are not valid UTF-8', async () => {
     once({ kind: 'give-invalid-utf8' });
     const { bytes } = await readToken(authorized);
     expect(bytes.includes(Buffer.from([0xff, 0xfe]))).toBe(true);
@@ -130,7 +130,7 @@ describe('A fault', () => {
     await expect(call(tokenPath, { headers: asClient(), timeoutMs: 30 })).rejects.toMatchObject({ name: 'AbortError' });
   });
 
-  it('says by its name whether the request was carried out', async () => {
+  it('carries the request out or not, as its name says', async () => {
     const { jobId } = sandbox.control.addJob({ taxpayerId: authorized, durationMs: 0 });
     once({ kind: 'reset-before-effect' });
     await expect(readJob({ taxpayerId: authorized, jobId })).rejects.toThrow();
@@ -154,7 +154,7 @@ describe('A fault', () => {
     expect((await readToken(authorized)).json.name).toBe('Changed');
   });
 
-  it('spoils nothing in an answer that is an error already', async () => {
+  it('leaves an error answer as it is', async () => {
     once({ kind: 'give-wrong-type' });
     expect((await readToken('nobody')).status).toBe(404);
   });
