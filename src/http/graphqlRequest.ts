@@ -16,21 +16,17 @@ export interface RequestLimits {
 
 export interface ReadOptions {
   readonly requestLimits: RequestLimits;
-  /** Where a body that does not come in one piece is counted while it comes. */
+  /** Counts a body that comes in pieces. */
   readonly ledger: Ledger;
   readonly pipeline: Pipeline;
-  /** A GET needs no header that browsers would ask for first; the caller has seen to its origin. */
+  /** Accepts a GET without a header that would cause a preflight; its origin was checked. */
   readonly simpleGet?: boolean;
 }
 
-/** Bytes from which on reading a body takes a time worth noting. */
+/** Reading a body of more bytes takes time worth noting. */
 const largeBody = 16_384;
 
-/**
- * Reads the GraphQL parameters of a request (GraphQL over HTTP, section 5) on behalf of `holder`.
- *
- * @throws GatewayError BAD_USER_INPUT with the HTTP status that fits
- */
+/** Reads a request (GraphQL over HTTP, section 5) on behalf of `holder`. @throws GatewayError BAD_USER_INPUT */
 export async function readGraphQLRequest(
   request: IncomingMessage,
   holder: Holder,
@@ -60,17 +56,14 @@ function refuseOtherContentType(contentType = ''): void {
   if (!isUtf8(contentType)) throw badRequest('The charset of the Content-Type must be utf-8', 415);
 }
 
-/**
- * A page of another origin can make a browser send a GET without asking first; it cannot add headers to it. Same rule and
- * header names as Apollo Server's CSRF prevention.
- */
+/** A page of another origin can send a GET without a preflight, but no own headers. As Apollo Server's CSRF prevention. */
 function refuseSimpleRequest({ headers }: IncomingMessage): void {
   if (headers['apollo-require-preflight'] || headers['x-apollo-operation-name']) return;
   if (isJson(headers['content-type'])) return;
   throw badRequest('A GET needs the header apollo-require-preflight: it may come from a page of another origin');
 }
 
-/** By events: an async iterator over the stream costs as much as the whole rest of a small request. */
+/** By events: an async iterator would cost as much as the rest of a small request. */
 function readBody(
   request: IncomingMessage,
   holder: Holder,

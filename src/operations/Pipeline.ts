@@ -39,7 +39,7 @@ export interface Operation {
   readonly transport: Transport;
   readonly context: OperationContext;
   readonly work: Work;
-  /** Bytes of memory that what it was read from takes while its answer is awaited. */
+  /** Bytes of memory that the request takes while its answer is awaited. */
   readonly heldBytes: number;
 }
 
@@ -54,9 +54,9 @@ interface Work {
 }
 
 const noVariables = Object.freeze({});
-/** Bytes of memory that a body which was read takes, for each of its characters. */
+/** Bytes of memory per character of a parsed body. */
 const bytesPerCharacter = 16;
-/** Answers that the system takes at once, in bytes; if it does not, the connection ends when there is no room. */
+/** Answers the system takes at once, in bytes; larger ones need room in the ledger. */
 const smallAnswer = 16_384;
 
 /**
@@ -177,10 +177,9 @@ export class Pipeline {
   }
 
   /**
-   * Performs a query or a mutation, at once where nothing has to be waited for.
+   * Performs a query or a mutation, synchronously where possible.
    *
-   * @throws GatewayError BAD_USER_INPUT when no document may run, RATE_LIMITED when there is no room; Error for a bug. Or
-   *   rejects with one of these.
+   * @throws GatewayError when no document may run or there is no room; Error for a bug; or rejects with one of these
    */
   run(operation: Operation): Answer | Promise<Answer> {
     const { hooks, ledger } = this.#options;
@@ -196,10 +195,7 @@ export class Pipeline {
     return performing.finally(release).then((result) => this.#leave(operation, result, end, performance.now()));
   }
 
-  /**
-   * Runs an operation whose answer goes into something that stays open. Of a subscription it is a stream of answers, which
-   * ends with UNAUTHENTICATED when the caller's token does. Never rejects, and neither does the stream.
-   */
+  /** Runs any operation: a subscription gives a stream of answers. Never rejects, and neither does the stream. */
   async runLive(operation: Operation): Promise<Answer | ResultStream> {
     const { work, facts, transport } = operation;
     try {
@@ -249,7 +245,7 @@ export class Pipeline {
     return this.#exit.refusal([error], facts.requestId);
   }
 
-  /** To be called when something has held up the event loop since `beganAt` (of `performance.now()`). */
+  /** Notes that the event loop was held up since `beganAt` (of `performance.now()`). */
   noteWork(holder: Holder, beganAt: number): void {
     this.#options.rateLimit.noteWork(holder, beganAt);
   }

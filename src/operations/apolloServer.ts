@@ -15,10 +15,7 @@ export interface WithDocument {
   readonly document: DocumentNode;
 }
 
-/**
- * Apollo Server as we use it: it executes documents that the pipeline has checked. HTTP, limits and masking are the
- * pipeline's, for every transport; reports and traces would send data elsewhere.
- */
+/** Apollo Server executes documents that the pipeline has checked. Its reports and traces would send data elsewhere. */
 export function createApolloServer(schema: GraphQLSchema, logger: Logger): ApolloServer<OperationContext> {
   return new ApolloServer<OperationContext>({
     schema,

@@ -23,9 +23,8 @@ export interface DocumentLimits {
 }
 
 /**
- * Validation rules for depth, aliases, directives and root fields; a document past a limit is refused with a message that
- * names the setting. All are counted through fragments, so that a few fragments which spread each other cannot stand for
- * thousands of fields; a cycle counts once and is refused by graphql-js.
+ * Validation rules that bound a document; the error names the setting. All count through fragments, so that a few which
+ * spread each other cannot stand for thousands of fields; graphql-js refuses cycles.
  */
 export function documentRules({ depth, aliases, directives, rootFields }: DocumentLimits): ValidationRule[] {
   return [
@@ -38,7 +37,7 @@ export function documentRules({ depth, aliases, directives, rootFields }: Docume
   ];
 }
 
-/** Most lines of a document. One of 2,000 tokens has no use for more, and graphql-js counts them anew for each place it names. */
+/** Lines of a document: graphql-js counts them anew for each place it names. */
 const maxLines = 10_000;
 
 /** @throws GatewayError GRAPHQL_VALIDATION_FAILED */
