@@ -95,7 +95,6 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
 
   const schema = buildSchema({ resolvers, providers });
   const observe = observeAll([metrics.observeOperation, ...(tracing ? [tracing.observeOperation] : [])]);
-  const requestLimits = { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth };
   const rateLimit = new RateLimit({
     store: services.sealed,
     perMinute: config.limits.requestsPerMinute,
@@ -120,7 +119,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
   const routerSecrets = followRouterSecrets(config.federation, log);
   const identify = identifier(authenticator, routerSecrets.secrets);
   const unread = new Unread(ledger, options.stallMs);
-  const endpoint = new GraphQLEndpoint({ pipeline, identify, ledger, unread, requestLimits });
+  const endpoint = new GraphQLEndpoint({ pipeline, identify, ledger, unread });
   const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));
   const live = new LiveEdge({
     pipeline,
@@ -130,7 +129,6 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
     unread,
     allowedOrigins: config.corsOrigins,
     callbackOrigins: config.federation.callbackOrigins,
-    requestLimits,
     maxOperations: config.limits.subscriptions,
   });
 

@@ -7,7 +7,7 @@ import type { Operation } from '../operations/Pipeline.js';
 import { forEachAnswer } from '../operations/ResultStream.js';
 import type { LiveOptions } from './admitStream.js';
 
-export interface SocketOperationsOptions extends Pick<LiveOptions, 'pipeline' | 'streams' | 'requestLimits'> {
+export interface SocketOperationsOptions extends Pick<LiveOptions, 'pipeline' | 'streams'> {
   readonly identity: Identity;
   /** Most operations at once. */
   readonly maxOperations: number;
@@ -86,12 +86,12 @@ export class SocketOperations {
   }
 
   async #perform(running: RunningOperation, parameters: Parameters): Promise<void> {
-    const { pipeline, streams, send, identity, requestLimits } = this.#options;
+    const { pipeline, streams, send, identity } = this.#options;
     const { id, left } = running;
     const facts = { ...identity, requestId: randomUUID(), signal: left.signal };
     let operation: Operation;
     try {
-      const read = () => requestOf('POST', parameters, requestLimits.maxMetadataDepth);
+      const read = () => requestOf('POST', parameters, pipeline.limits.metadataDepth);
       operation = pipeline.prepare(await pipeline.admit(identity, read), facts, 'ws');
     } catch (error) {
       return this.#refuse(running, pipeline.refuse(error, facts, 'ws'));

@@ -3,7 +3,6 @@ import type { Ledger } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify, type Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
-import type { RequestLimits } from '../http/graphqlRequest.js';
 import type { Unread } from '../http/unread.js';
 import type { Pipeline } from '../operations/Pipeline.js';
 import type { OpenStreams } from './OpenStreams.js';
@@ -17,7 +16,6 @@ export interface LiveOptions {
   readonly unread: Unread;
   /** Browser origins that may open a stream besides our own. */
   readonly allowedOrigins: readonly string[];
-  readonly requestLimits: RequestLimits;
   /** Between two signs of life, in milliseconds. */
   readonly keepAliveMs: number;
 }

@@ -6,7 +6,7 @@ import type { Identity } from '../auth/identify.js';
 import { unknownOperation } from '../errors/maskError.js';
 import type { Logger } from '../observability/log.js';
 import { createApolloServer, type WithDocument } from './apolloServer.js';
-import type { DocumentLimits } from './documentLimits.js';
+import type { OperationLimits } from './documentLimits.js';
 import { DocumentMemory } from './documents/DocumentMemory.js';
 import { Documents, InvalidDocument } from './documents/Documents.js';
 import { type Answer, Exit, type Result } from './Exit.js';
@@ -24,7 +24,7 @@ export interface PipelineOptions {
   readonly contextFor: ContextFor;
   readonly rateLimit: RateLimit;
   readonly ledger: Ledger;
-  readonly limits: DocumentLimits;
+  readonly limits: OperationLimits;
   readonly introspection: boolean;
   /** The documents that may run; undefined for any. */
   readonly trustedDocuments: TrustedDocuments | undefined;
@@ -64,6 +64,7 @@ const smallAnswer = 16_384;
  * and is it valid?), {@link run} (perform it, and leave by the one exit).
  */
 export class Pipeline {
+  readonly limits: OperationLimits;
   /** Everything kept of what callers send. */
   readonly memory = new DocumentMemory();
   readonly #options: PipelineOptions;
@@ -75,6 +76,7 @@ export class Pipeline {
   constructor(options: PipelineOptions) {
     const { schema, introspection, hooks, planMode, log } = options;
     this.#options = options;
+    this.limits = options.limits;
     this.#exit = new Exit(hooks, introspection);
     this.#documents = new Documents({ ...options, memory: this.memory.documents });
     this.#plans = new PlanCache(schema, { memory: this.memory.plans, mode: planMode, onBug: hooks.onBug });
@@ -138,7 +140,7 @@ export class Pipeline {
   }
 
   #checked(request: GraphQLRequest, transport: Transport): Work {
-    const { schema, limits } = this.#options;
+    const { schema } = this.#options;
     const { query, operationName, variables = noVariables, extensions, method } = request;
     let type: Work['type'] = 'none';
     let label = 'none';
@@ -153,7 +155,7 @@ export class Pipeline {
       label = operationLabel(schema, operation);
       if (transport === 'http') refuseOverPlainHttp(method, type);
       refuseMalformedVariables(schema, operation, variables);
-      refuseManyRepresentations({ document, operation, variables }, limits.representations);
+      refuseManyRepresentations({ document, operation, variables }, this.limits.representations);
       const args = { schema, document, operationName, variableValues: variables };
       return { by: 'apollo', type, label, args, perform: (context) => this.#execute(request, document, context) };
     } catch (error) {

@@ -12,8 +12,10 @@ import {
 } from 'graphql';
 import { GatewayError } from '../errors/errors.js';
 
-/** How large a document may be; the setting of each is MAX_ and its name. */
-export interface DocumentLimits {
+/** How large an operation may be; the setting of each is MAX_ and its name. */
+export interface OperationLimits {
+  readonly bodyBytes: number;
+  readonly metadataDepth: number;
   readonly depth: number;
   readonly aliases: number;
   readonly directives: number;
@@ -26,7 +28,7 @@ export interface DocumentLimits {
  * Validation rules that bound a document; the error names the setting. All count through fragments, so that a few which
  * spread each other cannot stand for thousands of fields; graphql-js refuses cycles.
  */
-export function documentRules({ depth, aliases, directives, rootFields }: DocumentLimits): ValidationRule[] {
+export function documentRules({ depth, aliases, directives, rootFields }: OperationLimits): ValidationRule[] {
   return [
     limit('MAX_DEPTH', depth, 'levels of fields', (options) =>
       maxDepthRule({ ...options, flattenFragments: true, ignoreIntrospection: true }),
