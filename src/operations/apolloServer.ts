@@ -1,4 +1,4 @@
-import { ApolloServer } from '@apollo/server';
+import { ApolloServer, type ApolloServerOptions } from '@apollo/server';
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginInlineTraceDisabled,
@@ -7,8 +7,9 @@ import {
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
 import type { DocumentNode, GraphQLSchema } from 'graphql';
-import type { Logger } from '../observability/log.js';
 import type { OperationContext } from './OperationContext.js';
+
+export type Logger = NonNullable<ApolloServerOptions<OperationContext>['logger']>;
 
 /** How a document that the pipeline has parsed and validated reaches Apollo: as an extension of the request. */
 export interface WithDocument {
