@@ -119,7 +119,6 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     identify: identifier(authenticator, routerSecrets),
     ledger,
     unread: new Unread(ledger, options.stallMs),
-    requestLimits: { maxBytes: config.limits.bodyBytes, maxMetadataDepth: config.limits.metadataDepth },
   };
   const endpoint = new GraphQLEndpoint(given);
   const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));

@@ -5,7 +5,7 @@ import { credentialsOf, type Identify } from '../auth/identify.js';
 import type { Answer } from '../operations/Exit.js';
 import type { Pipeline } from '../operations/Pipeline.js';
 import { HttpFacts, requestIdOf, writeRefusal } from './answering.js';
-import { type RequestLimits, readGraphQLRequest } from './graphqlRequest.js';
+import { readGraphQLRequest } from './graphqlRequest.js';
 import { type MediaType, mediaTypeFor } from './mediaTypes.js';
 import type { Unread } from './unread.js';
 
@@ -14,7 +14,6 @@ export interface GraphQLEndpointOptions {
   readonly identify: Identify;
   readonly ledger: Ledger;
   readonly unread: Unread;
-  readonly requestLimits: RequestLimits;
 }
 
 /** `/graphql` over HTTP: one request, one answer in the form that its caller accepts. */

@@ -29,11 +29,11 @@ export interface HttpServerOptions {
 /** In milliseconds. A client that takes longer gets 408 and is cut off; `requestTimeout` is for the whole with its body. */
 const defaultTimeouts = { headersTimeout: 20_000, requestTimeout: 60_000, connectionsCheckingInterval: 5000 };
 
-/** While draining, idle connections stay open this long: a busy client may take a second to send its next request. */
+/** While draining, idle connections stay open this long, for a next request that is on its way. */
 const idleGraceMs = 3000;
-/** While draining, connections are accepted this long: so long it may take until everybody knows we are not ready. */
+/** While draining, new connections are still accepted this long, until load balancers have seen the readiness probe fail. */
 const acceptGraceMs = 1000;
-/** How long to wait for a moment without newcomers, and then for the other processes on the port. */
+/** The longest wait for a moment without new connections, and then for the other processes on the port. */
 const holdMs = 250;
 
 /** Longest body that is read only to keep the connection of a request that was answered without it. */
@@ -42,10 +42,7 @@ const maxDroppedBytes = 65_536;
 const safeHeaders = ['x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer'];
 const safeTlsHeaders = [...safeHeaders, 'strict-transport-security', 'max-age=31536000'];
 
-/**
- * Adds the headers of every answer as its head is written: a header that was set before makes Node.js take a way that costs
- * several times as much.
- */
+/** Adds the headers of every answer as its head is written: `setHeader` would cost several times as much. */
 class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
   /** Without a status message, and with names in pairs or as an object, as everything here writes it. */
   override writeHead(status: number, headers?: unknown): this {
@@ -56,8 +53,8 @@ class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends Se
 }
 
 /**
- * Whether a request that is answered now has a body that may be long and was not read to its end. Node.js reads and drops
- * what is left before it takes the next request, so that a short rest costs less than another connection.
+ * Whether an answered request has a long body that was not read to its end. Node.js would read and drop it before the next
+ * request, which for a short rest costs less than another connection.
  */
 function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
   if (complete) return false;
@@ -109,10 +106,7 @@ export class HttpServer {
     return (this.server.address() as AddressInfo).port;
   }
 
-  /**
-   * Has `take` answer requests that offer another protocol. What it does not take is answered as if nothing were offered;
-   * so is, in its turn, a request whose connection still waits for earlier answers.
-   */
+  /** Offers upgrades to `take`. What it leaves, or what still waits for earlier answers, is answered without the upgrade. */
   onUpgrade(take: UpgradeHandler): void {
     this.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       const earlier = [...this.#inFlight].filter(({ req }) => req.socket === socket);
@@ -129,8 +123,8 @@ export class HttpServer {
   }
 
   /**
-   * Answers what is in flight and what still arrives, each with `connection: close`; stops accepting connections after a
-   * moment, and resolves when all is answered or `timeoutMs` are over; then the connections are closed. With 0, at once.
+   * Answers what is in flight and what still arrives, each with `connection: close`. Stops accepting after a moment, and
+   * resolves when all connections are closed: at the latest after `timeoutMs`.
    */
   async drain(timeoutMs: number): Promise<void> {
     if (this.#draining) return;
@@ -154,8 +148,8 @@ export class HttpServer {
   }
 
   /**
-   * Closes the listening socket, and nothing else, at a moment when nobody has connected and was not accepted. Clients that
-   * open a connection for each request open the next one when they have an answer, so requests are held back meanwhile.
+   * Closes only the listening socket, at a moment when no accepted connection is lost. Requests are held back meanwhile,
+   * because clients that open a connection per request open the next one when they have an answer.
    */
   async #closeListener(maxMs: number): Promise<{ readonly closed: Promise<unknown> }> {
     if (maxMs > 0) await whenNobodyConnects(this.server, maxMs);
@@ -185,10 +179,7 @@ export class HttpServer {
   }
 }
 
-/**
- * The path and query of a request's target. A proxy may send the whole address instead (RFC 9112, section 3.2.2); the host in
- * it decides nothing, as `Host` does not.
- */
+/** The path and query of a request target. A proxy may send an absolute address (RFC 9112, 3.2.2); its host is ignored. */
 export function pathAndQueryOf(target: string): string {
   if (target.startsWith('/')) return target;
   const rest = target.replace(/^https?:\/\/[^/?#]*/i, '');

@@ -7,13 +7,13 @@ import type { OperationFacts } from '../operations/OperationContext.js';
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** The id under which a request is found again: the one its caller chose, if it is one, or a new one. */
+/** The request id: the caller's, if well formed, or a new one. */
 export function requestIdOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id'];
   return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
 }
 
-/** Writes the one form of a refusal over HTTP, on every path, unless an answer has begun or nobody is left to read it. */
+/** Writes a refusal in its one form, unless an answer has begun or nobody is left to read it. */
 export function writeRefusal(
   response: ServerResponse,
   requestId: string,
@@ -31,7 +31,7 @@ export function writeRefusal(
   response.end(text);
 }
 
-/** The facts of a request that gets one answer. Its signal is made when first asked for, which only a long wait does. */
+/** The facts of a plain HTTP request. Its signal is made when first asked for, which only a long wait does. */
 export class HttpFacts implements OperationFacts {
   readonly caller: Caller;
   readonly fromRouter: boolean | undefined;

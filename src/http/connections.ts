@@ -4,10 +4,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 
-/**
- * Has a response that waits behind an earlier one close with its connection. Node.js tells only the first of them, and who
- * counts on the event would hold a place for good.
- */
+/** Closes a pipelined response with its connection: Node.js emits `close` only for the first response in line. */
 export function closeWithConnection(response: ServerResponse): void {
   const { socket } = response.req;
   const close = () => {
@@ -21,9 +18,8 @@ export function closeWithConnection(response: ServerResponse): void {
 }
 
 /**
- * Resolves when `earlier`, the responses under way on a connection that Node.js has let go of for an upgrade, are written.
- * Resolves with whether what follows on the connection can be read: not when it is closed, nor when Node.js had stopped
- * reading it and would now drop what arrives.
+ * Waits until the `earlier` responses of a connection are written that Node.js has detached for an upgrade. Resolves with
+ * whether the connection can be read further: not when it is closed, or when Node.js had paused it and would drop data.
  */
 export async function whenAnswered(earlier: readonly ServerResponse[], socket: Socket): Promise<boolean> {
   const wasPaused = socket.isPaused();
@@ -41,8 +37,8 @@ export async function whenAnswered(earlier: readonly ServerResponse[], socket: S
 const upgradeHeaders = new Set(['upgrade', 'connection', 'http2-settings']);
 
 /**
- * Has the server answer a request as if it had not offered an upgrade, as HTTP lets it (RFC 9110, section 7.8). Once
- * somebody listens for upgrades, Node.js gives them every request that offers one, such as Java's `Upgrade: h2c`.
+ * Answers a request as if it had not offered an upgrade (RFC 9110, 7.8). Once there is an `upgrade` listener, Node.js gives
+ * it every request that offers one, such as Java's `Upgrade: h2c`.
  */
 export function reissueWithoutUpgrade(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
   const { method, url, httpVersion, rawHeaders } = request;
@@ -58,8 +54,8 @@ export function reissueWithoutUpgrade(server: Server, request: IncomingMessage, 
 const quietMs = 30;
 
 /**
- * Resolves just after the system had no connection to accept, for which it waits `maxMs` at most: the moment to close a
- * listening socket, because the system resets the connections it has made and nobody has accepted.
+ * Waits, for `maxMs` at most, until no connection is waiting to be accepted: closing the listening socket resets those
+ * that the system has made and Node.js has not accepted.
  */
 export async function whenNobodyConnects(server: NetServer, maxMs: number): Promise<void> {
   let accepted = 0;

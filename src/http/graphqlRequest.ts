@@ -1,45 +1,32 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { Holder, Ledger, Release } from '../admission/Ledger.js';
-import type { GatewayError } from '../errors/errors.js';
 import { parseJson } from '../json.js';
 import { badRequest, type GraphQLRequest, isObject, requestOf } from '../operations/GraphQLRequest.js';
 import type { Pipeline } from '../operations/Pipeline.js';
 import { isJson, isUtf8 } from './mediaTypes.js';
 
-export interface RequestLimits {
-  /** MAX_BODY_BYTES */
-  readonly maxBytes: number;
-  /** MAX_METADATA_DEPTH */
-  readonly maxMetadataDepth: number;
-}
-
 export interface ReadOptions {
-  readonly requestLimits: RequestLimits;
-  /** Where a body that does not come in one piece is counted while it comes. */
+  /** Counts a body that comes in pieces. */
   readonly ledger: Ledger;
   readonly pipeline: Pipeline;
-  /** A GET needs no header that browsers would ask for first; the caller has seen to its origin. */
+  /** Accepts a GET without a header that would cause a preflight; its origin was checked. */
   readonly simpleGet?: boolean;
 }
 
-/** Bytes from which on reading a body takes a time worth noting. */
+/** Reading a body of more bytes takes time worth noting. */
 const largeBody = 16_384;
 
-/**
- * Reads the GraphQL parameters of a request (GraphQL over HTTP, section 5) on behalf of `holder`.
- *
- * @throws GatewayError BAD_USER_INPUT with the HTTP status that fits
- */
+/** Reads a request (GraphQL over HTTP, section 5) on behalf of `holder`. @throws GatewayError BAD_USER_INPUT */
 export async function readGraphQLRequest(
   request: IncomingMessage,
   holder: Holder,
   options: ReadOptions,
 ): Promise<GraphQLRequest> {
-  const { maxMetadataDepth } = options.requestLimits;
+  const { metadataDepth } = options.pipeline.limits;
   if (request.method === 'GET') {
     if (!options.simpleGet) refuseSimpleRequest(request);
-    return requestOf('GET', parametersOfQuery(request.url ?? ''), maxMetadataDepth);
+    return requestOf('GET', parametersOfQuery(request.url ?? ''), metadataDepth);
   }
   if (request.method !== 'POST') throw badRequest('The method must be GET or POST', 405, { allow: 'GET, POST' });
   const contentType = request.headers['content-type'];
@@ -60,28 +47,20 @@ function refuseOtherContentType(contentType = ''): void {
   if (!isUtf8(contentType)) throw badRequest('The charset of the Content-Type must be utf-8', 415);
 }
 
-/**
- * A page of another origin can make a browser send a GET without asking first; it cannot add headers to it. Same rule and
- * header names as Apollo Server's CSRF prevention.
- */
+/** A page of another origin can send a GET without a preflight, but no own headers. As Apollo Server's CSRF prevention. */
 function refuseSimpleRequest({ headers }: IncomingMessage): void {
   if (headers['apollo-require-preflight'] || headers['x-apollo-operation-name']) return;
   if (isJson(headers['content-type'])) return;
   throw badRequest('A GET needs the header apollo-require-preflight: it may come from a page of another origin');
 }
 
-/** By events: an async iterator over the stream costs as much as the whole rest of a small request. */
-function readBody(
-  request: IncomingMessage,
-  holder: Holder,
-  { ledger, requestLimits: { maxBytes } }: ReadOptions,
-): Promise<Buffer> {
+/** By events: an async iterator would cost as much as the rest of a small request. */
+function readBody(request: IncomingMessage, holder: Holder, { ledger, pipeline }: ReadOptions): Promise<Buffer> {
+  const maxBytes = pipeline.limits.bodyBytes;
+  const tooLarge = () => badRequest(`The body must have at most ${maxBytes} bytes (MAX_BODY_BYTES)`, 413);
   return new Promise((resolve, reject) => {
     const expected = Number(request.headers['content-length'] ?? maxBytes);
-    if (expected > maxBytes) {
-      reject(tooLarge(maxBytes));
-      return;
-    }
+    if (expected > maxBytes) throw tooLarge(); // rejects
     const chunks: Buffer[] = [];
     let size = 0;
     let release: Release | undefined;
@@ -93,7 +72,7 @@ function readBody(
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       chunks.push(chunk);
-      if (size > maxBytes) refuse(tooLarge(maxBytes));
+      if (size > maxBytes) refuse(tooLarge());
       if (size >= expected || release !== undefined) return;
       try {
         release = ledger.take('bytes', holder, expected);
@@ -111,7 +90,7 @@ function readBody(
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-function requestOfBody(bytes: Buffer, { pipeline, requestLimits }: ReadOptions): GraphQLRequest {
+function requestOfBody(bytes: Buffer, { pipeline }: ReadOptions): GraphQLRequest {
   const mistake = 'The body must be JSON in UTF-8';
   const body = isAscii(bytes) ? bytes.toString('latin1') : attempt(mistake, () => utf8.decode(bytes));
   const request = pipeline.memory.requests.get(body);
@@ -119,7 +98,7 @@ function requestOfBody(bytes: Buffer, { pipeline, requestLimits }: ReadOptions):
   const json = attempt(mistake, () => parseJson(body));
   if (Array.isArray(json)) throw badRequest('Batches of operations are not served: send one operation per request');
   if (!isObject(json)) throw badRequest('The body must be a JSON object with a query');
-  return { ...requestOf('POST', json, requestLimits.maxMetadataDepth), body };
+  return { ...requestOf('POST', json, pipeline.limits.metadataDepth), body };
 }
 
 function parametersOfQuery(url: string): Record<string, unknown> {
@@ -145,8 +124,4 @@ function attempt<Value>(otherwise: string, read: () => Value): Value {
   } catch {
     throw badRequest(otherwise);
   }
-}
-
-function tooLarge(maxBytes: number): GatewayError {
-  return badRequest(`The body must have at most ${maxBytes} bytes (MAX_BODY_BYTES)`, 413);
 }

@@ -15,7 +15,7 @@ interface MediaRange {
   readonly parameters: Readonly<Record<string, string | undefined>>;
 }
 
-/** In characters. More than any client sends; what comes after them is not looked at. */
+/** Characters of an Accept header that are read: more than any client sends. */
 const maxLength = 2000;
 
 const anything: Accepted = { ranges: [{ type: '*/*', parameters: {} }], excluded: [] };
@@ -74,8 +74,8 @@ export function mediaTypeFor(accept: string | undefined): MediaType {
 export type Form = 'answer' | 'events' | 'multipart' | 'callback';
 
 /**
- * The form in which a request wants its answer. Apollo's clients and router ask for multipart and callbacks when they
- * subscribe, and only then; a header that names JSON besides events is one for every occasion.
+ * The form in which a request wants its answer. Multipart and callbacks are asked for by subscriptions only. An Accept
+ * header that lists JSON besides events is sent with every request, so it asks for JSON.
  */
 export function formOf({ method, headers: { accept } }: IncomingMessage): Form {
   const { ranges } = readAccept(accept);

@@ -19,8 +19,8 @@ export function readTlsFiles({ certFile, keyFile }: TlsFiles): TlsMaterial {
 }
 
 /**
- * Hands over the pair each time the files have changed, are complete and belong together. While they do not (a renewal
- * writes one after the other) `onTrouble` is told, and the pair in use stays. Returns how to stop.
+ * Calls `onChange` when both files have changed to a pair that fits; until then `onTrouble` is told, and the pair in use
+ * stays. Returns what stops watching.
  */
 export function watchTlsFiles(
   files: TlsFiles,

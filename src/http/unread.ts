@@ -2,12 +2,12 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Holder, Ledger, Release } from '../admission/Ledger.js';
 
-/** Looks at a connection within `stallMs`: a process that stood still looks once and ends nobody for it. */
+/** Checks within `stallMs`. One check would end every peer after the process itself stood still. */
 const looks = 4;
 
 /**
- * What was written and not taken by its reader: counted in the ledger and never kept for long. A connection is destroyed
- * when there is no room for what is written to it, and when its peer takes nothing for `stallMs`.
+ * Bytes written that the reader has not taken: counted in the ledger. A connection is destroyed when there is no room for
+ * more, or when its peer takes nothing for `stallMs`.
  */
 export class Unread {
   readonly #ledger: Ledger;
@@ -20,10 +20,7 @@ export class Unread {
     this.#stallMs = stallMs;
   }
 
-  /**
-   * Counts bytes that are to be written to `socket`; returns what to call once the system has taken them. Undefined when
-   * there was no room: the connection is destroyed.
-   */
+  /** Counts bytes before they are written; returns what to call once they are taken. Undefined: no room, and destroyed. */
   hold(socket: Socket, holder: Holder, bytes: number): Release | undefined {
     if (this.#ledger.refusalOf('bytes', holder, bytes) !== undefined) socket.destroy();
     if (socket.destroyed) return undefined;
@@ -32,7 +29,7 @@ export class Unread {
     return connection.keep(this.#ledger.take('bytes', holder, bytes));
   }
 
-  /** To be called when the whole answer is written: holds what its reader has not taken of it. */
+  /** Counts what the reader has not taken of an answer that is written. */
   holdAnswer(response: ServerResponse, holder: Holder): void {
     const bytes = response.writableLength;
     const release = bytes === 0 ? undefined : this.hold(response.req.socket, holder, bytes);
@@ -40,7 +37,7 @@ export class Unread {
   }
 }
 
-/** Watches a connection for as long as anything of it is unread. */
+/** Watches a connection while bytes are unread. */
 class UnreadConnection {
   readonly #socket: Socket;
   readonly #stallMs: number;
@@ -83,9 +80,8 @@ class UnreadConnection {
 }
 
 /**
- * Bytes that the peer has taken, and those given to the system that wait for it. Node.js knows them by its handle alone:
- * `writableLength` counts a write until the last of its bytes is taken, and `setTimeout` begins again with whatever the
- * peer sends.
+ * Bytes the peer has taken, and those waiting in the system. Only the handle knows them: `writableLength` counts a write
+ * until its last byte is taken.
  */
 function progressOf(socket: Socket): { readonly taken: number; readonly waiting: number } {
   const { _handle: handle } = socket as { _handle?: { bytesWritten: number; writeQueueSize: number } | null };

@@ -28,10 +28,7 @@ export const eventStreamFormat: StreamFormat = {
   completion: 'event: complete\ndata: \n\n',
 };
 
-/**
- * Multipart subscriptions as Apollo Client and Apollo Router read them. A part counts as received when the boundary after
- * it is, so each is written with the boundary that follows.
- */
+/** Multipart subscriptions of Apollo Client and Router. A part is received with the boundary after it, so that follows it. */
 export const multipartFormat: StreamFormat = {
   transport: 'multipart',
   contentType: 'multipart/mixed;boundary="graphql";subscriptionSpec="1.0"',

@@ -62,7 +62,7 @@ export class SocketConnection {
     this.#leavePlace = leavePlace;
     this.#unfinished = new UnfinishedMessage(socket, transport, {
       ledger: options.ledger,
-      maxMessageBytes: options.requestLimits.maxBytes,
+      maxMessageBytes: options.pipeline.limits.bodyBytes,
       onTooMuch: () => {
         socket.pause();
         this.#close(tooBig, 'Too much before connection_ack');

@@ -7,7 +7,7 @@ import type { Operation } from '../operations/Pipeline.js';
 import { forEachAnswer } from '../operations/ResultStream.js';
 import type { LiveOptions } from './admitStream.js';
 
-export interface SocketOperationsOptions extends Pick<LiveOptions, 'pipeline' | 'streams' | 'requestLimits'> {
+export interface SocketOperationsOptions extends Pick<LiveOptions, 'pipeline' | 'streams'> {
   readonly identity: Identity;
   /** Most operations at once. */
   readonly maxOperations: number;
@@ -21,14 +21,14 @@ type Parameters = Readonly<Record<string, unknown>>;
 
 interface RunningOperation {
   readonly id: string;
-  /** Aborts when nobody wants its results any more; nothing is said about it after that. */
+  /** Aborts when nobody wants its answers any more; nothing is sent about it after that. */
   readonly left: AbortController;
   isSubscription: boolean;
 }
 
 /**
- * The operations of one socket. Each is known by itself and not by its id, which its caller may use again once they have
- * completed it, although its work may take a moment to end; until then it counts.
+ * The operations of one socket. A completed id may be used again while its operation is still ending; that one counts
+ * until it has ended.
  */
 export class SocketOperations {
   readonly #options: SocketOperationsOptions;
@@ -40,7 +40,7 @@ export class SocketOperations {
     this.#options = options;
   }
 
-  /** Whether an operation with this id is under way that its caller has not completed. */
+  /** Whether an operation with this id runs that its caller has not completed. */
   has(id: string): boolean {
     return this.#wanted.has(id);
   }
@@ -75,7 +75,7 @@ export class SocketOperations {
     if (operation !== undefined) this.#leave(operation);
   }
 
-  /** Ends subscriptions without a word, so that clients do not take them for complete. */
+  /** Ends subscriptions without `complete`. */
   cutSubscriptions(): void {
     for (const operation of this.#running) if (operation.isSubscription) this.#leave(operation);
   }
@@ -86,12 +86,12 @@ export class SocketOperations {
   }
 
   async #perform(running: RunningOperation, parameters: Parameters): Promise<void> {
-    const { pipeline, streams, send, identity, requestLimits } = this.#options;
+    const { pipeline, streams, send, identity } = this.#options;
     const { id, left } = running;
     const facts = { ...identity, requestId: randomUUID(), signal: left.signal };
     let operation: Operation;
     try {
-      const read = () => requestOf('POST', parameters, requestLimits.maxMetadataDepth);
+      const read = () => requestOf('POST', parameters, pipeline.limits.metadataDepth);
       operation = pipeline.prepare(await pipeline.admit(identity, read), facts, 'ws');
     } catch (error) {
       return this.#refuse(running, pipeline.refuse(error, facts, 'ws'));

@@ -81,19 +81,13 @@ export class StreamEndpoint {
   }
 }
 
-/**
- * Whether a request takes events. A GET has to name them, as an EventSource does: browsers accept anything for an image, and
- * send its GET unasked.
- */
+/** A GET has to name the type, as an EventSource does: browsers accept anything for an image, whose GET they send unasked. */
 export function acceptsEvents({ method, headers }: IncomingMessage): boolean {
   const accepted = readAccept(headers.accept);
   return accepts(accepted, 'text/event-stream') || (method !== 'GET' && accepts(accepted, '*/*'));
 }
 
-/**
- * Whether a GET comes from an EventSource or from no browser. Any page can make a browser send a GET without an origin, for an
- * image or for a fetch whose answer it does not see; browsers say so in `Sec-Fetch` headers, which no page can change.
- */
+/** Any page can make a browser send a GET without an origin, such as for an image; `Sec-Fetch` headers tell it apart. */
 function mayBeEventSource(headers: IncomingHttpHeaders): boolean {
   const { 'sec-fetch-mode': mode = 'cors', 'sec-fetch-dest': destination = 'empty' } = headers;
   return (mode === 'cors' || mode === 'same-origin') && destination === 'empty';

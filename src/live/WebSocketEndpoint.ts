@@ -20,7 +20,7 @@ export class WebSocketEndpoint {
     this.#options = options;
     const settings: ServerOptions & { readonly closeTimeout: number } = {
       noServer: true,
-      maxPayload: options.requestLimits.maxBytes,
+      maxPayload: options.pipeline.limits.bodyBytes,
       handleProtocols,
       clientTracking: false,
       perMessageDeflate: false, // a small message may unpack to a huge one, and ours are short

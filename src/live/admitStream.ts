@@ -3,7 +3,6 @@ import type { Ledger } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify, type Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
-import type { RequestLimits } from '../http/graphqlRequest.js';
 import type { Unread } from '../http/unread.js';
 import type { Pipeline } from '../operations/Pipeline.js';
 import type { OpenStreams } from './OpenStreams.js';
@@ -17,22 +16,21 @@ export interface LiveOptions {
   readonly unread: Unread;
   /** Browser origins that may open a stream besides our own. */
   readonly allowedOrigins: readonly string[];
-  readonly requestLimits: RequestLimits;
   /** Between two signs of life, in milliseconds. */
   readonly keepAliveMs: number;
 }
 
 const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', { httpStatus: 503 });
 
-/** What is said on a stream that the process cuts because it drains. */
+/** The error of a stream that is cut because the process drains. */
 export const interruption = {
   message: shuttingDown.message,
   extensions: { code: shuttingDown.code, retryable: shuttingDown.retryable },
 } as const;
 
 /**
- * Why no stream may be opened, whoever asks. Browsers let any page open a WebSocket or an event stream to any address, so
- * what CORS does for other requests is done here: a page must be of our own origin or an allowed one.
+ * Why nobody may open a stream. Browsers let any page open a WebSocket or an event stream anywhere, so the origin is
+ * checked here: it must be our own or an allowed one.
  */
 export function refusalOfStream(
   { headers: { origin, host } }: IncomingMessage,
@@ -45,7 +43,7 @@ export function refusalOfStream(
   return streams.draining ? shuttingDown : undefined;
 }
 
-/** Who is calling, if a stream may be opened at all. It takes no place yet. @throws GatewayError */
+/** Who is calling, if they may open a stream; takes no place yet. @throws GatewayError */
 export async function admitStream(request: IncomingMessage, options: LiveOptions): Promise<Identity> {
   const refusal = refusalOfStream(request, options);
   if (refusal !== undefined) throw refusal;

@@ -10,18 +10,14 @@ export interface GraphQLRequest {
   readonly operationName: string | undefined;
   readonly variables: Readonly<Record<string, unknown>> | undefined;
   readonly extensions: Readonly<Record<string, unknown>> | undefined;
-  /** What it was read from, when it was not known. */
+  /** The text it was read from, unless it was known. */
   readonly body?: string | undefined;
 }
 
 /** Levels of a request around its metadata: the body, variables, a variable, input, and some to spare. */
 const levelsAroundMetadata = 10;
 
-/**
- * Checks the shape of what a caller sent. Nesting comes first: later code walks values by recursion.
- *
- * @throws GatewayError BAD_USER_INPUT (400)
- */
+/** Checks the shape of what a caller sent; nesting first, because values are walked recursively. @throws GatewayError */
 export function requestOf(
   method: 'GET' | 'POST',
   parameters: Readonly<Record<string, unknown>>,

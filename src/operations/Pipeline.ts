@@ -4,9 +4,8 @@ import type { Admission } from '../admission/Admission.js';
 import type { Holder, Ledger } from '../admission/Ledger.js';
 import type { Identity } from '../auth/identify.js';
 import { unknownOperation } from '../errors/maskError.js';
-import type { Logger } from '../observability/log.js';
-import { createApolloServer, type WithDocument } from './apolloServer.js';
-import type { DocumentLimits } from './documentLimits.js';
+import { createApolloServer, type Logger, type WithDocument } from './apolloServer.js';
+import type { OperationLimits } from './documentLimits.js';
 import { DocumentMemory } from './documents/DocumentMemory.js';
 import { Documents, InvalidDocument } from './documents/Documents.js';
 import { type Answer, Exit, type Result } from './Exit.js';
@@ -24,7 +23,7 @@ export interface PipelineOptions {
   readonly contextFor: ContextFor;
   readonly admission: Admission;
   readonly ledger: Ledger;
-  readonly limits: DocumentLimits;
+  readonly limits: OperationLimits;
   readonly introspection: boolean;
   /** The documents that may run; undefined for any. */
   readonly trustedDocuments: TrustedDocuments | undefined;
@@ -39,7 +38,7 @@ export interface Operation {
   readonly transport: Transport;
   readonly context: OperationContext;
   readonly work: Work;
-  /** Bytes of memory that what it was read from takes while its answer is awaited. */
+  /** Bytes of memory that the request takes while its answer is awaited. */
   readonly heldBytes: number;
 }
 
@@ -54,9 +53,9 @@ interface Work {
 }
 
 const noVariables = Object.freeze({});
-/** Bytes of memory that a body which was read takes, for each of its characters. */
+/** Bytes of memory per character of a parsed body. */
 const bytesPerCharacter = 16;
-/** Answers that the system takes at once, in bytes; if it does not, the connection ends when there is no room. */
+/** Answers the system takes at once, in bytes; larger ones need room in the ledger. */
 const smallAnswer = 16_384;
 
 /**
@@ -64,6 +63,7 @@ const smallAnswer = 16_384;
  * and is it valid?), {@link run} (perform it, and leave by the one exit).
  */
 export class Pipeline {
+  readonly limits: OperationLimits;
   /** Everything kept of what callers send. */
   readonly memory = new DocumentMemory();
   readonly #options: PipelineOptions;
@@ -75,6 +75,7 @@ export class Pipeline {
   constructor(options: PipelineOptions) {
     const { schema, introspection, hooks, planMode, log } = options;
     this.#options = options;
+    this.limits = options.limits;
     this.#exit = new Exit(hooks, introspection);
     this.#documents = new Documents({ ...options, memory: this.memory.documents });
     this.#plans = new PlanCache(schema, { memory: this.memory.plans, mode: planMode, onBug: hooks.onBug });
@@ -139,7 +140,7 @@ export class Pipeline {
   }
 
   #checked(request: GraphQLRequest, transport: Transport): Work {
-    const { schema, limits } = this.#options;
+    const { schema } = this.#options;
     const { query, operationName, variables = noVariables, extensions, method } = request;
     let type: Work['type'] = 'none';
     let label = 'none';
@@ -154,7 +155,7 @@ export class Pipeline {
       label = operationLabel(schema, operation);
       if (transport === 'http') refuseOverPlainHttp(method, type);
       refuseMalformedVariables(schema, operation, variables);
-      refuseManyRepresentations({ document, operation, variables }, limits.representations);
+      refuseManyRepresentations({ document, operation, variables }, this.limits.representations);
       const args = { schema, document, operationName, variableValues: variables };
       return { by: 'apollo', type, label, args, perform: (context) => this.#execute(request, document, context) };
     } catch (error) {
@@ -178,10 +179,9 @@ export class Pipeline {
   }
 
   /**
-   * Performs a query or a mutation, at once where nothing has to be waited for.
+   * Performs a query or a mutation, synchronously where possible.
    *
-   * @throws GatewayError BAD_USER_INPUT when no document may run, RATE_LIMITED when there is no room; Error for a bug. Or
-   *   rejects with one of these.
+   * @throws GatewayError when no document may run or there is no room; Error for a bug; or rejects with one of these
    */
   run(operation: Operation): Answer | Promise<Answer> {
     const { hooks, ledger } = this.#options;
@@ -197,10 +197,7 @@ export class Pipeline {
     return performing.finally(release).then((result) => this.#leave(operation, result, end, performance.now()));
   }
 
-  /**
-   * Runs an operation whose answer goes into something that stays open. Of a subscription it is a stream of answers, which
-   * ends with UNAUTHENTICATED when the caller's token does. Never rejects, and neither does the stream.
-   */
+  /** Runs any operation: a subscription gives a stream of answers. Never rejects, and neither does the stream. */
   async runLive(operation: Operation): Promise<Answer | ResultStream> {
     const { work, facts, transport } = operation;
     try {
@@ -250,7 +247,7 @@ export class Pipeline {
     return this.#exit.refusal([error], facts.requestId);
   }
 
-  /** To be called when something has held up the event loop since `beganAt` (of `performance.now()`). */
+  /** Notes that the event loop was held up since `beganAt` (of `performance.now()`). */
   noteWork(holder: Holder, beganAt: number): void {
     this.#options.admission.noteWork(holder, beganAt);
   }

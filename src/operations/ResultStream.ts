@@ -14,8 +14,8 @@ export interface ResultStreamOptions {
 const ended = { value: undefined, done: true } as const;
 
 /**
- * The answers of a subscription, one for each event of its source. Ends with its source, when it is left, or when the
- * caller's token expires; never rejects. Reads the source only when it is read itself, so a slow reader makes no queue.
+ * The answers of a subscription, one per event. Ends with its source, when it is left, or when the caller's token expires;
+ * never rejects. Reads the source only when it is read itself, so a slow reader builds no queue.
  */
 export class ResultStream implements AsyncIterableIterator<Answer> {
   readonly #source: AsyncIterator<unknown>;

@@ -6,9 +6,8 @@ export function answerTooLarge(maxBytes: number): GatewayError {
 }
 
 /**
- * Whether `JSON.stringify` would write more than `maxBytes` bytes for a JSON value. Stops as soon as it knows: an object
- * that stands in many places takes no more memory than in one until it is written. For values of bounded nesting only: it
- * recurses.
+ * Whether `JSON.stringify` would write more than `maxBytes`. Stops once it knows: shared objects take memory only when
+ * written. Recursive, so for bounded nesting only.
  */
 export function isLongerThan(value: unknown, maxBytes: number): boolean {
   return leftAfter(value, maxBytes) < 0;

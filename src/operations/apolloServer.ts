@@ -1,4 +1,4 @@
-import { ApolloServer } from '@apollo/server';
+import { ApolloServer, type ApolloServerOptions } from '@apollo/server';
 import {
   ApolloServerPluginCacheControlDisabled,
   ApolloServerPluginInlineTraceDisabled,
@@ -7,18 +7,16 @@ import {
   ApolloServerPluginUsageReportingDisabled,
 } from '@apollo/server/plugin/disabled';
 import type { DocumentNode, GraphQLSchema } from 'graphql';
-import type { Logger } from '../observability/log.js';
 import type { OperationContext } from './OperationContext.js';
+
+export type Logger = NonNullable<ApolloServerOptions<OperationContext>['logger']>;
 
 /** How a document that the pipeline has parsed and validated reaches Apollo: as an extension of the request. */
 export interface WithDocument {
   readonly document: DocumentNode;
 }
 
-/**
- * Apollo Server as we use it: it executes documents that the pipeline has checked. HTTP, limits and masking are the
- * pipeline's, for every transport; reports and traces would send data elsewhere.
- */
+/** Apollo Server executes documents that the pipeline has checked. Its reports and traces would send data elsewhere. */
 export function createApolloServer(schema: GraphQLSchema, logger: Logger): ApolloServer<OperationContext> {
   return new ApolloServer<OperationContext>({
     schema,

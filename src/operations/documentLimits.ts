@@ -12,8 +12,10 @@ import {
 } from 'graphql';
 import { GatewayError } from '../errors/errors.js';
 
-/** How large a document may be; the setting of each is MAX_ and its name. */
-export interface DocumentLimits {
+/** How large an operation may be; the setting of each is MAX_ and its name. */
+export interface OperationLimits {
+  readonly bodyBytes: number;
+  readonly metadataDepth: number;
   readonly depth: number;
   readonly aliases: number;
   readonly directives: number;
@@ -23,11 +25,10 @@ export interface DocumentLimits {
 }
 
 /**
- * Validation rules for depth, aliases, directives and root fields; a document past a limit is refused with a message that
- * names the setting. All are counted through fragments, so that a few fragments which spread each other cannot stand for
- * thousands of fields; a cycle counts once and is refused by graphql-js.
+ * Validation rules that bound a document; the error names the setting. All count through fragments, so that a few which
+ * spread each other cannot stand for thousands of fields; graphql-js refuses cycles.
  */
-export function documentRules({ depth, aliases, directives, rootFields }: DocumentLimits): ValidationRule[] {
+export function documentRules({ depth, aliases, directives, rootFields }: OperationLimits): ValidationRule[] {
   return [
     limit('MAX_DEPTH', depth, 'levels of fields', (options) =>
       maxDepthRule({ ...options, flattenFragments: true, ignoreIntrospection: true }),
@@ -38,7 +39,7 @@ export function documentRules({ depth, aliases, directives, rootFields }: Docume
   ];
 }
 
-/** Most lines of a document. One of 2,000 tokens has no use for more, and graphql-js counts them anew for each place it names. */
+/** Lines of a document: graphql-js counts them anew for each place it names. */
 const maxLines = 10_000;
 
 /** @throws GatewayError GRAPHQL_VALIDATION_FAILED */

@@ -35,8 +35,8 @@ export function observeAll(observers: readonly OperationObserver[]): OperationOb
 }
 
 /**
- * What an operation is called in metrics and traces: its root field, as the schema spells it. `several` when it selects
- * more than one or uses a fragment at the root; `none` when there is no valid operation. Never the name a client gave.
+ * The name of an operation in metrics and traces: its root field as the schema spells it, `several`, or `none`. Never the
+ * name a client gave.
  */
 export function operationLabel(schema: GraphQLSchema, { operation, selectionSet }: OperationDefinitionNode): string {
   const names = new Set(selectionSet.selections.map((one) => (one.kind === Kind.FIELD ? one.name.value : undefined)));

@@ -14,12 +14,7 @@ export interface CheckedOperation {
   readonly variables: Readonly<Record<string, unknown>>;
 }
 
-/**
- * Refuses an operation, before anything of it is resolved, that has more than `most` representations in all its `_entities`
- * together: each is answered with all that is selected there, so that aliases would multiply them.
- *
- * @throws GatewayError BAD_USER_INPUT with status 400
- */
+/** Refuses more than `most` representations in all `_entities` of an operation together. @throws GatewayError (400) */
 export function refuseManyRepresentations(checked: CheckedOperation, most: number): void {
   let count = 0;
   for (const given of entitiesOf(checked)) count += lengthOf(given, checked);

@@ -24,10 +24,8 @@ export class TrustedDocuments {
   }
 
   /**
-   * The listed document a request means: by id (`documentId`, or `extensions.persistedQuery.sha256Hash` as Apollo's clients
-   * send it), by its whole text in any layout, or by both when they agree.
-   *
-   * @throws GatewayError BAD_USER_INPUT (400)
+   * The listed document that a request names by id (`documentId`, or `persistedQuery.sha256Hash` as Apollo's clients send
+   * it), by its text in any layout, or by both if they agree. @throws GatewayError BAD_USER_INPUT (400)
    */
   resolve({ query, documentId, extensions }: GraphQLRequest): string {
     const id = documentId ?? persistedQueryId(extensions);
@@ -43,10 +41,8 @@ export class TrustedDocuments {
 }
 
 /**
- * The request with the document that is to run. Where there is a list, it is a trusted one, and nothing in the extensions
- * counts any more. A router that presents its secret writes its own documents; whom it serves is its to restrict.
- *
- * @throws GatewayError BAD_USER_INPUT or GRAPHQL_VALIDATION_FAILED (400)
+ * The request with the document to run: a trusted one, where there is a list. A router that presents its secret writes its
+ * own documents. @throws GatewayError BAD_USER_INPUT or GRAPHQL_VALIDATION_FAILED (400)
  */
 export function withDocument(
   request: GraphQLRequest,

@@ -10,12 +10,7 @@ import { countOf, maxMistakes, maxViolations } from '../errors/errorBounds.js';
 import type { Violation } from '../errors/errors.js';
 import { badRequest } from './GraphQLRequest.js';
 
-/**
- * Refuses variables that do not fit, naming each path; after very many mistakes the search ends. graphql-js finds the same,
- * but its messages quote the values.
- *
- * @throws GatewayError BAD_USER_INPUT (400)
- */
+/** Refuses variables that do not fit, by path. graphql-js would too, but quotes the values. @throws GatewayError (400) */
 export function refuseMalformedVariables(
   schema: GraphQLSchema,
   operation: OperationDefinitionNode,

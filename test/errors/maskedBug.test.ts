@@ -93,7 +93,6 @@ beforeAll(async () => {
     identify: identifier(new Authenticator({ mode: 'disabled' }), { accept: () => undefined }),
     ledger,
     unread: new Unread(ledger),
-    requestLimits: { maxBytes: 10_000, maxMetadataDepth: 10 },
   });
   http = new HttpServer({
     host: '127.0.0.1',

@@ -79,7 +79,7 @@ describe('a connection', () => {
     expect(await connection.answer()).toBeUndefined();
   });
 
-  it('takes nothing of an unread body for a request when it goes on either', async () => {
+  it('never reads the rest of a body as a request', async () => {
     const connection = connectTo(gateway);
     connection.write('POST /nowhere HTTP/1.1', host, lengthOf(smuggled), '', smuggled);
     connection.write('GET /health/ready HTTP/1.1', host, '', '');

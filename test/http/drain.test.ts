@@ -86,7 +86,7 @@ describe.each(['1', '2'])('told to end under a load of new connections, with WOR
 });
 
 describe('a gateway that is told to end', () => {
-  it('says at once that it is not ready, and answers who connects for a moment, each for the last time', async () => {
+  it('is not ready at once, and still answers new connections for a moment, with connection: close', async () => {
     await start({});
     expect(await ask(gateway.origin, '/health/ready')).toMatchObject({ status: 200, connection: 'keep-alive' });
     const stopped = gateway.stop();

@@ -93,7 +93,7 @@ describe('a Content-Type', () => {
   });
 });
 
-describe('before anybody has said who they are', () => {
+describe('before authentication', () => {
   let provider: TrustedProvider;
   let closed: TestGateway;
   beforeAll(async () => {

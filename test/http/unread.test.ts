@@ -37,7 +37,7 @@ function eventStream(origin: string, query: string, variables: object, authoriza
 const openStreams = (gateway: { origin: string }, transport: string) =>
   metric(gateway, `gateway_open_streams{transport="${transport}"}`);
 
-describe('who takes nothing of what waits for them', () => {
+describe('a peer that does not read', () => {
   async function startImpatientGateway(stallMs: number) {
     const gateway = await startTestGateway(quickPolls, {}, undefined, { stallMs });
     cleanups.push(() => gateway.stop());
@@ -67,7 +67,7 @@ describe('who takes nothing of what waits for them', () => {
     await until(async () => (await openStreams(gateway, 'ws')) === 0, 6000);
   });
 
-  it('is not who reads slowly', async () => {
+  it('is told apart from one that reads slowly', async () => {
     const gateway = await startImpatientGateway(1000);
     const socket = eventStream(gateway.origin, readLarge, addLargeJob(gateway));
     let bytes = 0;

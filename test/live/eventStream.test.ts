@@ -135,7 +135,7 @@ describe('server-sent events', () => {
     expect((await stream(gateway, { query: 'x'.repeat(262_144) })).status).toBe(413);
   });
 
-  it('are executed anew for each event: what hangs on one is of its moment', async () => {
+  it('are executed anew for each event, with the data of that moment', async () => {
     const watched = addJob(gateway);
     const { control } = gateway.sandbox;
     const { jobId: other } = control.addJob({ taxpayerId: watched.taxpayerId, endsAs: null });
@@ -154,6 +154,15 @@ describe('server-sent events', () => {
     await until(() => Date.now() - seenAt > sharedMs); // until then the status of the other job may be known still
     control.updateJob(watched.taxpayerId, watched.jobId, { status: 'completed' });
     expect(await events.next()).toMatchObject(event('COMPLETED', 'COMPLETED'));
+  });
+
+  it('answer queries by the plans of plain HTTP', async () => {
+    const planned = () => metric(gateway, 'gateway_executions_total{way="plan"}');
+    const ask = () => stream(gateway, { query: 'query Planned { __typename }' }).then((response) => response.text());
+    const before = await planned();
+    const answers = [await ask(), await ask()];
+    expect(answers[1]).toBe(answers[0]);
+    expect(await planned()).toBe(before + 1);
   });
 
   it('leave no watcher behind when the caller goes', async () => {
@@ -239,6 +248,17 @@ describe('a caller of an event stream', () => {
   });
 });
 
+it('an event stream beyond RATE_LIMIT_PER_MINUTE is refused with 429, before it opens', async () => {
+  const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '2' });
+  try {
+    const statuses: number[] = [];
+    for (let sent = 0; sent < 6; sent += 1) statuses.push((await stream(gateway, { query: '{ __typename }' })).status);
+    expect(new Set(statuses)).toEqual(new Set([200, 429])); // may span two minutes
+  } finally {
+    await gateway.stop();
+  }
+});
+
 it.each(['GET', 'POST'])(
   'a %s whose client leaves while the token is verified leaves no stream behind',
   async (method) => {
@@ -283,6 +303,11 @@ it('a stopping gateway ends event streams without calling them complete, after t
   const asking = eventReader(await stream(gateway, { query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` }));
   await called;
   const stopped = gateway.stop();
+  const refused = await stream(gateway, { query: watchJob, variables: job });
+  expect([refused.status, await refused.json()]).toMatchObject([
+    503,
+    { errors: [{ extensions: { code: 'SHUTTING_DOWN', retryable: true } }] },
+  ]);
   expect(await watching.next()).toBeUndefined();
   gateway.sandbox.control.release('g');
   expect(await asking.next()).toEqual({ event: 'next', data: { data: { taxpayerToken: { status: 'CREATED' } } } });

@@ -149,7 +149,7 @@ describe('a callback subscription', () => {
     expect(actions()).toEqual(['check']);
   });
 
-  it('ends when the router has no use for it any more', async () => {
+  it('ends when the router no longer knows it', async () => {
     statusOf = ({ action }) => (action === 'check' ? 204 : 404);
     await subscribe(addJob(gateway), { heartbeatIntervalMs: 0 });
     await until(() => actions().includes('next'));
@@ -168,7 +168,7 @@ describe('a callback subscription', () => {
     await until(async () => (await metric(gateway, 'gateway_open_streams{transport="callback"}')) === 0);
   });
 
-  it('tries again while the router is unwell', async () => {
+  it('is posted again while the router fails', async () => {
     let failures = 0;
     statusOf = ({ action }) => {
       if (action === 'check') return 204;

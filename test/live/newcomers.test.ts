@@ -10,7 +10,7 @@ const continuation = 0x0;
 const text = 0x1;
 const goodbye = 0x8;
 
-describe('a socket that has not said who it is', () => {
+describe('an unauthenticated socket', () => {
   let gateway: TestGateway;
   const opened: (Socket | RawSocket['socket'])[] = [];
 
@@ -39,7 +39,7 @@ describe('a socket that has not said who it is', () => {
     return socket;
   }
 
-  it('is dropped at the time promised, though it answers no close', async () => {
+  it('is dropped after the promised time even if it does not answer the close', async () => {
     const before = performance.now();
     expect((await newcomer()).status).toBe(101);
     await until(async () => (await openSockets()) === 0);
@@ -47,7 +47,7 @@ describe('a socket that has not said who it is', () => {
     expect(performance.now() - before).toBeLessThan(4500);
   });
 
-  it('takes no place of a caller, and few of its address', async () => {
+  it('takes no place of a caller, and only a few per address', async () => {
     for (let n = 0; n < 5; n += 1) expect((await newcomer()).status).toBe(101);
     expect((await newcomer()).status).toBe(429);
     // Those of another address, and event streams, which say who asks before they take a place.
@@ -88,7 +88,7 @@ describe('a socket that has not said who it is', () => {
     await until(async () => (await openSockets()) === 0, 2000);
   });
 
-  it('keeps no place after its goodbye', async () => {
+  it('gives back its place after its close frame', async () => {
     const { socket } = await newcomer();
     socket.write(clientFrame(goodbye, Buffer.from([0x03, 0xe8])));
     await until(async () => (await openSockets()) === 0, 2500);

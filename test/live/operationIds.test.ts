@@ -68,7 +68,7 @@ describe('an operation id on a socket', () => {
     await until(async () => (await metric(gateway, 'gateway_job_watchers')) === 0, 5000);
   });
 
-  it('that is completed makes no room for another operation before its work has ended', async () => {
+  it('that is completed counts until its work has ended', async () => {
     const socket = await connected();
     const releases: (() => void)[] = [];
     for (let n = 0; n < 2; n += 1) {

@@ -243,7 +243,7 @@ describe('subscriptions over WebSocket', () => {
     await socketTo(gateway).init();
   });
 
-  it('run over plain HTTP nowhere', async () => {
+  it('do not run over plain HTTP', async () => {
     const answer = await gateway.query(watchJob, addJob(gateway));
     expect(answer).toMatchObject({ status: 400, errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
     expect(answer.errors?.[0]?.message).toContain('WebSocket');

@@ -25,7 +25,7 @@ afterAll(async () => {
   await small?.stop();
 });
 
-describe('the default limits leave honest frontends alone', () => {
+describe('the default limits allow ordinary frontends', () => {
   test.each([
     ['plain', {}],
     [
@@ -107,7 +107,7 @@ describe('an error names the limit and its value', () => {
   });
 });
 
-describe('what cannot be checked quickly is not checked to the end', () => {
+describe('checks that would take long are cut short', () => {
   // Each costs graphql-js time that grows with the square of the document, or faster, unless something stops it.
   const twice = (levels: number): string =>
     levels === 0 ? 'id' : `token { taxpayer { ${twice(levels - 1)} } } `.repeat(2);

@@ -9,13 +9,13 @@ import {
   validate,
 } from 'graphql';
 import { maxMistakes } from '../../errors/errorBounds.js';
-import { type DocumentLimits, documentRules } from '../documentLimits.js';
+import { documentRules, type OperationLimits } from '../documentLimits.js';
 import type { Recurring } from './Recurring.js';
 
 export interface DocumentsOptions {
   readonly schema: GraphQLSchema;
   readonly introspection: boolean;
-  readonly limits: DocumentLimits;
+  readonly limits: OperationLimits;
   /** Valid documents, by the SHA-256 of their text. */
   readonly memory: Recurring<DocumentNode>;
 }

@@ -8,12 +8,12 @@ export interface RecurringOptions<Value> {
   readonly bytesOf: (value: Value, text: string) => number;
 }
 
-/** Texts of which a digest is kept: some 150 bytes each. */
+/** Digests kept, of some 150 bytes each. */
 const maxSeen = 4096;
 
 /**
- * What was made of texts that come again. The first time leaves a digest of the text and no more, so that texts which come
- * once, however many and large, take no memory. The least recently used go first.
+ * Values made of texts, kept when a text comes a second time: texts that come once leave a digest and take no memory. The
+ * least recently used go first.
  */
 export class Recurring<Value extends NonNullable<unknown>> {
   readonly #kept: LRUCache<string, Value>;
@@ -38,7 +38,7 @@ export class Recurring<Value extends NonNullable<unknown>> {
     this.#seen.set(digestOf(text), true);
   }
 
-  /** Whether a text was noted, among the last few thousand. Nobody can make another text that looks like it. */
+  /** Whether a text was noted, among the last few thousand. */
   wasSeen(text: string): boolean {
     return this.#seen.get(digestOf(text)) === true;
   }
@@ -48,7 +48,7 @@ export class Recurring<Value extends NonNullable<unknown>> {
   }
 }
 
-/** SHA-256: a plan is made of a text for no other reason than that it was noted. */
+/** SHA-256: nobody can make another text that looks like one noted. */
 function digestOf(text: string): string {
   return hash('sha256', text, 'base64');
 }
