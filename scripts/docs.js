@@ -12,7 +12,8 @@ const command = 'npm run docs';
 await orExplain(ensureBuilt);
 await orSentence(async () => {
   const { settings } = await import('../dist/config/settings.js');
-  const all = Object.entries(settings);
+  const { settingMeanings } = await import('../dist/config/settingMeanings.js');
+  const all = Object.entries(settings).map(([name, setting]) => [name, { ...setting, meaning: settingMeanings[name] }]);
   await keepInSync('docs/configuration.md', configurationPage(all), { check, command });
   await keepInSync('.env.example', envExample(all), { check, command });
   const { errorCodes } = await import('../dist/errors/errors.js');
