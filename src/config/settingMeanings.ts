@@ -68,7 +68,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
 
   METRICS_PORT: 'Serve /metrics on this port alone.',
   OTEL_EXPORTER_OTLP_ENDPOINT:
-    'OpenTelemetry collector that receives traces over OTLP/HTTP; operations.md tells which other OTEL_ variables work.',
+    'OpenTelemetry collector that receives traces over OTLP/HTTP; see Traces in docs/configuration.md.',
   NODE_ENV:
     'production turns introspection, explorers, suggestions and the CORS origins of Apollo Sandbox off, unless they are set.',
 };
