@@ -111,17 +111,10 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const routerSecrets = followRouterSecrets(config.federation, log);
   closings.push(() => routerSecrets.stop());
 
-  const parts = partsOf({
-    config,
-    log,
-    metrics,
-    tracing,
-    services,
-    trustedDocuments,
-    schema: buildSchema({ resolvers, providers }),
-    identify: identifier(authenticator, routerSecrets.secrets),
-    stallMs: options.stallMs,
-  });
+  const schema = buildSchema({ resolvers, providers });
+  const identify = identifier(authenticator, routerSecrets.secrets);
+  const given = { config, log, metrics, tracing, services, trustedDocuments, schema, identify };
+  const parts = partsOf({ ...given, stallMs: options.stallMs });
   closings.push(() => parts.rateLimit.stop());
   const apollo = apolloServer(parts);
   await apollo.start();
@@ -178,14 +171,10 @@ export function credentialsOf({ url, clientId, clientSecret }: Sandbox): Upstrea
   return { baseUrl: url, clientId, clientSecret: new Secret(clientSecret), clientSecretFile: undefined };
 }
 
-function startAuthenticator({ auth }: Config, developerKeys: DeveloperKeys | undefined, log: Logger, metrics: Metrics) {
+function startAuthenticator({ auth }: Config, keys: DeveloperKeys | undefined, log: Logger, metrics: Metrics) {
   const { mode, ...jwt } = auth;
   const authenticator = new Authenticator({
-    ...(mode === 'disabled'
-      ? { mode }
-      : developerKeys
-        ? { mode: 'developer', developerKeys }
-        : { mode: 'jwt', ...jwt }),
+    ...(keys ? { mode: 'developer', developerKeys: keys } : mode === 'disabled' ? { mode } : { mode: 'jwt', ...jwt }),
     onKeySetRefresh: (issuer, outcome) => {
       if (outcome.result === 'failed') log.warn({ issuer, reason: outcome.reason }, 'a key set could not be read');
     },
@@ -205,14 +194,12 @@ interface Given extends Pick<ServicesOptions, 'config' | 'log' | 'metrics' | 'tr
 }
 
 /** What operations have in common, however they arrive. */
-function partsOf({ config, log, metrics, tracing, services, stallMs, ...given }: Given) {
-  const { limits, introspection } = config;
+function partsOf(given: Given) {
+  const { log, metrics, tracing, services, stallMs } = given;
+  const { limits, introspection } = given.config;
   const { ledger, sealed: store, workTime } = services;
   return {
     ...given,
-    config,
-    log,
-    metrics,
     ledger,
     memory: new DocumentMemory(),
     rateLimit: new RateLimit({ store, perMinute: limits.requestsPerMinute, workTime }),
