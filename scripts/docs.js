@@ -12,7 +12,8 @@ const command = 'npm run docs';
 await orExplain(ensureBuilt);
 await orSentence(async () => {
   const { settings } = await import('../dist/config/settings.js');
-  const all = Object.entries(settings);
+  const { settingMeanings } = await import('../dist/config/settingMeanings.js');
+  const all = Object.entries(settings).map(([name, setting]) => [name, { ...setting, meaning: settingMeanings[name] }]);
   await keepInSync('docs/configuration.md', configurationPage(all), { check, command });
   await keepInSync('.env.example', envExample(all), { check, command });
   const { errorCodes } = await import('../dist/errors/errors.js');
@@ -38,6 +39,19 @@ ignored. Set the one or the other, not both.
 | Variable | Default | Meaning | Example |
 | --- | --- | --- | --- |
 ${rows.join('\n')}
+
+## Traces
+
+With \`OTEL_EXPORTER_OTLP_ENDPOINT\` each request to \`/graphql\` becomes a trace: the request, its operation, and each call to the
+service and the store, continuing the caller's \`traceparent\`. The OpenTelemetry SDK sends them, as OTLP over HTTP with JSON
+to \`/v1/traces\` there, and these standard variables work as it documents them:
+
+| Variables | Set |
+| --- | --- |
+| \`OTEL_EXPORTER_OTLP_HEADERS\`, \`_COMPRESSION\`, \`_TIMEOUT\`, \`_CERTIFICATE\`, \`_CLIENT_CERTIFICATE\`, \`_CLIENT_KEY\` | How spans are sent |
+| \`OTEL_SERVICE_NAME\`, \`OTEL_RESOURCE_ATTRIBUTES\` | What the gateway is called; by default \`taxpayer-gateway\` |
+| \`OTEL_TRACES_SAMPLER\`, \`OTEL_TRACES_SAMPLER_ARG\` | Which traces are recorded; by default all, except those that the caller does not record |
+| \`OTEL_BSP_SCHEDULE_DELAY\`, \`OTEL_BSP_MAX_EXPORT_BATCH_SIZE\` | When spans are sent: by default after 1000 ms, or 512 of them |
 `;
 }
 

@@ -179,14 +179,10 @@ export function credentialsOf({ url, clientId, clientSecret }: Sandbox): Upstrea
   return { baseUrl: url, clientId, clientSecret: new Secret(clientSecret), clientSecretFile: undefined };
 }
 
-function startAuthenticator({ auth }: Config, developerKeys: DeveloperKeys | undefined, log: Logger, metrics: Metrics) {
+function startAuthenticator({ auth }: Config, keys: DeveloperKeys | undefined, log: Logger, metrics: Metrics) {
   const { mode, ...jwt } = auth;
   const authenticator = new Authenticator({
-    ...(mode === 'disabled'
-      ? { mode }
-      : developerKeys
-        ? { mode: 'developer', developerKeys }
-        : { mode: 'jwt', ...jwt }),
+    ...(keys ? { mode: 'developer', developerKeys: keys } : mode === 'disabled' ? { mode } : { mode: 'jwt', ...jwt }),
     onKeySetFailure: (issuer, reason) => log.warn({ issuer, reason }, 'a key set could not be read'),
   });
   metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));

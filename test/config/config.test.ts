@@ -79,7 +79,7 @@ describe('A mistake', () => {
     expect(problems.join()).not.toContain('\n');
   });
 
-  it('hides no other: all are told together', () => {
+  it('hides no other: all are reported together', () => {
     expect(problemsOf({ PORT: 'x', LOG_LEVEL: 'y', MAX_DEPTH: '0', UPSTREAM_BASE_URL: 'http://x.example' })).toEqual([
       expect.stringMatching(/^PORT /),
       expect.stringMatching(/^LOG_LEVEL /),
@@ -142,7 +142,7 @@ describe('A secret from a file', () => {
     ]);
   });
 
-  it('that cannot be read is told without its path', () => {
+  it('that cannot be read is reported without its path', () => {
     const path = join(directory, 'no-such-file');
     expect(problemsOf({ ...open, UPSTREAM_CLIENT_SECRET: '', UPSTREAM_CLIENT_SECRET_FILE: path })).toEqual([
       'UPSTREAM_CLIENT_SECRET_FILE cannot be read (ENOENT)',

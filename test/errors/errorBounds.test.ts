@@ -54,7 +54,7 @@ describe.each(Object.entries(transports))('errors over %s', (_, send) => {
     expect(text.length).toBeLessThan(1500);
   });
 
-  it('have messages and places that end', async () => {
+  it('have bounded messages and locations', async () => {
     const conflicts = (name: string) => Array.from({ length: 200 }, (__, i) => `a${i}: ${name}`).join(' ');
     const { text, errors } = await ask(
       `{ taxpayer(id: "a") { token { ${conflicts('name')} } token { ${conflicts('status')} } } }`,
@@ -98,7 +98,7 @@ describe.each(Object.entries(transports))('errors over %s', (_, send) => {
     expect(text.length).toBeLessThan(3000);
   });
 
-  it('are not looked for in a document of very many lines, where finding the place of one takes long', async () => {
+  it('are not searched for in a document of very many lines, where locating one takes long', async () => {
     const mistakes = `{ taxpayer(id: "a") { ${fields(200)} } }`;
     const { errors } = await ask(`${'\n'.repeat(110_000)}${mistakes}`);
     expect(errors).toMatchObject([

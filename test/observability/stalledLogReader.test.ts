@@ -232,7 +232,7 @@ describe('A log that cannot be written', () => {
 });
 
 describe('A process that crashes', () => {
-  it('has written what it logged in its last turn', async () => {
+  it('has written what it logged in its last turn of the event loop', async () => {
     const script = `
       import { createLogger } from '${new URL('../../src/observability/log.ts', import.meta.url)}';
       createLogger('info').info('last words');

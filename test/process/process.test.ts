@@ -123,7 +123,7 @@ describe('A configuration that cannot work', () => {
     expect(lines.join()).not.toContain('planted');
   });
 
-  it('is told in one line when the port is taken', async () => {
+  it('is reported in one line when the port is taken', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     await once(taken, 'listening');
     const { port } = taken.address() as AddressInfo;
@@ -206,7 +206,7 @@ describe('A running gateway', () => {
     expect(output()).not.toMatch(/debugger/i);
   });
 
-  it('killed, knows every token when it is back', async () => {
+  it('keeps every token through a kill and a restart', async () => {
     const env = { ...environmentFor(sandbox), CACHE_URL: `lmdb:${join(directory, 'cache')}` };
     const { id } = sandbox.control.addTaxpayer({ name: 'Kept' });
     const ask = (origin: string) =>

@@ -1,0 +1,74 @@
+import type { SettingName } from './settings.js';
+
+/** What each setting means, for the documentation; the gateway itself does not load it. */
+export const settingMeanings: Readonly<Record<SettingName, string>> = {
+  PORT: 'Port of every path; 0 picks a free one.',
+  HOST: 'Address to listen on. The developer mode of the sandbox accepts loopback addresses only.',
+  WORKERS: 'Processes that share the port. A dead one is replaced.',
+  DRAIN_TIMEOUT_MS: 'How long requests in flight may take to end after SIGTERM, in milliseconds.',
+  TLS_CERT_FILE: 'PEM certificate chain; read again when it changes.',
+  TLS_KEY_FILE: 'PEM private key; read again when it changes.',
+  LOG_LEVEL: 'Least severe level that is logged.',
+
+  UPSTREAM_BASE_URL: 'Base address of the taxpayer-authorization service.',
+  UPSTREAM_CLIENT_ID: 'Client id issued by the service.',
+  UPSTREAM_CLIENT_SECRET: 'Client secret issued by the service. From a file it is read again when the file changes.',
+  UPSTREAM_API_VERSION: 'Sent as Service-API-Version on the two reading endpoints.',
+  UPSTREAM_TIMEOUT_MS: 'Time for one try of a call, in milliseconds.',
+  UPSTREAM_DEADLINE_MS: 'Time for a call with all its tries and waits, in milliseconds.',
+  BREAKER_RESET_MS:
+    'How long an endpoint that kept failing is left alone before one call tries it again, in milliseconds.',
+  PROVIDERS_FILE: 'JSON list of { name, value, description } that replaces the provider catalogue.',
+
+  CACHE_URL: 'Where tokens, job statuses and leases are shared.',
+  CACHE_ENCRYPTION_KEY: 'Key of stored entries: 32 bytes in base64.',
+  CACHE_ENCRYPTION_KEY_PREVIOUS:
+    'The key before a rotation: entries it sealed can still be read. Keep it for a day after the last process has the new one.',
+  CACHE_MAX_ENTRIES:
+    'Token records, and as many job statuses, held in the memory of one process; the least recently used go first, also when either takes a quarter of the heap.',
+  TOKEN_FRESH_SECONDS: 'Age up to which a token record is shown without asking the service again, in seconds.',
+  TOKEN_BUDGET_PER_HOUR: 'Calls to the token endpoint per hour for the whole fleet; 0 means no limit.',
+  TOKEN_BUDGET_CALLER_SHARE:
+    'What one caller may take of the token budget that the others have left; 1 lets one caller take all of it.',
+  JOB_POLL_MIN_MS: 'First interval between polls of a watched job, in milliseconds, give or take a tenth.',
+  JOB_POLL_MAX_MS: 'Longest interval between polls of a watched job, in milliseconds, give or take a tenth.',
+  JOB_WATCH_MAX_SECONDS: 'How long one subscription may last before it ends cleanly, in seconds.',
+
+  AUTH_MODE: 'Who may call: bearers of a valid token; a local developer with every scope (sandbox only); anybody.',
+  AUTH_JWKS_URL: 'Key set of the identity provider. Several, separated by commas, pair with AUTH_ISSUER one by one.',
+  AUTH_ISSUER: 'The iss claim a token must carry.',
+  AUTH_AUDIENCE: 'The aud claim a token must carry; one of several.',
+  AUTH_TAXPAYERS_CLAIM: 'Claim that lists the taxpayers a caller may see.',
+  FEDERATION_SHARED_SECRET:
+    'When set, _service, _entities and callback subscriptions answer only to a router that presents it in x-gateway-router-secret. From a file it is read again when the file changes.',
+  FEDERATION_SHARED_SECRET_PREVIOUS:
+    'The shared secret before a rotation, still accepted. From a file it is read again when the file changes.',
+  CALLBACK_ORIGINS: 'Origins that callback subscriptions may post to.',
+  CORS_ORIGINS: 'Browser origins that may call, separated by commas.',
+  INTROSPECTION:
+    'Whether the schema may be introspected; with it come the explorers at / and /graphiql and suggestions in errors.',
+  TRUSTED_DOCUMENTS_FILE:
+    "Manifest in Apollo's persisted-query format: only its documents may run, named by id or sent whole. A router that presents the shared secret is exempt.",
+  RATE_LIMIT_PER_MINUTE:
+    'Operations per caller and minute over the whole fleet; 0 means no limit. Without authentication callers are told apart by their address.',
+  MAX_BODY_BYTES: 'Largest request body, in bytes.',
+  MAX_ANSWER_BYTES: 'Largest answer to one operation, in bytes; what would be larger is an error.',
+  MAX_DEPTH: 'Deepest selection of a document.',
+  MAX_ALIASES: 'Most aliases in a document.',
+  MAX_TOKENS: 'Most lexical tokens in a document.',
+  MAX_DIRECTIVES: 'Most directives in a document.',
+  MAX_ROOT_FIELDS: 'Most root fields an operation may select, fragments included.',
+  MAX_REPRESENTATIONS: 'Most representations in all _entities of one document.',
+  MAX_METADATA_DEPTH: 'Deepest nesting of metadata, sent or received; variables as a whole may have ten levels more.',
+  MAX_ID_LENGTH: 'Longest taxpayer id, job id or idempotency key, in characters.',
+  MAX_RESPONSE_BYTES: 'Largest answer of the service, in bytes after decompression.',
+  MAX_CONNECTIONS:
+    'Most sockets and event streams of one process that are open at once, and most subscriptions and waiting queries; one caller may have a quarter of either.',
+  MAX_SUBSCRIPTIONS: 'Most operations running at once on one WebSocket.',
+
+  METRICS_PORT: 'Serve /metrics on this port alone.',
+  OTEL_EXPORTER_OTLP_ENDPOINT:
+    'OpenTelemetry collector that receives traces over OTLP/HTTP; see Traces in docs/configuration.md.',
+  NODE_ENV:
+    'production turns introspection, explorers, suggestions and the CORS origins of Apollo Sandbox off, unless they are set.',
+};
