@@ -17,6 +17,8 @@ export interface JobWatcherOptions {
 }
 
 export interface WatchOptions extends CallOptions {
+  /** Longest time for this watch, in milliseconds. Default `watchMaxMs`. */
+  readonly maxMs?: number;
   /** Called once, however the watch ends. */
   readonly onEnd?: () => void;
 }
@@ -52,16 +54,17 @@ export class JobWatcher {
    * A slow reader gets the newest status, not every one. Fails only with an error that will not pass. After {@link stop} it
    * has ended before it began.
    */
-  watch(taxpayerId: TaxpayerId, jobId: JobId, { holder, onEnd }: WatchOptions = {}): LatestValue<JobView> {
+  watch(taxpayerId: TaxpayerId, jobId: JobId, options: WatchOptions = {}): LatestValue<JobView> {
+    const { holder, onEnd, maxMs = Infinity } = options;
     const loop = this.#loopOf(taxpayerId, jobId);
     const reader = new LatestValue<JobView>(() => {
       clearTimeout(timer);
-      this.#count(-1);
+      this.#options.onWatchers?.(--this.#watchers);
       loop.leave(reader);
       onEnd?.();
     });
-    const timer = setTimeout(() => reader.return(), this.#options.watchMaxMs).unref();
-    this.#count(1);
+    const timer = setTimeout(() => reader.return(), Math.min(maxMs, this.#options.watchMaxMs)).unref();
+    this.#options.onWatchers?.(++this.#watchers);
     loop.join(reader, { holder });
     if (this.#stopped) loop.end();
     return reader;
@@ -74,9 +77,8 @@ export class JobWatcher {
     present: JobView,
     { holder, waitMs, signal }: CallOptions & { readonly waitMs: number; readonly signal: AbortSignal },
   ): Promise<JobView> {
-    const watch = this.watch(taxpayerId, jobId, { holder });
+    const watch = this.watch(taxpayerId, jobId, { holder, maxMs: waitMs });
     const end = () => watch.return();
-    const timer = setTimeout(end, waitMs);
     setMaxListeners(0, signal); // each field of a request may wait
     signal.addEventListener('abort', end);
     if (signal.aborted) end();
@@ -85,7 +87,6 @@ export class JobWatcher {
       for await (const view of watch) latest = view;
       return latest;
     } finally {
-      clearTimeout(timer);
       signal.removeEventListener('abort', end);
     }
   }
@@ -108,11 +109,6 @@ export class JobWatcher {
     const loop = new PollLoop(taxpayerId, jobId, this.#options, () => this.#loops.delete(id));
     this.#loops.set(id, loop);
     return loop;
-  }
-
-  #count(change: 1 | -1): void {
-    this.#watchers += change;
-    this.#options.onWatchers?.(this.#watchers);
   }
 }
 
