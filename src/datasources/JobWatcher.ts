@@ -23,7 +23,7 @@ export interface WatchOptions extends CallOptions {
   readonly onEnd?: () => void;
 }
 
-/** After these the service will not answer differently: the watch ends with the error. Others pass, and are waited out. */
+/** Errors that will not pass: the watch ends with them. Others are retried. */
 const final: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'NOT_FOUND',
   'TAXPAYER_NOT_AUTHORIZED',
@@ -135,7 +135,7 @@ class PollLoop {
     const isFirst = this.#readers.size === 0;
     this.#readers.set(reader, call);
     if (this.#latest !== undefined) reader.push(this.#latest);
-    // Somebody's query may have seen more than our last poll.
+    // A query may have brought a newer status than our last poll.
     const held = this.options.jobs.held(this.taxpayerId, this.jobId);
     if (held !== undefined && held.observedAt > (this.#latest?.observedAt ?? 0)) this.#publish(held);
     else if (isFirst) void this.#poll();
@@ -155,7 +155,7 @@ class PollLoop {
   }
 
   async #poll(): Promise<void> {
-    // Whatever is newer than what we know will do: somebody of the fleet polled at this beat, and we may be late.
+    // Whatever is newer than what we know will do: another process may have polled in this interval.
     const maxAgeMs = this.#latest === undefined ? sharedMs : this.#now() - this.#latest.observedAt;
     try {
       const view = await this.options.jobs.status(this.taxpayerId, this.jobId, maxAgeMs, this.#nextCall());
@@ -167,7 +167,7 @@ class PollLoop {
     }
   }
 
-  /** The readers take turns: none pays for all, and none whose calls are refused holds the others up. */
+  /** Polls are made on behalf of the readers in turn, so that one whose calls are refused does not block the others. */
   #nextCall(): CallOptions {
     const [first] = this.#readers;
     if (first === undefined) return {};
@@ -177,7 +177,7 @@ class PollLoop {
     return call;
   }
 
-  /** Tells the readers what changed, and ends or waits for the next beat. */
+  /** Tells the readers what changed, then ends or schedules the next poll. */
   #publish(view: JobView): void {
     const changed = this.#latest?.job.status !== view.job.status;
     this.#latest = view;
@@ -193,7 +193,7 @@ class PollLoop {
   }
 
   #retryOrFail(error: unknown): void {
-    // What is no coded error is a bug of ours, which would come again with every poll.
+    // An error without a code is a bug of ours, which every poll would meet again.
     if (!(error instanceof GatewayError) || final.has(error.code)) {
       for (const reader of this.#readers.keys()) reader.fail(error);
       return;
