@@ -20,7 +20,6 @@ export interface Services {
   readonly ids: IdentifierReader;
   /** Deepest nesting of metadata that is sent on. */
   readonly maxMetadataDepth: number;
-  /** MAX_ANSWER_BYTES */
   readonly maxAnswerBytes: number;
   /** What callers hold of this process. */
   readonly ledger: Ledger;
@@ -51,6 +50,7 @@ export class RequestContext implements OperationContext {
   readonly holder: string | undefined;
   readonly requestId: string;
   readonly fromRouter: boolean | undefined;
+  readonly maxAnswerBytes: number;
   private readonly facts: OperationFacts;
   // Not `#services`: Apollo runs operations on a copy of the context, and a copy has no private names.
   private readonly services: Services;
@@ -61,6 +61,7 @@ export class RequestContext implements OperationContext {
     this.holder = holderOf(facts.caller);
     this.requestId = facts.requestId;
     this.fromRouter = facts.fromRouter;
+    this.maxAnswerBytes = services.maxAnswerBytes;
     this.facts = facts;
     this.services = services;
   }
@@ -68,11 +69,6 @@ export class RequestContext implements OperationContext {
   /** Aborts when nobody waits for the answer any more; most requests never ask. */
   get signal(): AbortSignal {
     return this.facts.signal;
-  }
-
-  /** Bytes of the largest answer there may be. */
-  get maxAnswerBytes(): number {
-    return this.services.maxAnswerBytes;
   }
 
   /** @throws GatewayError FORBIDDEN when the caller lacks `scope` */

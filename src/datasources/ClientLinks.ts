@@ -30,14 +30,9 @@ export interface ClientLinksOptions {
 
 export type LinkOutcome = 'created' | 'replayed' | 'unknown' | 'conflict' | 'failed';
 
-/** How long a key is remembered, in milliseconds. */
-const idempotencyTtlMs = 24 * 3_600_000;
-
-/** Pauses between two looks at a creation that somebody else has under way, in milliseconds. */
-const lookAgainMs = 50;
-
-/** How many records of its own a process keeps in memory, and how many bytes of them. */
-const ownRecords = { max: 10_000, maxSize: 16 * 1024 * 1024 };
+const idempotencyTtlMs = 24 * 3_600_000; // how long a key is remembered
+const lookAgainMs = 50; // between two looks at a creation that somebody else has under way
+const ownRecords = { max: 10_000, maxSize: 16 * 1024 * 1024 }; // what a process keeps in memory, in bytes at most
 
 /** What is known of a key. `input` is a hash; it has no key of its own, because the record is encrypted. */
 const storedRecord = z.discriminatedUnion('state', [

@@ -17,11 +17,13 @@ export interface JobWatcherOptions {
 }
 
 export interface WatchOptions extends CallOptions {
+  /** Longest time for this watch, in milliseconds. Default `watchMaxMs`. */
+  readonly maxMs?: number;
   /** Called once, however the watch ends. */
   readonly onEnd?: () => void;
 }
 
-/** After these the service will not answer differently: the watch ends with the error. Others pass, and are waited out. */
+/** Errors that will not pass: the watch ends with them. Others are retried. */
 const final: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'NOT_FOUND',
   'TAXPAYER_NOT_AUTHORIZED',
@@ -52,16 +54,17 @@ export class JobWatcher {
    * A slow reader gets the newest status, not every one. Fails only with an error that will not pass. After {@link stop} it
    * has ended before it began.
    */
-  watch(taxpayerId: TaxpayerId, jobId: JobId, { holder, onEnd }: WatchOptions = {}): LatestValue<JobView> {
+  watch(taxpayerId: TaxpayerId, jobId: JobId, options: WatchOptions = {}): LatestValue<JobView> {
+    const { holder, onEnd, maxMs = Infinity } = options;
     const loop = this.#loopOf(taxpayerId, jobId);
     const reader = new LatestValue<JobView>(() => {
       clearTimeout(timer);
-      this.#count(-1);
+      this.#options.onWatchers?.(--this.#watchers);
       loop.leave(reader);
       onEnd?.();
     });
-    const timer = setTimeout(() => reader.return(), this.#options.watchMaxMs).unref();
-    this.#count(1);
+    const timer = setTimeout(() => reader.return(), Math.min(maxMs, this.#options.watchMaxMs)).unref();
+    this.#options.onWatchers?.(++this.#watchers);
     loop.join(reader, { holder });
     if (this.#stopped) loop.end();
     return reader;
@@ -74,9 +77,8 @@ export class JobWatcher {
     present: JobView,
     { holder, waitMs, signal }: CallOptions & { readonly waitMs: number; readonly signal: AbortSignal },
   ): Promise<JobView> {
-    const watch = this.watch(taxpayerId, jobId, { holder });
+    const watch = this.watch(taxpayerId, jobId, { holder, maxMs: waitMs });
     const end = () => watch.return();
-    const timer = setTimeout(end, waitMs);
     setMaxListeners(0, signal); // each field of a request may wait
     signal.addEventListener('abort', end);
     if (signal.aborted) end();
@@ -85,7 +87,6 @@ export class JobWatcher {
       for await (const view of watch) latest = view;
       return latest;
     } finally {
-      clearTimeout(timer);
       signal.removeEventListener('abort', end);
     }
   }
@@ -108,11 +109,6 @@ export class JobWatcher {
     const loop = new PollLoop(taxpayerId, jobId, this.#options, () => this.#loops.delete(id));
     this.#loops.set(id, loop);
     return loop;
-  }
-
-  #count(change: 1 | -1): void {
-    this.#watchers += change;
-    this.#options.onWatchers?.(this.#watchers);
   }
 }
 
@@ -139,7 +135,7 @@ class PollLoop {
     const isFirst = this.#readers.size === 0;
     this.#readers.set(reader, call);
     if (this.#latest !== undefined) reader.push(this.#latest);
-    // Somebody's query may have seen more than our last poll.
+    // A query may have brought a newer status than our last poll.
     const held = this.options.jobs.held(this.taxpayerId, this.jobId);
     if (held !== undefined && held.observedAt > (this.#latest?.observedAt ?? 0)) this.#publish(held);
     else if (isFirst) void this.#poll();
@@ -159,7 +155,7 @@ class PollLoop {
   }
 
   async #poll(): Promise<void> {
-    // Whatever is newer than what we know will do: somebody of the fleet polled at this beat, and we may be late.
+    // Whatever is newer than what we know will do: another process may have polled in this interval.
     const maxAgeMs = this.#latest === undefined ? sharedMs : this.#now() - this.#latest.observedAt;
     try {
       const view = await this.options.jobs.status(this.taxpayerId, this.jobId, maxAgeMs, this.#nextCall());
@@ -171,7 +167,7 @@ class PollLoop {
     }
   }
 
-  /** The readers take turns: none pays for all, and none whose calls are refused holds the others up. */
+  /** Polls are made on behalf of the readers in turn, so that one whose calls are refused does not block the others. */
   #nextCall(): CallOptions {
     const [first] = this.#readers;
     if (first === undefined) return {};
@@ -181,7 +177,7 @@ class PollLoop {
     return call;
   }
 
-  /** Tells the readers what changed, and ends or waits for the next beat. */
+  /** Tells the readers what changed, then ends or schedules the next poll. */
   #publish(view: JobView): void {
     const changed = this.#latest?.job.status !== view.job.status;
     this.#latest = view;
@@ -197,7 +193,7 @@ class PollLoop {
   }
 
   #retryOrFail(error: unknown): void {
-    // What is no coded error is a bug of ours, which would come again with every poll.
+    // An error without a code is a bug of ours, which every poll would meet again.
     if (!(error instanceof GatewayError) || final.has(error.code)) {
       for (const reader of this.#readers.keys()) reader.fail(error);
       return;

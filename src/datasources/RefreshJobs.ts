@@ -25,13 +25,10 @@ interface Observation {
   readonly unchangedSince: number;
 }
 
-// In milliseconds.
-/** A status that can still change is shared by everyone who asks within this time. */
+/** A status that can still change is shared by everyone who asks within this time, in milliseconds. */
 export const sharedMs = 1000;
-/** How long a terminal status is kept; it never changes again, so this only bounds the store. */
-const terminalTtlMs = 30 * 24 * 3_600_000;
-/** How long a status that can still change is kept, so that its history is known to the next poll. */
-const processingTtlMs = 3_600_000;
+const terminalTtlMs = 30 * 24 * 3_600_000; // it never changes again, so this only bounds the store
+const processingTtlMs = 3_600_000; // so that its history is known to the next poll
 
 /** Whether the service will never report another status for the job (interface, 3.2; an unknown one may be followed by others). */
 export function isTerminal(job: JobStatus): boolean {

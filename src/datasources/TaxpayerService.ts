@@ -16,17 +16,12 @@ import {
   type TokenRecord,
 } from './wire.js';
 
-export interface ServiceCredentials {
-  readonly clientId: string;
-  readonly clientSecret: Secret;
-}
-
 export interface TaxpayerServiceOptions {
   readonly baseUrl: string;
   /** Sent as `Service-API-Version` on the two reading endpoints (interface, part 9). */
   readonly apiVersion: string;
   /** Asked for at each call, because the secret may be rotated while we run. */
-  readonly credentials: () => ServiceCredentials;
+  readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
   readonly http: ResilientFetch;
   readonly gate: CallGate;
   /** Deepest nesting of JSON that is accepted in an answer. */

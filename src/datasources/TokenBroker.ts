@@ -55,22 +55,14 @@ export type TokenEvent =
   | 'credential-replaced'
   | 'refetch-cool-down';
 
-/** Callers may ask for fresher records than `freshMs`, but not below this age, in milliseconds. */
-const freshnessFloorMs = 60_000;
-/** Freshness of a record whose status can no longer change, in milliseconds. */
-const terminalFreshMs = 24 * 3_600_000;
-/** How far ahead another machine's clock may be: more than for jobs, because every call that it costs counts here. */
-const skewMs = 10_000;
-/** After a brand-new token was refused: how long no other is fetched for that taxpayer, in milliseconds. */
-const refetchCoolDownMs = 60_000;
-/** How long an id that the service does not know is remembered, in milliseconds. */
-const absenceMs = 15_000;
-/** The same when there are very many of them, in milliseconds. */
-const longestAbsenceMs = 900_000;
-/** So many unknown ids an hour are usual. */
+const freshnessFloorMs = 60_000; // callers may ask for fresher records than `freshMs`, but not below this age
+const terminalFreshMs = 24 * 3_600_000; // freshness of a record whose status can no longer change
+const skewMs = 10_000; // of another machine's clock: more than for jobs, because every call that it costs counts here
+const refetchCoolDownMs = 60_000; // after a brand-new token was refused, until another is fetched for that taxpayer
+const absenceMs = 15_000; // how long an id that the service does not know is remembered
+const longestAbsenceMs = 900_000; // the same when there are very many of them
 const usualAbsencesPerHour = 10;
-/** How long a record is kept in the shared store: its token may be good for as long, in milliseconds. */
-const recordTtlMs = 30 * 24 * 3_600_000;
+const recordTtlMs = 30 * 24 * 3_600_000; // in the shared store: a token may be good for as long
 
 const terminalStatuses: ReadonlySet<string> = new Set(['REJECTED', 'COMPLETED']);
 

@@ -5,16 +5,7 @@ import { isNestedWithin, pathOfInfinity } from '../json.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 
 /** Request body of client link creation, in the service's words (interface, 2.2). Absent members stay absent. */
-export interface ClientLinkRequest {
-  readonly metadata?: Readonly<Record<string, unknown>>;
-  readonly settings?: {
-    readonly flowType?: string;
-    readonly transcripts?: Readonly<Partial<Record<TranscriptKey, readonly string[]>>>;
-    readonly prefillData?: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  };
-}
-
-export type TranscriptKey = 'ACTR' | 'RECA' | 'WAID' | 'VENF' | 'W2' | '1095-A' | 'NOTICE';
+export type ClientLinkRequest = Readonly<Partial<Record<'metadata' | 'settings', Readonly<Record<string, unknown>>>>>;
 
 /** Only what may stand in an `Authorization` header (RFC 6750, 2.1, widened to visible ASCII) and is not too long for one. */
 const accessToken = z

@@ -1,13 +1,8 @@
 import { Arg, Ctx, Mutation, Resolver } from 'type-graphql';
 import type { RequestContext } from '../context.js';
-import type { ClientLinkRequest, TranscriptKey } from '../datasources/wire.js';
+import type { ClientLinkRequest } from '../datasources/wire.js';
 import { badInput } from '../errors/errors.js';
-import {
-  ClientLink,
-  CreateClientLinkInput,
-  CreateClientLinkPayload,
-  type TranscriptsInput,
-} from '../schema/ClientLink.js';
+import { ClientLink, CreateClientLinkInput, CreateClientLinkPayload } from '../schema/ClientLink.js';
 import { Needs } from './decorators.js';
 
 @Resolver(() => ClientLink)
@@ -31,18 +26,7 @@ export class ClientLinkResolver {
   }
 }
 
-/** The service's names of the transcripts (interface, 2.2), which are not all GraphQL names. */
-const transcriptKeys: Readonly<Record<keyof TranscriptsInput, TranscriptKey>> = {
-  actr: 'ACTR',
-  reca: 'RECA',
-  waid: 'WAID',
-  venf: 'VENF',
-  w2: 'W2',
-  form1095A: '1095-A',
-  notice: 'NOTICE',
-};
-
-/** The request in the service's words, with nothing in it that the caller did not send. */
+/** The request in the service's words (interface, 2.2), with nothing in it that the caller did not send. */
 function requestOf({ metadata, settings }: CreateClientLinkInput): ClientLinkRequest {
   const { flowType, transcripts, prefillData } = settings ?? {};
   const { personalInfo, businessInfo, address } = prefillData ?? {};
@@ -50,20 +34,15 @@ function requestOf({ metadata, settings }: CreateClientLinkInput): ClientLinkReq
     metadata,
     settings: sent({
       flowType,
-      transcripts: sent(transcripts, transcriptKeys),
+      transcripts: sent(transcripts, (name) => (name === 'form1095A' ? '1095-A' : name.toUpperCase())),
       prefillData: sent({ personalInfo: sent(personalInfo), businessInfo: sent(businessInfo), address: sent(address) }),
     }),
   };
   return sent(request) ?? {};
 }
 
-/** The members that have a value, under the service's names; nothing at all when none has. */
-function sent(
-  part: object | null | undefined,
-  serviceNames: Readonly<Record<string, string>> = {},
-): Record<string, unknown> | undefined {
-  const members = Object.entries(part ?? {}).flatMap(([name, value]) =>
-    value == null ? [] : [[serviceNames[name] ?? name, value] as const],
-  );
-  return members.length === 0 ? undefined : Object.fromEntries(members);
+/** The members that have a value; undefined when none has. */
+function sent(part: object | null | undefined, nameOf = (name: string) => name): Record<string, unknown> | undefined {
+  const members = Object.entries(part ?? {}).filter(([, value]) => value != null);
+  return members.length === 0 ? undefined : Object.fromEntries(members.map(([name, value]) => [nameOf(name), value]));
 }

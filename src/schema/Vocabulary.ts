@@ -24,7 +24,7 @@ export class Vocabulary {
     this.#onUnknown = onUnknown;
   }
 
-  /** Shows a view as an object of the schema: the same view always as the same object. A view at hand costs no promise. */
+  /** Shows a view as an object of the schema, the same view as the same object. A view at hand costs no promise. */
   show<View extends object, Shown>(type: ShownType<View, Shown>, view: View | Promise<View>): Shown | Promise<Shown> {
     return view instanceof Promise ? view.then((ready) => this.shown(type, ready)) : this.shown(type, view);
   }

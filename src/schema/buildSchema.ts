@@ -55,7 +55,7 @@ export function buildSchema({ resolvers, providers, onUnknownValue = () => {} }:
     scalarsMap: [],
     nullableByDefault: false,
     skipCheck: true, // the federation directives are only defined below
-    pubSub: noTopics,
+    pubSub: neverUsed,
     container: { get: instanceOf },
   });
   orderArguments(types);
@@ -72,13 +72,8 @@ type LegacyResolvers = NonNullable<
   Extract<Parameters<typeof buildSubgraphSchema>[0], { typeDefs: unknown; kind?: never }>['resolvers']
 >;
 
-/** TypeGraphQL asks for one wherever there is a subscription; ours bring their own iterators and have no topics. */
-const noTopics: PubSub = {
-  publish: () => {},
-  subscribe: () => {
-    throw new Error('This schema has no topics');
-  },
-};
+/** TypeGraphQL asks for one wherever there is a subscription; ours bring their own iterators. */
+const neverUsed = {} as PubSub;
 
 /** Parameter decorators run from the last to the first, and TypeGraphQL keeps that order; people expect the one written. */
 function orderArguments(schema: GraphQLSchema): void {

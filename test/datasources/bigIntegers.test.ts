@@ -69,7 +69,7 @@ describe('an integer in metadata that a double does not hold', () => {
     expect(linksAsked()).toEqual([]);
   });
 
-  it('never replays the link of another', async () => {
+  it('is refused before the key is looked up, so the link of another integer is never replayed', async () => {
     const key = '"idempotencyKey":"one-key",';
     expect(await transports.HTTP(gateway, bodyWith('{"id":9007199254740992}', key))).toContain('"replayed":false');
     expect(await transports.HTTP(gateway, bodyWith('{"id":9007199254740993}', key))).toContain('"BAD_USER_INPUT"');
@@ -87,7 +87,7 @@ describe('an integer in metadata that a double does not hold', () => {
     }
   });
 
-  it('is refused whatever it is, or arrives as itself', async () => {
+  it('is refused or arrives unchanged, whatever its value', async () => {
     await fc.assert(
       fc.asyncProperty(fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }), async (integer) => {
         gateway.sandbox.control.resetCounters();
@@ -108,7 +108,7 @@ describe('an integer in metadata that a double does not hold', () => {
     },
   );
 
-  it('is looked for without making JSON of any text that is none, or the other way round', () => {
+  it('is found without turning invalid JSON into valid JSON, or valid into invalid', () => {
     const isRead = (read: (text: string) => unknown, text: string) => {
       try {
         read(text);
@@ -171,7 +171,7 @@ describe('an integer in metadata that a double does not hold', () => {
     }
   });
 
-  it('is looked for in time that grows with the text alone', async () => {
+  it('is found in time that grows with the length of the text alone', async () => {
     const long = '12345678901234567890';
     const hostile = [
       `["${'\\"'.repeat(100_000)}", ${long}]`,

@@ -8,7 +8,7 @@ describe('a clock that was ahead and is put right', () => {
   let fleet: Fleet;
   afterEach(() => fleet.stop());
 
-  /** Two members on one clock, which can be put back, with a taxpayer and a job that does not end by itself. */
+  /** Two members on one clock that can be put back, a taxpayer, and a job that does not end by itself. */
   async function scene(options: FleetOptions = {}) {
     fleet = await startFleet({ size: 2, ...options });
     const { control } = fleet.sandbox;
@@ -43,7 +43,7 @@ describe('a clock that was ahead and is put right', () => {
     expect(control.jobCalls(id, job)).toBe(2);
   });
 
-  it('does not take an ended job for one to be read again', async () => {
+  it('does not read a finished job again', async () => {
     const { control, id, job, one, two } = await scene();
     control.updateJob(id, job, { status: 'completed' });
     await one.jobs.status(id, job);
@@ -76,7 +76,7 @@ describe('a clock that was ahead and is put right', () => {
     await expect(one.broker.credential(nobody)).resolves.toBeDefined();
   });
 
-  it('does not make a second of silence a day', async () => {
+  it('does not stretch the second that the service asked us to wait to a day', async () => {
     const { control, id, one, two } = await scene();
     const fault = { kind: 'answer-with-status', status: 429, headers: { 'Retry-After': '1' } } as const;
     control.arm({ endpoint: 'taxpayerToken', fault, times: 1 });
@@ -99,7 +99,7 @@ describe('a clock that was ahead and is put right', () => {
     },
   );
 
-  it('does not make the cool-down after a refused token a day', async () => {
+  it('does not stretch the cool-down after a refused token to a day', async () => {
     const { control, id, job, one, two } = await scene();
     const fault = { kind: 'answer-with-status', status: 401 } as const;
     control.arm({ endpoint: 'refreshJob', fault, times: 2 });
@@ -111,7 +111,7 @@ describe('a clock that was ahead and is put right', () => {
     expect(control.tokenCalls(id)).toBe(3);
   });
 
-  it('does not make the hour of a spent budget a day', async () => {
+  it('does not stretch the hour of a spent budget to a day', async () => {
     const { control, id, one, two } = await scene({ budgetPerHour: 1 });
     await one.broker.record(id);
     const another = fleet.ids.taxpayerId(control.addTaxpayer().id);
@@ -143,7 +143,7 @@ describe('a machine whose clock is ahead of the others', () => {
   let fleet: Fleet;
   afterEach(() => fleet.stop());
 
-  it('does not make them use its token for ever, once the service has refused that', async () => {
+  it('does not make the others keep using its token after the service has refused it', async () => {
     const aheadMs = 8000; // no more than two machines may be apart, so that its entries count as new
     fleet = await startFleet({ size: 3, aheadMs: [aheadMs, 0, 0] });
     const { control } = fleet.sandbox;

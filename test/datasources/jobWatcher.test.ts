@@ -92,7 +92,7 @@ describe('JobWatcher', () => {
     expect(job.polls()).toBe(1);
   });
 
-  it('polls once per beat for many watchers in several processes, and all see the end within one', async () => {
+  it('polls once per interval for many watchers in several processes, and all see the end within one', async () => {
     const job = addJob();
     const env = { CACHE_URL: `${redis.url}/1`, JOB_POLL_MIN_MS: '300', JOB_POLL_MAX_MS: '300' };
     const fleet = await Promise.all([1, 2, 3, 4].map(() => startProcess(env)));
@@ -110,7 +110,7 @@ describe('JobWatcher', () => {
       .requests('refreshJob')
       .filter(({ path }) => path.includes(job.ids[1]))
       .map(({ receivedAt }) => receivedAt);
-    // Beats are 270 to 330 ms apart; a second poll within one would show as a shorter gap.
+    // Polls are 270 to 330 ms apart; a second one within an interval would show as a shorter gap.
     for (const [n, time] of times.entries()) expect(time - (times[n - 1] ?? beganAt - 300)).toBeGreaterThanOrEqual(200);
   });
 
@@ -148,7 +148,7 @@ describe('JobWatcher', () => {
     expect(await statuses(early)).toEqual(['completed']);
   });
 
-  it('retries passing faults without a word, as late as the service asks', async () => {
+  it('retries temporary faults silently, no sooner than the service asks', async () => {
     const { watcher } = await startProcess();
     const job = addJob();
     const watch = watcher.watch(...job.ids);
@@ -167,7 +167,7 @@ describe('JobWatcher', () => {
     expect(after - asked).toBeGreaterThanOrEqual(950);
   });
 
-  it('polls for its readers in turn, so that one whose calls are refused holds nobody up', async () => {
+  it('polls on behalf of its readers in turn, so that one whose calls are refused does not block the others', async () => {
     const { watcher, jobs } = await startProcess({ BREAKER_RESET_MS: '60000' });
     const fault = sandbox.control.arm({
       endpoint: 'refreshJob',

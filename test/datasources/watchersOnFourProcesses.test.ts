@@ -98,7 +98,7 @@ describe.each(['redis', 'lmdb'])('1,000 watchers of one job on 4 processes with 
       .filter(({ path }) => path.includes(job.jobId))
       .map(({ receivedAt }) => receivedAt);
     const gaps = times.slice(1).map((time, n) => time - (times[n] ?? 0));
-    // Beats are 900 to 1,100 ms apart; a second poll within one would be a much shorter gap.
+    // Polls are 900 to 1,100 ms apart; a second one within an interval would be a much shorter gap.
     expect(Math.min(...gaps)).toBeGreaterThan(intervalMs / 2);
 
     for (const socket of sockets) socket.end();

@@ -94,7 +94,7 @@ describe('The schema', () => {
       'UNRECOGNIZED',
     ],
   ])('has %s as clients know it', (name, ...members) => {
-    expect(membersOf(schema, name).sort()).toEqual([...members].sort());
+    expect(membersOf(schema, name)).toEqual(expect.arrayContaining(members)); // what is new is told by schema.graphql
   });
 });
 
