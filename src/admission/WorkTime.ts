@@ -53,7 +53,7 @@ export class WorkTime {
       this.#latest = holder;
     }
     if (holder === undefined) return undefined;
-    const excessMs = this.#excessOf(holder, this.#now());
+    const excessMs = this.#excessOf(holder);
     if (excessMs > burstMs && this.isContended) {
       throw new GatewayError('RATE_LIMITED', 'Your operations take too much of the time that all callers share', {
         retryAfterSeconds: Math.max(1, Math.ceil((excessMs - burstMs) / (share * 1000))),
@@ -71,15 +71,14 @@ export class WorkTime {
   /** Notes that an operation of `holder` held up the event loop for `ms` milliseconds. */
   spend(holder: Holder, ms: number): void {
     if (holder === undefined) return;
-    const now = this.#now();
-    this.#excess.set(holder, { ms: this.#excessOf(holder, now) + ms, at: now });
+    this.#excess.set(holder, { ms: this.#excessOf(holder) + ms, at: this.#now() });
     if (this.#thisTurn.size === 0) setImmediate(() => this.#thisTurn.clear());
     this.#thisTurn.set(holder, (this.#thisTurn.get(holder) ?? 0) + ms);
   }
 
-  #excessOf(holder: string, now: number): number {
+  #excessOf(holder: string): number {
     const excess = this.#excess.get(holder);
-    return excess === undefined ? 0 : Math.max(0, excess.ms - share * (now - excess.at));
+    return excess === undefined ? 0 : Math.max(0, excess.ms - share * (this.#now() - excess.at));
   }
 
   #hadItsTurn(holder: string): boolean {

@@ -16,7 +16,7 @@ export interface PlannedRequest {
 /** An object of the answer while its fields are being resolved. */
 interface Target {
   readonly steps: readonly Step[];
-  /** By {@link Step.place}. For an object, its target or its JSON. */
+  /** In the order of the steps. For an object, its target or its JSON. */
   readonly values: unknown[];
   /** The object that it belongs to, and the key there; undefined for the root. */
   readonly parent: Target | undefined;
@@ -66,8 +66,8 @@ export class Execution {
   #fill(target: Target, source: unknown): Promise<unknown> | undefined {
     let waiting: Promise<unknown>[] | undefined;
     try {
-      for (const step of target.steps) {
-        const pending = this.#take(step, source, target);
+      for (let place = 0; place < target.steps.length; place += 1) {
+        const pending = this.#take(target.steps[place] as Step, place, source, target);
         if (pending === undefined) continue;
         waiting ??= [];
         waiting.push(pending);
@@ -79,41 +79,49 @@ export class Execution {
     return waiting && Promise.all(waiting);
   }
 
-  #take(step: Step, source: unknown, target: Target): Promise<unknown> | undefined {
-    target.values[step.place] = step.constant ?? null;
+  #take(step: Step, place: number, source: unknown, target: Target): Promise<unknown> | undefined {
+    target.values[place] = step.constant ?? null;
     if (step.constant !== undefined) return undefined;
-    if (step.resolve === undefined) return this.#complete(step, (source as Record<string, unknown>)[step.name], target);
+    if (step.resolve === undefined) {
+      return this.#complete(step, place, (source as Record<string, unknown>)[step.name], target);
+    }
     let value: unknown;
     try {
       value = step.resolve(source, this.#argumentsOf(step), this.context);
     } catch (error) {
       return this.#refuse(step, error, target);
     }
-    if (!(value instanceof Promise)) return this.#complete(step, value, target);
+    if (!(value instanceof Promise)) return this.#complete(step, place, value, target);
     return value.then(
-      (ready) => this.#complete(step, ready, target),
+      (ready) => this.#complete(step, place, ready, target),
       (error) => this.#refuse(step, error, target),
     );
   }
 
-  #complete(step: Step, value: unknown, target: Target): Promise<unknown> | undefined {
+  #complete(step: Step, place: number, value: unknown, target: Target): Promise<unknown> | undefined {
     if (value === null || value === undefined) {
       if (step.isNullable) return undefined;
       const missing = new Error(`Cannot return null for non-nullable field ${step.parentType}.${step.name}.`);
       return this.#refuse(step, missing, target);
     }
     if (value instanceof Error) return this.#refuse(step, value, target);
-    if (step.fields !== undefined) return this.#completeObject(step, step.fields, value, target);
+    if (step.fields !== undefined) return this.#completeObject(step, step.fields, place, value, target);
     try {
-      target.values[step.place] = step.serialize === undefined ? value : step.serialize(value);
+      target.values[place] = step.serialize === undefined ? value : step.serialize(value);
     } catch (error) {
       this.#refuse(step, error, target);
     }
     return undefined;
   }
 
-  #completeObject(step: Step, steps: readonly Step[], value: unknown, parent: Target): Promise<unknown> | undefined {
-    const { key, place, selection } = step;
+  #completeObject(
+    step: Step,
+    steps: readonly Step[],
+    place: number,
+    value: unknown,
+    parent: Target,
+  ): Promise<unknown> | undefined {
+    const { key, selection } = step;
     const shared = selection !== undefined && value instanceof SharedObject ? value : undefined;
     const known = shared?.jsonOf(selection as string);
     if (known !== undefined) {
@@ -126,19 +134,19 @@ export class Execution {
     const errorsBefore = this.#errors.length;
     try {
       const pending = this.#fill(target, value);
-      if (pending !== undefined) return pending.catch((reason) => this.#orNull(step, reason, parent));
+      if (pending !== undefined) return pending.catch((reason) => this.#orNull(step, place, reason, parent));
       if (shared && this.#errors.length === errorsBefore) {
         const json = this.#jsonOf(target);
         shared.keepJson(selection as string, json);
         parent.values[place] = json;
       }
     } catch (reason) {
-      this.#orNull(step, reason, parent);
+      this.#orNull(step, place, reason, parent);
     }
     return undefined;
   }
 
-  #orNull({ place, isNullable }: Step, reason: unknown, target: Target): void {
+  #orNull({ isNullable }: Step, place: number, reason: unknown, target: Target): void {
     if (reason !== nulled || !isNullable) throw reason;
     target.values[place] = null;
   }
@@ -176,7 +184,8 @@ export class Execution {
   /** As `JSON.stringify` would write the object, in a fraction of the time. */
   #jsonOf({ steps, values }: Target): string {
     let json = '{';
-    for (const { place, prefix, fields } of steps) {
+    for (let place = 0; place < steps.length; place += 1) {
+      const { prefix, fields } = steps[place] as Step;
       const value = values[place];
       if (place > 0) json += ',';
       json += prefix;

@@ -29,8 +29,6 @@ export type KnownPlan = Plan | { readonly type: 'none' };
 /** One field of an answer. */
 export interface Step {
   readonly key: string;
-  /** Its index among the steps of its object. */
-  readonly place: number;
   /** The key as JSON, with its colon. */
   readonly prefix: string;
   /** The value where it is known beforehand: a type's name. */

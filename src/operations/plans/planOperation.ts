@@ -94,15 +94,14 @@ class Planner {
   steps(type: GraphQLObjectType, nodes: readonly { readonly selectionSet?: SelectionSetNode | undefined }[]): Step[] {
     if (type.isTypeOf) notPlannable();
     const { fields } = collectSubFields(this.#schema, this.#fragments, {}, type, nodes as FieldNode[]);
-    return Array.from(fields, ([key, fieldNodes], place) => this.#step(type, key, place, fieldNodes));
+    return Array.from(fields, ([key, fieldNodes]) => this.#step(type, key, fieldNodes));
   }
 
-  #step(parent: GraphQLObjectType, key: string, place: number, nodes: readonly FieldNode[]): Step {
+  #step(parent: GraphQLObjectType, key: string, nodes: readonly FieldNode[]): Step {
     const [node] = nodes as [FieldNode];
     const name = node.name.value;
     const common = {
       key,
-      place,
       prefix: `${JSON.stringify(key)}:`,
       name,
       parentType: parent.name,
