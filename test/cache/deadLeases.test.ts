@@ -91,7 +91,7 @@ describe.each(openings)('a lease in %s', (_, open) => {
     await sleep(leaseMs - 800);
     await store.compareAndDelete(key, first);
     const second = Buffer.from('second');
-    expect(await store.setIfAbsent(key, second, day)).toBe(true);
+    expect(await store.claim(key, second, day)).toBe(true);
     await sleep(1200);
     expect(await store.get(key)).toEqual(second);
     await store.compareAndDelete(key, second);

@@ -1,16 +1,7 @@
 import type { Store, StoreEntry, Turn } from '../../cache/stores/Store.js';
 import { preciseNow } from './Span.js';
 
-type Operation =
-  | 'get'
-  | 'set'
-  | 'setIfAbsent'
-  | 'claim'
-  | 'acquire'
-  | 'settle'
-  | 'compareAndDelete'
-  | 'increment'
-  | 'waitForDelete';
+type Operation = 'get' | 'set' | 'claim' | 'acquire' | 'settle' | 'compareAndDelete' | 'increment' | 'waitForDelete';
 
 /** A {@link Store} whose operations are told to `onDone`, with when they began in epoch milliseconds. Keys are not. */
 export class TracedStore implements Store {
@@ -30,10 +21,6 @@ export class TracedStore implements Store {
 
   set(key: string, value: Buffer, ttlMs: number): Promise<void> {
     return this.#timed('set', () => this.#store.set(key, value, ttlMs));
-  }
-
-  setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
-    return this.#timed('setIfAbsent', () => this.#store.setIfAbsent(key, value, ttlMs));
   }
 
   claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
