@@ -11,7 +11,7 @@ export interface ReadRequest<Value, Prepared = undefined> {
   readonly acceptable: (entry: Entry<Value>) => boolean;
   /** Whether one will do as well that was fetched since the reader asked: it is as fresh as one it would fetch itself. */
   readonly takesFetchedMeanwhile?: boolean;
-  /** What the fetch needs. May take long: the lease is then taken again. */
+  /** What the fetch needs. May take long: the lease is then taken again, at the cost of two more operations of the store. */
   readonly prepare?: () => Promise<Prepared> | Prepared;
   /** Asks the service. `signal` aborts when the work has to end. */
   readonly fetch: (prepared: Prepared, signal: AbortSignal) => Promise<Value>;
@@ -41,7 +41,7 @@ export interface LeasedCacheOptions<Value> extends StoredEntriesOptions<Value> {
 
 /** What a lease lives longer than the work it covers: slow timers, a paused event loop. */
 export const leaseMarginMs = 2000;
-/** Longest preparation that a lease allows for besides the work. */
+/** A preparation that ends so soon after the lease was asked for leaves it long enough for the work, in milliseconds. */
 const quickMs = 500;
 /** Longest time between two looks at the store while somebody else holds the lease. */
 const lookAgainMs = 1000;
@@ -134,6 +134,7 @@ export class LeasedCache<Value> {
     let patienceEndsAt = patience();
     while (performance.now() < patienceEndsAt) {
       const owner = randomUUID();
+      const askedAt = performance.now();
       const turn = await this.#stored.acquire(name, owner, this.#leaseMs, refused?.bytes);
       if (turn.state === 'held') {
         const brought = await this.#waitForHolder(reader, turn.owner, patienceEndsAt);
@@ -144,15 +145,16 @@ export class LeasedCache<Value> {
         const entry = refused.entry && this.#keepNewer(id, refused.entry);
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
       } else {
-        const takenAt = performance.now();
         try {
-          prepared ??= { value: (await prepare?.()) as Prepared };
-          if (performance.now() - takenAt > quickMs) {
-            await this.#options.store.release(name, owner);
-            patienceEndsAt = patience();
-            continue;
+          if (prepare && !prepared) {
+            prepared = { value: await prepare() };
+            if (performance.now() - askedAt > quickMs) {
+              await this.#options.store.release(name, owner);
+              patienceEndsAt = patience();
+              continue;
+            }
           }
-          const fetched = await this.#fetch(reader, prepared.value);
+          const fetched = await this.#fetch(reader, prepared?.value as Prepared);
           return await this.#publish(reader, owner, fetched, refused?.bytes);
         } catch (error) {
           // A refusal of one holder's own is nothing to others.

@@ -1,4 +1,4 @@
-import { EventEmitter, once } from 'node:events';
+import { EventEmitter } from 'node:events';
 
 /** How often a store is looked at while waiting for a deletion nobody may tell us about; each pause is jittered. */
 export interface PollPace {
@@ -6,17 +6,23 @@ export interface PollPace {
   readonly maxMs: number;
 }
 
-/** Those in this process who wait for a key to be deleted. No promise made here ever rejects. */
+/** Those in this process who wait for a key to be deleted. No promise made here ever rejects, and no timer outlives it. */
 export class DeleteWaiters {
   readonly #deletions = new EventEmitter().setMaxListeners(0);
 
   /** Resolves when `key` is woken, or after `timeoutMs`. */
-  async wait(key: string, timeoutMs: number): Promise<void> {
-    if (timeoutMs <= 0) return;
-    const ended = new AbortController();
-    const timer = setTimeout(() => ended.abort(), timeoutMs);
-    await once(this.#deletions, `of ${key}`, { signal: ended.signal }).catch(() => undefined);
-    clearTimeout(timer);
+  wait(key: string, timeoutMs: number): Promise<void> {
+    if (timeoutMs <= 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const event = `of ${key}`;
+      const done = () => {
+        clearTimeout(timer);
+        this.#deletions.off(event, done);
+        resolve();
+      };
+      const timer = setTimeout(done, timeoutMs);
+      this.#deletions.on(event, done);
+    });
   }
 
   /**
