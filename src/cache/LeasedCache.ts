@@ -129,7 +129,7 @@ export class LeasedCache<Value> {
     const reason = this.#reasonToLook(id);
     let prepared: { readonly value: Prepared } | undefined;
     let refused: Stored<Value> | undefined;
-    // Waits are measured by a clock that nobody sets: with another, a correction would end or prolong them.
+    // By a clock that nobody sets: a correction of another would end or prolong the wait.
     const patience = () => performance.now() + this.#leaseMs + this.#options.workMs;
     let patienceEndsAt = patience();
     while (performance.now() < patienceEndsAt) {
@@ -157,7 +157,7 @@ export class LeasedCache<Value> {
           const fetched = await this.#fetch(reader, prepared?.value as Prepared);
           return await this.#publish(reader, owner, fetched, refused?.bytes);
         } catch (error) {
-          // A refusal of one holder's own is nothing to others.
+          // What one caller alone is refused says nothing to others.
           const isShared = error instanceof GatewayError && error.refused === undefined;
           await (isShared ? this.#stored.fail(name, owner, error) : this.#options.store.release(name, owner));
           throw error;
@@ -174,7 +174,7 @@ export class LeasedCache<Value> {
       const value = await fetch(prepared, work.signal);
       const entry: Entry<Value> = { version: randomUUID(), value, fetchedAt: this.#now() };
       const reason = this.#reasonToLook(id);
-      // Whatever time the entry that was held bears: it may be of a clock that was ahead.
+      // Whatever the time of the entry held until now: its clock may have been ahead.
       this.#memory.set(id, entry);
       this.#options.onRead?.(this.#options.kind, 'fetched', reason);
       return entry;
@@ -204,8 +204,7 @@ export class LeasedCache<Value> {
     const { id, name } = reader;
     const { store } = this.#options;
     const waitedFrom = performance.now();
-    // A lease that is still the same after that long outlives the work of whoever took it: somebody forged it, or the
-    // store's clock is wrong. Without this it would hold up every reader until it ends.
+    // No work lasts that long: the lease is forged, or the store's clock is wrong. It must not hold up every reader.
     const deadAt = waitedFrom + this.#leaseMs;
     do {
       const leftMs = deadAt - performance.now();
@@ -235,7 +234,7 @@ export class LeasedCache<Value> {
     return fetchedAt - this.#now() > (this.#options.skewMs ?? 1000);
   }
 
-  /** Keeps an entry that will do in place of one that will not, whatever times they bear: clocks of two machines differ. */
+  /** Keeps an entry that will do in place of one that will not, whatever their times: clocks of two machines differ. */
   #remember<Prepared>(entry: Entry<Value>, reader: Reader<Value, Prepared>, tier: CacheTier, reason: ReadReason) {
     const held = this.#memory.get(reader.id);
     if (held !== undefined && !this.#willDo(held, reader)) this.#memory.set(reader.id, entry);

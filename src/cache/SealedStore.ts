@@ -242,7 +242,7 @@ class Slot {
     const plain = this.ring.open(this.key, bytes);
     try {
       const found = envelope.parse(JSON.parse(String(plain)));
-      // A store that lost track of time, or was rolled back, must not bring the dead back.
+      // A store whose clock is wrong, or that was rolled back, may still hold what has expired.
       if (found.expiresAt > this.now()) return { ...found, bytes };
     } catch {
       // Something foreign.

@@ -37,9 +37,8 @@ const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
 
 /**
  * An embedded store on disk, shared by all processes of one machine that open the same directory. It survives restarts
- * and `kill -9`: a write is done once it is committed to the page cache, which outlives the process. (A power
- * cut may lose the last moments, never the consistency of the file.) The file grows as needed and expired entries are
- * purged from it in small steps.
+ * and `kill -9`: a write is done once it is in the page cache, which outlives the process. (A power cut may lose the last
+ * moments, never the consistency of the file.) Expired entries are purged in small steps.
  *
  * Atomic operations read, and then write on condition that the version they read is still there. The driver's own thread
  * checks the condition: a transaction with a callback would hold the write lock of all processes until the main thread of

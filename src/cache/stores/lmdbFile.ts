@@ -38,17 +38,15 @@ const noPage = 0xffff_ffff_ffff_ffffn;
 
 /** Pages looked at in a file that has its full length. */
 const maxPages = 2000;
-/** Looks at a database that other processes change meanwhile, before it is taken for sound. */
+/** How often a database that other processes keep changing is read before it is taken for sound. */
 const maxLooks = 5;
 
 /**
- * Whether `file` is no LMDB database, or one with a part cut off or overwritten. LMDB's own look comes too late: a page that is
- * not there ends the process with a signal. An empty file is sound: it becomes a database.
+ * Whether `file` is no LMDB database, or one with a part cut off or overwritten: reading a missing page through LMDB would
+ * end the process with a signal. An empty file is sound, it becomes a database.
  *
- * Looks at both trees, at 2000 pages of each at most unless the file is too short. (A short one is sound when its last pages are
- * free ones that were never written.) Needs no lock: the pages of the newest state do not change as long as it is the newest.
- *
- * @throws Error when the file cannot be read
+ * Reads the pages of both trees, at most 2000 of each unless the file is too short. (A short one is sound when its last
+ * pages are free ones that were never written.) Needs no lock: the pages of the newest state do not change.
  */
 export function isDamaged(file: string): boolean {
   if (endianness() !== 'LE') return false; // the layout above is that of the usual machines; on others LMDB decides
