@@ -3,14 +3,15 @@ import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
 import { heldBytes } from './heldBytes.js';
-import { type Entry, StoredEntries, type StoredEntriesOptions } from './StoredEntries.js';
+import type { EntryName } from './SealedStore.js';
+import { type Entry, type Stored, StoredEntries, type StoredEntriesOptions } from './StoredEntries.js';
 
 export interface ReadRequest<Value, Prepared = undefined> {
   /** Whether an entry will do. */
   readonly acceptable: (entry: Entry<Value>) => boolean;
   /** Whether one will do as well that was fetched since the reader asked: it is as fresh as one it would fetch itself. */
   readonly takesFetchedMeanwhile?: boolean;
-  /** What the fetch needs. May take long: the lease is then taken again. */
+  /** What the fetch needs. May take long: the lease is then taken again, at the cost of two more operations of the store. */
   readonly prepare?: () => Promise<Prepared> | Prepared;
   /** Asks the service. `signal` aborts when the work has to end. */
   readonly fetch: (prepared: Prepared, signal: AbortSignal) => Promise<Value>;
@@ -24,12 +25,14 @@ export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
 export type ReadReason = 'held' | 'absent' | 'outdated';
 
 export interface LeasedCacheOptions<Value> extends StoredEntriesOptions<Value> {
+  /** First part of every name, and the label of metrics. */
+  readonly kind: string;
   readonly maxEntries: number;
-  /** Most memory the entries take, in bytes as {@link heldBytes} estimates them. Default: a quarter of what the heap may grow to. */
+  /** Most memory the entries take, in bytes by {@link heldBytes}. Default: a quarter of what the heap may grow to. */
   readonly maxBytes?: number;
   /** Longest the work under the lease may take, in milliseconds. The lease itself outlives it. */
   readonly workMs: number;
-  /** How far the clocks of the fleet's machines may be apart, in milliseconds. Default 1000. */
+  /** How far two clocks of the fleet may be apart, in milliseconds. Default 1000. */
   readonly skewMs?: number;
   readonly now?: () => number;
   readonly onRead?: (kind: string, tier: CacheTier, reason: ReadReason) => void;
@@ -38,14 +41,15 @@ export interface LeasedCacheOptions<Value> extends StoredEntriesOptions<Value> {
 
 /** What a lease lives longer than the work it covers: slow timers, a paused event loop. */
 export const leaseMarginMs = 2000;
-/** Longest preparation that a lease allows for besides the work. */
+/** A preparation that ends so soon after the lease was asked for leaves it long enough for the work, in milliseconds. */
 const quickMs = 500;
 /** Longest time between two looks at the store while somebody else holds the lease. */
 const lookAgainMs = 1000;
 
-/** One read, and since when its reader waits (epoch milliseconds). */
+/** One read: of which entry, and since when its reader waits (epoch milliseconds). */
 interface Reader<Value, Prepared> extends ReadRequest<Value, Prepared> {
   readonly id: string;
+  readonly name: EntryName;
   readonly askedAt: number;
 }
 
@@ -80,12 +84,12 @@ export class LeasedCache<Value> {
     return this.#now() - entry.fetchedAt < ageMs && !this.#isOfWrongClock(entry);
   }
 
-  /** The entry in this process's memory, whatever its age. */
+  /** The entry in memory, whatever its age. */
   peek(id: string): Entry<Value> | undefined {
     return this.#memory.get(id);
   }
 
-  /** The entry in this process's memory when it is acceptable; asks nobody. */
+  /** The entry in memory when it is acceptable. */
   held(id: string, acceptable: (entry: Entry<Value>) => boolean): Entry<Value> | undefined {
     const entry = this.#memory.get(id);
     if (entry === undefined || !acceptable(entry)) return undefined;
@@ -95,18 +99,23 @@ export class LeasedCache<Value> {
 
   /**
    * An acceptable entry: at once when memory has it, otherwise from the store, another's fetch, or our own. Waits at most
-   * twice the work time plus the lease margin, and that only when a lease holder died, however long its lease says it lasts.
+   * twice the work time plus the lease margin for others, and that only when a lease holder died.
    *
    * @throws whatever the fetch threw, here or in the process that held the lease
    */
   read<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Entry<Value> | Promise<Entry<Value>> {
-    return this.held(id, request.acceptable) ?? this.#join({ ...request, id, askedAt: this.#now() });
+    return this.held(id, request.acceptable) ?? this.#join(id, request);
   }
 
-  async #join<Prepared>(reader: Reader<Value, Prepared>): Promise<Entry<Value>> {
+  async #join<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
+    const reader = { ...request, id, name: [this.#options.kind, id], askedAt: this.#now() };
     for (;;) {
-      const underway = this.#flights.get(reader.id);
-      if (underway === undefined) return this.#takeOff(reader);
+      const underway = this.#flights.get(id);
+      if (underway === undefined) {
+        const flight = this.#load(reader).finally(() => this.#flights.delete(id));
+        this.#flights.set(id, flight);
+        return flight;
+      }
       // That flight was started for another reader: its entry may be too old for this one, its refusal not meant for it.
       const entry = await underway.catch((error) => {
         if (!isRefusalOfAnother(error, reader.holder)) throw error;
@@ -115,23 +124,18 @@ export class LeasedCache<Value> {
     }
   }
 
-  #takeOff<Prepared>(reader: Reader<Value, Prepared>): Promise<Entry<Value>> {
-    const flight = this.#load(reader).finally(() => this.#flights.delete(reader.id));
-    this.#flights.set(reader.id, flight);
-    return flight;
-  }
-
   async #load<Prepared>(reader: Reader<Value, Prepared>): Promise<Entry<Value>> {
-    const { id, prepare } = reader;
+    const { id, name, prepare } = reader;
     const reason = this.#reasonToLook(id);
     let prepared: { readonly value: Prepared } | undefined;
-    let refused: { readonly entry: Entry<Value> | undefined; readonly bytes: Buffer } | undefined;
-    // Waits are measured by a clock that nobody sets: with another, a correction would end or prolong them.
+    let refused: Stored<Value> | undefined;
+    // By a clock that nobody sets: a correction of another would end or prolong the wait.
     const patience = () => performance.now() + this.#leaseMs + this.#options.workMs;
     let patienceEndsAt = patience();
     while (performance.now() < patienceEndsAt) {
       const owner = randomUUID();
-      const turn = await this.#stored.acquire(id, owner, this.#leaseMs, refused?.bytes);
+      const askedAt = performance.now();
+      const turn = await this.#stored.acquire(name, owner, this.#leaseMs, refused?.bytes);
       if (turn.state === 'held') {
         const brought = await this.#waitForHolder(reader, turn.owner, patienceEndsAt);
         if (brought !== undefined) return this.#remember(brought, reader, 'waited', reason);
@@ -141,20 +145,21 @@ export class LeasedCache<Value> {
         const entry = refused.entry && this.#keepNewer(id, refused.entry);
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
       } else {
-        const takenAt = performance.now();
         try {
-          prepared ??= { value: (await prepare?.()) as Prepared };
-          if (performance.now() - takenAt > quickMs) {
-            await this.#stored.release(id, owner);
-            patienceEndsAt = patience();
-            continue;
+          if (prepare && !prepared) {
+            prepared = { value: await prepare() };
+            if (performance.now() - askedAt > quickMs) {
+              await this.#options.store.release(name, owner);
+              patienceEndsAt = patience();
+              continue;
+            }
           }
-          const fetched = await this.#fetch(reader, prepared.value);
+          const fetched = await this.#fetch(reader, prepared?.value as Prepared);
           return await this.#publish(reader, owner, fetched, refused?.bytes);
         } catch (error) {
-          // A refusal of one holder's own is nothing to others.
+          // What one caller alone is refused says nothing to others.
           const isShared = error instanceof GatewayError && error.refused === undefined;
-          await (isShared ? this.#stored.fail(id, owner, error) : this.#stored.release(id, owner));
+          await (isShared ? this.#stored.fail(name, owner, error) : this.#options.store.release(name, owner));
           throw error;
         }
       }
@@ -169,7 +174,7 @@ export class LeasedCache<Value> {
       const value = await fetch(prepared, work.signal);
       const entry: Entry<Value> = { version: randomUUID(), value, fetchedAt: this.#now() };
       const reason = this.#reasonToLook(id);
-      // Whatever time the entry that was held bears: it may be of a clock that was ahead.
+      // Whatever the time of the entry held until now: its clock may have been ahead.
       this.#memory.set(id, entry);
       this.#options.onRead?.(this.#options.kind, 'fetched', reason);
       return entry;
@@ -183,16 +188,11 @@ export class LeasedCache<Value> {
    * what the next holder wrote: it takes the lease again, and writes when the store has nothing new since `before`. What
    * the store has instead is newer: it is kept, and answered if it will do.
    */
-  async #publish<Prepared>(
-    reader: Reader<Value, Prepared>,
-    owner: string,
-    fetched: Entry<Value>,
-    before: Buffer | undefined,
-  ): Promise<Entry<Value>> {
-    const { id } = reader;
-    if (await this.#stored.settle(id, fetched, owner)) return fetched;
-    const turn = await this.#stored.acquire(id, owner, this.#leaseMs, before);
-    if (turn.state === 'taken') await this.#stored.settle(id, fetched, owner);
+  async #publish<Prepared>(reader: Reader<Value, Prepared>, owner: string, fetched: Entry<Value>, before?: Buffer) {
+    const { id, name } = reader;
+    if (await this.#stored.settle(name, fetched, owner)) return fetched;
+    const turn = await this.#stored.acquire(name, owner, this.#leaseMs, before);
+    if (turn.state === 'taken') await this.#stored.settle(name, fetched, owner);
     const newer = turn.state === 'found' ? turn.entry.entry : undefined;
     if (newer === undefined || !this.#willDo(newer, reader)) return fetched;
     this.#memory.set(id, newer);
@@ -200,29 +200,25 @@ export class LeasedCache<Value> {
   }
 
   /** Waits until `holder` is done, or must have died. @throws the holder's failure */
-  async #waitForHolder<Prepared>(
-    reader: Reader<Value, Prepared>,
-    holder: Buffer,
-    until: number,
-  ): Promise<Entry<Value> | undefined> {
-    const { id } = reader;
+  async #waitForHolder<Prepared>(reader: Reader<Value, Prepared>, holder: Buffer, until: number) {
+    const { id, name } = reader;
+    const { store } = this.#options;
     const waitedFrom = performance.now();
-    // A lease that is still the same after that long outlives the work of whoever took it: somebody forged it, or the
-    // store's clock is wrong. Without this it would hold up every reader until it ends.
+    // No work lasts that long: the lease is forged, or the store's clock is wrong. It must not hold up every reader.
     const deadAt = waitedFrom + this.#leaseMs;
     do {
       const leftMs = deadAt - performance.now();
       if (leftMs <= 0) {
-        await this.#stored.release(id, holder);
+        await store.release(name, holder);
         break;
       }
-      await this.#stored.waitForRelease(id, Math.min(lookAgainMs, leftMs, until - performance.now()));
-    } while (performance.now() < until && (await this.#stored.leaseOwner(id))?.equals(holder));
+      await store.waitForRelease(name, Math.min(lookAgainMs, leftMs, until - performance.now()));
+    } while (performance.now() < until && (await store.leaseOwner(name))?.equals(holder));
     this.#options.onLeaseWait?.(this.#options.kind, (performance.now() - waitedFrom) / 1000);
-    const stored = await this.#stored.find(id);
+    const stored = await this.#stored.find(name);
     const entry = stored && this.#keepNewer(id, stored);
     if (entry && this.#willDo(entry, reader)) return entry;
-    const failure = await this.#stored.failureOf(id, holder);
+    const failure = await this.#stored.failureOf(name, holder);
     if (failure !== undefined) throw failure;
     return undefined;
   }
@@ -238,13 +234,8 @@ export class LeasedCache<Value> {
     return fetchedAt - this.#now() > (this.#options.skewMs ?? 1000);
   }
 
-  /** Keeps an entry that will do in place of one that will not, whatever times they bear: clocks of two machines differ. */
-  #remember<Prepared>(
-    entry: Entry<Value>,
-    reader: Reader<Value, Prepared>,
-    tier: CacheTier,
-    reason: ReadReason,
-  ): Entry<Value> {
+  /** Keeps an entry that will do in place of one that will not, whatever their times: clocks of two machines differ. */
+  #remember<Prepared>(entry: Entry<Value>, reader: Reader<Value, Prepared>, tier: CacheTier, reason: ReadReason) {
     const held = this.#memory.get(reader.id);
     if (held !== undefined && !this.#willDo(held, reader)) this.#memory.set(reader.id, entry);
     this.#options.onRead?.(this.#options.kind, tier, reason);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { KeyRing, Sealer } from './sealing.js';
-import { failureKeyOf, leaseKeyOf, type Store, type Turn } from './stores/Store.js';
+import { type Count, failureKeyOf, leaseKeyOf, type Store, type Turn } from './stores/Store.js';
 import { StoreError } from './stores/StoreError.js';
 
 /** A name in the store as readable parts; only its keyed hash leaves the process. */
@@ -8,12 +8,9 @@ export type EntryName = readonly string[];
 
 /** `expiresAt` in epoch milliseconds; `ttlMs` is how long it was to live, which earlier versions did not write. */
 const envelope = z.object({ value: z.unknown(), expiresAt: z.number(), ttlMs: z.number().optional() });
-type Envelope = z.output<typeof envelope>;
 
-/** What is stored under a name. */
-export interface Found {
-  /** Undefined when the bytes do not open, or have expired. */
-  readonly value: unknown;
+/** What is stored under a name. When its bytes do not open, or are too old, `value` is undefined and `expiresAt` is 0. */
+export interface Found extends z.output<typeof envelope> {
   readonly bytes: Buffer;
 }
 
@@ -23,9 +20,8 @@ export interface Claim {
   withdraw(): Promise<void>;
 }
 
-/** How far apart the clocks of the fleet's machines may be before a {@link SealedStore.mark} of one is nothing to another. */
+/** How far two clocks of the fleet may be apart before a {@link SealedStore.mark} of one is nothing to the other. */
 const skewMs = 10_000;
-/** The longest any mark lasts, in milliseconds. */
 const longestMarkMs = 3_600_000;
 
 export interface SealedStoreOptions {
@@ -51,35 +47,26 @@ export class SealedStore {
   readonly #scope: readonly string[];
   readonly #now: () => number;
 
-  constructor({ store, sealer, scope, now = Date.now }: SealedStoreOptions) {
-    this.#store = store;
-    this.#sealer = sealer;
-    this.#scope = scope;
-    this.#now = now;
+  constructor(options: SealedStoreOptions) {
+    this.#store = options.store;
+    this.#sealer = options.sealer;
+    this.#scope = options.scope;
+    this.#now = options.now ?? Date.now;
   }
 
-  /** The value under `name`, also when it was sealed before a key rotation; such a one is sealed anew, to outlive the old key. */
-  async get(name: EntryName): Promise<unknown> {
-    return (await this.find(name))?.value;
+  /** The value under `name`; undefined when there is none. */
+  async look(name: EntryName): Promise<unknown> {
+    return newestOf(await this.#findAll(this.#slots(name)))?.value;
   }
 
-  /** As {@link get}, with the stored bytes for {@link acquire}. */
+  /**
+   * As {@link look}, with the stored bytes for {@link acquire}. An entry from before a key rotation is sealed anew, to outlive
+   * the old key; so not for a value that its writer may still delete under the old key alone.
+   */
   async find(name: EntryName): Promise<Found | undefined> {
     const slots = this.#slots(name);
-    const found = await findAll(slots);
-    const newest = newestOf(found);
-    const [current] = slots;
-    if (newest?.envelope && current && !found[0]?.envelope) {
-      // Only where there is nothing: what was written meanwhile is newer.
-      const leftMs = Math.max(1, newest.envelope.expiresAt - this.#now());
-      await this.#store.setIfAbsent(current.key, current.seal(newest.envelope), leftMs);
-    }
-    return newest && { value: newest.envelope?.value, bytes: newest.bytes };
-  }
-
-  /** As {@link get}, and nothing is sealed anew: for a value that its writer may still delete under the old key alone. */
-  async look(name: EntryName): Promise<unknown> {
-    return newestOf(await findAll(this.#slots(name)))?.envelope?.value;
+    const found = await this.#findAll(slots);
+    return this.#sealAnew(slots, found);
   }
 
   /**
@@ -87,16 +74,15 @@ export class SealedStore {
    * the time of a clock that was ahead, and is absent: a correction of that clock must not make a second of silence a day.
    */
   async mark(name: EntryName): Promise<unknown> {
-    const marks = (await findAll(this.#slots(name))).filter((mark) => {
-      const latest = this.#now() + (mark?.envelope?.ttlMs ?? longestMarkMs) + skewMs;
-      return mark?.envelope !== undefined && mark.envelope.expiresAt <= latest;
-    });
-    return newestOf(marks)?.envelope?.value;
+    const latest = (mark: Found) => this.#now() + (mark.ttlMs ?? longestMarkMs) + skewMs;
+    const marks = (await this.#findAll(this.#slots(name))).filter((mark) => mark && mark.expiresAt <= latest(mark));
+    return newestOf(marks)?.value;
   }
 
   async set(name: EntryName, value: unknown, ttlMs: number): Promise<void> {
-    const sealed = this.#envelope(value, ttlMs);
-    await Promise.all(this.#slots(name).map((slot) => this.#store.set(slot.key, slot.seal(sealed), ttlMs)));
+    await Promise.all(
+      this.#seal(this.#slots(name), value, ttlMs).map(([key, bytes]) => this.#store.set(key, bytes, ttlMs)),
+    );
   }
 
   /**
@@ -106,9 +92,8 @@ export class SealedStore {
    * @throws StoreError when the shared store cannot tell; then nothing is claimed
    */
   async claim(name: EntryName, value: unknown, ttlMs: number): Promise<Claim | undefined> {
-    const sealed = this.#envelope(value, ttlMs);
-    const claims = this.#slots(name).map((slot) => ({ key: slot.key, bytes: slot.seal(sealed) }));
-    const isOurs = await this.#takeAll(claims, (key, bytes) => this.#store.claim(key, bytes, ttlMs));
+    const claims = this.#seal(this.#slots(name), value, ttlMs);
+    const isOurs = await this.#takeAll(claims, ([key, bytes]) => this.#store.claim(key, bytes, ttlMs));
     return isOurs ? { withdraw: () => this.#giveBack(claims) } : undefined;
   }
 
@@ -118,12 +103,7 @@ export class SealedStore {
    * @param most the highest count that can be true
    * @throws StoreError when the shared store gives no answer, or one that cannot be true
    */
-  async increment(
-    name: EntryName,
-    by: number,
-    ttlMs: number,
-    most: number = Number.MAX_SAFE_INTEGER,
-  ): Promise<{ readonly count: number; readonly resetsInMs: number }> {
+  async increment(name: EntryName, by: number, ttlMs: number, most = Number.MAX_SAFE_INTEGER): Promise<Count> {
     const counts = await Promise.all(this.#slots(name).map(({ key }) => this.#store.increment(key, by, ttlMs)));
     if (counts.some(({ count }) => !(Number.isSafeInteger(count) && count >= by && count <= most))) {
       throw new StoreError('failed', 'The store gave a count that cannot be true.');
@@ -131,95 +111,79 @@ export class SealedStore {
     return counts.reduce((highest, other) => (other.count > highest.count ? other : highest));
   }
 
-  /**
-   * The entry under `name`, or without one the lease of it, taken for `owner` (random, not secret) until {@link settle},
-   * {@link release} or `ttlMs`. An entry of exactly the bytes `refused` counts as none.
-   */
+  /** As {@link Store.acquire}; `owner` is random and not secret. */
   async acquire(name: EntryName, owner: string, ttlMs: number, refused?: Buffer): Promise<Turn<Found>> {
     const slots = this.#slots(name);
-    const [only] = slots;
-    if (only === undefined || slots.length > 1) return this.#acquireAll(name, owner, ttlMs, refused);
-    const turn = await this.#store.acquire(only.key, Buffer.from(owner), ttlMs, refused);
-    if (turn.state !== 'found') return turn;
-    return { state: 'found', entry: { bytes: turn.entry, value: only.open(turn.entry)?.value } };
-  }
-
-  async #acquireAll(name: EntryName, owner: string, ttlMs: number, refused?: Buffer): Promise<Turn<Found>> {
-    const look = async () => {
-      const entry = await this.find(name);
-      return entry === undefined || refused?.equals(entry.bytes) ? undefined : ({ state: 'found', entry } as const);
-    };
-    const found = await look();
-    if (found) return found;
-    const isOurs = await this.#takeAll(this.#leases(name, owner), (key, bytes) =>
-      this.#store.setIfAbsent(key, bytes, ttlMs),
-    );
-    if (!isOurs) return { state: 'held', owner: (await this.leaseOwner(name)) ?? Buffer.alloc(0) };
-    // Another holder may have come and gone between the look and the lease.
-    const newer = await look();
-    if (newer) await this.release(name, owner);
-    return newer ?? { state: 'taken' };
+    let refusedOf: readonly (Buffer | undefined)[] = [refused];
+    if (slots.length > 1) {
+      const found = await this.#findAll(slots);
+      const entry = await this.#sealAnew(slots, found);
+      if (entry && !refused?.equals(entry.bytes)) return { state: 'found', entry };
+      refusedOf = found.map((each) => each?.bytes);
+    }
+    let turn: Turn<Found> = { state: 'taken' };
+    await this.#takeAll(leasesOf(slots, owner), async ([, holder], at) => {
+      const slot = slots[at] as Slot;
+      const given = await this.#store.acquire(slot.key, holder, ttlMs, refusedOf[at]);
+      turn = given.state === 'found' ? { state: 'found', entry: slot.open(given.entry) } : given;
+      return given.state === 'taken';
+    });
+    return turn;
   }
 
   /** Writes the entry and ends the lease, if `owner` holds it; tells whether it did. */
   settle(name: EntryName, value: unknown, ttlMs: number, owner: string): Promise<boolean> {
-    return this.#settle(name, value, ttlMs, owner, (key) => key);
+    return this.#settle(name, this.#slots(name), value, ttlMs, owner);
   }
 
   /** Ends the lease, if `owner` holds it, and leaves `failure` to those who waited for `owner`. */
   async fail(name: EntryName, failure: unknown, ttlMs: number, owner: string): Promise<void> {
-    await this.#settle(name, failure, ttlMs, owner, (key) => failureKeyOf(key, owner));
+    await this.#settle(name, this.#failureSlots(name, owner), failure, ttlMs, owner);
   }
 
   /** What {@link fail} left of `owner`. */
   async failureOf(name: EntryName, owner: string): Promise<unknown> {
     if (!/^[\w-]{1,64}$/.test(owner)) return undefined; // a forged lease
-    return newestOf(await findAll(this.#slots(name, (key) => failureKeyOf(key, owner))))?.envelope?.value;
+    return newestOf(await this.#findAll(this.#failureSlots(name, owner)))?.value;
   }
 
-  async #settle(name: EntryName, value: unknown, ttlMs: number, owner: string, keyOf: (key: string) => string) {
-    const sealed = this.#envelope(value, ttlMs);
-    const holder = Buffer.from(owner);
-    const targets = this.#slots(name, keyOf);
+  async #settle(name: EntryName, targets: readonly Slot[], value: unknown, ttlMs: number, owner: string) {
+    const sealed = this.#seal(targets, value, ttlMs);
     let wasHeld = true;
-    for (const [at, { key }] of this.#slots(name).entries()) {
-      const target = targets[at] as Slot;
-      const entry = { key: target.key, value: target.seal(sealed), ttlMs };
-      wasHeld = (await this.#store.settle(key, holder, entry)) && wasHeld;
+    for (const [at, slot] of this.#slots(name).entries()) {
+      const [key, bytes] = sealed[at] as KeyAndBytes;
+      wasHeld = (await this.#store.settle(slot.key, Buffer.from(owner), { key, value: bytes, ttlMs })) && wasHeld;
     }
     return wasHeld;
   }
 
   /** Who holds the lease of `name`. Its bytes need not be text: somebody may have forged it. */
   async leaseOwner(name: EntryName): Promise<Buffer | undefined> {
-    for (const { key } of this.#slots(name, leaseKeyOf).toReversed()) {
-      const owner = await this.#store.get(key);
+    for (const { key } of this.#slots(name).toReversed()) {
+      const owner = await this.#store.get(leaseKeyOf(key));
       if (owner !== undefined) return owner;
     }
     return undefined;
   }
 
   /** Ends the lease when `owner` still holds it, which wakes {@link waitForRelease}. */
-  async release(name: EntryName, owner: string | Buffer): Promise<void> {
-    await this.#giveBack(this.#leases(name, owner));
+  release(name: EntryName, owner: string | Buffer): Promise<void> {
+    return this.#giveBack(leasesOf(this.#slots(name), owner));
   }
 
   /** Resolves when the lease may have been released, at the latest after `timeoutMs`. */
   async waitForRelease(name: EntryName, timeoutMs: number): Promise<void> {
-    const [current = '', ...previous] = this.#slots(name, leaseKeyOf).map(({ key }) => key);
+    const [current = '', ...previous] = this.#slots(name).map(({ key }) => leaseKeyOf(key));
     let held = current;
     for (const key of previous) if ((await this.#store.get(key)) !== undefined) held = key;
     await this.#store.waitForDelete(held, timeoutMs);
   }
 
   /** Takes all of `claims`, whose first is of the current key, or none of them. */
-  async #takeAll(claims: readonly KeyAndBytes[], take: (key: string, bytes: Buffer) => Promise<boolean>) {
+  async #takeAll(claims: readonly KeyAndBytes[], take: (claim: KeyAndBytes, at: number) => Promise<boolean>) {
     let taken = claims.length;
     try {
-      for (; taken > 0; taken -= 1) {
-        const { key, bytes } = claims[taken - 1] as KeyAndBytes;
-        if (!(await take(key, bytes))) break;
-      }
+      while (taken > 0 && (await take(claims[taken - 1] as KeyAndBytes, taken - 1))) taken -= 1;
     } finally {
       if (taken > 0) await this.#giveBack(claims.slice(taken));
     }
@@ -227,75 +191,79 @@ export class SealedStore {
   }
 
   async #giveBack(claims: readonly KeyAndBytes[]): Promise<void> {
-    for (const { key, bytes } of claims) await this.#store.compareAndDelete(key, bytes);
+    for (const [key, bytes] of claims) await this.#store.compareAndDelete(key, bytes);
   }
 
-  #leases(name: EntryName, owner: string | Buffer): readonly KeyAndBytes[] {
-    const bytes = Buffer.from(owner as string);
-    return this.#slots(name, leaseKeyOf).map(({ key }) => ({ key, bytes }));
+  /** Gives the newest, which is then stored under the current key as well, if nothing else is: that would be newer. */
+  async #sealAnew([slot]: readonly Slot[], found: readonly (Found | undefined)[]): Promise<Found | undefined> {
+    const newest = newestOf(found);
+    if (!slot || !newest?.expiresAt || found[0]?.expiresAt) return newest;
+    const leftMs = Math.max(1, newest.expiresAt - this.#now());
+    await this.#store.claim(slot.key, slot.seal(newest), leftMs).catch(() => false);
+    return newest;
   }
 
-  #envelope(value: unknown, ttlMs: number): Envelope {
-    return { value, expiresAt: this.#now() + ttlMs, ttlMs };
+  /** Of each slot its key and the bytes for it. */
+  #seal(slots: readonly Slot[], value: unknown, ttlMs: number): readonly KeyAndBytes[] {
+    const sealed = { value, expiresAt: this.#now() + ttlMs, ttlMs };
+    return slots.map((slot) => [slot.key, slot.seal(sealed)]);
+  }
+
+  #findAll(slots: readonly Slot[]): Promise<readonly (Found | undefined)[]> {
+    const find = async (slot: Slot) => {
+      const bytes = await this.#store.get(slot.key);
+      return bytes && slot.open(bytes);
+    };
+    return Promise.all(slots.map(find));
   }
 
   /** One for each key, current first. */
-  #slots(name: EntryName, keyOf: (key: string) => string = (key) => key): readonly Slot[] {
+  #slots(name: EntryName): readonly Slot[] {
     const parts = [...this.#scope, ...name];
-    return this.#sealer.rings.map((ring) => new Slot(this.#store, ring, keyOf(ring.name(parts)), this.#now));
+    return this.#sealer.rings.map((ring) => new Slot(ring, ring.name(parts), this.#now));
+  }
+
+  #failureSlots(name: EntryName, owner: string): readonly Slot[] {
+    return this.#slots(name).map(({ ring, key }) => new Slot(ring, failureKeyOf(key, owner), this.#now));
   }
 }
 
-interface KeyAndBytes {
-  readonly key: string;
-  readonly bytes: Buffer;
-}
-
-interface Opened {
-  readonly bytes: Buffer;
-  readonly envelope: Envelope | undefined;
-}
+type KeyAndBytes = readonly [key: string, bytes: Buffer];
 
 /** A name under one key. */
 class Slot {
   constructor(
-    readonly store: Store,
     readonly ring: KeyRing,
     readonly key: string,
     readonly now: () => number,
   ) {}
 
-  async find(): Promise<Opened | undefined> {
-    const bytes = await this.store.get(this.key);
-    return bytes && { bytes, envelope: this.open(bytes) };
-  }
-
-  open(bytes: Buffer): Envelope | undefined {
+  open(bytes: Buffer): Found {
     const plain = this.ring.open(this.key, bytes);
-    if (plain === undefined) return undefined;
     try {
-      const found = envelope.parse(JSON.parse(plain.toString()));
-      // A store that lost track of time, or was rolled back, must not bring the dead back.
-      return found.expiresAt > this.now() ? found : undefined;
+      const found = envelope.parse(JSON.parse(String(plain)));
+      // A store whose clock is wrong, or that was rolled back, may still hold what has expired.
+      if (found.expiresAt > this.now()) return { ...found, bytes };
     } catch {
-      return undefined;
+      // Something foreign.
     }
+    return { bytes, value: undefined, expiresAt: 0 };
   }
 
-  seal(sealed: Envelope): Buffer {
-    return this.ring.seal(this.key, Buffer.from(JSON.stringify(sealed)));
+  seal({ value, expiresAt, ttlMs }: z.output<typeof envelope>): Buffer {
+    return this.ring.seal(this.key, Buffer.from(JSON.stringify({ value, expiresAt, ttlMs })));
   }
 }
 
-function findAll(slots: readonly Slot[]): Promise<readonly (Opened | undefined)[]> {
-  return Promise.all(slots.map((slot) => slot.find()));
+function leasesOf(slots: readonly Slot[], owner: string | Buffer): readonly KeyAndBytes[] {
+  const bytes = Buffer.from(owner as string);
+  return slots.map(({ key }) => [leaseKeyOf(key), bytes]);
 }
 
 /** Values under one name are written with the same time to live, as a rule: so the one that expires last was written last. */
-function newestOf(found: readonly (Opened | undefined)[]): Opened | undefined {
-  const expiryOf = (opened: Opened) => opened.envelope?.expiresAt ?? 0;
+function newestOf(found: readonly (Found | undefined)[]): Found | undefined {
   return found.reduce(
-    (newest, other) => (newest === undefined || (other && expiryOf(other) > expiryOf(newest)) ? other : newest),
+    (newest, other) => (newest === undefined || (other && other.expiresAt > newest.expiresAt) ? other : newest),
     undefined,
   );
 }

@@ -22,8 +22,6 @@ export interface Codec<Value> {
 }
 
 export interface StoredEntriesOptions<Value> {
-  /** First part of every name. */
-  readonly kind: string;
   readonly store: SealedStore;
   readonly codec: Codec<Value>;
   /** How long a value is kept, in milliseconds. */
@@ -55,51 +53,35 @@ export class StoredEntries<Value> {
     this.#options = options;
   }
 
-  async find(id: string): Promise<Entry<Value> | undefined> {
-    const found = await this.#options.store.find(this.#nameOf(id));
+  async find(name: EntryName): Promise<Entry<Value> | undefined> {
+    const found = await this.#options.store.find(name);
     return found && this.#decode(found.value);
   }
 
   /** The entry, or without one but `refused` the lease for `owner`. */
-  async acquire(id: string, owner: string, ttlMs: number, refused?: Buffer): Promise<Turn<Stored<Value>>> {
-    const turn: Turn<Found> = await this.#options.store.acquire(this.#nameOf(id), owner, ttlMs, refused);
+  async acquire(name: EntryName, owner: string, ttlMs: number, refused?: Buffer): Promise<Turn<Stored<Value>>> {
+    const turn: Turn<Found> = await this.#options.store.acquire(name, owner, ttlMs, refused);
     if (turn.state !== 'found') return turn;
     return { state: 'found', entry: { bytes: turn.entry.bytes, entry: this.#decode(turn.entry.value) } };
   }
 
   /** Writes the entry and ends the lease, if `owner` holds it; tells whether it did. */
-  settle(id: string, { version, value, fetchedAt }: Entry<Value>, owner: string): Promise<boolean> {
+  settle(name: EntryName, { version, value, fetchedAt }: Entry<Value>, owner: string): Promise<boolean> {
     const { store, codec, ttlMs } = this.#options;
-    return store.settle(this.#nameOf(id), { version, fetchedAt, value: codec.encode(value) }, ttlMs(value), owner);
+    return store.settle(name, { version, fetchedAt, value: codec.encode(value) }, ttlMs(value), owner);
   }
 
   /** Ends the lease, and tells those who wait for `owner` why its work brought nothing. */
-  async fail(id: string, owner: string, { code, message, retryAfterSeconds }: GatewayError): Promise<void> {
+  async fail(name: EntryName, owner: string, { code, message, retryAfterSeconds }: GatewayError): Promise<void> {
     const failure: z.input<typeof storedFailure> = { code, message, retryAfterSeconds };
-    await this.#options.store.fail(this.#nameOf(id), failure, failureTtlMs, owner);
+    await this.#options.store.fail(name, failure, failureTtlMs, owner);
   }
 
-  async failureOf(id: string, owner: Buffer): Promise<GatewayError | undefined> {
-    const stored = storedFailure.safeParse(await this.#options.store.failureOf(this.#nameOf(id), owner.toString()));
+  async failureOf(name: EntryName, owner: Buffer): Promise<GatewayError | undefined> {
+    const stored = storedFailure.safeParse(await this.#options.store.failureOf(name, owner.toString()));
     if (!stored.success) return undefined;
     const { code, message, retryAfterSeconds } = stored.data;
     return new GatewayError(code, message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
-  }
-
-  release(id: string, owner: string | Buffer): Promise<void> {
-    return this.#options.store.release(this.#nameOf(id), owner);
-  }
-
-  leaseOwner(id: string): Promise<Buffer | undefined> {
-    return this.#options.store.leaseOwner(this.#nameOf(id));
-  }
-
-  waitForRelease(id: string, timeoutMs: number): Promise<void> {
-    return this.#options.store.waitForRelease(this.#nameOf(id), timeoutMs);
-  }
-
-  #nameOf(id: string): EntryName {
-    return [this.#options.kind, id];
   }
 
   #decode(found: unknown): Entry<Value> | undefined {

@@ -91,7 +91,7 @@ describe.each(openings)('a lease in %s', (_, open) => {
     await sleep(leaseMs - 800);
     await store.compareAndDelete(key, first);
     const second = Buffer.from('second');
-    expect(await store.setIfAbsent(key, second, day)).toBe(true);
+    expect(await store.claim(key, second, day)).toBe(true);
     await sleep(1200);
     expect(await store.get(key)).toEqual(second);
     await store.compareAndDelete(key, second);
@@ -106,5 +106,28 @@ describe.each(openings)('a lease in %s', (_, open) => {
     const waiting = read(process());
     expect([(await holding).value, (await waiting).value]).toEqual(['value 1', 'value 1']);
     expect(fetches()).toBe(1);
+  });
+
+  it('is given back when the preparation takes long, and taken again for the fetch, which happens once', async () => {
+    const { process } = await scene();
+    const [prepared, fetched]: [string[], string[]] = [[], []];
+    const readSlowly = async (cache: LeasedCache<string>, reader: string) =>
+      cache.read('x', {
+        acceptable: () => true,
+        prepare: async () => {
+          prepared.push(reader);
+          await sleep(700);
+          return `prepared by ${reader}`;
+        },
+        fetch: async (ready) => {
+          fetched.push(reader);
+          return ready;
+        },
+      });
+    const readers = ['one', 'two', 'three'];
+    const entries = await Promise.all(readers.map((reader) => readSlowly(process(), reader)));
+    expect(fetched).toHaveLength(1);
+    expect(new Set(prepared).size).toBe(prepared.length);
+    expect(new Set(entries.map(({ value }) => value))).toEqual(new Set([`prepared by ${fetched[0]}`]));
   });
 });

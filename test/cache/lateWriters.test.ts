@@ -136,7 +136,7 @@ describe('A process that is stopped while it holds a lease', () => {
       child.send('older');
       child.kill('SIGCONT');
       expect((await once(child, 'message'))[0]).toEqual({ answered: 'newer', held: 'newer' });
-      expect(await sealed.get(readName)).toMatchObject({ value: 'newer' });
+      expect(await sealed.look(readName)).toMatchObject({ value: 'newer' });
     },
     60_000,
   );
@@ -148,6 +148,6 @@ describe('A process that is stopped while it holds a lease', () => {
     child.send('fetched');
     expect((await once(child, 'message'))[0]).toEqual({ answered: 'fetched', held: 'fetched' });
     const { sealed } = await openReader(url);
-    expect(await sealed.get(readName)).toMatchObject({ value: 'fetched' });
+    expect(await sealed.look(readName)).toMatchObject({ value: 'fetched' });
   }, 60_000);
 });

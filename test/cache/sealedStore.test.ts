@@ -57,25 +57,25 @@ describe('A sealed store during a rotation', () => {
 
   it('shows what it wrote to processes that know either key', async () => {
     await during.set(name, 'value', minute);
-    expect(await before.get(name)).toBe('value');
-    expect(await after.get(name)).toBe('value');
+    expect(await before.look(name)).toBe('value');
+    expect(await after.look(name)).toBe('value');
   });
 
   it('reads what processes of either key wrote, the newest of it', async () => {
     await before.set(name, 'first', minute);
-    expect(await during.get(name)).toBe('first');
+    expect(await during.look(name)).toBe('first');
     await before.set(name, 'second', 2 * minute);
-    expect(await during.get(name)).toBe('second');
+    expect(await during.look(name)).toBe('second');
     await after.set(name, 'third', 3 * minute);
-    expect(await during.get(name)).toBe('third');
+    expect(await during.look(name)).toBe('third');
   });
 
   it('seals what it read anew, unless it was only to look', async () => {
     await before.set(name, 'value', minute);
     expect(await during.look(name)).toBe('value');
-    expect(await after.get(name)).toBeUndefined();
-    await during.get(name);
-    expect(await after.get(name)).toBe('value');
+    expect(await after.look(name)).toBeUndefined();
+    await during.find(name);
+    expect(await after.look(name)).toBe('value');
   });
 
   it('claims a name under every key, or under none', async () => {
@@ -118,14 +118,14 @@ describe('A sealed store during a rotation', () => {
     await during.acquire(name, 'me', minute);
     expect(await during.settle(name, 'value', minute, 'me')).toBe(true);
     for (const process of [before, during, after]) {
-      expect(await process.get(name)).toBe('value');
+      expect(await process.look(name)).toBe('value');
       expect(await process.leaseOwner(name)).toBeUndefined();
     }
     const old = await before.find(name);
     expect(await before.acquire(name, 'you', minute, old?.bytes)).toEqual({ state: 'taken' });
     expect(await during.settle(name, 'late', minute, 'me')).toBe(false);
     expect(await before.settle(name, 'next', 2 * minute, 'you')).toBe(true);
-    expect(await during.get(name)).toBe('next');
+    expect(await during.look(name)).toBe('next');
   });
 
   it('holds a lease against processes that know either key, until it is released', async () => {
@@ -179,7 +179,7 @@ describe('A sealed store during a rotation', () => {
     for (const process of [before, during, after]) {
       expect(await process.failureOf(name, 'me')).toBe('why');
       expect(await process.failureOf(name, 'you')).toBeUndefined();
-      expect(await process.get(name)).toBeUndefined();
+      expect(await process.look(name)).toBeUndefined();
     }
     expect(await before.acquire(name, 'you', minute)).toEqual({ state: 'taken' });
   });
@@ -197,7 +197,7 @@ describe('A sealed store during a rotation', () => {
 
 describe('A sealed store with one key', () => {
   it.each([
-    ['get', (sealed: SealedStore) => sealed.get(name), ['get']],
+    ['find', (sealed: SealedStore) => sealed.find(name), ['get']],
     ['look', (sealed: SealedStore) => sealed.look(name), ['get']],
     ['set', (sealed: SealedStore) => sealed.set(name, 1, minute), ['set']],
     ['claim', (sealed: SealedStore) => sealed.claim(name, 1, minute), ['claim']],
@@ -221,7 +221,7 @@ describe('A sealed store with one key', () => {
     const sealer = new Sealer(key(0));
     const sealed = new SealedStore({ store, sealer, scope: [] });
     for (let rotation = 1; rotation <= 30; rotation++) sealer.rotate(key(rotation));
-    await sealed.get(name);
+    await sealed.find(name);
     expect(calls).toEqual(['get', 'get', 'get']);
   });
 });

@@ -191,9 +191,9 @@ describe('the record of a creation', () => {
   it('holds neither the input nor the key nor the caller in clear', async () => {
     const written: Buffer[] = [];
     const store = new (class extends MemoryStore {
-      override setIfAbsent(key: string, value: Buffer, ttlMs: number) {
+      override claim(key: string, value: Buffer, ttlMs: number) {
         written.push(Buffer.from(key), value);
-        return super.setIfAbsent(key, value, ttlMs);
+        return super.claim(key, value, ttlMs);
       }
       override set(key: string, value: Buffer, ttlMs: number) {
         written.push(Buffer.from(key), value);

@@ -28,8 +28,6 @@ export class StoreLink implements Store {
 
   get = (key: string) => this.#pass(() => this.#shared.get(key));
   set = (key: string, value: Buffer, ttlMs: number) => this.#pass(() => this.#shared.set(key, value, ttlMs));
-  setIfAbsent = (key: string, value: Buffer, ttlMs: number) =>
-    this.#pass(() => this.#shared.setIfAbsent(key, value, ttlMs));
   claim = (key: string, value: Buffer, ttlMs: number) => this.#pass(() => this.#shared.claim(key, value, ttlMs));
   acquire = (key: string, owner: Buffer, ttlMs: number, refused?: Buffer) =>
     this.#pass(() => this.#shared.acquire(key, owner, ttlMs, refused));

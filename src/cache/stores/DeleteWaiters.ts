@@ -1,3 +1,5 @@
+import { EventEmitter } from 'node:events';
+
 /** How often a store is looked at while waiting for a deletion nobody may tell us about; each pause is jittered. */
 export interface PollPace {
   readonly firstMs: number;
@@ -6,21 +8,20 @@ export interface PollPace {
 
 /** Those in this process who wait for a key to be deleted. No promise made here ever rejects, and no timer outlives it. */
 export class DeleteWaiters {
-  readonly #waiting = new Map<string, Set<() => void>>();
+  readonly #deletions = new EventEmitter().setMaxListeners(0);
 
   /** Resolves when `key` is woken, or after `timeoutMs`. */
   wait(key: string, timeoutMs: number): Promise<void> {
     if (timeoutMs <= 0) return Promise.resolve();
     return new Promise((resolve) => {
-      const waiters = this.#waiting.get(key) ?? new Set();
+      const event = `of ${key}`;
       const done = () => {
         clearTimeout(timer);
-        waiters.delete(done);
-        if (waiters.size === 0 && this.#waiting.get(key) === waiters) this.#waiting.delete(key);
+        this.#deletions.off(event, done);
         resolve();
       };
       const timer = setTimeout(done, timeoutMs);
-      this.#waiting.set(key, waiters.add(done));
+      this.#deletions.on(event, done);
     });
   }
 
@@ -39,10 +40,10 @@ export class DeleteWaiters {
   }
 
   wake(key: string): void {
-    for (const done of this.#waiting.get(key) ?? []) done();
+    this.#deletions.emit(`of ${key}`);
   }
 
   wakeAll(): void {
-    for (const key of [...this.#waiting.keys()]) this.wake(key);
+    for (const event of this.#deletions.eventNames()) this.#deletions.emit(event);
   }
 }

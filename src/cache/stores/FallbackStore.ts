@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answer, Circuit } from './Circuit.js';
 import { MemoryStore } from './MemoryStore.js';
-import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
+import { type Count, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { WriteJournal } from './WriteJournal.js';
 
@@ -78,13 +78,6 @@ export class FallbackStore implements Store {
 
   async get(key: string): Promise<Buffer | undefined> {
     this.#assertOpen();
-    if (this.#primary.getNow && this.#reads.isClosed && this.#journal.isEmpty) {
-      try {
-        return this.#primary.getNow(key) ?? (await this.#local.get(key));
-      } catch {
-        // Asked again below, where failures are counted. What needs no waiting needs no limit of time.
-      }
-    }
     return (await this.#heldHere(key)) ?? (await this.#readPrimary(key)) ?? (await this.#local.get(key));
   }
 
@@ -95,27 +88,6 @@ export class FallbackStore implements Store {
     if (answer.answered) return this.#forgetLocally(key);
     await this.#local.set(key, value, ttlMs);
     this.#journal.add(key, { kind: 'set', expiresAt: this.#now() + ttlMs });
-  }
-
-  /**
-   * When the primary gave no answer it may still have stored `value`. So it is read: our own bytes there mean that it did
-   * (a lease has a random owner), other bytes that somebody else was first. When it cannot be read either, the local store
-   * decides. If the lost write then turns out to be applied, the other processes see a lease held by this one, which is
-   * the truth; releasing it deletes it on the primary too, now or when it is back, and at the latest it expires.
-   */
-  async setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
-    this.#assertOpen();
-    if (await this.#heldHere(key)) return false;
-    const answer = await this.#write(() => this.#primary.setIfAbsent(key, value, ttlMs));
-    if (answer.answered) {
-      if (answer.value) this.#journal.forget(key);
-      return answer.value;
-    }
-    const seen = await this.#readPrimary(key);
-    if (seen) return seen.equals(value);
-    const added = await this.#local.setIfAbsent(key, value, ttlMs);
-    if (added) this.#journal.add(key, { kind: 'added', expiresAt: this.#now() + ttlMs, asked: answer.asked });
-    return added;
   }
 
   /** Never decided in this process: the others could not see it. One whose answer was lost is withdrawn once that is possible. */
@@ -134,15 +106,16 @@ export class FallbackStore implements Store {
   async acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
     const leaseKey = leaseKeyOf(key);
     this.#assertOpen();
+    let answer: Answer<Turn> | undefined;
     if (!this.#journal.get(key) && !this.#journal.get(leaseKey)) {
-      const answer = await this.#write(() => this.#primary.acquire(key, owner, ttlMs, refused));
+      answer = await this.#write(() => this.#primary.acquire(key, owner, ttlMs, refused));
       const turn = answer.answered ? answer.value : undefined;
       if (turn?.state === 'taken') this.#journal.forget(leaseKey);
       if (turn && !(turn.state === 'found' && this.#journal.isDeleted(key, turn.entry))) return turn;
     }
     const entry = await this.get(key);
     if (entry && !refused?.equals(entry)) return { state: 'found', entry };
-    if (await this.setIfAbsent(leaseKey, owner, ttlMs)) return { state: 'taken' };
+    if (await this.#takeLease(leaseKey, owner, ttlMs, answer)) return { state: 'taken' };
     const holder = await this.get(leaseKey);
     return holder?.equals(owner) ? { state: 'taken' } : { state: 'held', owner: holder ?? Buffer.alloc(0) };
   }
@@ -186,7 +159,7 @@ export class FallbackStore implements Store {
    * Counts in the primary only, and rejects when that gives no answer (the call may have been counted all the same): what a
    * process counts alone is not the fleet's count, and whoever counts has to decide what to do without it.
    */
-  async increment(key: string, by: number, ttlMs: number): Promise<{ count: number; resetsInMs: number }> {
+  async increment(key: string, by: number, ttlMs: number): Promise<Count> {
     this.#assertOpen();
     const answer = await this.#write(() => this.#primary.increment(key, by, ttlMs));
     if (answer.answered) return answer.value;
@@ -204,6 +177,26 @@ export class FallbackStore implements Store {
     this.#closed = true;
     clearTimeout(this.#probeTimer);
     await Promise.all([this.#local.close(), this.#primary.close()]);
+  }
+
+  /**
+   * When the primary gave no answer it may still have stored `value`. So it is read: our own bytes there mean that it did
+   * (a lease has a random owner), other bytes that somebody else was first. When it cannot be read either, the local store
+   * decides. If the lost write then turns out to be applied, the other processes see a lease held by this one, which is
+   * the truth; releasing it deletes it on the primary too, now or when it is back, and at the latest it expires.
+   */
+  async #takeLease(key: string, value: Buffer, ttlMs: number, lost?: Answer<unknown>): Promise<boolean> {
+    if (await this.#heldHere(key)) return false;
+    const answer = lost?.answered === false ? lost : await this.#write(() => this.#primary.claim(key, value, ttlMs));
+    if (answer.answered) {
+      if (answer.value) this.#journal.forget(key);
+      return answer.value;
+    }
+    const seen = await this.#readPrimary(key);
+    if (seen) return seen.equals(value);
+    const added = await this.#local.claim(key, value, ttlMs);
+    if (added) this.#journal.add(key, { kind: 'added', expiresAt: this.#now() + ttlMs, asked: answer.asked });
+    return added;
   }
 
   /** What was written here and not yet delivered; it is newer than what the primary holds. */

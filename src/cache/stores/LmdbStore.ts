@@ -5,7 +5,7 @@ import { open, type RootDatabase } from 'lmdb';
 import { DeleteWaiters } from './DeleteWaiters.js';
 import { makeLmdbDirectory, setAside, setAsideDamaged, textOf, unusable } from './lmdbDirectory.js';
 import { countIn } from './MemoryStore.js';
-import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
+import { type Count, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
@@ -37,9 +37,8 @@ const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
 
 /**
  * An embedded store on disk, shared by all processes of one machine that open the same directory. It survives restarts
- * and `kill -9`: a write is done once it is committed to the page cache, which outlives the process. (A power
- * cut may lose the last moments, never the consistency of the file.) The file grows as needed and expired entries are
- * purged from it in small steps.
+ * and `kill -9`: a write is done once it is in the page cache, which outlives the process. (A power cut may lose the last
+ * moments, never the consistency of the file.) Expired entries are purged in small steps.
  *
  * Atomic operations read, and then write on condition that the version they read is still there. The driver's own thread
  * checks the condition: a transaction with a callback would hold the write lock of all processes until the main thread of
@@ -93,10 +92,6 @@ export class LmdbStore implements Store {
   }
 
   async get(key: string): Promise<Buffer | undefined> {
-    return this.getNow(key);
-  }
-
-  getNow(key: string): Buffer | undefined {
     return this.#read(key)?.value;
   }
 
@@ -105,28 +100,25 @@ export class LmdbStore implements Store {
     await this.#write(() => this.#db.put(key, entry, newVersion()));
   }
 
-  setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
+  claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
     return this.#untilDone(async () => {
       const held = this.#read(key);
-      if (held?.value) return false; // most takers of a held lease are told so without waiting for the write lock
+      if (held?.value) return false;
       return (await this.#replace(key, held, this.#encode(value, ttlMs))) || undefined;
     });
-  }
-
-  claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
-    return this.setIfAbsent(key, value, ttlMs);
   }
 
   acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
     const leaseKey = leaseKeyOf(key);
     const find = (): Turn | undefined => {
-      const entry = this.getNow(key);
+      const entry = this.#read(key)?.value;
       return entry && !refused?.equals(entry) ? { state: 'found', entry } : undefined;
     };
     return this.#untilDone(async (): Promise<Turn | undefined> => {
       const found = find();
       if (found) return found;
       const lease = this.#read(leaseKey);
+      // Most takers of a held lease are told so without waiting for the write lock.
       if (lease?.value) return { state: 'held', owner: lease.value };
       if (!(await this.#replace(leaseKey, lease, this.#encode(owner, ttlMs)))) return undefined;
       const settled = find(); // between the look and the lease
@@ -161,13 +153,13 @@ export class LmdbStore implements Store {
   }
 
   /** In turn within this process, so that they do not make each other try again. */
-  increment(key: string, by: number, ttlMs: number): Promise<{ count: number; resetsInMs: number }> {
+  increment(key: string, by: number, ttlMs: number): Promise<Count> {
     const result = this.#lastIncrement.then(() => this.#increment(key, by, ttlMs));
     this.#lastIncrement = result.catch(() => undefined);
     return result;
   }
 
-  #increment(key: string, by: number, ttlMs: number): Promise<{ count: number; resetsInMs: number }> {
+  #increment(key: string, by: number, ttlMs: number): Promise<Count> {
     return this.#untilDone(async () => {
       const held = this.#read(key);
       const before = held?.value && countIn(held.value);
@@ -179,7 +171,7 @@ export class LmdbStore implements Store {
   }
 
   waitForDelete(key: string, timeoutMs: number): Promise<void> {
-    return this.#waiters.waitPolling(key, timeoutMs, pollPace, async () => this.getNow(key) === undefined);
+    return this.#waiters.waitPolling(key, timeoutMs, pollPace, async () => this.#read(key)?.value === undefined);
   }
 
   /** One step of the purge: looks at the next `purgeStep` entries, removes the expired ones and says how many. */
@@ -196,15 +188,11 @@ export class LmdbStore implements Store {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  async #close(): Promise<void> {
     clearTimeout(this.#purgeTimer);
     this.#waiters.wakeAll();
     // Bounded, because another process may have been stopped while it held the write lock.
-    await timeLimit(() => this.#db.close(), 2000).catch(() => undefined);
+    this.#closing ??= timeLimit(() => this.#db.close(), 2000).catch(() => undefined);
+    return this.#closing;
   }
 
   /** Reads the newest committed state: the driver's read snapshot may be as old as the current turn of the event loop. */
@@ -296,9 +284,7 @@ function openDatabase(path: string): RootDatabase<Buffer, string> {
 }
 
 /** Random, so that an entry written again is never taken for the one that was read before. */
-function newVersion(): number {
-  return randomInt(1, 2 ** 48 - 1);
-}
+const newVersion = () => randomInt(1, 2 ** 48 - 1);
 
 /** No value when the entry has expired or was not written by us. */
 function decode(entry: Buffer, now: number): { value?: Buffer; expiresAt?: number } {

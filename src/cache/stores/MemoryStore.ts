@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { DeleteWaiters } from './DeleteWaiters.js';
-import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
+import { type Count, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError } from './StoreError.js';
 
 export interface MemoryStoreOptions {
@@ -44,14 +44,10 @@ export class MemoryStore implements Store {
     this.#write(key, value, this.#now() + ttlMs);
   }
 
-  async setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
+  async claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
     if (this.#live(key)) return false;
     this.#write(key, value, this.#now() + ttlMs);
     return true;
-  }
-
-  claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
-    return this.setIfAbsent(key, value, ttlMs);
   }
 
   async acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
@@ -76,7 +72,7 @@ export class MemoryStore implements Store {
     return true;
   }
 
-  async increment(key: string, by: number, ttlMs: number): Promise<{ count: number; resetsInMs: number }> {
+  async increment(key: string, by: number, ttlMs: number): Promise<Count> {
     const entry = this.#live(key);
     const held = entry && countIn(entry.value);
     const count = (held ?? 0) + by;

@@ -3,24 +3,25 @@ import { Cluster, type Redis } from 'ioredis';
 import { DeleteWaiters, type PollPace } from './DeleteWaiters.js';
 import { createRedisClient, parseRedisUrl, type RedisClientOptions } from './redisClient.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
-import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
+import { baseKeyOf, type Count, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
 export interface RedisStoreOptions extends RedisClientOptions {
-  /** What every key begins with. Default `txgw:`. */
-  readonly keyPrefix?: string;
   /** Pace of looking for a deletion whose message was lost. Default 50 ms slowing to 250 ms. */
   readonly pollPace?: PollPace;
   /** How long opening waits for the first connection before it leaves that to the background. Default 1000 ms. */
   readonly connectWaitMs?: number;
 }
 
+const prefix = 'txgw:';
+/** Where the names of deleted keys are published. */
+const channel = `${prefix}deleted`;
+
 /** A store in Redis or Valkey (one server, behind sentinels, or a cluster), shared by any number of machines. */
 export class RedisStore implements Store {
   readonly kind = 'redis';
   readonly #client: (Redis | Cluster) & ScriptedCommands;
-  readonly #prefix: string;
   readonly #pollPace: PollPace;
   readonly #waiters = new DeleteWaiters();
   #subscriber: Redis | Cluster | undefined;
@@ -41,14 +42,13 @@ export class RedisStore implements Store {
   private constructor(client: Redis | Cluster, options: RedisStoreOptions) {
     for (const [name, script] of Object.entries(redisScripts)) client.defineCommand(name, script);
     this.#client = client as (Redis | Cluster) & ScriptedCommands;
-    this.#prefix = options.keyPrefix ?? 'txgw:';
     this.#pollPace = options.pollPace ?? { firstMs: 50, maxMs: 250 };
   }
 
   async get(key: string): Promise<Buffer | undefined> {
     return this.#run(async () => {
       try {
-        return (await this.#client.getBuffer(this.#name(key))) ?? undefined;
+        return (await this.#client.getBuffer(nameOf(key))) ?? undefined;
       } catch (error) {
         if (replyCode(error) === 'WRONGTYPE') return undefined;
         throw error;
@@ -57,45 +57,34 @@ export class RedisStore implements Store {
   }
 
   async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
-    await this.#run(() => this.#client.set(this.#name(key), value, 'PX', wholeMs(ttlMs)));
+    await this.#run(() => this.#client.set(nameOf(key), value, 'PX', wholeMs(ttlMs)));
   }
 
-  async setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
-    return (await this.#run(() => this.#client.gatewaySetIfAbsent(this.#name(key), value, wholeMs(ttlMs)))) === 1;
-  }
-
-  claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
-    return this.setIfAbsent(key, value, ttlMs);
+  async claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
+    return (await this.#run(() => this.#client.gatewayClaim(nameOf(key), value, wholeMs(ttlMs)))) === 1;
   }
 
   async acquire(key: string, owner: Buffer, ttlMs: number, refused: Buffer = Buffer.alloc(0)): Promise<Turn> {
-    const names = [this.#name(key), this.#name(leaseKeyOf(key))] as const;
-    const [state, bytes = Buffer.alloc(0)] = await this.#run(() =>
-      this.#client.gatewayAcquireBuffer(...names, owner, wholeMs(ttlMs), refused),
-    );
-    switch (state?.toString()) {
-      case 'found':
-        return { state: 'found', entry: bytes };
-      case 'held':
-        return { state: 'held', owner: bytes };
-      default:
-        return { state: 'taken' };
-    }
+    const names = [nameOf(key), nameOf(leaseKeyOf(key))] as const;
+    const work = () => this.#client.gatewayAcquireBuffer(...names, owner, wholeMs(ttlMs), refused);
+    const [state, bytes] = await this.#run(work);
+    if (bytes === undefined) return { state: 'taken' };
+    return String(state) === 'found' ? { state: 'found', entry: bytes } : { state: 'held', owner: bytes };
   }
 
   async settle(key: string, owner: Buffer, { key: target, value, ttlMs }: StoreEntry): Promise<boolean> {
-    const names = [this.#name(leaseKeyOf(key)), this.#name(target)] as const;
-    const work = () => this.#client.gatewaySettle(...names, owner, value, wholeMs(ttlMs), this.#channel);
+    const names = [nameOf(leaseKeyOf(key)), nameOf(target)] as const;
+    const work = () => this.#client.gatewaySettle(...names, owner, value, wholeMs(ttlMs), channel);
     return (await this.#run(work)) === 1;
   }
 
   async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
-    const name = this.#name(key);
-    return (await this.#run(() => this.#client.gatewayCompareAndDelete(name, expected, this.#channel))) === 1;
+    const name = nameOf(key);
+    return (await this.#run(() => this.#client.gatewayCompareAndDelete(name, expected, channel))) === 1;
   }
 
-  async increment(key: string, by: number, ttlMs: number): Promise<{ count: number; resetsInMs: number }> {
-    const name = this.#name(key);
+  async increment(key: string, by: number, ttlMs: number): Promise<Count> {
+    const name = nameOf(key);
     const [count, resetsInMs] = await this.#run(() => this.#client.gatewayIncrement(name, by, wholeMs(ttlMs)));
     return { count, resetsInMs: Math.max(0, resetsInMs) };
   }
@@ -103,37 +92,22 @@ export class RedisStore implements Store {
   async waitForDelete(key: string, timeoutMs: number): Promise<void> {
     if (this.#closing) return;
     this.#subscribe();
-    const name = this.#name(key);
+    const name = nameOf(key);
     const isGone = async () => (await this.#run(() => this.#client.exists(name))) === 0;
     await this.#waiters.waitPolling(name, timeoutMs, this.#pollPace, isGone);
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  async #close(): Promise<void> {
     this.#waiters.wakeAll();
-    const own = this.#subscriber === this.#client ? [] : [this.#subscriber];
-    await Promise.all([this.#client, ...own].map((client) => client && end(client)));
+    const clients = new Set([this.#client, this.#subscriber ?? this.#client]);
+    this.#closing ??= Promise.all([...clients].map(end)).then(() => undefined);
+    return this.#closing;
   }
 
   async #connect(waitMs: number): Promise<void> {
     const failed = new Promise<void>((resolve) => this.#client.once('error', () => resolve()));
     const connected = this.#client.connect().catch(() => undefined);
     await timeLimit(() => Promise.race([connected, failed]), waitMs).catch(() => undefined);
-  }
-
-  /** A derived key has the name of its base in braces: a cluster then keeps both in one slot, where one script may use them. */
-  #name(key: string): string {
-    const base = baseKeyOf(key);
-    if (base === key) return this.#prefix + key;
-    return `${this.#prefix}{${this.#prefix}${base}}${key.slice(base.length)}`;
-  }
-
-  get #channel(): string {
-    return `${this.#prefix}deleted`;
   }
 
   /**
@@ -150,7 +124,7 @@ export class RedisStore implements Store {
       this.#subscriber.on('error', () => undefined);
       this.#subscriber.on('message', (_channel: string, name: string) => this.#waiters.wake(name));
     }
-    this.#subscriber.subscribe(this.#channel).catch(() => {
+    this.#subscriber.subscribe(channel).catch(() => {
       this.#subscribed = false;
     });
   }
@@ -225,6 +199,12 @@ function replyCode(error: unknown): string | undefined {
 /** The driver had no connection to send the command on, so it can be tried again without doing anything twice. */
 function wasNotSent(error: unknown): boolean {
   return error instanceof Error && error.message.includes('enableOfflineQueue');
+}
+
+/** A derived key has the name of its base in braces: a cluster then keeps both in one slot, where one script may use them. */
+function nameOf(key: string): string {
+  const base = baseKeyOf(key);
+  return base === key ? prefix + key : `${prefix}{${prefix}${base}}${key.slice(base.length)}`;
 }
 
 /** Redis takes whole milliseconds and no zero. */

@@ -4,6 +4,12 @@ export type Turn<Entry = Buffer> =
   | { readonly state: 'taken' }
   | { readonly state: 'held'; readonly owner: Buffer };
 
+export interface Count {
+  readonly count: number;
+  /** How long the counter goes on, in milliseconds. */
+  readonly resetsInMs: number;
+}
+
 /** Bytes to be kept for `ttlMs` milliseconds under `key`. */
 export interface StoreEntry {
   readonly key: string;
@@ -24,17 +30,12 @@ export interface Store {
   /** The bytes under `key`, or undefined when absent or expired. A value of a foreign shape is absent, not an error. */
   get(key: string): Promise<Buffer | undefined>;
 
-  /** The same at once, in a store that reads from memory. */
-  getNow?(key: string): Buffer | undefined;
-
   /** Writes `value`; it is gone after `ttlMs` milliseconds. */
   set(key: string, value: Buffer, ttlMs: number): Promise<void>;
 
-  /** Writes `value` only when `key` is absent or expired; tells whether it did. Atomic over the whole fleet. */
-  setIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<boolean>;
-
   /**
-   * The same, and true only when the whole fleet sees it.
+   * Writes `value` only when `key` is absent or expired; tells whether it did. Atomic, and true only when the whole fleet
+   * sees it.
    *
    * @throws StoreError when the shared store cannot tell; what it may have written all the same is deleted when it can be
    */
@@ -55,8 +56,8 @@ export interface Store {
   /** Deletes `key` only when it holds exactly `expected`; tells whether it did, and wakes {@link waitForDelete}. Atomic. */
   compareAndDelete(key: string, expected: Buffer): Promise<boolean>;
 
-  /** Adds `by` to the counter under `key`, created with `ttlMs` to live when absent. Returns the new count and the counter's remaining life. Atomic. */
-  increment(key: string, by: number, ttlMs: number): Promise<{ readonly count: number; readonly resetsInMs: number }>;
+  /** Adds `by` to the counter under `key`, created with `ttlMs` to live when absent. Atomic. */
+  increment(key: string, by: number, ttlMs: number): Promise<Count>;
 
   /**
    * Resolves when `key` was deleted by any process, at the latest after `timeoutMs`; it never rejects. May also resolve

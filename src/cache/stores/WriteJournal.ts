@@ -88,7 +88,7 @@ export class WriteJournal {
       const isSettled =
         write.kind === 'covered' && (await primary.settle(baseKeyOf(key), write.owner, { key, value, ttlMs }));
       // When its lease is over, somebody else may have written since: then only where there is nothing.
-      if (write.kind !== 'set' && !isSettled) await primary.setIfAbsent(key, value, ttlMs);
+      if (write.kind !== 'set' && !isSettled) await primary.claim(key, value, ttlMs);
     }
     if (this.#writes.get(key) === write) {
       this.#writes.delete(key);

@@ -1,12 +1,9 @@
-import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { StoreError } from './StoreError.js';
 
 export interface RedisClientOptions {
   /** Longest wait for one answer, after which the command fails. Default 1000 ms. */
   readonly commandTimeoutMs?: number;
-  /** Longest pause between two tries to connect. Default 2000 ms. */
-  readonly maxReconnectMs?: number;
-  readonly random?: () => number;
 }
 
 /** Where a CACHE_URL points to. */
@@ -22,37 +19,38 @@ export interface RedisAddress {
   readonly sentinelPassword: string | undefined;
 }
 
+const urlForm =
+  /^redis(?<tls>s?)(?:\+(?<form>sentinel|cluster))?:\/\/(?:(?<login>[^/?#]*)@)?(?<hosts>[^/?#@]+)(?:\/(?<path>[^?#]*))?(?:\?(?<query>[^#]*))?$/;
+const knownParameters = { single: ['db'], sentinel: ['db', 'sentinelUsername', 'sentinelPassword'], cluster: [] };
+
 /**
  * Understands `redis://`, `rediss://` (TLS), and their `+sentinel` and `+cluster` forms with several hosts. Throws a
  * {@link StoreError} that says what is wrong and repeats nothing of the text, which may hold a password.
  */
 export function parseRedisUrl(url: string): RedisAddress {
-  const match = /^redis(s?)(?:\+(sentinel|cluster))?:\/\/([^/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(url);
-  if (!match) throw misconfigured('is not a redis URL');
-  const [, secure, form, authority = '', path = '', query = ''] = match;
-  const mode = form === 'sentinel' || form === 'cluster' ? form : 'single';
-  const at = authority.lastIndexOf('@');
-  const [username, password] = credentials(at < 0 ? '' : authority.slice(0, at));
+  const parts = urlForm.exec(url)?.groups;
+  if (!parts) throw misconfigured('is not a redis URL');
+  const { login = '', hosts = '', path = '', query } = parts;
+  const mode = (parts['form'] ?? 'single') as RedisAddress['mode'];
   const parameters = new URLSearchParams(query);
-  const allowed =
-    mode === 'sentinel' ? ['db', 'sentinelUsername', 'sentinelPassword'] : mode === 'single' ? ['db'] : [];
-  if ([...parameters.keys()].some((name) => !allowed.includes(name))) {
-    throw misconfigured(`has an unknown query parameter; known here: ${allowed.join(', ') || 'none'}`);
+  const known: readonly string[] = knownParameters[mode];
+  if ([...parameters.keys()].some((name) => !known.includes(name))) {
+    throw misconfigured(`has an unknown query parameter; known here: ${known.join(', ') || 'none'}`);
   }
-  const nodes = authority
-    .slice(at + 1)
-    .split(',')
-    .map((node) => hostAndPort(node, mode === 'sentinel' ? 26379 : 6379));
+  const nodes = hosts.split(',').map((node) => hostAndPort(node, mode === 'sentinel' ? 26379 : 6379));
   if (mode === 'single' && nodes.length > 1) throw misconfigured('names several hosts, but not +sentinel or +cluster');
   if (mode === 'sentinel' && path === '') throw misconfigured('must end with the name of the sentinel group');
   if (mode === 'cluster' && path !== '') throw misconfigured('must not name a database: a cluster has only one');
+  const database = parameters.get('db') ?? (mode === 'single' ? path : '');
+  if (!/^\d{0,4}$/.test(database)) throw misconfigured('must end with a database number, or with nothing');
+  const [username, ...password] = login.split(':');
   return {
     mode,
-    tls: secure === 's',
+    tls: parts['tls'] === 's',
     nodes,
-    username,
-    password,
-    database: databaseNumber(parameters.get('db') ?? (mode === 'single' ? path : '')),
+    username: decode(username) || undefined,
+    password: password.length > 0 ? decode(password.join(':')) : undefined,
+    database: Number(database),
     sentinelName: mode === 'sentinel' ? decode(path) : undefined,
     sentinelUsername: parameters.get('sentinelUsername') ?? undefined,
     sentinelPassword: parameters.get('sentinelPassword') ?? undefined,
@@ -64,10 +62,10 @@ export function parseRedisUrl(url: string): RedisAddress {
  * backoff. It does not connect until told to, and its connection errors are silent: the failing commands tell.
  */
 export function createRedisClient(address: RedisAddress, options: RedisClientOptions = {}): Redis | Cluster {
-  const { commandTimeoutMs = 1000, maxReconnectMs = 2000, random = Math.random } = options;
+  const { commandTimeoutMs = 1000 } = options;
   const readOnly = reconnectWhenReadOnly();
   const backoff = (attempt: number) =>
-    readOnly.isReconnecting() ? 0 : Math.min(50 * 2 ** Math.min(attempt, 10), maxReconnectMs) * (0.5 + random() / 2);
+    readOnly.isReconnecting() ? 0 : Math.min(50 * 2 ** Math.min(attempt, 10), 2000) * (0.5 + Math.random() / 2);
   const common: RedisOptions = {
     username: address.username,
     password: address.password,
@@ -82,9 +80,20 @@ export function createRedisClient(address: RedisAddress, options: RedisClientOpt
     reconnectOnError: readOnly.reconnectOnError,
     ...(address.tls && { tls: {} }),
   };
+  const { tls } = address;
   const client =
     address.mode === 'cluster'
-      ? new Cluster([...address.nodes], clusterOptions(address, common, backoff))
+      ? new Cluster([...address.nodes], {
+          redisOptions: common,
+          lazyConnect: true,
+          enableOfflineQueue: false,
+          clusterRetryStrategy: backoff,
+          clusterNodeRetryStrategy: backoff,
+          slotsRefreshTimeout: 1000,
+          maxRedirections: 4,
+          // A certificate names hosts, so under TLS host names must not be replaced by addresses.
+          ...(tls && { dnsLookup: (host, answer) => answer(null, host) }),
+        })
       : new Redis({
           ...common,
           ...(address.mode === 'sentinel' ? sentinelOptions(address, backoff) : address.nodes[0]),
@@ -95,24 +104,6 @@ export function createRedisClient(address: RedisAddress, options: RedisClientOpt
         });
   client.on('error', () => undefined);
   return client;
-}
-
-function clusterOptions(
-  address: RedisAddress,
-  redisOptions: RedisOptions,
-  backoff: (attempt: number) => number,
-): ClusterOptions {
-  return {
-    redisOptions,
-    lazyConnect: true,
-    enableOfflineQueue: false,
-    clusterRetryStrategy: backoff,
-    clusterNodeRetryStrategy: backoff,
-    slotsRefreshTimeout: 1000,
-    maxRedirections: 4,
-    // A certificate names hosts, so under TLS host names must not be replaced by addresses.
-    ...(address.tls && { dnsLookup: (host, answer) => answer(null, host) }),
-  };
 }
 
 function sentinelOptions(address: RedisAddress, backoff: (attempt: number) => number): RedisOptions {
@@ -151,13 +142,6 @@ function reconnectWhenReadOnly(everyMs = 10_000) {
   };
 }
 
-function credentials(text: string): [string | undefined, string | undefined] {
-  const colon = text.indexOf(':');
-  if (text === '') return [undefined, undefined];
-  if (colon < 0) return [decode(text), undefined];
-  return [decode(text.slice(0, colon)) || undefined, decode(text.slice(colon + 1))];
-}
-
 function hostAndPort(text: string, defaultPort: number): { host: string; port: number } {
   const match = /^(?:\[([\da-fA-F:.]+)\]|([^:[\]@\s]+))(?::(\d{1,5}))?$/.exec(text);
   const host = match?.[1] ?? match?.[2];
@@ -166,12 +150,7 @@ function hostAndPort(text: string, defaultPort: number): { host: string; port: n
   return { host, port };
 }
 
-function databaseNumber(text: string): number {
-  if (!/^\d{0,4}$/.test(text)) throw misconfigured('must end with a database number, or with nothing');
-  return Number(text);
-}
-
-function decode(text: string): string {
+function decode(text = ''): string {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -12,7 +12,7 @@ const present = `
   end`;
 
 export const redisScripts = {
-  gatewaySetIfAbsent: {
+  gatewayClaim: {
     numberOfKeys: 1,
     lua: `${present}
       if expiring(KEYS[1]) then return 0 end
@@ -60,7 +60,7 @@ export const redisScripts = {
 
 /** The commands the scripts become on a client. */
 export interface ScriptedCommands {
-  gatewaySetIfAbsent(key: string, value: Buffer, ttlMs: number): Promise<number>;
+  gatewayClaim(key: string, value: Buffer, ttlMs: number): Promise<number>;
   gatewayAcquireBuffer(key: string, leaseKey: string, owner: Buffer, ttlMs: number, refused: Buffer): Promise<Buffer[]>;
   gatewaySettle(
     ...keysAndArguments: [leaseKey: string, key: string, owner: Buffer, value: Buffer, ttlMs: number, channel: string]

@@ -17,7 +17,7 @@ import type { Endpoint, TryOutcome } from '../../upstream/ResilientFetch.js';
 import { type TraceExportOptions, tracerProvider } from './tracerProvider.js';
 
 const storeOperations = [
-  ...(['get', 'set', 'setIfAbsent', 'claim', 'acquire', 'settle'] as const),
+  ...(['get', 'set', 'claim', 'acquire', 'settle'] as const),
   ...(['compareAndDelete', 'increment', 'waitForDelete'] as const),
 ];
 

@@ -19,46 +19,21 @@ async function useAll(store: FallbackStore, tag: string): Promise<number> {
     return result;
   };
   expect(await timed(store.get(`token-${tag}`))).toBeUndefined();
-  expect(await timed(store.setIfAbsent(`lease-${tag}`, bytes('owner'), 60_000))).toBe(true);
-  expect(await timed(store.setIfAbsent(`lease-${tag}`, bytes('other'), 60_000))).toBe(false);
+  const [key, leaseKey] = [`read-${tag}`, leaseKeyOf(`read-${tag}`)];
+  const acquire = async (owner: string) => (await timed(store.acquire(key, bytes(owner), 60_000))).state;
+  expect([await acquire('owner'), await acquire('other')]).toEqual(['taken', 'held']);
   await timed(store.set(`token-${tag}`, bytes('value'), 60_000));
   expect(await timed(store.get(`token-${tag}`))).toEqual(bytes('value'));
   const counted = () => timed(store.increment(`count-${tag}`, 1, 60_000).then(({ count }) => count));
   if (store.degraded) await expect(counted()).rejects.toMatchObject({ trouble: 'unreachable' });
   else expect([await counted(), await counted()]).toEqual([1, 2]);
-  const waiting = store.waitForDelete(`lease-${tag}`, 10_000);
-  await timed(store.compareAndDelete(`lease-${tag}`, bytes('owner')));
+  const waiting = store.waitForDelete(leaseKey, 10_000);
+  await timed(store.compareAndDelete(leaseKey, bytes('owner')));
   await timed(waiting);
-  expect(await timed(store.setIfAbsent(`lease-${tag}`, bytes('other'), 60_000))).toBe(true);
-  expect(await timed(store.compareAndDelete(`lease-${tag}`, bytes('other')))).toBe(true);
+  expect(await acquire('other')).toBe('taken');
+  expect(await timed(store.compareAndDelete(leaseKey, bytes('other')))).toBe(true);
   return slowest;
 }
-
-describe('FallbackStore over a store that answers at once', () => {
-  it('takes what it says, and counts its failures as those of any other', async () => {
-    let broken = false;
-    class AtOnce extends MemoryStore {
-      readonly #here = new Map<string, Buffer>();
-      getNow(key: string): Buffer | undefined {
-        if (broken) throw new StoreError('failed');
-        return this.#here.get(key);
-      }
-      override async get(key: string): Promise<Buffer | undefined> {
-        return this.getNow(key);
-      }
-      override async set(key: string, value: Buffer): Promise<void> {
-        this.#here.set(key, value);
-      }
-    }
-    const store = new FallbackStore(new AtOnce({ maxEntries: 10 }), { probeEveryMs: 60_000 });
-    await store.set('a', bytes('value'), 60_000);
-    expect([await store.get('a'), await store.get('b')]).toEqual([bytes('value'), undefined]);
-    broken = true;
-    expect([await store.get('a'), await store.get('a')]).toEqual([undefined, undefined]);
-    expect(store.degraded).toBe(true);
-    await store.close();
-  });
-});
 
 describe('FallbackStore over a real Redis', () => {
   let redis: TestRedis;
@@ -116,12 +91,12 @@ describe('FallbackStore over a real Redis', () => {
     for (const round of ['1', '2']) {
       await redis.kill();
       expect(await useAll(store, round)).toBeLessThan(LIMIT_MS);
-      await store.setIfAbsent(`pending-${round}`, bytes('input'), 60_000);
+      await store.acquire(`pending-${round}`, bytes('owner'), 60_000);
       await redis.restart();
       await recovered();
       await pushed(`token-${round}`, 'value');
-      await pushed(`pending-${round}`, 'input');
-      await pushed(`lease-${round}`, null);
+      await pushed(`{txgw:pending-${round}}:lease`, 'owner');
+      await pushed(`{txgw:read-${round}}:lease`, null);
       expect(await store.get(`token-${round}`)).toEqual(bytes('value'));
     }
     expect(episodes).toEqual(['degraded: unreachable', 'recovered', 'degraded: unreachable', 'recovered']);
@@ -136,7 +111,7 @@ describe('FallbackStore over a real Redis', () => {
     await recovered();
     expect(episodes).toEqual(['degraded: timed-out', 'recovered']);
     await pushed('token-next', 'value');
-    await pushed('lease-slow', null); // the lease that was applied without an answer was released as well
+    await pushed('{txgw:read-slow}:lease', null); // the lease that was applied without an answer was released as well
   });
 
   it('lets many requests at once through a Redis that stopped answering, in one limit', async () => {
@@ -148,16 +123,6 @@ describe('FallbackStore over a real Redis', () => {
   });
 
   it('takes a lease for its own when it was stored and only the answer came late', async () => {
-    const slow = new Moody(new MemoryStore(), { delayMs: LIMIT_MS * 2, late: 1 });
-    const late = new FallbackStore(slow, { limitMs: LIMIT_MS });
-    expect(await late.setIfAbsent('lease', bytes('me'), 60_000)).toBe(true);
-    expect(await late.setIfAbsent('lease', bytes('you'), 60_000)).toBe(false);
-    expect(await slow.get('lease')).toEqual(bytes('me'));
-    expect(await late.compareAndDelete('lease', bytes('me'))).toBe(true);
-    await late.close();
-  });
-
-  it('takes the lease and not the entry for its own when only the answer to both came late', async () => {
     const slow = new Moody(new MemoryStore(), { delayMs: LIMIT_MS * 2, late: 1 });
     const late = new FallbackStore(slow, { limitMs: LIMIT_MS });
     expect(await late.acquire('token', bytes('me'), 60_000)).toEqual({ state: 'taken' });
@@ -184,12 +149,12 @@ describe('FallbackStore over a real Redis', () => {
 
   it('still reads a Redis that is full, keeps what is written for itself, and does not forget either', async () => {
     await store.set('token-old', bytes('old'), 60_000);
-    await store.setIfAbsent('held', bytes('somebody'), 60_000);
+    await store.claim('held', bytes('somebody'), 60_000);
     await redis.command('CONFIG', 'SET', 'maxmemory', '1');
     expect(await useAll(store, 'full')).toBeLessThan(LIMIT_MS);
     expect(episodes).toEqual(['degraded: full']);
     expect(await store.get('token-old')).toEqual(bytes('old'));
-    expect(await store.setIfAbsent('held', bytes('me'), 60_000)).toBe(false);
+    expect(await store.claim('held', bytes('me'), 60_000)).toBe(false);
     expect(await store.compareAndDelete('token-old', bytes('old'))).toBe(false); // cannot be deleted there now…
     expect(await store.get('token-old')).toBeUndefined(); // …but it is gone for this process
     await store.set('held', bytes('newer'), 60_000);
@@ -220,7 +185,7 @@ describe('FallbackStore over a real Redis', () => {
     await redis.command('FLUSHALL');
     expect(await store.get('token')).toBeUndefined();
     await redis.command('LPUSH', 'txgw:token-foreign', 'x');
-    await redis.command('HSET', 'txgw:lease-foreign', 'x', 'y');
+    await redis.command('HSET', 'txgw:{txgw:read-foreign}:lease', 'x', 'y');
     await redis.command('SET', 'txgw:count-foreign', 'garbage');
     await useAll(store, 'foreign');
     expect(episodes).toEqual([]);
@@ -237,11 +202,11 @@ describe('FallbackStore over a real Redis', () => {
   });
 
   it('lets a waiter go on when Redis dies while it waits', async () => {
-    await store.setIfAbsent('lease', bytes('somebody else'), 60_000);
-    const waiting = store.waitForDelete('lease', 60_000);
+    await store.acquire('token', bytes('somebody else'), 60_000);
+    const waiting = store.waitForDelete(leaseKeyOf('token'), 60_000);
     await redis.kill();
     await waiting;
-    expect(await store.setIfAbsent('lease', bytes('me'), 60_000)).toBe(true);
+    expect(await store.acquire('token', bytes('me'), 60_000)).toEqual({ state: 'taken' });
   });
 
   it('becomes neither degraded nor forgetful by one lost answer', async () => {
@@ -339,7 +304,7 @@ describe('FallbackStore over a real Redis', () => {
       'the next holder has it',
       async (inner: Store) => {
         await endLease(inner);
-        await inner.setIfAbsent(leaseKeyOf('token'), bytes('you'), 60_000);
+        await inner.claim(leaseKeyOf('token'), bytes('you'), 60_000);
         await settle(inner, 'newer', 'you');
       },
       'newer',
@@ -405,7 +370,7 @@ const settle = (store: Store, text: string, owner: string) =>
 
 const endLease = async (inner: Store) => void (await inner.compareAndDelete(leaseKeyOf('token'), bytes('me')));
 
-/** Does what it is asked, unless told to fail; keeps back the answer to the first `late` leases for `delayMs`. */
+/** Does what it is asked, unless told to fail; keeps back the answer to the first `late` asked for for `delayMs`. */
 class Moody implements Store {
   readonly kind: Store['kind'];
   fails = false;
@@ -425,14 +390,9 @@ class Moody implements Store {
     if (this.fails) throw new StoreError('unreachable');
     await this.#inner.set(key, value, ttlMs);
   };
-  setIfAbsent = async (key: string, value: Buffer, ttlMs: number) => {
-    const done = await this.#inner.setIfAbsent(key, value, ttlMs);
-    if (this.#late-- > 0) await new Promise((resolve) => setTimeout(resolve, this.#delayMs));
-    return done;
-  };
   claim = async (key: string, value: Buffer, ttlMs: number) => {
     if (this.fails) throw new StoreError('unreachable');
-    return this.setIfAbsent(key, value, ttlMs);
+    return this.#inner.claim(key, value, ttlMs);
   };
   acquire = async (key: string, owner: Buffer, ttlMs: number, refused?: Buffer) => {
     if (this.fails) throw new StoreError('unreachable');

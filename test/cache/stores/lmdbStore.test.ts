@@ -78,7 +78,7 @@ describe('LmdbStore', () => {
       expect(big).toHaveLength(65_536);
       expect(new Set(big).size).toBe(1); // whole: one of the writes, not a mixture
       expect(Number(String.fromCharCode(big?.[0] ?? 0))).toBeGreaterThanOrEqual(stored - 9);
-      expect(await store.setIfAbsent('after', Buffer.from('x'), 1)).toBe(true); // the dead writer's lock is gone
+      expect(await store.claim('after', Buffer.from('x'), 1)).toBe(true); // the dead writer's lock is gone
       await sleep(2);
       await store.close();
     }
@@ -96,7 +96,7 @@ describe('LmdbStore', () => {
       });
       for (let m = 0; blocking; m++) {
         const startedAt = performance.now();
-        expect(await store.setIfAbsent(`lease-${n}-${m}`, Buffer.from('x'), 1000)).toBe(true);
+        expect(await store.claim(`lease-${n}-${m}`, Buffer.from('x'), 1000)).toBe(true);
         slowest = Math.max(slowest, performance.now() - startedAt);
       }
       expect(await blocked).toBe(true);
@@ -162,7 +162,7 @@ describe('LmdbStore', () => {
     await raw.put('other', Buffer.from('a text that is long enough'), 1);
     await raw.close();
     expect([await store.get('short'), await store.get('other')]).toEqual([undefined, undefined]);
-    expect(await store.setIfAbsent('short', Buffer.from('lease'), 1000)).toBe(true);
+    expect(await store.claim('short', Buffer.from('lease'), 1000)).toBe(true);
     expect((await store.increment('other', 1, 1000)).count).toBe(1);
     await store.close();
   });
@@ -178,7 +178,7 @@ describe('LmdbStore', () => {
     await full.order({ do: 'set', key: 'since', value: 'x', ttlMs: 60_000 });
     expect(await full.order({ do: 'get', key: 'key-0' })).toHaveLength(8000);
     expect(await full.order({ do: 'get', key: 'since' })).toBe('x');
-    expect(await full.order({ do: 'setIfAbsent', key: 'lease', value: 'me', ttlMs: 60_000 })).toBe(true);
+    expect(await full.order({ do: 'acquire', key: 'token', owner: 'me' })).toBe(true);
     expect(await full.close()).toBe(0);
   });
 

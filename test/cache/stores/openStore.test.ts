@@ -58,7 +58,7 @@ describe('openStore', () => {
     const store = await openStore(url, { onDegraded: (trouble) => void troubles.push(trouble) });
     expect(store).toMatchObject({ kind: 'redis', degraded: true });
     expect(troubles).toEqual(['unreachable']);
-    expect(await store.setIfAbsent('lease', Buffer.from('x'), 1000)).toBe(true);
+    expect(await store.acquire('token', Buffer.from('x'), 1000)).toEqual({ state: 'taken' });
     await store.close();
   });
 

@@ -77,7 +77,7 @@ describe('RedisStore', () => {
     for (const key of ['get', 'lease', 'count', 'delete']) await redis.command('LPUSH', `txgw:${key}`, 'x');
     expect(await store.get('get')).toBeUndefined();
     expect(await store.compareAndDelete('delete', Buffer.from('x'))).toBe(false);
-    expect(await store.setIfAbsent('lease', Buffer.from('owner'), 1000)).toBe(true);
+    expect(await store.claim('lease', Buffer.from('owner'), 1000)).toBe(true);
     expect(await store.increment('count', 1, 1000)).toMatchObject({ count: 1 });
     await store.set('get', Buffer.from('ours'), 1000);
     expect(await store.get('get')).toEqual(Buffer.from('ours'));
@@ -86,7 +86,7 @@ describe('RedisStore', () => {
   it('does not let an entry without expiry hold a lease or a count for ever', async () => {
     await redis.command('SET', 'txgw:stuck', 'x');
     await redis.command('SET', 'txgw:stuck-count', '999999');
-    expect(await store.setIfAbsent('stuck', Buffer.from('owner'), 1000)).toBe(true);
+    expect(await store.claim('stuck', Buffer.from('owner'), 1000)).toBe(true);
     expect(await store.increment('stuck-count', 1, 1000)).toMatchObject({ count: 1 });
   });
 
@@ -94,7 +94,7 @@ describe('RedisStore', () => {
     await redis.command('FLUSHALL');
     await store.set('a', Buffer.from('x'), 0.4);
     await store.set('b', Buffer.from('x'), 1000.4);
-    await store.setIfAbsent('c', Buffer.from('x'), 1000);
+    await store.claim('c', Buffer.from('x'), 1000);
     await store.increment('d', 1, 1000);
     const keys = (await redis.keys()).filter((key) => key !== 'txgw:a');
     expect(keys.sort()).toEqual(['txgw:b', 'txgw:c', 'txgw:d']);
@@ -103,10 +103,10 @@ describe('RedisStore', () => {
 
   it('goes on after its scripts were flushed and after its connections were killed', async () => {
     await redis.command('SCRIPT', 'FLUSH');
-    expect(await store.setIfAbsent('flushed', Buffer.from('x'), 1000)).toBe(true);
+    expect(await store.claim('flushed', Buffer.from('x'), 1000)).toBe(true);
     await redis.command('CLIENT', 'KILL', 'TYPE', 'normal');
     await until(() =>
-      store.setIfAbsent('killed', Buffer.from('x'), 60_000).then(
+      store.claim('killed', Buffer.from('x'), 60_000).then(
         () => true,
         () => false,
       ),
@@ -129,7 +129,7 @@ describe('RedisStore', () => {
     await client.waitForDelete('x', 60_000); // nobody to ask: the caller decides anew
     await other.restart();
     await until(() =>
-      client.setIfAbsent('x', Buffer.from('x'), 1000).then(
+      client.claim('x', Buffer.from('x'), 1000).then(
         () => true,
         () => false,
       ),
@@ -169,7 +169,7 @@ describe('RedisStore on a cluster', () => {
   it('spreads its keys over the masters and finds them all', async () => {
     const store = await RedisStore.open(cluster.url);
     const keys = Array.from({ length: 60 }, (_, n) => `key-${n}`);
-    await Promise.all(keys.map((key) => store.setIfAbsent(key, Buffer.from(key), 60_000)));
+    await Promise.all(keys.map((key) => store.claim(key, Buffer.from(key), 60_000)));
     expect((await Promise.all(keys.map((key) => store.get(key)))).map(String)).toEqual(keys);
     for (const node of cluster.nodes) expect((await node.keys()).length).toBeGreaterThan(5);
     await store.close();
@@ -200,7 +200,7 @@ describe('RedisStore behind a sentinel', () => {
     await sentinel.nodes[0]?.command('WAIT', 1, 5000);
     await sentinel.failover();
     await until(() =>
-      store.setIfAbsent('lease', Buffer.from('x'), 60_000).then(
+      store.claim('lease', Buffer.from('x'), 60_000).then(
         () => true,
         () => false,
       ),

@@ -7,7 +7,7 @@ import { openStore } from '../../../src/cache/stores/openStore.js';
 export type Order =
   | { readonly do: 'get'; readonly key: string }
   | { readonly do: 'set'; readonly key: string; readonly value: string; readonly ttlMs: number }
-  | { readonly do: 'setIfAbsent'; readonly key: string; readonly value: string; readonly ttlMs: number }
+  | { readonly do: 'acquire'; readonly key: string; readonly owner: string }
   | { readonly do: 'compareAndDelete'; readonly key: string; readonly expected: string }
   | { readonly do: 'increment'; readonly key: string; readonly times: number }
   | { readonly do: 'writeForEver'; readonly key: string }
@@ -29,8 +29,8 @@ async function carryOut(order: Order): Promise<unknown> {
       return (await store.get(order.key))?.toString('latin1');
     case 'set':
       return store.set(order.key, Buffer.from(order.value, 'latin1'), order.ttlMs);
-    case 'setIfAbsent':
-      return store.setIfAbsent(order.key, Buffer.from(order.value), order.ttlMs);
+    case 'acquire':
+      return (await store.acquire(order.key, Buffer.from(order.owner), 60_000)).state === 'taken';
     case 'compareAndDelete':
       return store.compareAndDelete(order.key, Buffer.from(order.expected));
     case 'increment':
@@ -58,7 +58,7 @@ async function writeForEver(key: string): Promise<void> {
 
 /** Begins to take a lease and then leaves the event loop no time, as a burst of requests would. */
 async function writeThenBlock(key: string, ms: number): Promise<boolean> {
-  const taken = store.setIfAbsent(key, Buffer.from('x'), 60_000);
+  const taken = store.claim(key, Buffer.from('x'), 60_000);
   await new Promise((resolve) => setImmediate(resolve));
   for (const end = performance.now() + ms; performance.now() < end; );
   return taken;
