@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Holder } from '../admission/Ledger.js';
 import type { Answer } from '../operations/Exit.js';
 import type { LiveTransport } from '../operations/observeOperations.js';
-import { interruption, type LiveOptions } from './admitStream.js';
+import { interruption, keepAliveMs, type LiveOptions } from './admitStream.js';
 
 /** How results are written into a response that stays open. */
 export interface StreamFormat {
@@ -43,10 +43,7 @@ function part(json: string): string {
   return `\r\ncontent-type: application/json\r\n\r\n${json}\r\n--graphql`;
 }
 
-type Shared = Pick<LiveOptions, 'pipeline' | 'streams' | 'ledger' | 'unread' | 'keepAliveMs'>;
-
-export interface HttpStreamOptions extends Shared {
-  /** One that somebody still waits for. */
+export interface HttpStreamOptions extends LiveOptions {
   readonly response: ServerResponse;
   readonly requestId: string;
   readonly format: StreamFormat;
@@ -57,15 +54,13 @@ export interface HttpStreamOptions extends Shared {
 
 /** A response that stays open for answers. */
 export class HttpStream {
-  readonly #options: HttpStreamOptions;
   #isOver = false;
   #writing = 0;
 
   /** Answers with the head of the stream. @throws GatewayError RATE_LIMITED when the caller has no place for one more */
-  constructor(options: HttpStreamOptions) {
-    const { response, requestId, format, streams, ledger, holder, keepAliveMs, isSubscription } = options;
+  constructor(private readonly options: HttpStreamOptions) {
+    const { response, requestId, format, streams, ledger, holder, isSubscription } = options;
     const leavePlace = ledger.take('streams', holder);
-    this.#options = options;
     response.writeHead(200, [
       ...['x-request-id', requestId, 'cache-control', 'no-store'],
       ...['content-type', format.contentType, 'x-accel-buffering', 'no'],
@@ -87,29 +82,28 @@ export class HttpStream {
 
   /** Writes an answer; resolves when the peer can take another. */
   async write({ text }: Answer): Promise<void> {
-    const { format, pipeline, holder } = this.#options;
+    const { format, pipeline, holder } = this.options;
     const beganAt = performance.now();
     const writing = this.#write(format.answer(text));
     pipeline.noteWork(holder, beganAt);
     await writing;
   }
 
-  /** Writes that the operation is complete. */
   complete(): Promise<void> {
-    return this.#write(this.#options.format.completion);
+    return this.#write(this.options.format.completion);
   }
 
   end(lastWords = ''): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    const { response, unread, holder } = this.#options;
+    const { response, unread, holder } = this.options;
     response.end(lastWords);
     if (this.#writing === 0) unread.holdAnswer(response, holder);
   }
 
   /** Resolves when the system has taken all of it, or the stream is over. */
   async #write(text: string): Promise<void> {
-    const { response, unread, holder } = this.#options;
+    const { response, unread, holder } = this.options;
     if (this.#isOver) return;
     const release = unread.hold(response.req.socket, holder, Buffer.byteLength(text));
     if (release === undefined) return;
