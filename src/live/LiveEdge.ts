@@ -8,9 +8,8 @@ import { type Handler, pathAndQueryOf } from '../http/HttpServer.js';
 import type { LiveTransport } from '../operations/observeOperations.js';
 import { type LiveOptions, refusalOfStream, type Serve } from './admitStream.js';
 import { callbackEndpoint } from './callbackEndpoint.js';
-import { eventStreamFormat, multipartFormat } from './HttpStream.js';
 import { addressOf, SocketConnection } from './SocketConnection.js';
-import { refuseUnlessEvents, streamEndpoint } from './streamEndpoint.js';
+import { eventStreamFormat, multipartFormat, refuseUnlessEvents, streamEndpoint } from './streamEndpoint.js';
 
 /** Milliseconds that a peer may take to answer our close, or to end the connection after its own. */
 const closeGraceMs = 1000;

@@ -1,19 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Ledger } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
-import { credentialsOf, type Identify, type Identity } from '../auth/identify.js';
+import { credentialsOf, type Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
-import type { Unread } from '../http/unread.js';
-import type { Pipeline } from '../operations/Pipeline.js';
+import type { GraphQLEndpointOptions } from '../http/GraphQLEndpoint.js';
 import type { OpenStreams } from './OpenStreams.js';
 
 /** What the endpoints for open connections work with. */
-export interface LiveOptions {
-  readonly pipeline: Pipeline;
-  readonly identify: Identify;
+export interface LiveOptions extends GraphQLEndpointOptions {
   readonly streams: OpenStreams;
-  readonly ledger: Ledger;
-  readonly unread: Unread;
   /** Browser origins that may open a stream besides our own. */
   readonly allowedOrigins: readonly string[];
   /** Origins that callbacks may go to. */
