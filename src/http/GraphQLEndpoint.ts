@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Ledger } from '../admission/Ledger.js';
-import { holderOf } from '../auth/caller.js';
+import { type Caller, holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify } from '../auth/identify.js';
 import type { Answer } from '../operations/Exit.js';
+import type { OperationFacts } from '../operations/OperationContext.js';
 import type { Pipeline } from '../operations/Pipeline.js';
-import { HttpFacts, requestIdOf, writeRefusal } from './answering.js';
+import { requestIdOf, writeRefusal } from './answering.js';
 import { readGraphQLRequest } from './graphqlRequest.js';
 import { type MediaType, mediaTypeFor } from './mediaTypes.js';
 import type { Unread } from './unread.js';
@@ -18,48 +19,66 @@ export interface GraphQLEndpointOptions {
 
 /** `/graphql` over HTTP: one request, one answer in the form that its caller accepts. */
 export class GraphQLEndpoint {
-  readonly #options: GraphQLEndpointOptions;
-
-  constructor(options: GraphQLEndpointOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: GraphQLEndpointOptions) {}
 
   /** Never rejects: whatever happens becomes an answer in GraphQL's form. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { pipeline, identify, unread } = this.#options;
+    const { pipeline, identify, unread } = this.options;
     const startedAt = performance.now();
     const requestId = requestIdOf(request);
     try {
       const mediaType = mediaTypeFor(request.headers.accept);
       const identifying = identify(credentialsOf(request));
       const identity = identifying instanceof Promise ? await identifying : identifying;
-      const holder = holderOf(identity.caller);
-      const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, this.#options));
-      const operation = pipeline.prepare(asked, new HttpFacts(identity, requestId, startedAt, response), 'http');
-      const running = pipeline.run(operation);
+      const { caller, fromRouter } = identity;
+      const holder = holderOf(caller);
+      const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, this.options));
+      const facts = new HttpFacts(caller, fromRouter, requestId, startedAt, response);
+      const running = pipeline.run(pipeline.prepare(asked, facts, 'http'));
       const answer = running instanceof Promise ? await running : running;
-      this.#send(response, requestId, mediaType, answer);
+      writeAnswer(response, requestId, mediaType, answer);
       unread.holdAnswer(response, holder);
     } catch (error) {
       writeRefusal(response, requestId, pipeline.refuse(error, { requestId, startedAt }, 'http'));
     }
   }
+}
 
-  #send(
-    response: ServerResponse,
-    requestId: string,
-    mediaType: MediaType,
-    { status, allow, text, bytes, isRefusal }: Answer,
-  ): void {
-    const isFull = mediaType === 'application/graphql-response+json';
-    const headers = [
-      ...['x-request-id', requestId, 'cache-control', 'no-store', 'content-type'],
-      isFull ? 'application/graphql-response+json; charset=utf-8' : 'application/json; charset=utf-8',
-      ...['content-length', `${bytes}`],
-    ];
-    if (allow !== undefined) headers.push('allow', allow);
-    response.writeHead(isRefusal && mediaType === 'application/json, refusals as 200' ? 200 : status, headers);
-    // Text without a character beyond ASCII is the same in both encodings, and written faster in this one.
-    response.end(text, bytes === text.length ? 'latin1' : 'utf8');
+/** The facts of a plain HTTP request. Its signal is made when first asked for, which only a long wait does. */
+class HttpFacts implements OperationFacts {
+  #signal: AbortSignal | undefined;
+
+  constructor(
+    readonly caller: Caller,
+    readonly fromRouter: boolean | undefined,
+    readonly requestId: string,
+    readonly startedAt: number,
+    private readonly response: ServerResponse,
+  ) {}
+
+  /** Aborts when the connection ends before the answer was written. */
+  get signal(): AbortSignal {
+    if (this.#signal !== undefined) return this.#signal;
+    const controller = new AbortController();
+    this.#signal = controller.signal;
+    if (this.response.destroyed) controller.abort();
+    this.response.once('close', () => {
+      if (!this.response.writableFinished) controller.abort();
+    });
+    return controller.signal;
   }
+}
+
+function writeAnswer(response: ServerResponse, requestId: string, mediaType: MediaType, answer: Answer): void {
+  const { status, allow, text, bytes, isRefusal } = answer;
+  const isFull = mediaType === 'application/graphql-response+json';
+  const headers = [
+    ...['x-request-id', requestId, 'cache-control', 'no-store', 'content-type'],
+    isFull ? 'application/graphql-response+json; charset=utf-8' : 'application/json; charset=utf-8',
+    ...['content-length', `${bytes}`],
+  ];
+  if (allow !== undefined) headers.push('allow', allow);
+  response.writeHead(isRefusal && mediaType === 'application/json, refusals as 200' ? 200 : status, headers);
+  // Text without a character beyond ASCII is the same in both encodings, and written faster in this one.
+  response.end(text, bytes === text.length ? 'latin1' : 'utf8');
 }

@@ -44,56 +44,42 @@ const safeTlsHeaders = [...safeHeaders, 'strict-transport-security', 'max-age=31
 
 /** Adds the headers of every answer as its head is written: `setHeader` would cost several times as much. */
 class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
-  /** Without a status message, and with names in pairs or as an object, as everything here writes it. */
+  /** Without a status message, and with names and values in one list, as everything here writes it. */
   override writeHead(status: number, headers?: unknown): this {
     const safe = 'encrypted' in this.req.socket ? safeTlsHeaders : safeHeaders;
     const last = leavesMuchUnread(this.req) ? ['connection', 'close'] : [];
-    return super.writeHead(status, [...safe, ...last, ...inPairs(headers)]);
+    return super.writeHead(status, [...safe, ...last, ...((headers as string[] | undefined) ?? [])]);
   }
 }
 
-/**
- * Whether an answered request has a long body that was not read to its end. Node.js would read and drop it before the next
- * request, which for a short rest costs less than another connection.
- */
+/** Whether a long body was not read to its end. Node.js would read it all before the next request; a short one it may. */
 function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
   if (complete) return false;
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxDroppedBytes;
 }
 
-function inPairs(headers: unknown): string[] {
-  if (Array.isArray(headers)) return headers;
-  return Object.entries(headers ?? {}).flatMap(([name, value]) => (value === undefined ? [] : [name, value]));
-}
-
 /** The listening socket: routing by path, and a drain that loses no request. */
 export class HttpServer {
   readonly server: Server;
-  readonly #options: HttpServerOptions;
   readonly #inFlight = new Set<ServerResponse>();
   /** One for all answers, each being `this` to its own: a closure for each is not free. */
   readonly #onClose: (this: ServerResponse) => void;
   #draining = false;
   /** While the listening socket is being closed: what requests wait for. */
-  #closingListener: Promise<unknown> | undefined;
+  #closingListener: Promise<{ readonly closed: Promise<unknown> }> | undefined;
 
-  constructor(options: HttpServerOptions) {
-    this.#options = options;
+  constructor(private readonly options: HttpServerOptions) {
     const inFlight = this.#inFlight;
     this.#onClose = function onClose() {
       inFlight.delete(this);
     };
-    const limits = {
-      ...(options.timeouts ?? defaultTimeouts),
-      keepAliveTimeout: 65_000,
-      maxHeaderSize: 16_384,
-      ServerResponse: SafeResponse,
-    };
+    const { tls, timeouts = defaultTimeouts } = options;
+    const limits = { ...timeouts, keepAliveTimeout: 65_000, maxHeaderSize: 16_384, ServerResponse: SafeResponse };
     const listener = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response);
     this.server =
-      options.tls === undefined
+      tls === undefined
         ? createServer(limits, listener)
-        : createTlsServer({ ...limits, ...options.tls, minVersion: 'TLSv1.2' }, listener);
+        : createTlsServer({ ...limits, ...tls, minVersion: 'TLSv1.2' }, listener);
   }
 
   get draining(): boolean {
@@ -102,7 +88,7 @@ export class HttpServer {
 
   /** Listens; returns the port. @throws Error with the system's code, such as EADDRINUSE */
   async listen(): Promise<number> {
-    await once(this.server.listen(this.#options.port, this.#options.host), 'listening');
+    await once(this.server.listen(this.options.port, this.options.host), 'listening');
     return (this.server.address() as AddressInfo).port;
   }
 
@@ -122,10 +108,7 @@ export class HttpServer {
     if (this.server instanceof TlsServer) this.server.setSecureContext({ cert, key, minVersion: 'TLSv1.2' });
   }
 
-  /**
-   * Answers what is in flight and what still arrives, each with `connection: close`. Stops accepting after a moment, and
-   * resolves when all connections are closed: at the latest after `timeoutMs`.
-   */
+  /** Answers what is in flight and still arrives, with `connection: close`; closes all connections within `timeoutMs`. */
   async drain(timeoutMs: number): Promise<void> {
     if (this.#draining) return;
     this.#draining = true;
@@ -133,9 +116,8 @@ export class HttpServer {
     const leftOf = (ms: number) => Math.max(0, startedAt + ms - performance.now());
     for (const response of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close');
     if (timeoutMs > 0) await delay(Math.min(acceptGraceMs, timeoutMs / 4));
-    const closing = this.#closeListener(Math.min(holdMs, timeoutMs / 8));
-    this.#closingListener = closing;
-    const { closed } = await closing;
+    this.#closingListener = this.#closeListener(Math.min(holdMs, timeoutMs / 8));
+    const { closed } = await this.#closingListener;
     this.#closingListener = undefined;
     await Promise.race([closed, delay(leftOf(Math.min(idleGraceMs, timeoutMs / 2)))]);
     this.server.closeIdleConnections();
@@ -147,15 +129,12 @@ export class HttpServer {
     await closed;
   }
 
-  /**
-   * Closes only the listening socket, at a moment when no accepted connection is lost. Requests are held back meanwhile,
-   * because clients that open a connection per request open the next one when they have an answer.
-   */
+  /** Closes the listening socket without losing a connection. Requests wait meanwhile: answers cause new connections. */
   async #closeListener(maxMs: number): Promise<{ readonly closed: Promise<unknown> }> {
     if (maxMs > 0) await whenNobodyConnects(this.server, maxMs);
     // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.
     const closed = once(NetServer.prototype.close.call(this.server), 'close');
-    if (this.#options.allClosed && maxMs > 0) await Promise.race([this.#options.allClosed(), delay(maxMs)]);
+    if (this.options.allClosed && maxMs > 0) await Promise.race([this.options.allClosed(), delay(maxMs)]);
     return { closed };
   }
 
@@ -166,16 +145,13 @@ export class HttpServer {
     if (this.#draining) response.setHeader('connection', 'close');
     if (this.#closingListener !== undefined) await this.#closingListener;
     if (response.closed) return; // the client went meanwhile
-    if (this.#options.before(request, response)) return;
+    if (this.options.before(request, response)) return;
     const url = pathAndQueryOf(request.url ?? '/');
     request.url = url;
     const end = url.indexOf('?');
-    const handler = this.#options.routes.get(end === -1 ? url : url.slice(0, end));
-    if (handler === undefined) {
-      response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' }).end('Not found\n');
-      return;
-    }
-    await handler(request, response);
+    const handler = this.options.routes.get(end === -1 ? url : url.slice(0, end));
+    if (handler !== undefined) return handler(request, response);
+    response.writeHead(404, ['content-type', 'text/plain; charset=utf-8']).end('Not found\n');
   }
 }
 

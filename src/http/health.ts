@@ -1,30 +1,20 @@
 import { Registry } from 'prom-client';
+import { writePage } from './answering.js';
 import type { Handler } from './HttpServer.js';
 
 /** `/health/live`: the process answers. It says nothing about the service or the store: a restart would not mend those. */
-export const liveness: Handler = (_, response) => {
-  response
-    .writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' })
-    .end('{"status":"live"}\n');
-};
+export const liveness: Handler = (_, response) => writePage(response, 200, 'application/json', '{"status":"live"}\n');
 
 /** `/health/ready`: whether requests should be sent here; `reasonNotReady` says why not. */
 export function readiness(reasonNotReady: () => string | undefined): Handler {
   return (_, response) => {
     const reason = reasonNotReady();
-    response.writeHead(reason === undefined ? 200 : 503, {
-      'content-type': 'application/json',
-      'cache-control': 'no-store',
-    });
-    response.end(`${JSON.stringify(reason === undefined ? { status: 'ready' } : { status: 'not ready', reason })}\n`);
+    const state = reason === undefined ? { status: 'ready' } : { status: 'not ready', reason };
+    writePage(response, reason === undefined ? 200 : 503, 'application/json', `${JSON.stringify(state)}\n`);
   };
 }
 
 /** `/metrics`: what `text` gives, in Prometheus' text format. */
 export function metricsPage(text: () => Promise<string>): Handler {
-  return async (_, response) => {
-    const page = await text();
-    const headers = { 'content-type': Registry.PROMETHEUS_CONTENT_TYPE, 'cache-control': 'no-store' };
-    response.writeHead(200, headers).end(page);
-  };
+  return async (_, response) => writePage(response, 200, Registry.PROMETHEUS_CONTENT_TYPE, await text());
 }

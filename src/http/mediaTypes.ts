@@ -2,11 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { parse } from 'content-type';
 import { badRequest } from '../operations/GraphQLRequest.js';
 
-/** What an Accept header says; names of types and parameters are in lower case. */
+/** What an Accept header says, in the order given and with names in lower case; `excluded` are the types with `q=0`. */
 export interface Accepted {
-  /** In the order given. */
   readonly ranges: readonly MediaRange[];
-  /** The types that `q=0` excludes. */
   readonly excluded: readonly string[];
 }
 
@@ -21,7 +19,7 @@ const maxLength = 2000;
 const anything: Accepted = { ranges: [{ type: '*/*', parameters: {} }], excluded: [] };
 const jsonOnly: Accepted = { ranges: [{ type: 'application/json', parameters: {} }], excluded: [] };
 
-/** Reads an Accept header, in linear time: it comes from anybody, before they say who they are. */
+/** Reads an Accept header, in linear time because the caller is not authenticated yet. */
 export function readAccept(accept: string | undefined): Accepted {
   if (accept === undefined || accept === '*/*') return anything;
   if (accept === 'application/json') return jsonOnly; // the usual ones need no parsing

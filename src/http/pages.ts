@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import helmet from 'helmet';
+import { writePage } from './answering.js';
 import type { Handler } from './HttpServer.js';
 
 export interface ExplorerOptions {
-  /** What the first tab of the explorer shows. */
   readonly firstQuery: string;
-  /** The headers of the first tab, made when the page is opened. */
+  /** Asked for when the page is opened. */
   readonly headers: () => Promise<Readonly<Record<string, string>>>;
 }
 
@@ -18,11 +18,8 @@ export function apolloSandboxPage(options: ExplorerOptions): Handler {
   return async (request, response) => {
     if (!isRead(request, response)) return;
     const nonce = randomBytes(16).toString('base64');
-    const initialState = {
-      document: options.firstQuery,
-      headers: await options.headers(),
-      pollForSchemaUpdates: false,
-    };
+    const headers = await options.headers();
+    const initialState = { document: options.firstQuery, headers, pollForSchemaUpdates: false };
     secureHeaders(request, response, {
       scriptSrc: [`'nonce-${nonce}'`, ...sandboxOrigins],
       frameSrc: sandboxOrigins,
@@ -31,9 +28,11 @@ export function apolloSandboxPage(options: ExplorerOptions): Handler {
       connectSrc: ["'self'", ...sandboxOrigins],
       manifestSrc: ['https:'],
     });
-    sendPage(
-      response,
-      `<title>Taxpayer gateway · Apollo Sandbox</title>
+    const html = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Taxpayer gateway · Apollo Sandbox</title>
 <style>html,body,#sandbox{height:100%;margin:0}p{font:16px/1.5 system-ui;margin:2rem}iframe{border:0;width:100%;height:100%}</style>
 <div id="sandbox"><p>Apollo Sandbox is loaded from the internet. If this text stays, use the <a href="/graphiql">explorer that needs none</a>.</p></div>
 <script nonce="${nonce}" src="${sandboxOrigins[0]}/_latest/embeddable-sandbox.umd.production.min.js"></script>
@@ -48,8 +47,10 @@ export function apolloSandboxPage(options: ExplorerOptions): Handler {
       runTelemetry: false,
     });
   }
-</script>`,
-    );
+</script>
+</html>
+`;
+    writePage(response, 200, 'text/html; charset=utf-8', html);
   };
 }
 
@@ -73,40 +74,25 @@ export function graphiqlPage(options: ExplorerOptions): Handler {
       headers: JSON.stringify(await options.headers(), null, 2),
       subscriptionsProtocol: 'WS',
     } as never);
-    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store' }).end(html);
+    writePage(response, 200, 'text/html; charset=utf-8', html);
   };
 }
 
 function isRead(request: IncomingMessage, response: ServerResponse): boolean {
   if (request.method === 'GET' || request.method === 'HEAD') return true;
-  response.writeHead(405, { allow: 'GET, HEAD', 'content-type': 'text/plain; charset=utf-8' }).end('Use GET\n');
+  response.writeHead(405, ['allow', 'GET, HEAD', 'content-type', 'text/plain; charset=utf-8']).end('Use GET\n');
   return false;
 }
 
-function secureHeaders(
-  request: IncomingMessage,
-  response: ServerResponse,
-  directives: Readonly<Record<string, string[]>>,
-): void {
+function secureHeaders(request: IncomingMessage, response: ServerResponse, sources: Record<string, string[]>): void {
   const none = ["'none'"];
-  const common = { defaultSrc: none, baseUri: none, formAction: none, frameAncestors: none };
+  const directives = { defaultSrc: none, baseUri: none, formAction: none, frameAncestors: none, ...sources };
   const policy = helmet({
-    contentSecurityPolicy: { useDefaults: false, directives: { ...common, ...directives } },
+    contentSecurityPolicy: { useDefaults: false, directives },
     crossOriginEmbedderPolicy: false,
     strictTransportSecurity: false, // `HttpServer` adds it where it serves HTTPS
   });
   policy(request, response, () => {});
-}
-
-function sendPage(response: ServerResponse, body: string): void {
-  response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store' });
-  response.end(`<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-${body}
-</html>
-`);
 }
 
 /** JSON that cannot end the script element it stands in. */

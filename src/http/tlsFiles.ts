@@ -18,10 +18,7 @@ export function readTlsFiles({ certFile, keyFile }: TlsFiles): TlsMaterial {
   return checked({ cert: readFor('TLS_CERT_FILE', certFile), key: readFor('TLS_KEY_FILE', keyFile) });
 }
 
-/**
- * Calls `onChange` when both files have changed to a pair that fits; until then `onTrouble` is told, and the pair in use
- * stays. Returns what stops watching.
- */
+/** Calls `onChange` when both files have changed to a pair that fits, until then `onTrouble`. Returns how to stop. */
 export function watchTlsFiles(
   files: TlsFiles,
   inUse: TlsMaterial,
@@ -46,16 +43,12 @@ export function watchTlsFiles(
 }
 
 function checked({ cert, key }: TlsMaterial): TlsMaterial {
-  attempt('TLS_CERT_FILE does not hold a certificate in PEM', () => new X509Certificate(cert));
-  attempt('TLS_KEY_FILE does not hold the private key, in PEM and without a passphrase, of TLS_CERT_FILE', () =>
-    createSecureContext({ cert, key }),
-  );
-  return { cert, key };
-}
-
-function attempt(problem: string, action: () => unknown): void {
+  let problem = 'TLS_CERT_FILE does not hold a certificate in PEM';
   try {
-    action();
+    new X509Certificate(cert);
+    problem = 'TLS_KEY_FILE does not hold the private key, in PEM and without a passphrase, of TLS_CERT_FILE';
+    createSecureContext({ cert, key });
+    return { cert, key };
   } catch {
     throw new Error(problem);
   }

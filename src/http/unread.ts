@@ -10,23 +10,21 @@ const looks = 4;
  * more, or when its peer takes nothing for `stallMs`.
  */
 export class Unread {
-  readonly #ledger: Ledger;
-  readonly #stallMs: number;
   readonly #connections = new WeakMap<Socket, UnreadConnection>();
 
   /** `stallMs`: how long a peer may take no byte of what waits for it. */
-  constructor(ledger: Ledger, stallMs = 30_000) {
-    this.#ledger = ledger;
-    this.#stallMs = stallMs;
-  }
+  constructor(
+    private readonly ledger: Ledger,
+    private readonly stallMs = 30_000,
+  ) {}
 
   /** Counts bytes before they are written; returns what to call once they are taken. Undefined: no room, and destroyed. */
   hold(socket: Socket, holder: Holder, bytes: number): Release | undefined {
-    if (this.#ledger.refusalOf('bytes', holder, bytes) !== undefined) socket.destroy();
+    if (this.ledger.refusalOf('bytes', holder, bytes) !== undefined) socket.destroy();
     if (socket.destroyed) return undefined;
-    const connection = this.#connections.get(socket) ?? new UnreadConnection(socket, this.#stallMs);
+    const connection = this.#connections.get(socket) ?? new UnreadConnection(socket, this.stallMs);
     this.#connections.set(socket, connection);
-    return connection.keep(this.#ledger.take('bytes', holder, bytes));
+    return connection.keep(this.ledger.take('bytes', holder, bytes));
   }
 
   /** Counts what the reader has not taken of an answer that is written. */
@@ -39,16 +37,15 @@ export class Unread {
 
 /** Watches a connection while bytes are unread. */
 class UnreadConnection {
-  readonly #socket: Socket;
-  readonly #stallMs: number;
   readonly #kept = new Set<Release>();
   #timer: NodeJS.Timeout | undefined;
   #taken = 0;
   #idleLooks = 0;
 
-  constructor(socket: Socket, stallMs: number) {
-    this.#socket = socket;
-    this.#stallMs = stallMs;
+  constructor(
+    private readonly socket: Socket,
+    private readonly stallMs: number,
+  ) {
     socket.once('close', () => {
       clearInterval(this.#timer);
       for (const giveBack of this.#kept) giveBack();
@@ -59,8 +56,8 @@ class UnreadConnection {
     this.#kept.add(giveBack);
     if (this.#timer === undefined) {
       this.#idleLooks = 0;
-      this.#taken = progressOf(this.#socket).taken;
-      this.#timer = setInterval(() => this.#look(), this.#stallMs / looks).unref();
+      this.#taken = progressOf(this.socket).taken;
+      this.#timer = setInterval(() => this.#look(), this.stallMs / looks).unref();
     }
     return () => {
       giveBack();
@@ -72,10 +69,10 @@ class UnreadConnection {
   }
 
   #look(): void {
-    const { taken, waiting } = progressOf(this.#socket);
+    const { taken, waiting } = progressOf(this.socket);
     this.#idleLooks = waiting > 0 && taken === this.#taken ? this.#idleLooks + 1 : 0;
     this.#taken = taken;
-    if (this.#idleLooks >= looks) this.#socket.destroy();
+    if (this.#idleLooks >= looks) this.socket.destroy();
   }
 }
 

@@ -1,48 +1,51 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
 import type { Answer } from '../operations/Exit.js';
 
-export interface CallbackTarget {
-  readonly callbackUrl: string;
-  readonly subscriptionId: string;
-  readonly verifier: string;
-  /** 0 turns the heartbeat off. */
-  readonly heartbeatIntervalMs: number;
-}
+const shortText = z.string().min(1).max(1024);
 
-/** One post may take this long, in milliseconds. */
+/** `extensions.subscription` of Apollo Router's HTTP callback protocol, version 1.0. */
+export const callbackTarget = z.object({
+  callbackUrl: z.url().max(2048),
+  subscriptionId: shortText,
+  verifier: shortText,
+  /** 0 turns the heartbeat off. */
+  heartbeatIntervalMs: z.number().int().min(0).max(3_600_000).default(5000),
+});
+
+export type CallbackTarget = z.output<typeof callbackTarget>;
+
+/** Milliseconds that one post may take. */
 const timeoutMs = 5000;
-/** Pauses before a post is tried again, in milliseconds. */
+/** Milliseconds to wait before each further try of a post. */
 const retryPausesMs = [100, 200, 400, 800, 1000];
 const mostFailedHeartbeats = 5;
 const shortestHeartbeatMs = 500;
 
 /** Posts to one subscription's callback address. Redirects are refused: they would lead to an origin nobody allowed. */
 export class CallbackPoster {
-  readonly #target: CallbackTarget;
   #heartbeat: NodeJS.Timeout | undefined;
 
-  constructor(target: CallbackTarget) {
-    this.#target = target;
-  }
+  constructor(private readonly target: CallbackTarget) {}
 
   /** Whether the router knows the subscription. */
   async check(): Promise<boolean> {
     return (await this.#post('check')) === 204;
   }
 
-  /** Hands a result over; false when the router has no use for more. */
+  /** Posts a result; false when the router wants no more. */
   next({ text }: Answer): Promise<boolean> {
     return this.#insist('next', `,"payload":${text}`);
   }
 
-  /** Says that there is nothing more to come; with `errors` when that is not the end of the matter. */
+  /** Posts the end; with `errors` when the subscription was cut. */
   async complete(errors?: readonly { readonly message: string }[]): Promise<void> {
     await this.#insist('complete', errors && `,"errors":${JSON.stringify(errors)}`);
   }
 
-  /** Asks again and again whether the router still listens; `onGone` when it does not. */
+  /** Checks at intervals; calls `onGone` when the router no longer knows the subscription. */
   startHeartbeat(onGone: () => void): void {
-    const { heartbeatIntervalMs } = this.#target;
+    const { heartbeatIntervalMs } = this.target;
     if (heartbeatIntervalMs === 0) return;
     let failures = 0;
     const beat = async () => {
@@ -61,7 +64,7 @@ export class CallbackPoster {
     this.#heartbeat = undefined;
   }
 
-  /** Tries again while the router may only be unwell; whether it took the message. */
+  /** Posts again after faults that may pass; returns whether the router accepted the message. */
   async #insist(action: 'next' | 'complete', members?: string): Promise<boolean> {
     for (const pauseMs of [...retryPausesMs, undefined]) {
       const status = await this.#post(action, members);
@@ -73,7 +76,7 @@ export class CallbackPoster {
 
   /** The status of the answer; undefined when there was none. */
   async #post(action: 'check' | 'next' | 'complete', members = ''): Promise<number | undefined> {
-    const { callbackUrl, subscriptionId: id, verifier } = this.#target;
+    const { callbackUrl, subscriptionId: id, verifier } = this.target;
     try {
       const response = await fetch(callbackUrl, {
         method: 'POST',

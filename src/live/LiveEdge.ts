@@ -1,20 +1,18 @@
-import type { IncomingMessage } from 'node:http';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { handleProtocols } from 'graphql-ws';
+import { type ServerOptions, WebSocketServer } from 'ws';
+import type { GatewayError } from '../errors/errors.js';
+import { requestIdOf, writeRefusal } from '../http/answering.js';
 import { type Handler, pathAndQueryOf } from '../http/HttpServer.js';
-import { CallbackEndpoint, type CallbackEndpointOptions } from './CallbackEndpoint.js';
-import { eventStreamFormat, multipartFormat } from './HttpStream.js';
-import { acceptsEvents, StreamEndpoint } from './StreamEndpoint.js';
-import { WebSocketEndpoint } from './WebSocketEndpoint.js';
+import type { LiveTransport } from '../operations/observeOperations.js';
+import { type LiveOptions, refusalOfStream, type Serve } from './admitStream.js';
+import { callbackEndpoint } from './callbackEndpoint.js';
+import { addressOf, SocketConnection } from './SocketConnection.js';
+import { eventStreamFormat, multipartFormat, refuseUnlessEvents, streamEndpoint } from './streamEndpoint.js';
 
-export interface LiveEdgeOptions extends Omit<CallbackEndpointOptions, 'keepAliveMs'> {
-  /** Most operations at once on one socket. */
-  readonly maxOperations: number;
-}
-
-/** Between two signs of life on an open stream, in milliseconds: proxies take it for busy. */
-const keepAliveMs = 12_000;
-/** How long a socket may take to say who it is, in milliseconds. */
-const initTimeoutMs = 3000;
+/** Milliseconds that a peer may take to answer our close, or to end the connection after its own. */
+const closeGraceMs = 1000;
 
 /** Everything that stays open: WebSocket, event streams, multipart responses and callbacks. */
 export class LiveEdge {
@@ -24,23 +22,66 @@ export class LiveEdge {
   readonly callback: Handler;
   /** `/graphql/stream`, which answers with events alone. */
   readonly stream: Handler;
-  readonly #sockets: WebSocketEndpoint;
+  readonly #sockets: WebSocketServer;
 
-  constructor(given: LiveEdgeOptions) {
-    const options = { ...given, keepAliveMs, initTimeoutMs };
-    const handlerOf = (endpoint: StreamEndpoint | CallbackEndpoint): Handler => endpoint.handle.bind(endpoint);
-    this.events = handlerOf(new StreamEndpoint(eventStreamFormat, options));
-    this.stream = handlerOf(new StreamEndpoint(eventStreamFormat, options, acceptsEvents));
-    this.multipart = handlerOf(new StreamEndpoint(multipartFormat, options));
-    this.callback = handlerOf(new CallbackEndpoint(options));
-    this.#sockets = new WebSocketEndpoint(options);
+  constructor(private readonly options: LiveOptions) {
+    const events = streamEndpoint(eventStreamFormat, options);
+    this.events = this.#handler('sse', events);
+    this.stream = this.#handler('sse', (request, ...rest) => {
+      refuseUnlessEvents(request);
+      return events(request, ...rest);
+    });
+    this.multipart = this.#handler('multipart', streamEndpoint(multipartFormat, options));
+    this.callback = this.#handler('callback', callbackEndpoint(options));
+    const settings: ServerOptions & { readonly closeTimeout: number } = {
+      noServer: true,
+      maxPayload: options.pipeline.limits.bodyBytes,
+      handleProtocols,
+      clientTracking: false,
+      perMessageDeflate: false, // a small message may unpack to a huge one, and ours are short
+      autoPong: false, // pongs are counted like all that a peer may leave unread
+      closeTimeout: closeGraceMs,
+    };
+    this.#sockets = new WebSocketServer(settings);
   }
 
-  /** Takes over the WebSockets of `/graphql`; false for every other upgrade. */
+  #handler(transport: LiveTransport, serve: Serve): Handler {
+    return async (request, response) => {
+      const requestId = requestIdOf(request);
+      try {
+        await serve(request, response, requestId);
+      } catch (error) {
+        writeRefusal(response, requestId, this.options.pipeline.refuse(error, { requestId }, transport));
+      }
+    };
+  }
+
+  /** Takes over, or refuses, the WebSockets of `/graphql`; false for every other upgrade. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
     const isSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
     if (!isSocket || !/^\/graphql(\?|$)/.test(pathAndQueryOf(request.url ?? ''))) return false;
-    this.#sockets.upgrade(request, socket, head);
+    const { ledger } = this.options;
+    const address = addressOf(request);
+    const refusal =
+      refusalOfStream(request, this.options) ??
+      ledger.refusalOf('streams', undefined) ??
+      ledger.refusalOf('newcomers', address);
+    if (refusal === undefined) {
+      const leavePlace = ledger.take('newcomers', address);
+      socket.once('close', leavePlace);
+      this.#sockets.handleUpgrade(request, socket, head, (opened) => {
+        new SocketConnection(opened, request, leavePlace, this.options);
+      });
+    } else refuseUpgrade(socket, refusal);
     return true;
   }
+}
+
+function refuseUpgrade(socket: Duplex, { httpStatus = 503, message, retryAfterSeconds }: GatewayError): void {
+  socket.on('error', () => {});
+  socket.once('finish', () => socket.destroy()); // nothing else ends it when the peer does not
+  const wait = retryAfterSeconds === undefined ? '' : `Retry-After: ${retryAfterSeconds}\r\n`;
+  socket.end(
+    `HTTP/1.1 ${httpStatus} ${STATUS_CODES[httpStatus]}\r\n${wait}Connection: close\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(message) + 1}\r\n\r\n${message}\n`,
+  );
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import { CloseCode, type Message, MessageType, parseMessage } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import type { Holder, Release } from '../admission/Ledger.js';
@@ -9,73 +8,46 @@ import { credentialsOfSocket } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
 import { isNestedWithin, parseJson } from '../json.js';
 import { atTime } from '../operations/ResultStream.js';
-import type { LiveOptions } from './admitStream.js';
+import { keepAliveMs, type LiveOptions } from './admitStream.js';
 import { SocketOperations } from './SocketOperations.js';
-import { UnfinishedMessage } from './UnfinishedMessage.js';
+import { tryAgainLater, UnfinishedMessage } from './UnfinishedMessage.js';
 
-export interface SocketConnectionOptions extends LiveOptions {
-  /** Most operations at once on one socket. */
-  readonly maxOperations: number;
-  /** How long a socket may take to say who it is, in milliseconds. */
-  readonly initTimeoutMs: number;
-}
-
-export interface OpenedSocket {
-  readonly socket: WebSocket;
-  /** What the socket runs on. */
-  readonly transport: Socket;
-  readonly request: IncomingMessage;
-  /** Gives back the place among the newcomers. */
-  readonly leavePlace: Release;
-}
-
+/** Milliseconds that a connection may take to send `connection_init`. */
+const initTimeoutMs = 3000;
 /** Bytes not yet taken by the peer above which nothing more is read from it. */
 const maxBacklogBytes = 1_048_576;
-/** A newcomer has hardly anything to lose by an abrupt end: it gets our reason, and this long to take it. */
-const newcomerGraceMs = 100;
+/** Milliseconds that an unauthenticated connection has to take our close; an abrupt end costs it hardly anything. */
+const unauthenticatedGraceMs = 100;
 const maxPingDepth = 64;
 const goingAway = 1001;
-const tooBig = 1009;
-const tryAgainLater = 1013;
 
-/** `newcomer` until it says who it is, `verifying` until that is known. */
-type Phase = 'newcomer' | 'verifying' | { readonly operations: SocketOperations } | 'closing';
+type Phase = 'unauthenticated' | 'verifying' | { readonly operations: SocketOperations } | 'closing';
 
-/** One socket from its upgrade to its end. It is a newcomer of its address first, then a stream of its caller. */
+/** One socket from its upgrade to its end, counted for its address until it is authenticated, then for its caller. */
 export class SocketConnection {
-  readonly #options: SocketConnectionOptions;
-  readonly #socket: WebSocket;
-  readonly #transport: Socket;
-  readonly #request: IncomingMessage;
   readonly #unfinished: UnfinishedMessage;
-  #phase: Phase = 'newcomer';
+  #phase: Phase = 'unauthenticated';
   #holder: Holder;
-  #leavePlace: Release;
   #forgetExpiry = () => {};
 
-  constructor({ socket, transport, request, leavePlace }: OpenedSocket, options: SocketConnectionOptions) {
-    this.#options = options;
-    this.#socket = socket;
-    this.#transport = transport;
-    this.#request = request;
-    this.#holder = newcomerOf(request);
-    this.#leavePlace = leavePlace;
-    this.#unfinished = new UnfinishedMessage(socket, transport, {
-      ledger: options.ledger,
-      maxMessageBytes: options.pipeline.limits.bodyBytes,
-      onTooMuch: () => {
-        socket.pause();
-        this.#close(tooBig, 'Too much before connection_ack');
-      },
-      onNoRoom: (reason) => this.#close(tryAgainLater, reason),
-    });
-    const remove = options.streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
-    const stopPings = keepAlive(socket, options.keepAliveMs);
+  /** `leavePlace` gives back the place among the unauthenticated connections. */
+  constructor(
+    private readonly socket: WebSocket,
+    private readonly request: IncomingMessage,
+    private leavePlace: Release,
+    private readonly options: LiveOptions,
+  ) {
+    this.#holder = addressOf(request);
+    const { ledger, pipeline, streams } = options;
+    const close = (code: number, reason: string) => this.#close(code, reason);
+    this.#unfinished = new UnfinishedMessage(socket, request.socket, ledger, pipeline.limits.bodyBytes, close);
+    const remove = streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
+    const stopPings = keepAlive(socket);
     const initTimer = setTimeout(() => {
-      if (this.#phase !== 'newcomer') return;
+      if (this.#phase !== 'unauthenticated') return;
       this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
-    }, options.initTimeoutMs);
-    // What is wrong with a frame ends the socket with a code of the protocol; the close event follows.
+    }, initTimeoutMs);
+    // `ws` closes the socket of a malformed frame with the right code; the close event follows.
     socket.on('error', () => this.#end());
     socket.on('ping', (data) => {
       this.#holdBack();
@@ -87,7 +59,7 @@ export class SocketConnection {
       stopPings();
       remove();
       this.#end();
-      this.#leavePlace();
+      this.leavePlace();
     });
     if (socket.protocol === '') this.#close(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable');
   }
@@ -99,7 +71,7 @@ export class SocketConnection {
     const message = readMessage(text);
     switch (message?.type) {
       case MessageType.ConnectionInit:
-        void this.#greet(message.payload);
+        void this.#authenticate(message.payload);
         return;
       case MessageType.Ping:
         // The payload goes back as it came, so it is nested no deeper than can be written.
@@ -118,25 +90,24 @@ export class SocketConnection {
     this.#close(CloseCode.BadRequest, 'Invalid message received');
   }
 
-  async #greet(parameters: Readonly<Record<string, unknown>> | undefined): Promise<void> {
-    if (this.#phase !== 'newcomer') {
-      this.#close(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
-      return;
+  async #authenticate(parameters: Readonly<Record<string, unknown>> | undefined): Promise<void> {
+    if (this.#phase !== 'unauthenticated') {
+      return this.#close(CloseCode.TooManyInitialisationRequests, 'Too many initialisation requests');
     }
     this.#phase = 'verifying';
-    const { pipeline, identify, ledger } = this.#options;
+    const { pipeline, identify, ledger } = this.options;
     try {
-      const identity = await identify(credentialsOfSocket(parameters, this.#request));
+      const identity = await identify(credentialsOfSocket(parameters, this.request));
       if (this.#phase !== 'verifying') return; // it has been closed meanwhile
       const holder = holderOf(identity.caller);
       const leavePlace = ledger.take('streams', holder);
-      this.#leavePlace();
-      this.#leavePlace = leavePlace;
+      this.leavePlace();
+      this.leavePlace = leavePlace;
       this.#holder = holder;
-      this.#unfinished.acknowledge(holder);
+      this.#unfinished.authenticate(holder);
       const send = (message: string) => this.#send(message);
       const onIdle = () => this.#closeWhenDrained();
-      this.#phase = { operations: new SocketOperations({ ...this.#options, identity, send, onIdle }) };
+      this.#phase = { operations: new SocketOperations({ ...this.options, identity, send, onIdle }) };
       // Forbidden and not unauthorized: clients take the latter for final, and a new token may be at hand.
       this.#forgetExpiry = atTime(identity.caller.expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
       await this.#send(JSON.stringify({ type: MessageType.ConnectionAck }));
@@ -154,13 +125,13 @@ export class SocketConnection {
       this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
     } else {
       this.#phase.operations.run(id, parameters).catch((error) => {
-        this.#options.pipeline.refuse(error, { requestId: randomUUID() }, 'ws');
+        this.options.pipeline.refuse(error, { requestId: randomUUID() }, 'ws');
         this.#close(CloseCode.InternalServerError, 'Internal server error');
       });
     }
   }
 
-  /** Answers queries and mutations under way; subscriptions are cut, so that clients know they have not come to their end. */
+  /** Finishes queries and mutations; subscriptions are cut without `complete`, because they have not ended. */
   #shutDown(): void {
     if (typeof this.#phase === 'object') this.#phase.operations.cutSubscriptions();
     this.#closeWhenDrained();
@@ -168,19 +139,19 @@ export class SocketConnection {
 
   #closeWhenDrained(): void {
     const isBusy = typeof this.#phase === 'object' && !this.#phase.operations.idle;
-    if (this.#options.streams.draining && !isBusy) this.#close(goingAway, 'shutting down');
+    if (this.options.streams.draining && !isBusy) this.#close(goingAway, 'shutting down');
   }
 
-  /** Says why, and ends everything that hangs on the socket at once. */
+  /** Ends everything on the socket at once, and gives the reason. */
   #close(code: number, reason: string): void {
     if (this.#phase === 'closing') return;
     if (typeof this.#phase !== 'object') {
-      const timer = setTimeout(() => this.#socket.terminate(), newcomerGraceMs);
-      this.#socket.once('close', () => clearTimeout(timer));
+      const timer = setTimeout(() => this.socket.terminate(), unauthenticatedGraceMs);
+      this.socket.once('close', () => clearTimeout(timer));
     }
     this.#end();
     // A close frame has room for 123 bytes.
-    this.#socket.close(code, Buffer.byteLength(reason) <= 123 ? reason : `${reason.slice(0, 40)}…`);
+    this.socket.close(code, Buffer.byteLength(reason) <= 123 ? reason : `${reason.slice(0, 40)}…`);
   }
 
   #end(): void {
@@ -190,35 +161,35 @@ export class SocketConnection {
     if (typeof phase === 'object') phase.operations.stop();
   }
 
-  /** Resolves when the system has taken the message: who awaits it writes no faster than the peer reads. */
+  /** Resolves when the system has taken the message, so that awaiting it keeps to the speed of the peer. */
   #send(text: string): Promise<void> {
     const beganAt = performance.now();
-    const sending = this.#write(Buffer.byteLength(text), (taken) => this.#socket.send(text, taken));
-    this.#options.pipeline.noteWork(this.#holder, beganAt);
+    const sending = this.#write(Buffer.byteLength(text), (taken) => this.socket.send(text, taken));
+    this.options.pipeline.noteWork(this.#holder, beganAt);
     return sending;
   }
 
   async #write(bytes: number, write: (taken: () => void) => void): Promise<void> {
-    if (this.#socket.readyState !== this.#socket.OPEN) return;
-    const release = this.#options.unread.hold(this.#transport, this.#holder, bytes);
+    if (this.socket.readyState !== this.socket.OPEN) return;
+    const release = this.options.unread.hold(this.request.socket, this.#holder, bytes);
     if (release === undefined) return;
     await new Promise<void>((resolve) => write(resolve));
     release();
-    if (this.#socket.isPaused && this.#socket.bufferedAmount < maxBacklogBytes) this.#socket.resume();
+    if (this.socket.isPaused && this.socket.bufferedAmount < maxBacklogBytes) this.socket.resume();
   }
 
   /** Reads nothing more from a peer that does not read what it asked for. */
   #holdBack(): void {
-    if (this.#socket.bufferedAmount > maxBacklogBytes) this.#socket.pause();
+    if (this.socket.bufferedAmount > maxBacklogBytes) this.socket.pause();
   }
 }
 
-/** In whose name a socket is counted before it says who it is. */
-export function newcomerOf({ socket }: IncomingMessage): string {
+/** The holder that an unauthenticated connection is counted for. */
+export function addressOf({ socket }: IncomingMessage): string {
   return `address ${socket.remoteAddress ?? 'unknown'}`;
 }
 
-function keepAlive(socket: WebSocket, everyMs: number): () => void {
+function keepAlive(socket: WebSocket): () => void {
   let answered = true;
   socket.on('pong', () => {
     answered = true;
@@ -227,7 +198,7 @@ function keepAlive(socket: WebSocket, everyMs: number): () => void {
     if (!answered) socket.terminate();
     answered = false;
     socket.ping();
-  }, everyMs);
+  }, keepAliveMs);
   return () => clearInterval(timer);
 }
 

@@ -7,13 +7,11 @@ import type { Operation } from '../operations/Pipeline.js';
 import { forEachAnswer } from '../operations/ResultStream.js';
 import type { LiveOptions } from './admitStream.js';
 
-export interface SocketOperationsOptions extends Pick<LiveOptions, 'pipeline' | 'streams'> {
+export interface SocketOperationsOptions extends LiveOptions {
   readonly identity: Identity;
-  /** Most operations at once. */
-  readonly maxOperations: number;
   /** Sends a message; resolves when the peer can take another. */
   readonly send: (message: string) => Promise<void>;
-  /** Called when the last operation under way has ended. */
+  /** Called when the last running operation has ended. */
   readonly onIdle: () => void;
 }
 
@@ -21,28 +19,20 @@ type Parameters = Readonly<Record<string, unknown>>;
 
 interface RunningOperation {
   readonly id: string;
-  /** Aborts when nobody wants its answers any more; nothing is sent about it after that. */
+  /** Aborts when its caller completes it, and before its last message: from then on the id is free. */
   readonly left: AbortController;
   isSubscription: boolean;
 }
 
-/**
- * The operations of one socket. A completed id may be used again while its operation is still ending; that one counts
- * until it has ended.
- */
+/** The operations of one socket. An operation that its caller has completed counts until its work has ended. */
 export class SocketOperations {
-  readonly #options: SocketOperationsOptions;
-  /** Those whose results are wanted, by id. */
-  readonly #wanted = new Map<string, RunningOperation>();
   readonly #running = new Set<RunningOperation>();
 
-  constructor(options: SocketOperationsOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: SocketOperationsOptions) {}
 
-  /** Whether an operation with this id runs that its caller has not completed. */
+  /** Whether an operation with this id is running that its caller has not completed. */
   has(id: string): boolean {
-    return this.#wanted.has(id);
+    return this.#find(id) !== undefined;
   }
 
   get idle(): boolean {
@@ -51,42 +41,44 @@ export class SocketOperations {
 
   /** Runs an operation to its end. `id` must be free. */
   async run(id: string, parameters: Parameters): Promise<void> {
-    const { maxOperations, pipeline, onIdle } = this.#options;
+    const { maxOperations, pipeline, onIdle } = this.options;
     const operation: RunningOperation = { id, left: new AbortController(), isSubscription: false };
     if (this.#running.size >= maxOperations) {
       const message = `At most ${maxOperations} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
       const error = new GatewayError('RATE_LIMITED', message);
       return this.#refuse(operation, pipeline.refuse(error, { requestId: randomUUID() }, 'ws'));
     }
-    this.#wanted.set(id, operation);
     this.#running.add(operation);
     try {
       await this.#perform(operation, parameters);
     } finally {
-      this.#forget(operation);
       this.#running.delete(operation);
       if (this.idle) onIdle();
     }
   }
 
-  /** Its caller wants no more of it. */
+  /** Ends an operation whose caller wants no more of it. */
   complete(id: string): void {
-    const operation = this.#wanted.get(id);
-    if (operation !== undefined) this.#leave(operation);
+    this.#find(id)?.left.abort();
   }
 
   /** Ends subscriptions without `complete`. */
   cutSubscriptions(): void {
-    for (const operation of this.#running) if (operation.isSubscription) this.#leave(operation);
+    for (const { isSubscription, left } of this.#running) if (isSubscription) left.abort();
   }
 
   /** Ends all, for a socket that is closing. */
   stop(): void {
-    for (const operation of this.#running) this.#leave(operation);
+    for (const { left } of this.#running) left.abort();
+  }
+
+  #find(id: string): RunningOperation | undefined {
+    for (const operation of this.#running) if (operation.id === id && !operation.left.signal.aborted) return operation;
+    return undefined;
   }
 
   async #perform(running: RunningOperation, parameters: Parameters): Promise<void> {
-    const { pipeline, streams, send, identity } = this.#options;
+    const { pipeline, streams, send, identity } = this.options;
     const { id, left } = running;
     const facts = { ...identity, requestId: randomUUID(), signal: left.signal };
     let operation: Operation;
@@ -105,23 +97,14 @@ export class SocketOperations {
     const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
     await forEachAnswer(result, left.signal, ({ text }) => send(`${head}${text}}`));
     if (left.signal.aborted) return;
-    this.#forget(running);
+    left.abort();
     await send(JSON.stringify({ id, type: 'complete' }));
   }
 
-  /** An error is the last that is said about an id. */
-  async #refuse(operation: RunningOperation, { errors: payload }: Answer): Promise<void> {
-    if (operation.left.signal.aborted) return;
-    this.#forget(operation);
-    await this.#options.send(JSON.stringify({ id: operation.id, type: 'error', payload }));
-  }
-
-  #leave(operation: RunningOperation): void {
-    this.#forget(operation);
-    operation.left.abort();
-  }
-
-  #forget(operation: RunningOperation): void {
-    if (this.#wanted.get(operation.id) === operation) this.#wanted.delete(operation.id);
+  /** An error is the last message about an id. */
+  async #refuse({ id, left }: RunningOperation, { errors: payload }: Answer): Promise<void> {
+    if (left.signal.aborted) return;
+    left.abort();
+    await this.options.send(JSON.stringify({ id, type: 'error', payload }));
   }
 }

@@ -2,30 +2,29 @@ import type { Socket } from 'node:net';
 import type { WebSocket } from 'ws';
 import type { Holder, Ledger, Release } from '../admission/Ledger.js';
 
-export interface UnfinishedMessageOptions {
-  readonly ledger: Ledger;
-  readonly maxMessageBytes: number;
-  /** A newcomer sent more than it may. */
-  readonly onTooMuch: () => void;
-  /** A caller may not hold so much. */
-  readonly onNoRoom: (reason: string) => void;
-}
-
-/** What a newcomer may send in all, and a caller without its being counted, in bytes: a greeting with a long token. */
+/** Bytes that a connection may send before it is authenticated, and after that without its being counted. */
 const freeBytes = 16_384;
-/** Of a frame that a client sends, besides what is in it; of a control frame exactly, of others at least. */
+/** Close codes of RFC 6455 and its registry. */
+const tooBig = 1009;
+export const tryAgainLater = 1013;
+/** Bytes of a client's frame besides its content; of a control frame exactly, of others at least. */
 const frameBytes = 6;
 
-/** What came of a message that is not complete: a newcomer may send little; what a caller sends is counted in the ledger. */
+/** Bytes received of a message that is not complete. Few are allowed before authentication; afterwards the ledger counts them. */
 export class UnfinishedMessage {
-  readonly #options: UnfinishedMessageOptions;
-  #caller: { readonly holder: Holder } | 'newcomer' = 'newcomer';
+  #isAuthenticated = false;
+  #holder: Holder;
   #bytes = 0;
   #release: Release | undefined;
 
-  constructor(socket: WebSocket, transport: Socket, options: UnfinishedMessageOptions) {
-    this.#options = options;
-    // First of all listeners: what is too much is not to be read as a message.
+  constructor(
+    private readonly socket: WebSocket,
+    transport: Socket,
+    private readonly ledger: Ledger,
+    private readonly maxMessageBytes: number,
+    private readonly close: (code: number, reason: string) => void,
+  ) {
+    // Before all other listeners: what is too much must not be read as a message.
     transport.prependListener('data', ({ length }: Buffer) => this.#arrived(length));
     for (const control of ['ping', 'pong'] as const) {
       socket.on(control, ({ length }: Buffer) => this.#consumed(length + frameBytes));
@@ -34,25 +33,26 @@ export class UnfinishedMessage {
     transport.once('close', () => this.#release?.());
   }
 
-  /** The socket's caller is known. */
-  acknowledge(holder: Holder): void {
-    this.#caller = { holder };
+  authenticate(holder: Holder): void {
+    this.#isAuthenticated = true;
+    this.#holder = holder;
     this.#bytes = 0;
   }
 
   #arrived(bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes <= freeBytes || this.#release !== undefined) return;
-    const { ledger, maxMessageBytes, onTooMuch, onNoRoom } = this.#options;
-    const caller = this.#caller;
-    const refusal = caller === 'newcomer' ? undefined : ledger.refusalOf('bytes', caller.holder, maxMessageBytes);
-    if (caller === 'newcomer') onTooMuch();
-    else if (refusal !== undefined) onNoRoom(refusal.message);
-    else this.#release = ledger.take('bytes', caller.holder, maxMessageBytes);
+    const { ledger, maxMessageBytes, close } = this;
+    const refusal = this.#isAuthenticated && ledger.refusalOf('bytes', this.#holder, maxMessageBytes);
+    if (refusal === false) {
+      this.socket.pause();
+      close(tooBig, 'Too much before connection_ack');
+    } else if (refusal !== undefined) close(tryAgainLater, refusal.message);
+    else this.#release = ledger.take('bytes', this.#holder, maxMessageBytes);
   }
 
   #consumed(bytes: number): void {
-    if (this.#caller === 'newcomer') return;
+    if (!this.#isAuthenticated) return;
     this.#bytes -= bytes;
     if (this.#bytes > 0) return;
     this.#release?.();

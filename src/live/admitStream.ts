@@ -1,24 +1,26 @@
-import type { IncomingMessage } from 'node:http';
-import type { Ledger } from '../admission/Ledger.js';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { holderOf } from '../auth/caller.js';
-import { credentialsOf, type Identify, type Identity } from '../auth/identify.js';
+import { credentialsOf, type Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
-import type { Unread } from '../http/unread.js';
-import type { Pipeline } from '../operations/Pipeline.js';
+import type { GraphQLEndpointOptions } from '../http/GraphQLEndpoint.js';
 import type { OpenStreams } from './OpenStreams.js';
 
-/** What every endpoint for what stays open works with. */
-export interface LiveOptions {
-  readonly pipeline: Pipeline;
-  readonly identify: Identify;
+/** What the endpoints for open connections work with. */
+export interface LiveOptions extends GraphQLEndpointOptions {
   readonly streams: OpenStreams;
-  readonly ledger: Ledger;
-  readonly unread: Unread;
   /** Browser origins that may open a stream besides our own. */
   readonly allowedOrigins: readonly string[];
-  /** Between two signs of life, in milliseconds. */
-  readonly keepAliveMs: number;
+  /** Origins that callbacks may go to. */
+  readonly callbackOrigins: readonly string[];
+  /** Most operations at once on one socket. */
+  readonly maxOperations: number;
 }
+
+/** Serves one request that stays open. @throws GatewayError when it is refused */
+export type Serve = (request: IncomingMessage, response: ServerResponse, requestId: string) => Promise<void>;
+
+/** Milliseconds between two signs of life on an open stream: proxies close idle ones. */
+export const keepAliveMs = 12_000;
 
 const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', { httpStatus: 503 });
 
@@ -28,13 +30,10 @@ export const interruption = {
   extensions: { code: shuttingDown.code, retryable: shuttingDown.retryable },
 } as const;
 
-/**
- * Why nobody may open a stream. Browsers let any page open a WebSocket or an event stream anywhere, so the origin is
- * checked here: it must be our own or an allowed one.
- */
+/** Why nobody may open this stream. Any page can open a WebSocket or an event stream anywhere, so the origin is checked. */
 export function refusalOfStream(
   { headers: { origin, host } }: IncomingMessage,
-  { allowedOrigins, streams }: Pick<LiveOptions, 'allowedOrigins' | 'streams'>,
+  { allowedOrigins, streams }: LiveOptions,
 ): GatewayError | undefined {
   const isOwn = () => URL.canParse(origin ?? '') && new URL(origin ?? '').host === host?.toLowerCase();
   if (origin !== undefined && !allowedOrigins.includes(origin) && !isOwn()) {
@@ -43,7 +42,7 @@ export function refusalOfStream(
   return streams.draining ? shuttingDown : undefined;
 }
 
-/** Who is calling, if they may open a stream; takes no place yet. @throws GatewayError */
+/** The caller's identity, if it may open a stream; takes no place in the ledger yet. @throws GatewayError */
 export async function admitStream(request: IncomingMessage, options: LiveOptions): Promise<Identity> {
   const refusal = refusalOfStream(request, options);
   if (refusal !== undefined) throw refusal;

@@ -45,10 +45,10 @@ describe('a connection', () => {
     ],
     ['no token and no body', 401, ['GET /graphql HTTP/1.1', host, '', '']],
     ['another method', 405, ['DELETE /graphql HTTP/1.1', host, 'AUTH', '', '']],
-    ['an answer nobody can write', 406, ['GET /graphql HTTP/1.1', host, 'Accept: text/html', '', '']],
+    ['a media type that is not offered', 406, ['GET /graphql HTTP/1.1', host, 'Accept: text/html', '', '']],
     ['another media type', 415, ['POST /graphql HTTP/1.1', host, 'AUTH', lengthOf(typename), '', typename]],
     [
-      'a short body that is not looked at',
+      'a short body that is not read',
       404,
       ['POST /nowhere HTTP/1.1', host, 'Content-Length: 60000', '', 'x'.repeat(60_000)],
     ],
@@ -65,13 +65,13 @@ describe('a connection', () => {
   const smuggled = ['GET /health/live HTTP/1.1', host, '', ''].join('\r\n');
   it.each<[string, string, string[]]>([
     ['a long body', '/nowhere', ['Content-Length: 100000', '', smuggled]],
-    ['a long body, unread for want of a token', '/graphql', ['Content-Length: 100000', json, '', smuggled]],
+    ['a long body without a token', '/graphql', ['Content-Length: 100000', json, '', smuggled]],
     [
       'a body of unknown length',
       '/graphql',
       ['Transfer-Encoding: chunked', json, '', `${smuggled.length.toString(16)}\r\n${smuggled}\r\n`],
     ],
-  ])('ends after the refusal of %s, of which nothing is taken for a request', async (_, path, lines) => {
+  ])('ends after the refusal of %s, and nothing of the body is read as a request', async (_, path, lines) => {
     const connection = connectTo(gateway);
     connection.write(`POST ${path} HTTP/1.1`, host, ...lines);
     const refused = await connection.answer();
@@ -172,7 +172,7 @@ describe('an upgrade offered behind a request that is not answered yet', () => {
   });
 });
 
-it('requests sent ahead by a client that went do not keep a gateway from stopping', async () => {
+it('pipelined requests of a client that has gone do not keep a gateway from stopping', async () => {
   const stopping = await startTestGateway({ DRAIN_TIMEOUT_MS: '20000' });
   const { id } = stopping.sandbox.control.addTaxpayer();
   const body = JSON.stringify({ query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` });

@@ -6,8 +6,7 @@ import type { Browser, Page } from 'playwright-core';
 import { launchBrowser } from '../support/browser.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
-// A page of another origin, in a real browser, at a gateway that wants no token: what is executed shows in the calls of the
-// service.
+// A page of another origin in a real browser, and a gateway that needs no token. Calls of the service show what is executed.
 
 let pages: Server;
 let pageOrigin: string;

@@ -52,7 +52,7 @@ const start = async (env: Readonly<Record<string, string>>) => {
 };
 
 describe.each(['1', '2'])('told to end under a load of new connections, with WORKERS=%s, a gateway', (workers) => {
-  it('answers everybody who had connected, and then refuses connections', async () => {
+  it('answers every client that has connected, and then refuses connections', async () => {
     await start({ WORKERS: workers });
     const outcomes: Outcome[] = [];
     const last: Outcome[] = [];
@@ -76,7 +76,7 @@ describe.each(['1', '2'])('told to end under a load of new connections, with WOR
     expect(new Set(last.map(({ error }) => error?.split(' ')[1]))).toEqual(new Set(['ECONNREFUSED']));
   });
 
-  it('answers all of a crowd that connects just then', async () => {
+  it('answers all of many clients that connect at that moment', async () => {
     await start({ WORKERS: workers });
     const stopped = gateway.stop();
     const outcomes = await Promise.all(Array.from({ length: 60 }, () => ask(gateway.origin)));
@@ -97,7 +97,7 @@ describe('a gateway that is told to end', () => {
     expect(await ask(gateway.origin)).toMatchObject({ connected: false });
   });
 
-  it('with DRAIN_TIMEOUT_MS=0 lets nobody in any more', async () => {
+  it('with DRAIN_TIMEOUT_MS=0 accepts no connection any more', async () => {
     const { origin, stop } = await startTestGateway({ DRAIN_TIMEOUT_MS: '0' });
     const stopped = stop();
     expect(await ask(origin)).toMatchObject({ connected: false });

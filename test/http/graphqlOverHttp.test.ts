@@ -38,7 +38,11 @@ describe('GraphQL over HTTP', () => {
     ['text', { method: 'POST', headers: { 'content-type': 'text/plain' }, body: '{"query":"{__typename}"}' }, 415],
     ['no content type', { method: 'POST', body: new Uint8Array([123, 125]) }, 415],
     ['a compressed body', { method: 'POST', headers: { ...json, 'content-encoding': 'gzip' }, body: 'x' }, 415],
-    ['an answer nobody can write', { method: 'POST', headers: { ...json, accept: 'text/html' }, body: '{}' }, 406],
+    [
+      'a media type that is not offered',
+      { method: 'POST', headers: { ...json, accept: 'text/html' }, body: '{}' },
+      406,
+    ],
     ['a body too large', { method: 'POST', headers: json, body: `{"query":"${' '.repeat(3000)}"}` }, 413],
     [
       'a body too large of unknown length',
@@ -64,7 +68,7 @@ describe('GraphQL over HTTP', () => {
   });
 
   it.each(['*/*', 'application/json', responseJson])(
-    'says what a request without a query lacks, to %s',
+    'names what a request without a query lacks, to %s',
     async (accept) => {
       const send = (body: object) =>
         fetch(`${gateway.origin}/graphql`, {
@@ -82,7 +86,7 @@ describe('GraphQL over HTTP', () => {
     },
   );
 
-  it('says refused documents apart from failed fields by the status, for those who accept the new media type', async () => {
+  it('gives refused documents another status than failed fields, for clients that accept the new media type', async () => {
     const ask = async (query: string, accept: string) => {
       const body = JSON.stringify({ query });
       const response = await fetch(`${gateway.origin}/graphql`, { method: 'POST', headers: { ...json, accept }, body });

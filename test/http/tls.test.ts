@@ -61,7 +61,7 @@ describe('HTTPS', () => {
     ['a certificate that is not there', { cert: 'absent', key: 'tls.key' }, 'TLS_CERT_FILE cannot be read (ENOENT)'],
     ['a key that is not there', { cert: 'tls.crt', key: 'absent' }, 'TLS_KEY_FILE cannot be read (ENOENT)'],
     [
-      'a certificate that is none',
+      'a file that holds no certificate',
       { cert: 'tls.key', key: 'tls.key' },
       'TLS_CERT_FILE does not hold a certificate in PEM',
     ],

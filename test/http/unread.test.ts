@@ -67,7 +67,7 @@ describe('a peer that does not read', () => {
     await until(async () => (await openStreams(gateway, 'ws')) === 0, 6000);
   });
 
-  it('is told apart from one that reads slowly', async () => {
+  it('is distinguished from one that reads slowly', async () => {
     const gateway = await startImpatientGateway(1000);
     const socket = eventStream(gateway.origin, readLarge, addLargeJob(gateway));
     let bytes = 0;

@@ -63,7 +63,7 @@ describe('server-sent events', () => {
     ['a syntax error', '{', 'GRAPHQL_PARSE_FAILED'],
     ['a document that is not valid', '{ nothing }', 'GRAPHQL_VALIDATION_FAILED'],
     ['malformed variables', watchJob, 'BAD_USER_INPUT'],
-  ])('tell of %s on the stream', async (_, query, code) => {
+  ])('report %s on the stream', async (_, query, code) => {
     const events = eventReader(await stream(gateway, { query }));
     const extensions = expect.objectContaining({ code, requestId: expect.any(String) });
     expect(await events.next()).toEqual({
@@ -75,7 +75,7 @@ describe('server-sent events', () => {
 
   it.each([
     ['another origin', { origin: 'https://evil.example' }, 403],
-    ['a body that is no JSON', { 'content-type': 'text/plain' }, 415],
+    ['a body that is not JSON', { 'content-type': 'text/plain' }, 415],
     ['another form of answer', { accept: 'application/json' }, 406],
   ])('are refused for %s', async (_, headers, status) => {
     expect((await stream(gateway, { query: '{ __typename }' }, headers)).status).toBe(status);
@@ -91,7 +91,7 @@ describe('server-sent events', () => {
       { extensions: { persistedQuery: { version: 1, sha256Hash: '00' } } },
       'PersistedQueryNotSupported',
     ],
-  ])('tell of %s in the words of plain HTTP', async (_, body, words) => {
+  ])('report %s with the message of plain HTTP', async (_, body, words) => {
     const headers = { 'x-request-id': 'the-same' };
     const plain = await stream(gateway, body, { ...headers, accept: 'application/json' }, '/graphql');
     const expected = (await plain.json()) as { errors: { message: string }[] };
@@ -105,19 +105,19 @@ describe('server-sent events', () => {
     ['the end of an operation on a shared stream', '/graphql/stream?operationId=1', 'DELETE', 'GET, POST'],
     ['another method on the path of plain HTTP', '/graphql', 'PATCH', 'GET, POST'],
     ['a mutation by GET', '/graphql/stream?query=mutation{__typename}', 'GET', 'POST'],
-  ])('name the methods that would do, for %s', async (_, path, method, allow) => {
+  ])('name the allowed methods, for %s', async (_, path, method, allow) => {
     const response = await fetch(`${gateway.origin}${path}`, { method, headers: { accept: 'text/event-stream' } });
     expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
     expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
   });
 
-  it('take no notice of the token of a shared stream', async () => {
+  it('ignore the token of a shared stream', async () => {
     const headers = { 'x-graphql-event-stream-token': 'a-token' };
     const events = eventReader(await stream(gateway, { query: '{ __typename }' }, headers, '/graphql/stream?token=a'));
     expect(await events.next()).toEqual({ event: 'next', data: { data: { __typename: 'Query' } } });
   });
 
-  it('have the request id that a caller chose, when it is one', async () => {
+  it('have the request id that a caller sends, when it is well formed', async () => {
     const idsOf = async (chosen: string) => {
       const response = await stream(gateway, { query: '{ nothing }' }, { 'x-request-id': chosen });
       const event = (await eventReader(response).next()) as {
@@ -189,14 +189,14 @@ describe('a caller of an event stream', () => {
     await provider.stop();
   });
 
-  it('is turned away without a token', async () => {
+  it('is rejected without a token', async () => {
     const response = await stream(gateway, { query: watchJob, variables: addJob(gateway) });
     expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
     expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
     expect((await fetch(`${gateway.origin}/graphql/stream`, { method: 'PUT' })).status).toBe(401);
   });
 
-  it('is turned away with the whole answer of plain HTTP', async () => {
+  it('is rejected with the whole answer of plain HTTP', async () => {
     const unread = await startTrustedProvider();
     unread.outage(true);
     const cut = await startTestGateway(unread.env);

@@ -39,7 +39,7 @@ describe('a multipart subscription', () => {
     expect(await parts.next('\r\n')).toBeUndefined();
   });
 
-  it('tells of a refusal in the same form', async () => {
+  it('reports a refusal in the same form', async () => {
     const parts = streamReader(await ask(gateway, accept, { query: '{ nothing }' }));
     await parts.next('--graphql');
     expect(await parts.next('--graphql')).toContain('"code":"GRAPHQL_VALIDATION_FAILED"');
@@ -142,7 +142,7 @@ describe('a callback subscription', () => {
 
   it.each([
     ['does not know it', 404],
-    ['sends us elsewhere', 307],
+    ['redirects us', 307],
   ])('does not begin when the router %s', async (_, status) => {
     statusOf = () => status;
     expect((await subscribe(addJob(gateway))).status).toBe(400);

@@ -8,14 +8,14 @@ import { until } from '../support/redis.js';
 
 const continuation = 0x0;
 const text = 0x1;
-const goodbye = 0x8;
+const closeFrame = 0x8;
 
 describe('an unauthenticated socket', () => {
   let gateway: TestGateway;
   const opened: (Socket | RawSocket['socket'])[] = [];
 
   beforeAll(async () => {
-    gateway = await startTestGateway({ MAX_CONNECTIONS: '20' }); // ten newcomers, five of an address
+    gateway = await startTestGateway({ MAX_CONNECTIONS: '20' }); // ten unauthenticated sockets, five of one address
   });
 
   afterEach(async () => {
@@ -27,7 +27,7 @@ describe('an unauthenticated socket', () => {
 
   const openSockets = () => metric(gateway, 'gateway_open_streams{transport="ws"}');
 
-  async function newcomer(from?: string) {
+  async function upgraded(from?: string) {
     const { socket, status } = await rawUpgrade(gateway.origin, from);
     opened.push(socket);
     return { socket, status };
@@ -41,17 +41,17 @@ describe('an unauthenticated socket', () => {
 
   it('is dropped after the promised time even if it does not answer the close', async () => {
     const before = performance.now();
-    expect((await newcomer()).status).toBe(101);
+    expect((await upgraded()).status).toBe(101);
     await until(async () => (await openSockets()) === 0);
     expect(performance.now() - before).toBeGreaterThan(2900);
     expect(performance.now() - before).toBeLessThan(4500);
   });
 
   it('takes no place of a caller, and only a few per address', async () => {
-    for (let n = 0; n < 5; n += 1) expect((await newcomer()).status).toBe(101);
-    expect((await newcomer()).status).toBe(429);
-    // Those of another address, and event streams, which say who asks before they take a place.
-    expect((await newcomer('127.0.0.2')).status).toBe(101);
+    for (let n = 0; n < 5; n += 1) expect((await upgraded()).status).toBe(101);
+    expect((await upgraded()).status).toBe(429);
+    // Sockets of another address still connect, and so do event streams, which authenticate before they take a place.
+    expect((await upgraded('127.0.0.2')).status).toBe(101);
     const events = await fetch(`${gateway.origin}/graphql/stream?query={__typename}`, {
       headers: { accept: 'text/event-stream' },
     });
@@ -62,7 +62,7 @@ describe('an unauthenticated socket', () => {
     expect(await openSockets()).toBe(8);
   });
 
-  it('may send a greeting and no large message', async () => {
+  it('may send connection_init and no large message', async () => {
     const socket = client();
     await socket.opened;
     socket.send({ type: 'ping', payload: { filler: 'x'.repeat(20_000) } });
@@ -77,8 +77,8 @@ describe('an unauthenticated socket', () => {
   it.each([
     ['one that never ends', text],
     ['many pieces of one', continuation],
-  ])('parks no large message: %s', async (_, opcode) => {
-    const { socket } = await newcomer();
+  ])('cannot leave a large message unfinished: %s', async (_, opcode) => {
+    const { socket } = await upgraded();
     if (opcode === continuation) socket.write(Buffer.from([text, 0x80, 0, 0, 0, 0])); // the first piece, which is empty
     for (let n = 0; n < 20; n += 1) {
       const piece = clientFrame(opcode, Buffer.alloc(1000, 'x'), opcode === text ? 200_000 : 1000);
@@ -89,8 +89,8 @@ describe('an unauthenticated socket', () => {
   });
 
   it('gives back its place after its close frame', async () => {
-    const { socket } = await newcomer();
-    socket.write(clientFrame(goodbye, Buffer.from([0x03, 0xe8])));
+    const { socket } = await upgraded();
+    socket.write(clientFrame(closeFrame, Buffer.from([0x03, 0xe8])));
     await until(async () => (await openSockets()) === 0, 2500);
   });
 });

@@ -115,14 +115,14 @@ describe('a message nested too deeply', () => {
   const ping = (levels: number) => `{"type":"ping","payload":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}}`;
 
   it.each([
-    ['small, before the greeting', 5000, false, 4400],
-    ['large, before the greeting', 100_000, false, 1009],
-    ['large, after it', 100_000, true, 4400],
-  ])('closes the socket and is no bug of the gateway: %s', async (_, levels, isGreeted, code) => {
+    ['small, before connection_init', 5000, false, 4400],
+    ['large, before connection_init', 100_000, false, 1009],
+    ['large, after connection_ack', 100_000, true, 4400],
+  ])('closes the socket and is no bug of the gateway: %s', async (_, levels, isAuthenticated, code) => {
     const gateway = await startTestGateway();
     try {
       const socket = rawSocket(gateway.origin);
-      if (isGreeted) await socket.init();
+      if (isAuthenticated) await socket.init();
       else await socket.opened;
       socket.send(ping(levels));
       expect((await socket.closed).code).toBe(code);

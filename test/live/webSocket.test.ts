@@ -61,7 +61,7 @@ describe('subscriptions over WebSocket', () => {
     });
   });
 
-  it('go on through passing faults', async () => {
+  it('continue after temporary faults', async () => {
     const job = addJob(gateway);
     const socket = socketTo(gateway);
     await socket.init();
@@ -135,7 +135,7 @@ describe('subscriptions over WebSocket', () => {
   it.each([
     ['an empty query', { query: '' }, 'The request must have a query'],
     ['a name of no operation', { query: 'query A { __typename }', operationName: 'B' }, /^operationName must name one/],
-  ])('tell of %s in the words of HTTP', async (_, payload, words) => {
+  ])('report %s with the message of plain HTTP', async (_, payload, words) => {
     const plain = await fetch(`${gateway.origin}/graphql`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -171,9 +171,13 @@ describe('subscriptions over WebSocket', () => {
   });
 
   it.each([
-    ['a subscription before the greeting', (socket: RawSocket) => socket.send(subscribe({})), 4401],
-    ['two greetings', (socket: RawSocket) => [1, 2].map(() => socket.send({ type: 'connection_init' })), 4429],
-    ['what is no JSON', (socket: RawSocket) => socket.send('{'), 4400],
+    ['a subscription before connection_init', (socket: RawSocket) => socket.send(subscribe({})), 4401],
+    [
+      'two connection_init messages',
+      (socket: RawSocket) => [1, 2].map(() => socket.send({ type: 'connection_init' })),
+      4429,
+    ],
+    ['text that is not JSON', (socket: RawSocket) => socket.send('{'), 4400],
     ['a message of the server', (socket: RawSocket) => socket.send({ type: 'connection_ack' }), 4400],
     ['a message above MAX_BODY_BYTES', (socket: RawSocket) => socket.send('x'.repeat(262_145)), 1009],
     ['silence', () => {}, 4408],
@@ -251,7 +255,7 @@ describe('subscriptions over WebSocket', () => {
 });
 
 describe('a full or stopping gateway', () => {
-  it('lets no more sockets in than MAX_CONNECTIONS', async () => {
+  it('accepts at most MAX_CONNECTIONS sockets', async () => {
     const gateway = await startTestGateway({ MAX_CONNECTIONS: '2' });
     try {
       await Promise.all([socketTo(gateway).init(), socketTo(gateway).init()]);
@@ -311,7 +315,7 @@ describe('a caller on a socket', () => {
   });
 
   it.each(['authorization', 'Authorization', 'AUTHORIZATION'])(
-    'is named by %s of the connection parameters',
+    'is authenticated by %s of the connection parameters',
     async (name) => {
       const job = addJob(gateway);
       const socket = socketTo(gateway);
@@ -321,7 +325,7 @@ describe('a caller on a socket', () => {
     },
   );
 
-  it('is named by the header of the upgrade as well', async () => {
+  it('is authenticated by the header of the upgrade as well', async () => {
     const socket = socketTo(gateway, { headers: { authorization: await provider.watcherOf([]) } });
     await socket.init();
   });
@@ -329,9 +333,9 @@ describe('a caller on a socket', () => {
   it.each([
     ['nothing', undefined],
     ['no token', {}],
-    ['a token that is none', { authorization: 'Bearer x' }],
+    ['a malformed token', { authorization: 'Bearer x' }],
     ['a number', { authorization: 7 }],
-  ])('is turned away with %s', async (_, parameters) => {
+  ])('is rejected with %s', async (_, parameters) => {
     const socket = socketTo(gateway);
     await socket.opened;
     socket.send({ type: 'connection_init', payload: parameters });
@@ -353,7 +357,7 @@ describe('a caller on a socket', () => {
     expect(gateway.sandbox.control.counters()).toEqual(before);
   });
 
-  it('is let go when the token expires', async () => {
+  it('is disconnected when the token expires', async () => {
     const job = addJob(gateway);
     const socket = socketTo(gateway);
     await socket.init({ authorization: await provider.watcherOf([job.taxpayerId], 2) });

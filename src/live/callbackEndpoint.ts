@@ -1,0 +1,80 @@
+import { holderOf } from '../auth/caller.js';
+import { badInput, GatewayError } from '../errors/errors.js';
+import { writeRefusal } from '../http/answering.js';
+import { readGraphQLRequest } from '../http/graphqlRequest.js';
+import { badRequest } from '../operations/GraphQLRequest.js';
+import { forEachAnswer, ResultStream } from '../operations/ResultStream.js';
+import { admitStream, interruption, type LiveOptions, type Serve } from './admitStream.js';
+import { CallbackPoster, type CallbackTarget, callbackTarget } from './CallbackPoster.js';
+
+/** The answer to the request itself. */
+const accepted = '{"data":null}';
+
+/**
+ * Subscriptions whose results are posted to the router that asked. Apollo Server's own plugin posts to whatever address a
+ * request names; here the address must be of an allowed origin, and the request from the router.
+ */
+export function callbackEndpoint(options: LiveOptions): Serve {
+  const { pipeline, streams, ledger } = options;
+  return async (request, response, requestId) => {
+    const identity = await admitStream(request, options);
+    if (identity.fromRouter === false) throw forbidden('Callback subscriptions answer to the router only');
+    const holder = holderOf(identity.caller);
+    const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, options));
+    const target = targetIn(asked.extensions?.['subscription'], options.callbackOrigins);
+    const left = new AbortController();
+    const operation = pipeline.prepare(asked, { ...identity, requestId, signal: left.signal }, 'callback');
+    const poster = new CallbackPoster(target);
+    const isRefused = operation.work.by === 'refusal';
+    // Nothing is posted, and nothing runs, until the router has confirmed the subscription.
+    if (!isRefused && !(await poster.check())) {
+      throw badRequest('The callback address did not confirm the subscription');
+    }
+    const leavePlace = ledger.take('streams', holder);
+    const result = await pipeline.runLive(operation);
+    const isStream = result instanceof ResultStream;
+    if (!isStream) leavePlace();
+    if (!isStream && isRefused) return writeRefusal(response, requestId, result);
+    response.writeHead(200, [
+      ...['x-request-id', requestId, 'cache-control', 'no-store', 'subscription-protocol', 'callback/1.0'],
+      ...['content-type', 'application/json; charset=utf-8', 'content-length', `${accepted.length}`],
+    ]);
+    response.end(accepted);
+    if (!isStream) return poster.complete(result.errors.length > 0 ? result.errors : undefined);
+    const stop = () => {
+      left.abort();
+      poster.stop();
+    };
+    const remove = streams.add('callback', { shutDown: stop, destroy: stop });
+    poster.startHeartbeat(stop);
+    try {
+      await forEachAnswer(result, left.signal, async (answer) => {
+        if (!(await poster.next(answer))) stop();
+      });
+      if (!left.signal.aborted) await poster.complete();
+      else if (streams.draining) await poster.complete([interruption]);
+    } finally {
+      poster.stop();
+      remove();
+      leavePlace();
+    }
+  };
+}
+
+/** @throws GatewayError BAD_USER_INPUT or FORBIDDEN */
+function targetIn(extension: unknown, origins: readonly string[]): CallbackTarget {
+  const parsed = callbackTarget.safeParse(extension);
+  if (!parsed.success) {
+    const path = ['extensions.subscription', ...(parsed.error.issues[0]?.path ?? [])].join('.');
+    throw badInput(path, 'is missing or malformed');
+  }
+  const url = new URL(parsed.data.callbackUrl);
+  if (!origins.includes(url.origin) || url.username !== '' || url.password !== '') {
+    throw forbidden('This callback origin is not allowed (CALLBACK_ORIGINS)');
+  }
+  return parsed.data;
+}
+
+function forbidden(message: string): GatewayError {
+  return new GatewayError('FORBIDDEN', message, { httpStatus: 403 });
+}

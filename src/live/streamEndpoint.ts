@@ -1,0 +1,181 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { Holder } from '../admission/Ledger.js';
+import { holderOf } from '../auth/caller.js';
+import { readGraphQLRequest } from '../http/graphqlRequest.js';
+import { accepts, readAccept } from '../http/mediaTypes.js';
+import type { Answer } from '../operations/Exit.js';
+import { badRequest } from '../operations/GraphQLRequest.js';
+import type { LiveTransport } from '../operations/observeOperations.js';
+import { atTime, forEachAnswer } from '../operations/ResultStream.js';
+import { admitStream, interruption, keepAliveMs, type LiveOptions, type Serve } from './admitStream.js';
+
+/** How results are written into a response that stays open. */
+interface StreamFormat {
+  readonly transport: LiveTransport;
+  readonly contentType: string;
+  readonly opening: string;
+  readonly heartbeat: string;
+  /** Written when the process drains, in place of an end that would mean completion. */
+  readonly interruption: string;
+  /** Around the JSON of an answer. */
+  readonly answer: (json: string) => string;
+  readonly completion: string;
+}
+
+/** `graphql-sse`, in its distinct connections mode. */
+export const eventStreamFormat: StreamFormat = {
+  transport: 'sse',
+  contentType: 'text/event-stream; charset=utf-8',
+  opening: ':\n\n', // some browsers wait for a first byte
+  heartbeat: ':\n\n',
+  interruption: ': shutting down\n\n',
+  answer: (json) => `event: next\ndata: ${json}\n\n`,
+  completion: 'event: complete\ndata: \n\n',
+};
+
+/** Multipart subscriptions of Apollo Client and Router. A part is received with the boundary after it, so that follows it. */
+export const multipartFormat: StreamFormat = {
+  transport: 'multipart',
+  contentType: 'multipart/mixed;boundary="graphql";subscriptionSpec="1.0"',
+  opening: '\r\n--graphql',
+  heartbeat: part('{}'),
+  interruption: `${part(JSON.stringify({ payload: null, errors: [interruption] }))}--\r\n`,
+  answer: (json) => part(`{"payload":${json}}`),
+  completion: '--\r\n',
+};
+
+function part(json: string): string {
+  return `\r\ncontent-type: application/json\r\n\r\n${json}\r\n--graphql`;
+}
+
+/** Milliseconds after its caller's token that a stream may take to say that it has expired. */
+const lastWordsMs = 1000;
+
+/** One operation, answered by a response that stays open. A client that leaves before it is open costs nothing more. */
+export function streamEndpoint(format: StreamFormat, options: LiveOptions): Serve {
+  const { pipeline } = options;
+  return async (request, response, requestId) => {
+    const left = new AbortController();
+    response.once('close', () => left.abort());
+    if (request.method === 'GET' && !mayBeEventSource(request.headers)) {
+      throw badRequest('A GET from a page must be that of an EventSource');
+    }
+    const identity = await admitStream(request, options);
+    if (left.signal.aborted) return; // its body could not be read
+    const holder = holderOf(identity.caller);
+    // An EventSource can add no header to its GET: the origin and the fetch metadata were checked instead.
+    const reading = { ...options, simpleGet: true };
+    const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, reading));
+    const operation = pipeline.prepare(asked, { ...identity, requestId, signal: left.signal }, format.transport);
+    if (left.signal.aborted || request.socket.destroyed) return;
+    // Of a pipelined response Node.js would not say when the connection closes.
+    if (response.socket === null) throw badRequest('A stream must be the only request on its connection');
+    const { by, type } = operation.work;
+    if (by !== 'refusal' && type === 'mutation' && asked.method === 'GET') {
+      throw badRequest('A mutation must be sent with POST', 405, { allow: 'POST' });
+    }
+    const isSubscription = by !== 'refusal' && type === 'subscription';
+    const stream = new HttpStream({ ...options, response, requestId, format, holder, isSubscription });
+    // A subscription ends with its caller's token, even if nothing of it was read.
+    const expiresAt = isSubscription ? identity.caller.expiresAt + lastWordsMs : Number.POSITIVE_INFINITY;
+    const forget = atTime(expiresAt, () => response.destroy());
+    try {
+      const result = await pipeline.runLive(operation);
+      await forEachAnswer(result, left.signal, (answer) => stream.write(answer));
+      if (!left.signal.aborted) await stream.complete();
+    } finally {
+      forget();
+    }
+    stream.end();
+  };
+}
+
+/** A GET must name the type, as an EventSource does: for an image browsers send one that accepts anything. @throws GatewayError */
+export function refuseUnlessEvents({ method, headers }: IncomingMessage): void {
+  const accepted = readAccept(headers.accept);
+  if (accepts(accepted, 'text/event-stream') || (method !== 'GET' && accepts(accepted, '*/*'))) return;
+  throw badRequest('The Accept header must be text/event-stream', 406);
+}
+
+/** Any page can make a browser send a GET without an origin, such as for an image; `Sec-Fetch` headers tell it apart. */
+function mayBeEventSource(headers: IncomingHttpHeaders): boolean {
+  const { 'sec-fetch-mode': mode = 'cors', 'sec-fetch-dest': destination = 'empty' } = headers;
+  return (mode === 'cors' || mode === 'same-origin') && destination === 'empty';
+}
+
+interface HttpStreamOptions extends LiveOptions {
+  readonly response: ServerResponse;
+  readonly requestId: string;
+  readonly format: StreamFormat;
+  readonly holder: Holder;
+  /** Whether it is cut when the process drains; any other answer is waited for. */
+  readonly isSubscription: boolean;
+}
+
+/** A response that stays open for answers. */
+class HttpStream {
+  #isOver = false;
+  #writing = 0;
+
+  /** Answers with the head of the stream. @throws GatewayError RATE_LIMITED when the caller has no place for one more */
+  constructor(private readonly options: HttpStreamOptions) {
+    const { response, requestId, format, streams, ledger, holder, isSubscription } = options;
+    const leavePlace = ledger.take('streams', holder);
+    response.writeHead(200, [
+      ...['x-request-id', requestId, 'cache-control', 'no-store'],
+      ...['content-type', format.contentType, 'x-accel-buffering', 'no'],
+    ]);
+    void this.#write(format.opening);
+    const timer = setInterval(() => {
+      // A peer that does not read must not be sent more.
+      if (this.#writing === 0) void this.#write(format.heartbeat);
+    }, keepAliveMs);
+    const shutDown = () => (isSubscription ? this.end(format.interruption) : undefined);
+    const remove = streams.add(format.transport, { shutDown, destroy: () => response.destroy() });
+    response.once('close', () => {
+      this.#isOver = true;
+      clearInterval(timer);
+      remove();
+      leavePlace();
+    });
+  }
+
+  /** Writes an answer; resolves when the peer can take another. */
+  async write({ text }: Answer): Promise<void> {
+    const { format, pipeline, holder } = this.options;
+    const beganAt = performance.now();
+    const writing = this.#write(format.answer(text));
+    pipeline.noteWork(holder, beganAt);
+    await writing;
+  }
+
+  complete(): Promise<void> {
+    return this.#write(this.options.format.completion);
+  }
+
+  end(lastWords = ''): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { response, unread, holder } = this.options;
+    response.end(lastWords);
+    if (this.#writing === 0) unread.holdAnswer(response, holder);
+  }
+
+  /** Resolves when the system has taken all of it, or the stream is over. */
+  async #write(text: string): Promise<void> {
+    const { response, unread, holder } = this.options;
+    if (this.#isOver) return;
+    const release = unread.hold(response.req.socket, holder, Buffer.byteLength(text));
+    if (release === undefined) return;
+    this.#writing += 1;
+    await new Promise<void>((resolve) => {
+      response.once('close', resolve);
+      response.write(text, () => {
+        response.off('close', resolve);
+        resolve();
+      });
+    });
+    this.#writing -= 1;
+    release();
+  }
+}
