@@ -1,4 +1,4 @@
-import { createClient as createSseClient, NetworkError } from 'graphql-sse';
+import { createClient as createSseClient } from 'graphql-sse';
 import { createClient as createWsClient, GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws/client';
 import type { ErrorCode } from '../errors/errorCodes.js';
 
@@ -13,8 +13,6 @@ export interface WebSocketLike {
   close(code?: number): void;
 }
 
-type OpenWebSocket = (url: string, protocol: string) => WebSocketLike;
-
 export interface ConnectOptions {
   /** Address of the gateway's GraphQL endpoint, such as `https://gateway.example/graphql`. */
   readonly url: string;
@@ -22,45 +20,36 @@ export interface ConnectOptions {
   readonly transport?: 'sse' | 'ws';
   readonly fetch?: typeof fetch;
   /** Opens a socket; needed for `ws` where there is no global `WebSocket`, as in Node.js 20. */
-  readonly openWebSocket?: OpenWebSocket;
+  readonly openWebSocket?: (url: string, protocol: string) => WebSocketLike;
 }
 
-/** One operation on a connection of its own. */
-export interface Connection {
-  /** Ends when the operation is complete; throws the errors of a refusal, or an Error when the connection is lost. */
-  readonly results: AsyncIterable<unknown>;
-  /** Ends the results and closes the connection, also while it is being opened. */
-  readonly end: () => void;
-}
+/** Opens a connection for one operation; `end` ends its results and closes it, also while it is being opened. */
+type Connect = (
+  operation: { query: string; variables: Record<string, unknown> },
+  token?: string,
+) => { readonly results: AsyncIterable<unknown>; readonly end: () => void };
 
-type Connect = (operation: { query: string; variables: Record<string, unknown> }, token?: string) => Connection;
-
-/** @throws TypeError when `ws` is wanted where there is no global `WebSocket`, without `openWebSocket` */
-export function connectorOf({ url, transport, fetch: fetcher = fetch, openWebSocket }: ConnectOptions): Connect {
-  return transport === 'ws' ? webSockets(url, openWebSocket ?? globalWebSocket()) : eventStreams(url, fetcher);
-}
-
-function eventStreams(url: string, fetcher: typeof fetch): Connect {
+export function eventStreams({ url, fetch: fetcher = fetch }: ConnectOptions): Connect {
   return (operation, token) => {
     const client = createSseClient({
       url: `${url.replace(/\/+$/, '')}/stream`,
       headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
       retryAttempts: 0,
-      fetchFn: async (...request: Parameters<typeof fetch>) => withLateEnd(await fetcher(...request)),
+      fetchFn: async (...request: Parameters<typeof fetch>) => adapted(await fetcher(...request)),
     });
-    const reasonOf = (failure: unknown) => (failure instanceof NetworkError && failure.response?.json()) || failure;
-    return { results: withReasons(client.iterate(operation), reasonOf), end: () => client.dispose() };
+    return { results: client.iterate(operation), end: () => client.dispose() };
   };
 }
 
-/** graphql-sse 2.6 waits for ever when a body ends at once with a result: here the end comes a moment later. */
-function withLateEnd(response: Response): Response {
-  if (!response.ok || response.body === null) return response;
+async function adapted(response: Response): Promise<Response> {
+  // The error that graphql-sse throws holds the response, so the gateway's reason is found in it.
+  if (!response.ok) return Object.assign(response, { result: await response.json() });
+  // graphql-sse 2.6 waits for ever when a body ends at once with a result: here the end comes a moment later.
   const flush = () => new Promise<void>((resolve) => setTimeout(resolve));
-  return new Response(response.body.pipeThrough(new TransformStream({ flush })), response);
+  return new Response(response.body?.pipeThrough(new TransformStream({ flush })), response);
 }
 
-function webSockets(url: string, openWebSocket: OpenWebSocket): Connect {
+export function webSockets({ url, openWebSocket = globalWebSocket() }: ConnectOptions): Connect {
   return (operation, token) => {
     // Opened here: an error would go unhandled where graphql-ws constructs its socket.
     const socket = openWebSocket(url.replace(/^http/, 'ws'), GRAPHQL_TRANSPORT_WS_PROTOCOL);
@@ -84,31 +73,24 @@ function webSockets(url: string, openWebSocket: OpenWebSocket): Connect {
       },
     });
     const results = client.iterate(operation);
-    return { results: withReasons(results, (failure) => refusalOf(failure, acknowledged)), end };
+    return { results: withRefusal(results, () => acknowledged), end };
   };
 }
 
-/**
- * A refused socket says why by its close code. 4403 is a refusal before the acknowledgement; after it the token has expired.
- */
-function refusalOf(failure: unknown, acknowledged: boolean): unknown {
-  const { code: closeCode, reason } = failure as { readonly code?: number; readonly reason?: string };
-  if (closeCode !== 4401 && closeCode !== 4403) return failure;
-  const code: ErrorCode = closeCode === 4401 || acknowledged ? 'UNAUTHENTICATED' : 'FORBIDDEN';
-  return { message: reason || 'The gateway refused the connection', extensions: { code } };
-}
-
-/** The results; a failure is thrown as the reason that the gateway gave. */
-async function* withReasons(results: AsyncIterable<unknown>, reasonOf: (failure: unknown) => unknown) {
+/** A refused socket says why by its close code: 4403 before the acknowledgement; after it, the token has expired. */
+async function* withRefusal(results: AsyncIterable<unknown>, isAcknowledged: () => boolean) {
   try {
     yield* results;
   } catch (failure) {
-    throw await reasonOf(failure);
+    const { code: closeCode, reason } = failure as { readonly code?: number; readonly reason?: string };
+    if (closeCode !== 4401 && closeCode !== 4403) throw failure;
+    const code: ErrorCode = closeCode === 4401 || isAcknowledged() ? 'UNAUTHENTICATED' : 'FORBIDDEN';
+    throw { message: reason || 'The gateway refused the connection', extensions: { code } };
   }
 }
 
-function globalWebSocket(): OpenWebSocket {
+function globalWebSocket() {
   const { WebSocket } = globalThis as unknown as { WebSocket?: new (url: string, protocol: string) => WebSocketLike };
   if (WebSocket === undefined) throw new TypeError('openWebSocket is needed: this runtime has no WebSocket');
-  return (url, protocol) => new WebSocket(url, protocol);
+  return (url: string, protocol: string) => new WebSocket(url, protocol);
 }

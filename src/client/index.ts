@@ -1,7 +1,4 @@
-/**
- * The typed client: documents to pass to any GraphQL client, the gateway's error codes, and a watch on refresh jobs. It
- * holds no server code and runs in browsers as well as in Node.js.
- */
+/** The typed client for browsers and Node.js: documents for any GraphQL client, error codes, a watch on refresh jobs. */
 export { type ErrorCode, errorCodes } from '../errors/errorCodes.js';
 export type { WebSocketLike } from './connect.js';
 export * from './generated/graphql.js';

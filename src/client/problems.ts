@@ -16,9 +16,8 @@ export interface GatewayProblem {
 }
 
 /**
- * Everything the gateway reported in `source`, in its order: an error of Apollo Client 4 or 3, of urql, of graphql-request,
- * the body of an answer to a plain fetch, its `errors`, or one of them. Empty when none of it came from the gateway, as
- * for a network that is down.
+ * Everything the gateway reported, in its order. `source` is an error of Apollo Client 4 or 3, urql or graphql-request, the
+ * body of an answer, its `errors`, or one of them. Empty when nothing came from the gateway, as when the network is down.
  */
 export function problemsOf(source: unknown): readonly GatewayProblem[] {
   if (Array.isArray(source)) return source.flatMap(problemsOf);
@@ -26,7 +25,7 @@ export function problemsOf(source: unknown): readonly GatewayProblem[] {
   const own = problemOf(source);
   if (own !== undefined) return [own];
   for (const key of ['errors', 'graphQLErrors', 'networkError', 'result', 'response', 'cause']) {
-    const found = key in source ? problemsOf(source[key]) : [];
+    const found = problemsOf(source[key]);
     if (found.length > 0) return found;
   }
   return [];
@@ -38,24 +37,25 @@ export function errorCodeOf(source: unknown): ErrorCode | undefined {
 }
 
 /**
- * Whether the same request may succeed when it is sent again: every problem of it passes. An error that did not come from
- * the gateway may be the network's, which passes as well; a mutation needs an `idempotencyKey` to be repeated safely.
+ * Whether the same request may succeed when sent again: every problem of it passes, or the network failed. A mutation needs
+ * an `idempotencyKey` to be repeated safely.
  */
 export function isRetryable(source: unknown): boolean {
   const problems = problemsOf(source);
   return problems.length > 0 ? problems.every(({ retryable }) => retryable) : isNetworkFailure(source);
 }
 
-/** How long to wait before trying again, in seconds: the longest the gateway asked for; undefined when it named no time. */
+/** The longest time the gateway asked to wait before trying again, in seconds; undefined when it named none. */
 export function retryAfterSeconds(source: unknown): number | undefined {
-  const times = problemsOf(source).map((problem) => problem.retryAfterSeconds);
-  return times.reduce((longest, time) => (time === undefined ? longest : Math.max(longest ?? 0, time)), undefined);
+  const times = problemsOf(source).flatMap((problem) => problem.retryAfterSeconds ?? []);
+  return times.length > 0 ? Math.max(...times) : undefined;
 }
 
 function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | undefined {
   const { extensions, message, path } = source;
-  if (!isObject(extensions) || !isErrorCode(extensions['code'])) return undefined;
+  if (!isObject(extensions)) return undefined;
   const { code, retryable, retryAfterSeconds: seconds, requestId, violations } = extensions;
+  if (!isErrorCode(code)) return undefined;
   return {
     code,
     message: typeof message === 'string' ? message : code,
@@ -74,9 +74,7 @@ function isNetworkFailure(source: unknown): boolean {
   return isNetworkFailure(source['networkError']) || isNetworkFailure(source['cause']);
 }
 
-function isErrorCode(code: unknown): code is ErrorCode {
-  return typeof code === 'string' && Object.hasOwn(errorCodes, code);
-}
+const isErrorCode = (code: unknown): code is ErrorCode => typeof code === 'string' && Object.hasOwn(errorCodes, code);
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;

@@ -1,7 +1,7 @@
 import { print } from 'graphql';
-import { type ConnectOptions, connectorOf } from './connect.js';
+import { type ConnectOptions, eventStreams, webSockets } from './connect.js';
 import { RefreshJobUpdatedDocument, type RefreshJobUpdatedSubscription } from './generated/graphql.js';
-import { type GatewayProblem, problemsOf } from './problems.js';
+import { type GatewayProblem, problemsOf, retryAfterSeconds } from './problems.js';
 
 /** One status of a refresh job. */
 export type JobUpdate = RefreshJobUpdatedSubscription['refreshJobUpdated'];
@@ -9,12 +9,8 @@ export type JobUpdate = RefreshJobUpdatedSubscription['refreshJobUpdated'];
 export interface WatchOptions extends ConnectOptions {
   readonly taxpayerId: string;
   readonly jobId: string;
-  /**
-   * The caller's access token without `Bearer`, or what gives a fresh one for each connection; only with the latter can the
-   * watch outlive a token.
-   */
+  /** The caller's access token without `Bearer`; a function gives one per connection, so that the watch outlives a token. */
   readonly token?: string | (() => string | Promise<string>);
-  /** Ends the watch. */
   readonly signal?: AbortSignal;
   /** Told before each pause between two connections, in milliseconds: for "reconnecting…" on a page. */
   readonly onReconnect?: (pauseMs: number) => void;
@@ -22,28 +18,25 @@ export interface WatchOptions extends ConnectOptions {
 
 /** The gateway refused the watch for a reason that will not pass; `problems` say which. */
 export class WatchFailed extends Error {
+  override readonly name = 'WatchFailed';
   constructor(readonly problems: readonly GatewayProblem[]) {
-    super(problems[0]?.message ?? 'The watch failed');
-    this.name = 'WatchFailed';
+    super(problems[0]?.message);
   }
 }
 
 const query = print(RefreshJobUpdatedDocument);
-const firstPauseMs = 1000;
-const longestPauseMs = 30_000;
 
 /**
- * The status of a job now, then each change; ends after a final one. A lost connection is made again, with growing
- * pauses, and so is one whose token expired, where `token` is a function. A status seen before is not repeated. Leaving the
- * loop ends the connection.
+ * The status of a job now, then each change, never the same twice in a row; ends after a final one. Connects again, with
+ * growing pauses, when the connection is lost or the token expired (where `token` is a function). Leaving the loop ends it.
  *
  * @throws WatchFailed when the gateway refuses for a reason that will not pass, such as a token that was never good
- * @throws TypeError when `ws` is wanted where there is no global `WebSocket`, without `openWebSocket`
+ * @throws TypeError when `ws` is wanted where there is neither `openWebSocket` nor a global `WebSocket`
  */
 export async function* watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate, void, undefined> {
   const { taxpayerId, jobId, token, signal } = options;
   // Before the loop, which takes errors for those of a network that is down.
-  const connect = connectorOf(options);
+  const connect = options.transport === 'ws' ? webSockets(options) : eventStreams(options);
   let interrupt: (() => void) | undefined;
   const onAbort = () => interrupt?.();
   signal?.addEventListener('abort', onAbort);
@@ -60,7 +53,7 @@ export async function* watchRefreshJob(options: WatchOptions): AsyncGenerator<Jo
         const { results, end } = connect({ query, variables: { taxpayerId, jobId } }, accessToken);
         interrupt = end;
         for await (const result of results) {
-          wantedPauseMs = pauseAfter(result, renewable) ?? wantedPauseMs;
+          wantedPauseMs = Math.max(wantedPauseMs, pauseAfter(result, renewable));
           const job = (result as { data?: RefreshJobUpdatedSubscription | null }).data?.refreshJobUpdated;
           if (!job) continue;
           attempt = 0;
@@ -72,21 +65,16 @@ export async function* watchRefreshJob(options: WatchOptions): AsyncGenerator<Jo
       } catch (error) {
         if (signal?.aborted) return;
         if (error instanceof WatchFailed) throw error;
-        wantedPauseMs = pauseAfter(error, renewable) ?? wantedPauseMs;
+        wantedPauseMs = Math.max(wantedPauseMs, pauseAfter(error, renewable));
       } finally {
         interrupt?.();
       }
       if (signal?.aborted) return;
-      const grownMs = Math.min(longestPauseMs, firstPauseMs * 2 ** attempt) * (0.5 + Math.random() / 2);
-      attempt += 1;
-      const pauseMs = Math.max(wantedPauseMs, grownMs);
+      const pauseMs = Math.max(wantedPauseMs, Math.min(30_000, 1000 * 2 ** attempt++) * (0.5 + Math.random() / 2));
       options.onReconnect?.(pauseMs);
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, pauseMs);
-        interrupt = () => {
-          clearTimeout(timer);
-          resolve();
-        };
+        interrupt = () => resolve(clearTimeout(timer));
       });
     }
   } finally {
@@ -94,15 +82,10 @@ export async function* watchRefreshJob(options: WatchOptions): AsyncGenerator<Jo
   }
 }
 
-/**
- * How long the problems in `source` ask to wait, in milliseconds; undefined when there are none.
- *
- * @throws WatchFailed for a problem that will not pass; being unauthenticated passes with a `renewable` token
- */
-function pauseAfter(source: unknown, renewable: boolean): number | undefined {
+/** In milliseconds. @throws WatchFailed for a problem that will not pass; UNAUTHENTICATED passes with a `renewable` token */
+function pauseAfter(source: unknown, renewable: boolean): number {
   const problems = problemsOf(source);
   const passes = ({ code, retryable }: GatewayProblem) => retryable || (renewable && code === 'UNAUTHENTICATED');
   if (!problems.every(passes)) throw new WatchFailed(problems);
-  if (problems.length === 0) return undefined;
-  return 1000 * Math.max(...problems.map((problem) => problem.retryAfterSeconds ?? 0));
+  return 1000 * (retryAfterSeconds(source) ?? 0);
 }

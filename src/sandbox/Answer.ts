@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { buffer } from 'node:stream/consumers';
+import { text } from 'node:stream/consumers';
 
-/** A whole HTTP answer, ready to be written. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | number>>;
@@ -10,8 +9,6 @@ export interface Answer {
 
 /** Stands in every error of the sandbox, body and header alike: seen at a caller, it proves that upstream text leaked. */
 export const upstreamOnlyText = 'SANDBOX-UPSTREAM-INTERNAL-TEXT';
-
-const maxBodyBytes = 4_194_304;
 
 export function answerOf(status: number, contentType: string, body: Buffer | string): Answer {
   const bytes = Buffer.from(body);
@@ -39,16 +36,9 @@ export function sendAnswer(response: ServerResponse, answer: Answer, delayMs = 0
   } else if (!response.destroyed) response.writeHead(answer.status, answer.headers).end(answer.body);
 }
 
-/** Calls `next` with the text of the body, at once when the request has none. Answers 413 by itself beyond 4 MiB. */
-export function readBody(request: IncomingMessage, response: ServerResponse, next: (body: string) => void): void {
+/** Calls `next` with the text of the body, at once when the request has none; never when the client leaves half-way. */
+export function readBody(request: IncomingMessage, next: (body: string) => void): void {
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers;
   if (encoding === undefined && length === '0') next('');
-  else {
-    const received = (body: Buffer) => {
-      if (body.length > maxBodyBytes) sendAnswer(response, errorAnswer(413, 'The body is too large'));
-      else next(body.toString());
-    };
-    // A client that leaves half-way gets no answer.
-    buffer(request).then(received, () => {});
-  }
+  else text(request).then(next, () => {});
 }

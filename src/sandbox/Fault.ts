@@ -1,16 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { setTimeout } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { type Answer, answerOf, errorAnswer, jsonAnswer, sendAnswer, upstreamOnlyText, withHeaders } from './Answer.js';
-import type { ApiCall, Endpoint } from './endpoints.js';
+import { type ApiCall, answerTo } from './endpoints.js';
 
-/** The call that goes wrong. */
 export interface FaultyCall extends ApiCall {
-  readonly endpoint: Endpoint;
-  /** Carries the call out and gives the right answer. */
-  readonly carryOut: () => Answer;
   readonly response: ServerResponse;
   /** Keeps `send` until the gate is released; gives the function that forgets it. */
   readonly hold: (gate: string, send: () => void) => () => void;
@@ -32,7 +29,7 @@ const field = text.optional();
 const table = {
   // Another answer altogether.
   'answer-with-status': fault({ status: count, headers, body: text.optional(), afterEffect }, (call, given) => {
-    if (given.afterEffect) call.carryOut();
+    if (given.afterEffect) answerTo(call);
     if (given.body === undefined) return errorAnswer(given.status, 'Wanted by a fault', given.headers);
     return withHeaders(answerOf(given.status, 'application/json', given.body), given.headers ?? {});
   }),
@@ -49,7 +46,7 @@ const table = {
 
   // No answer, half an answer, a late answer.
   'never-answer': fault({ afterEffect }, (call, given) => {
-    if (given.afterEffect) call.carryOut();
+    if (given.afterEffect) answerTo(call);
     return undefined;
   }),
   'answer-late': spoilt({ afterMs: count }, (answer, { afterMs }, { response }) =>
@@ -61,7 +58,16 @@ const table = {
     response.once('close', forget);
   }),
   /** Headers at once, then `bytes` (default 1) of the body every `everyMs`. */
-  'drip-body': spoilt({ everyMs: count, bytes: count.optional() }, sendDripping),
+  'drip-body': spoilt({ everyMs: count, bytes: count.optional() }, (answer, { everyMs, bytes = 1 }, { response }) => {
+    const { status, headers, body } = answer;
+    response.writeHead(status, headers).flushHeaders();
+    return sendChunks(response, async function* () {
+      for (let sent = 0; sent < body.length; sent += bytes) {
+        await setTimeout(everyMs);
+        yield body.subarray(sent, sent + bytes);
+      }
+    });
+  }),
   'reset-before-effect': fault({}, ({ response }) => reset(response)),
   'reset-after-effect': spoilt({}, (_answer, _given, { response }) => reset(response)),
   /** Content-Length promises more than comes before the connection closes. */
@@ -84,7 +90,15 @@ const table = {
     withField(answer, given.field ?? endpoint.tellingField, undefined),
   ),
   /** The record of that taxpayer, or of any other, in place of the one asked for. */
-  'answer-for-other-taxpayer': spoilt({ taxpayerId: text.optional() }, otherTaxpayerAnswer),
+  'answer-for-other-taxpayer': spoilt({ taxpayerId: text.optional() }, (answer, given, call) => {
+    const { state } = call.service;
+    const { taxpayerField, recordOf } = call.endpoint;
+    if (taxpayerField === undefined || answer.status >= 300) return answer;
+    const others = given.taxpayerId === undefined ? state.taxpayers() : [state.taxpayer(given.taxpayerId)];
+    const other = others.find((taxpayer) => taxpayer?.id !== call.route.taxpayerId);
+    if (other && recordOf) return jsonAnswer(answer.status, recordOf(other));
+    return withField(answer, taxpayerField, other?.id ?? given.taxpayerId ?? '99999999-9999-4999-8999-999999999999');
+  }),
   'answer-for-other-job': spoilt({ jobId: text.optional() }, (answer, given) =>
     withField(answer, 'jobId', given.jobId ?? 'eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee'),
   ),
@@ -105,12 +119,35 @@ const table = {
   }),
 
   // Answers that cost the reader dear.
-  /** `bytes` in all; without Content-Length when `chunked`. */
-  'answer-with-huge-body': spoilt({ bytes: count, chunked: z.boolean().optional() }, sendHuge),
+  /** `bytes` in all, by leading white space, which JSON allows; without Content-Length when `chunked`. */
+  'answer-with-huge-body': spoilt({ bytes: count, chunked: z.boolean().optional() }, (answer, given, { response }) => {
+    const padding = Math.max(0, given.bytes - answer.body.length);
+    const length = given.chunked ? {} : { 'content-length': padding + answer.body.length };
+    response.writeHead(answer.status, { 'content-type': 'application/json', ...length });
+    const spaces = Buffer.alloc(Math.min(65_536, padding), ' ');
+    return sendChunks(response, function* () {
+      for (let left = padding; left > 0; left -= spaces.length) yield spaces.subarray(0, left);
+      yield answer.body;
+    });
+  }),
   /** Nested `levels` deep: the metadata of an otherwise right record, or the whole body. */
-  'nest-deeply': spoilt({ levels: count, where: z.enum(['metadata', 'body']).optional() }, nestedAnswer),
-  /** A few kilobytes of gzip that expand to `bytes` of valid JSON. */
-  'answer-with-gzip-bomb': spoilt({ bytes: count }, sendGzipBomb),
+  'nest-deeply': spoilt({ levels: count, where: z.enum(['metadata', 'body']).optional() }, (answer, given) => {
+    // Nested by hand: JSON.stringify would overflow the stack long before JSON.parse does.
+    const nested = `${'{"deeper":'.repeat(given.levels)}null${'}'.repeat(given.levels)}`;
+    if (given.where === 'body') return withBody(answer, nested);
+    const { metadata: _, ...record } = recordIn(answer);
+    return withBody(answer, `${JSON.stringify(record).slice(0, -1)},"metadata":${nested}}`);
+  }),
+  /** A few kilobytes of gzip that expand to `bytes` of valid JSON: members may follow one another, so one is repeated. */
+  'answer-with-gzip-bomb': spoilt({ bytes: count }, ({ status, body }, { bytes }, { response }) => {
+    const mebibyte = 1_048_576;
+    const member = gzipSync(Buffer.alloc(mebibyte, ' '));
+    response.writeHead(status, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
+    return sendChunks(response, function* () {
+      for (let expanded = 0; expanded < bytes; expanded += mebibyte) yield member;
+      yield gzipSync(body);
+    });
+  }),
   'answer-with-broken-gzip': spoilt({}, (answer) =>
     withHeaders(withBody(answer, 'no gzip'), { 'content-encoding': 'gzip' }),
   ),
@@ -144,7 +181,7 @@ function spoilt<Shape extends z.ZodRawShape>(
   shape: Shape,
   happen: (answer: Answer, given: z.output<z.ZodObject<Shape>>, call: FaultyCall) => Answer | undefined,
 ) {
-  return fault(shape, (call, given) => happen(call.carryOut(), given, call));
+  return fault(shape, (call, given) => happen(answerTo(call), given, call));
 }
 
 function reset(response: ServerResponse): undefined {
@@ -161,68 +198,11 @@ function withField(answer: Answer, field: string, value: unknown): Answer {
   return jsonAnswer(answer.status, { ...recordIn(answer), [field]: value });
 }
 
-function otherTaxpayerAnswer(answer: Answer, given: { taxpayerId?: string | undefined }, call: FaultyCall): Answer {
-  const { state } = call.service;
-  const { taxpayerField, recordOf } = call.endpoint;
-  if (taxpayerField === undefined || answer.status >= 300) return answer;
-  const others = given.taxpayerId === undefined ? [...state.taxpayers()] : [state.taxpayer(given.taxpayerId)];
-  const other = others.find((taxpayer) => taxpayer?.id !== call.route.taxpayerId);
-  if (other && recordOf) return jsonAnswer(answer.status, recordOf(other));
-  return withField(answer, taxpayerField, other?.id ?? given.taxpayerId ?? '99999999-9999-4999-8999-999999999999');
-}
-
-/** Nested by hand: JSON.stringify would overflow the stack long before JSON.parse does. */
-function nestedAnswer(answer: Answer, { levels, where }: { levels: number; where?: string | undefined }): Answer {
-  const nested = `${'{"deeper":'.repeat(levels)}null${'}'.repeat(levels)}`;
-  if (where === 'body') return withBody(answer, nested);
-  const { metadata: _, ...record } = recordIn(answer);
-  return withBody(answer, `${JSON.stringify(record).slice(0, -1)},"metadata":${nested}}`);
-}
-
 function recordIn(answer: Answer): Record<string, unknown> {
   return JSON.parse(answer.body.toString()) as Record<string, unknown>;
 }
 
-type Drip = { everyMs: number; bytes?: number | undefined };
-function sendDripping(answer: Answer, { everyMs, bytes = 1 }: Drip, { response }: FaultyCall): undefined {
-  const { status, headers, body } = answer;
-  response.writeHead(status, headers).flushHeaders();
-  let sent = 0;
-  const timer = setInterval(() => {
-    response.write(body.subarray(sent, sent + bytes));
-    sent += bytes;
-    if (sent < body.length) return;
-    clearInterval(timer);
-    response.end();
-  }, everyMs);
-  response.once('close', () => clearInterval(timer));
-}
-
-/** JSON may start with white space, so the answer stays valid whatever its size. */
-type Size = { bytes: number; chunked?: boolean | undefined };
-function sendHuge({ status, body }: Answer, { bytes, chunked }: Size, { response }: FaultyCall): undefined {
-  const padding = Math.max(0, bytes - body.length);
-  const length = chunked ? {} : { 'content-length': padding + body.length };
-  response.writeHead(status, { 'content-type': 'application/json', ...length });
-  const spaces = Buffer.alloc(Math.min(65_536, padding), ' ');
-  sendChunks(response, function* () {
-    for (let left = padding; left > 0; left -= spaces.length) yield spaces.subarray(0, left);
-    yield body;
-  });
-}
-
-/** Gzip members may follow one another, so one compressed mebibyte, sent many times, expands without end. */
-function sendGzipBomb({ status, body }: Answer, { bytes }: Size, { response }: FaultyCall): undefined {
-  const mebibyte = 1_048_576;
-  const member = gzipSync(Buffer.alloc(mebibyte, ' '));
-  response.writeHead(status, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
-  sendChunks(response, function* () {
-    for (let expanded = 0; expanded < bytes; expanded += mebibyte) yield member;
-    yield gzipSync(body);
-  });
-}
-
 /** A client that leaves half-way is what these faults are for. */
-function sendChunks(response: ServerResponse, chunks: () => Generator<Buffer>): void {
+function sendChunks(response: ServerResponse, chunks: () => Iterable<Buffer> | AsyncIterable<Buffer>): undefined {
   pipeline(Readable.from(chunks()), response).catch(() => response.destroy());
 }

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { z } from 'zod';
 import { apiEndpoints, type Route } from './endpoints.js';
 import { type Fault, faultSchema } from './Fault.js';
@@ -11,18 +12,12 @@ export const faultRule = z.strictObject({
 });
 export type FaultRule = Readonly<z.output<typeof faultRule>>;
 
-export interface ArmedFault extends FaultRule {
-  readonly id: number;
-  /** How often it has happened. */
-  readonly happened: number;
-}
-
 export type FaultBook = ReturnType<typeof faultBook>;
 
 /** The faults that wait to happen, and the answers that wait to be released. */
 export function faultBook() {
-  const armed = new Map<number, ArmedFault>();
-  const held = new Map<string, Set<() => void>>();
+  const armed = new Map<number, FaultRule & { readonly id: number; readonly happened: number }>();
+  const releases = new EventEmitter().setMaxListeners(0);
   let lastId = 0;
 
   return {
@@ -34,7 +29,8 @@ export function faultBook() {
     },
     disarm: (id: number) => armed.delete(id),
     disarmAll: () => armed.clear(),
-    armedFaults: (): readonly ArmedFault[] => [...armed.values()],
+    /** With how often each has happened. */
+    armedFaults: () => [...armed.values()],
 
     /** The fault of this request, which uses up one of its times. */
     takeFault(route: Route): Fault | undefined {
@@ -51,17 +47,15 @@ export function faultBook() {
 
     /** Keeps `send` until the gate is released; gives the function that forgets it. */
     hold(gate: string, send: () => void): () => void {
-      const sends = held.get(gate) ?? new Set();
-      held.set(gate, sends.add(send));
-      return () => sends.delete(send);
+      releases.once(`gate ${gate}`, send);
+      return () => releases.off(`gate ${gate}`, send);
     },
 
     /** Sends the answers held by `hold-until-released` at that gate and gives their number; later ones wait for the next release. */
     release(gate: string): number {
-      const sends = [...(held.get(gate) ?? [])];
-      held.delete(gate);
-      for (const send of sends) send();
-      return sends.length;
+      const held = releases.listenerCount(`gate ${gate}`);
+      releases.emit(`gate ${gate}`);
+      return held;
     },
   };
 }

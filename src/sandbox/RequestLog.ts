@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { type EndpointName, endpointNames, type Route } from './endpoints.js';
 
@@ -14,19 +15,16 @@ export interface LoggedRequest {
   readonly receivedAt: number;
 }
 
-/** Keys kept per counter, so that a long benchmark over ever new ids cannot fill the memory. */
-const maxCounterKeys = 200_000;
-
 export type RequestLog = ReturnType<typeof requestLog>;
 
 /** Counts every request and keeps the newest `capacity` of them for assertions; 0 keeps none. */
 export function requestLog(now: () => number, capacity: number) {
-  const counts = new Map<EndpointName, number>();
+  const counts = new Map(endpointNames.map((name) => [name, 0]));
   const byTaxpayer = new Map<string, number>();
   const byJob = new Map<string, number>();
-  const waiting = new Set<() => void>();
+  const recorded = new EventEmitter().setMaxListeners(0);
   let connections = 0;
-  let entries: LoggedRequest[] = [];
+  const entries: LoggedRequest[] = [];
 
   return {
     record({ endpoint, taxpayerId, jobId }: Route, request: IncomingMessage, body: string): void {
@@ -37,10 +35,9 @@ export function requestLog(now: () => number, capacity: number) {
         const { method = '', url: path = '', rawHeaders } = request;
         const headers = rawHeaders.flatMap((name, i) => (i % 2 ? [] : [[name, rawHeaders[i + 1] ?? ''] as const]));
         entries.push({ endpoint, method, path, headers, body, receivedAt: now() });
-        // Trimming at twice the capacity copies each entry once at most.
-        if (entries.length >= 2 * capacity) entries = entries.slice(-capacity);
+        if (entries.length > capacity) entries.shift();
       }
-      for (const check of waiting) check();
+      recorded.emit('request');
     },
 
     recordConnection(): void {
@@ -49,10 +46,7 @@ export function requestLog(now: () => number, capacity: number) {
 
     /** Since the start or the last reset; `connections` are TCP connections accepted, the keys of jobs `<taxpayerId>/<jobId>`. */
     counters: () => ({
-      ...(Object.fromEntries(endpointNames.map((name) => [name, counts.get(name) ?? 0])) as Record<
-        EndpointName,
-        number
-      >),
+      ...(Object.fromEntries(counts) as Record<EndpointName, number>),
       connections,
       taxpayerTokenByTaxpayer: Object.fromEntries(byTaxpayer),
       refreshJobByJob: Object.fromEntries(byJob),
@@ -62,33 +56,25 @@ export function requestLog(now: () => number, capacity: number) {
     jobCalls: (taxpayerId: string, jobId: string) => byJob.get(`${taxpayerId}/${jobId}`) ?? 0,
 
     /** Requests received, oldest first; of one endpoint when that is given. */
-    requests(endpoint?: EndpointName): LoggedRequest[] {
-      const latest = capacity > 0 ? entries.slice(-capacity) : [];
-      return endpoint === undefined ? latest : latest.filter((entry) => entry.endpoint === endpoint);
-    },
+    requests: (endpoint?: EndpointName) =>
+      entries.filter((entry) => endpoint === undefined || entry.endpoint === endpoint),
 
     /** Resolves as soon as the endpoint has been called that often since the start or the last reset. */
-    whenCalled: (endpoint: EndpointName, times: number) =>
-      new Promise<void>((resolve) => {
-        const check = () => {
-          if ((counts.get(endpoint) ?? 0) < times) return;
-          waiting.delete(check);
-          resolve();
-        };
-        waiting.add(check);
-        check();
-      }),
+    async whenCalled(endpoint: EndpointName, times: number): Promise<void> {
+      while ((counts.get(endpoint) ?? 0) < times) await once(recorded, 'request');
+    },
 
     /** Starts counters and request log afresh. */
     resetCounters(): void {
-      for (const map of [counts, byTaxpayer, byJob]) map.clear();
+      for (const name of endpointNames) counts.set(name, 0);
+      byTaxpayer.clear();
+      byJob.clear();
       connections = 0;
-      entries = [];
+      entries.length = 0;
     },
   };
 }
 
 function count<Key>(counts: Map<Key, number>, key: Key): void {
-  const before = counts.get(key) ?? 0;
-  if (before > 0 || counts.size < maxCounterKeys) counts.set(key, before + 1);
+  counts.set(key, (counts.get(key) ?? 0) + 1);
 }

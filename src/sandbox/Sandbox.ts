@@ -1,11 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { errorAnswer, readBody, sendAnswer } from './Answer.js';
-import { addDemoData, type DemoData, demoData } from './demoData.js';
-import { type ApiCall, endpoints, routeOf } from './endpoints.js';
+import { addDemoData, demoData } from './demoData.js';
+import { answerTo, endpoints, routeOf } from './endpoints.js';
 import { answerWithFault } from './Fault.js';
 import { faultBook } from './FaultBook.js';
 import { hostedPage } from './hostedPage.js';
-import { Listener } from './Listener.js';
 import { requestLog } from './RequestLog.js';
 import { controlAnswer, controlPrefix, type SandboxControl } from './SandboxControl.js';
 import { sandboxState } from './SandboxState.js';
@@ -29,48 +30,32 @@ export interface SandboxOptions {
   readonly now?: () => number;
 }
 
-/** A running sandbox. */
-export interface Sandbox {
-  /** Base address of the REST service, without trailing slash. */
-  readonly url: string;
-  /** Base address of the HTTP control surface that also answers during an outage; undefined without `httpControl`. */
-  readonly controlUrl: string | undefined;
-  readonly clientId: string;
-  readonly clientSecret: string;
-  readonly apiVersion: string;
-  readonly demo: DemoData;
-  readonly control: SandboxControl;
-  /** Stops listening and ends all connections, busy ones included. */
-  stop(): Promise<void>;
-}
+export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
 /**
  * Starts a stand-in for the taxpayer-authorization service: a real REST service on the loopback interface that keeps the
  * interface strictly, has a hosted taxpayer flow and demo data, counts what it receives, and misbehaves when told to.
  */
-export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const { clientId, apiVersion = '2024-01-01', httpControl = false } = options;
+export async function startSandbox(options: SandboxOptions) {
+  const { clientId, clientSecret, apiVersion = '2024-01-01', latencyMs = 0, httpControl = false } = options;
   const { now = Date.now, jobDurationMs = 15_000, logCapacity = 10_000 } = options;
-  let { clientSecret, latencyMs = 0 } = options;
-
   const state = sandboxState(now, jobDurationMs);
   addDemoData(state);
   const log = requestLog(now, logCapacity);
   const faults = faultBook();
-  const listener = new Listener(receive, () => log.recordConnection());
-  const controlListener = httpControl ? new Listener(receiveControl) : undefined;
+  const server = createServer({ keepAliveTimeout: 65_000 }, receive).on('connection', log.recordConnection);
+  const service = { state, clientId, clientSecret, apiVersion, latencyMs, url: '' };
+  const controlServer = createServer({ keepAliveTimeout: 65_000 }, receiveControl);
   const control: SandboxControl = {
     ...state,
     ...log,
     ...faults,
-    setLatency: (ms) => {
-      latencyMs = ms;
+    setLatency: (latencyMs) => void Object.assign(service, { latencyMs }),
+    setClientSecret: (clientSecret) => void Object.assign(service, { clientSecret }),
+    dropConnections: () => server.closeAllConnections(),
+    outage: async (isOut) => {
+      await (isOut ? close(server) : listen(server, Number(new URL(service.url).port)));
     },
-    setClientSecret: (secret) => {
-      clientSecret = secret;
-    },
-    dropConnections: () => listener.dropConnections(),
-    outage: (isOut) => (isOut ? listener.close() : listener.listen()),
   };
 
   function receive(request: IncomingMessage, response: ServerResponse): void {
@@ -79,15 +64,18 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       receiveControl(request, response);
       return;
     }
-    readBody(request, response, (body) => {
+    readBody(request, (body) => {
       const route = routeOf(method, target);
       log.record(route, request, body);
       try {
         if (route.endpoint === 'unknown') sendAnswer(response, route.refusal);
         else if (route.endpoint === 'hostedPage') sendAnswer(response, hostedPage(state, route, body));
         else {
-          const service = { state, clientId, clientSecret, apiVersion, url: listener.url };
-          answerApi({ route, target, headers: request.headers, body, service }, response);
+          const { headers } = request;
+          const call = { route, endpoint: endpoints[route.endpoint], target, headers, body, service };
+          const fault = faults.takeFault(route);
+          if (fault) answerWithFault(fault, { ...call, response, hold: faults.hold });
+          else sendAnswer(response, answerTo(call), service.latencyMs);
         }
       } catch {
         // Metadata nested too deeply to be written again, or a fault that asks for an impossible answer.
@@ -97,37 +85,38 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     });
   }
 
-  function answerApi(call: ApiCall, response: ServerResponse): void {
-    const endpoint = endpoints[call.route.endpoint];
-    const withQuery = call.target.includes('?');
-    const carryOut = () => (withQuery ? errorAnswer(400, 'The endpoint takes no query string') : endpoint.answer(call));
-    const fault = faults.takeFault(call.route);
-    if (fault) answerWithFault(fault, { ...call, endpoint, carryOut, response, hold: faults.hold });
-    else sendAnswer(response, carryOut(), latencyMs);
-  }
-
   function receiveControl(request: IncomingMessage, response: ServerResponse): void {
-    readBody(request, response, (body) => {
-      const { method = '', url: target = '' } = request;
-      controlAnswer(control, { method, target, body }).then(
-        (answer) => sendAnswer(response, answer),
-        () => sendAnswer(response, errorAnswer(500, 'The control failed')),
-      );
-    });
+    readBody(request, async (body) => sendAnswer(response, await controlAnswer(control, request, body)));
   }
 
-  await listener.listen(options.port);
-  await controlListener?.listen();
+  service.url = await listen(server, options.port);
   return {
-    url: listener.url,
-    controlUrl: controlListener?.url,
+    /** Base address of the REST service, without trailing slash. */
+    url: service.url,
+    /** Base address of the HTTP control surface that also answers during an outage. */
+    controlUrl: httpControl ? await listen(controlServer) : undefined,
     clientId,
     clientSecret,
     apiVersion,
     demo: demoData,
     control,
+    /** Stops listening and ends all connections, busy ones included. */
     stop: async () => {
-      await Promise.all([listener.close(), controlListener?.close()]);
+      await Promise.all([close(server), close(controlServer)]);
     },
   };
+}
+
+/** Gives the address once connections are accepted; rejects when the port is taken. Port 0 is a free one. */
+async function listen(server: Server, port = 0): Promise<string> {
+  if (!server.listening) await once(server.listen(port, '127.0.0.1'), 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Stops listening and cuts all connections; resolves when nothing is left. */
+async function close(server: Server): Promise<void> {
+  if (!server.listening) return;
+  const closed = once(server.close(), 'close');
+  server.closeAllConnections();
+  await closed;
 }

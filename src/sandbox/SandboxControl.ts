@@ -1,16 +1,14 @@
+import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import { type Answer, errorAnswer, jsonAnswer } from './Answer.js';
 import { demoData } from './demoData.js';
 import { endpointNames } from './endpoints.js';
 import { type FaultBook, faultRule } from './FaultBook.js';
 import type { RequestLog } from './RequestLog.js';
-import { type SandboxState, UnknownRecord } from './SandboxState.js';
+import * as records from './SandboxState.js';
 
-/** Sets the scene for a test and says what the service has seen. Changes hold for the next request received. */
-export interface SandboxControl
-  extends Omit<RequestLog, 'record' | 'recordConnection'>,
-    Omit<FaultBook, 'takeFault' | 'hold'>,
-    Omit<SandboxState, 'taxpayers' | 'readJob' | 'link' | 'addLink' | 'startJobFromLink'> {
+/** Sets up a test and says what the service has seen. Changes hold for the next request received. */
+export interface SandboxControl extends RequestLog, FaultBook, records.SandboxState {
   /** How long every answer of the API takes from now on, in milliseconds. */
   setLatency(latencyMs: number): void;
   /** From now on the old client secret is refused. */
@@ -27,43 +25,25 @@ export const controlPrefix = '/__sandbox/';
  * The control over HTTP: `GET /__sandbox/<question>` with a query string, `POST /__sandbox/<command>` with a JSON body.
  * Answers 200 with the result as JSON (null where there is none), 400 for a bad input, 404 for an unknown name or record.
  */
-export async function controlAnswer(
-  control: SandboxControl,
-  { method, target, body }: { readonly method: string; readonly target: string; readonly body: string },
-): Promise<Answer> {
-  const { pathname, searchParams } = new URL(target, 'http://sandbox.invalid');
-  const name = `${method} ${pathname.slice(controlPrefix.length)}`;
-  const commands = commandsOf(control);
-  if (!Object.hasOwn(commands, name)) return errorAnswer(404, `No control named ${name}`);
+export async function controlAnswer(control: SandboxControl, request: IncomingMessage, body: string): Promise<Answer> {
   try {
-    const input: unknown = method === 'GET' ? Object.fromEntries(searchParams) : JSON.parse(body || '{}');
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://sandbox.invalid');
+    const name = `${request.method} ${pathname.slice(controlPrefix.length)}`;
+    const commands = commandsOf(control);
+    if (!Object.hasOwn(commands, name)) return errorAnswer(404, `No control named ${name}`);
+    const input: unknown = request.method === 'GET' ? Object.fromEntries(searchParams) : JSON.parse(body || '{}');
     return jsonAnswer(200, (await commands[name]?.(input)) ?? null);
   } catch (error) {
-    if (error instanceof UnknownRecord) return errorAnswer(404, error.message);
+    if (error instanceof records.UnknownRecord) return errorAnswer(404, error.message);
     if (error instanceof z.ZodError || error instanceof SyntaxError) return errorAnswer(400, error.message);
-    throw error;
+    return errorAnswer(500, 'The control failed');
   }
 }
 
 const text = z.string();
 const endpoint = z.enum(endpointNames);
+const count = z.int().nonnegative();
 const latencyMs = z.number().nonnegative();
-const taxpayer = z.strictObject({
-  name: text.optional(),
-  metadata: z.record(text, z.unknown()).optional(),
-  providerId: text.optional(),
-  createdAt: text.optional(),
-  status: text.optional(),
-});
-const taxpayerChanges = taxpayer.extend({ accessToken: text.optional() });
-const newTaxpayer = taxpayerChanges.extend({ id: text.optional() });
-const jobChanges = z.strictObject({
-  name: text.optional(),
-  status: text.optional(),
-  endsAs: text.nullish(),
-  durationMs: latencyMs.optional(),
-});
-const newJob = jobChanges.extend({ taxpayerId: text, jobId: text.optional() });
 const job = { taxpayerId: text, jobId: text };
 
 function commandsOf(c: SandboxControl): Readonly<Record<string, (input: unknown) => unknown>> {
@@ -75,17 +55,17 @@ function commandsOf(c: SandboxControl): Readonly<Record<string, (input: unknown)
     'GET taxpayer': (input) => c.taxpayer(z.object({ id: text.default('') }).parse(input).id),
     'POST reset-counters': () => c.resetCounters(),
     'POST when-called': withInput({ endpoint, times: z.int() }, (input) => c.whenCalled(input.endpoint, input.times)),
-    'POST add-taxpayer': (input) => c.addTaxpayer(newTaxpayer.parse(input)),
-    'POST add-taxpayers': withInput({ count: z.int().nonnegative(), props: taxpayer.optional() }, ({ count, props }) =>
-      c.addTaxpayers(count, props),
+    'POST add-taxpayer': (input) => c.addTaxpayer(records.newTaxpayer.parse(input)),
+    'POST add-taxpayers': withInput({ count, props: records.taxpayerProps.optional() }, (input) =>
+      c.addTaxpayers(input.count, input.props),
     ),
-    'POST update-taxpayer': withInput({ id: text, changes: taxpayerChanges }, ({ id, changes }) =>
-      c.updateTaxpayer(id, changes),
+    'POST update-taxpayer': withInput({ id: text, changes: records.taxpayerChanges }, (input) =>
+      c.updateTaxpayer(input.id, input.changes),
     ),
     'POST rotate-token': withInput({ id: text }, ({ id }) => c.rotateToken(id)),
     'POST rotate-all-tokens': () => c.rotateAllTokens(),
-    'POST add-job': (input) => c.addJob(newJob.parse(input)),
-    'POST update-job': withInput({ ...job, changes: jobChanges }, ({ taxpayerId, jobId, changes }) =>
+    'POST add-job': (input) => c.addJob(records.newJob.parse(input)),
+    'POST update-job': withInput({ ...job, changes: records.jobChanges }, ({ taxpayerId, jobId, changes }) =>
       c.updateJob(taxpayerId, jobId, changes),
     ),
     'POST restart-job': withInput(job, ({ taxpayerId, jobId }) => c.restartJob(taxpayerId, jobId)),

@@ -1,46 +1,53 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 
+const text = z.string();
+
 /** Statuses and providers are plain strings, so that tests can also plant values nobody knows. */
-export interface SandboxTaxpayer {
-  readonly id: string;
-  readonly name: string;
-  readonly metadata: Readonly<Record<string, unknown>>;
-  readonly providerId: string;
+const taxpayer = z.strictObject({
+  id: text,
+  name: text,
+  metadata: z.record(text, z.unknown()),
+  providerId: text,
   /** ISO 8601. */
-  readonly createdAt: string;
-  readonly status: string;
-  readonly accessToken: string;
-}
-
-export interface SandboxJob {
-  readonly taxpayerId: string;
-  readonly jobId: string;
-  readonly name: string;
-  readonly status: string;
-  /** What a processing job becomes `durationMs` after it is first read; null leaves it processing for good. */
-  readonly endsAs: string | null;
-  readonly durationMs: number;
-  /** Milliseconds since the epoch; null until somebody asks for the status. */
-  readonly firstReadAt: number | null;
-}
-
-const textsOf = (...names: string[]) => z.partialRecord(z.enum(names), z.string()).optional();
-
-/** How the service lets a client set up a link. */
-export const clientLinkSettings = z.strictObject({
-  flowType: z.string().optional(),
-  transcripts: z
-    .partialRecord(z.enum(['ACTR', 'RECA', 'WAID', 'VENF', 'W2', '1095-A', 'NOTICE']), z.array(z.string()))
-    .optional(),
-  prefillData: z
-    .strictObject({
-      personalInfo: textsOf('firstName', 'lastName', 'ssn'),
-      businessInfo: textsOf('name', 'taxId', 'type', 'phone', 'title'),
-      address: textsOf('street', 'other', 'city', 'state', 'zip'),
-    })
-    .optional(),
+  createdAt: text,
+  status: text,
+  accessToken: text,
 });
+export type SandboxTaxpayer = Readonly<z.output<typeof taxpayer>>;
+export const newTaxpayer = taxpayer.partial();
+export const taxpayerChanges = newTaxpayer.omit({ id: true });
+export const taxpayerProps = taxpayerChanges.omit({ accessToken: true });
+
+const job = z.strictObject({
+  taxpayerId: text,
+  jobId: text,
+  name: text,
+  status: text,
+  /** What a processing job becomes `durationMs` after it is first read; null leaves it processing for good. */
+  endsAs: text.nullable(),
+  durationMs: z.number().nonnegative(),
+});
+/** `firstReadAt` in milliseconds since the epoch; null until somebody asks for the status. */
+type SandboxJob = Readonly<z.output<typeof job> & { firstReadAt: number | null }>;
+export const newJob = job.partial().required({ taxpayerId: true });
+export const jobChanges = job.partial().omit({ taxpayerId: true, jobId: true });
+
+const texts = (...names: string[]) => z.partialRecord(z.enum(names), text);
+const prefillData = z.strictObject({
+  personalInfo: texts('firstName', 'lastName', 'ssn'),
+  businessInfo: texts('name', 'taxId', 'type', 'phone', 'title'),
+  address: texts('street', 'other', 'city', 'state', 'zip'),
+});
+const transcript = z.enum(['ACTR', 'RECA', 'WAID', 'VENF', 'W2', '1095-A', 'NOTICE']);
+/** How the service lets a client set up a link. */
+export const clientLinkSettings = z
+  .strictObject({
+    flowType: text,
+    transcripts: z.partialRecord(transcript, z.array(text)),
+    prefillData: prefillData.partial(),
+  })
+  .partial();
 type ClientLinkSettings = z.output<typeof clientLinkSettings>;
 
 export interface SandboxLink {
@@ -51,14 +58,10 @@ export interface SandboxLink {
   readonly jobId?: string;
 }
 
-type Props<T> = { readonly [Key in keyof T]?: T[Key] | undefined };
-type JobProps = Props<Omit<SandboxJob, 'firstReadAt'>>;
-
 /** A change to something that does not exist. */
 export class UnknownRecord extends Error {
   constructor(kind: 'taxpayer' | 'job', id: string) {
     super(`The sandbox has no ${kind} ${id}`);
-    this.name = 'UnknownRecord';
   }
 }
 
@@ -74,7 +77,7 @@ export function sandboxState(now: () => number, jobDurationMs: number) {
   const putLink = (link: SandboxLink) => put(links, link.id, link);
 
   /** What is not given gets a plausible value that is clearly not real. */
-  const addTaxpayer = (props: Props<SandboxTaxpayer> = {}) =>
+  const addTaxpayer = (props: z.output<typeof newTaxpayer> = {}) =>
     putTaxpayer({
       id: randomUUID(),
       name: 'Nobody Atall (not real)',
@@ -87,13 +90,13 @@ export function sandboxState(now: () => number, jobDurationMs: number) {
     });
 
   /** Throws {@link UnknownRecord} when there is no such taxpayer or job; so do the functions below. */
-  const updateTaxpayer = (id: string, changes: Props<Omit<SandboxTaxpayer, 'id'>>) =>
+  const updateTaxpayer = (id: string, changes: z.output<typeof taxpayerChanges>) =>
     putTaxpayer({ ...found(taxpayers.get(id), 'taxpayer', id), ...given(changes) });
 
   /** Gives the taxpayer a new access token; the old one is refused from now on. */
   const rotateToken = (id: string) => updateTaxpayer(id, { accessToken: newToken() });
 
-  const addJob = (props: JobProps & { readonly taxpayerId: string }) =>
+  const addJob = (props: z.output<typeof newJob>) =>
     putJob({
       jobId: randomUUID(),
       name: 'Data refresh (not real)',
@@ -105,7 +108,7 @@ export function sandboxState(now: () => number, jobDurationMs: number) {
       firstReadAt: null,
     });
 
-  const updateJob = (taxpayerId: string, jobId: string, changes: Omit<JobProps, 'taxpayerId' | 'jobId'>) =>
+  const updateJob = (taxpayerId: string, jobId: string, changes: z.output<typeof jobChanges>) =>
     putJob({ ...found(jobs.get(`${taxpayerId}/${jobId}`), 'job', jobId), ...given(changes) });
 
   return {
@@ -113,7 +116,7 @@ export function sandboxState(now: () => number, jobDurationMs: number) {
     taxpayers: (): readonly SandboxTaxpayer[] => [...taxpayers.values()],
     addTaxpayer,
     /** Adds that many alike, each with an id and a token of its own, and gives the ids. */
-    addTaxpayers: (count: number, props: Props<Omit<SandboxTaxpayer, 'id' | 'accessToken'>> = {}) =>
+    addTaxpayers: (count: number, props: z.output<typeof taxpayerProps> = {}) =>
       Array.from({ length: count }, () => addTaxpayer(props).id),
     updateTaxpayer,
     rotateToken,

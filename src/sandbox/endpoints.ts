@@ -5,7 +5,8 @@ import { clientLinkSettings, type SandboxState, type SandboxTaxpayer } from './S
 
 /** A call of an endpoint, and what it is answered from. */
 export interface ApiCall {
-  readonly route: Extract<Route, { readonly endpoint: ApiEndpoint }>;
+  readonly route: typeof noIds & { readonly endpoint: ApiEndpoint };
+  readonly endpoint: Endpoint;
   readonly target: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
@@ -20,10 +21,10 @@ export interface ApiCall {
 }
 
 /** One endpoint of the service: where it is, how it answers, and what of its record the faults spoil. */
-export interface Endpoint {
-  readonly method: 'GET' | 'POST';
+export type Endpoint = {
   readonly path: string;
-  readonly answer: (call: ApiCall) => Answer;
+  /** Whose credential a call has to carry. */
+  readonly credential: 'client' | 'taxpayer';
   /** The member that tells most when it is missing or of a wrong type. */
   readonly tellingField: string;
   readonly textField: string;
@@ -31,13 +32,17 @@ export interface Endpoint {
   readonly taxpayerField?: string;
   /** The record that the endpoint shows of a taxpayer, where nothing else decides it. */
   readonly recordOf?: (taxpayer: SandboxTaxpayer) => Readonly<Record<string, unknown>>;
-}
+} & (
+  | { readonly method: 'POST'; readonly answer: (call: ApiCall) => Answer }
+  | { readonly method: 'GET'; readonly answer: (call: ApiCall, taxpayer: SandboxTaxpayer) => Answer }
+);
 
 /** The interface of the service. A new endpoint is one more entry here: routing, counters, faults and control follow. */
 const table = {
   createClientLink: {
     method: 'POST',
     path: '/client-links',
+    credential: 'client',
     answer: createClientLink,
     tellingField: 'url',
     textField: 'url',
@@ -45,7 +50,9 @@ const table = {
   taxpayerToken: {
     method: 'GET',
     path: '/auth/tax-payer/{taxpayerId}/token',
-    ...showing(tokenRecord),
+    credential: 'client',
+    answer: (_call, taxpayer) => jsonAnswer(200, tokenRecord(taxpayer)),
+    recordOf: tokenRecord,
     tellingField: 'access_token',
     textField: 'name',
     taxpayerField: 'taxpayer_id',
@@ -53,6 +60,7 @@ const table = {
   refreshJob: {
     method: 'GET',
     path: '/tax-payer/{taxpayerId}/refresh/{jobId}',
+    credential: 'taxpayer',
     answer: refreshJob,
     tellingField: 'status',
     textField: 'name',
@@ -108,14 +116,33 @@ function unknown(status: number, message: string, headers?: Answer['headers']): 
   return { endpoint: 'unknown', ...noIds, refusal: errorAnswer(status, message, headers) };
 }
 
+/** Carries the call out and gives the right answer. */
+export function answerTo(call: ApiCall): Answer {
+  const { endpoint, route, target, headers, body, service } = call;
+  const { authorization, 'service-api-version': version = service.apiVersion } = headers;
+  const taxpayer = service.state.taxpayer(route.taxpayerId);
+  const clientBearer = `Bearer ${Buffer.from(`${service.clientId}:${service.clientSecret}`).toString('base64')}`;
+  if (target.includes('?')) return errorAnswer(400, 'The endpoint takes no query string');
+  if (endpoint.credential === 'client' && authorization !== clientBearer) {
+    return errorAnswer(401, 'The client credentials are missing or wrong');
+  }
+  if (endpoint.credential === 'taxpayer' && !authorization) return errorAnswer(401, 'The access token is missing');
+  if (endpoint.method === 'POST') return endpoint.answer(call);
+  if (version !== service.apiVersion) return errorAnswer(400, 'Service-API-Version is not supported');
+  if (body !== '') return errorAnswer(400, 'The endpoint takes no body');
+  if (!taxpayer) return errorAnswer(404, 'No such taxpayer');
+  if (endpoint.credential === 'taxpayer' && authorization !== `Bearer ${taxpayer.accessToken}`) {
+    return errorAnswer(401, 'The access token is not that of the taxpayer');
+  }
+  return endpoint.answer(call, taxpayer);
+}
+
 const clientLinkBody = z.strictObject({
   metadata: z.record(z.string(), z.unknown()).optional(),
   settings: clientLinkSettings.optional(),
 });
 
 function createClientLink(call: ApiCall): Answer {
-  const refusal = clientRefusal(call);
-  if (refusal) return refusal;
   if (!/^application\/json *(;|$)/i.test(call.headers['content-type'] ?? '')) {
     return errorAnswer(415, 'The body must be application/json');
   }
@@ -136,17 +163,6 @@ function createClientLink(call: ApiCall): Answer {
   return jsonAnswer(201, { url: `${call.service.url}/c/${id}`, id });
 }
 
-/** An endpoint that shows the client a record of the taxpayer. */
-function showing(recordOf: NonNullable<Endpoint['recordOf']>) {
-  const answer: Endpoint['answer'] = (call) => {
-    const refusal = clientRefusal(call) ?? readRefusal(call);
-    if (refusal) return refusal;
-    const taxpayer = call.service.state.taxpayer(call.route.taxpayerId);
-    return taxpayer ? jsonAnswer(200, recordOf(taxpayer)) : errorAnswer(404, 'No such taxpayer');
-  };
-  return { answer, recordOf };
-}
-
 function tokenRecord(taxpayer: SandboxTaxpayer) {
   return {
     access_token: taxpayer.accessToken,
@@ -159,36 +175,9 @@ function tokenRecord(taxpayer: SandboxTaxpayer) {
   };
 }
 
-function refreshJob(call: ApiCall): Answer {
-  const refusal = taxpayerRefusal(call);
-  if (refusal) return refusal;
-  const job = call.service.state.readJob(call.route.taxpayerId, call.route.jobId);
+function refreshJob({ route, service }: ApiCall): Answer {
+  const job = service.state.readJob(route.taxpayerId, route.jobId);
   if (!job) return errorAnswer(404, 'No such refresh job');
   const { status, jobId, taxpayerId, name } = job;
   return jsonAnswer(200, { status, jobId, taxpayerId, name });
-}
-
-/** For a call with the credentials of the client. */
-function clientRefusal({ headers, service }: ApiCall): Answer | undefined {
-  const expected = `Bearer ${Buffer.from(`${service.clientId}:${service.clientSecret}`).toString('base64')}`;
-  if (headers.authorization === expected) return undefined;
-  return errorAnswer(401, 'The client credentials are missing or wrong');
-}
-
-/** For a reading call with the access token of a taxpayer. */
-function taxpayerRefusal(call: ApiCall): Answer | undefined {
-  const { authorization } = call.headers;
-  if (!authorization) return errorAnswer(401, 'The access token is missing');
-  const refusal = readRefusal(call);
-  if (refusal) return refusal;
-  const taxpayer = call.service.state.taxpayer(call.route.taxpayerId);
-  if (!taxpayer) return errorAnswer(404, 'No such taxpayer');
-  if (authorization === `Bearer ${taxpayer.accessToken}`) return undefined;
-  return errorAnswer(401, 'The access token is not that of the taxpayer');
-}
-
-function readRefusal({ headers, body, service }: ApiCall): Answer | undefined {
-  const version = headers['service-api-version'] ?? service.apiVersion;
-  if (version !== service.apiVersion) return errorAnswer(400, 'Service-API-Version is not supported');
-  return body === '' ? undefined : errorAnswer(400, 'The endpoint takes no body');
 }

@@ -3,21 +3,14 @@ import { type Answer, answerOf, withHeaders } from './Answer.js';
 import type { Route } from './endpoints.js';
 import type { SandboxLink, SandboxState, SandboxTaxpayer } from './SandboxState.js';
 
-interface Submission {
-  readonly state: SandboxState;
-  readonly link: SandboxLink;
-  readonly taxpayer: SandboxTaxpayer;
-  readonly fields: URLSearchParams;
-}
-
 interface Step {
   readonly title: string;
   /** Statuses in which it is the next step. */
   readonly from: readonly string[];
   /** What stands in its form. */
   readonly form: string;
-  /** Takes the step, or says what is missing in the form. */
-  readonly take: (submission: Submission) => string | undefined;
+  /** The status after the step, undefined when it starts a job instead; or what is missing in the form. */
+  readonly take: (fields: URLSearchParams) => { readonly status?: string; readonly problem?: string };
 }
 
 const steps: Readonly<Record<string, Step>> = {
@@ -25,7 +18,7 @@ const steps: Readonly<Record<string, Step>> = {
     title: 'Consent',
     from: ['CREATED'],
     form: '<p>I agree that my tax data is read for me.</p>\n<p><button type="submit">Give consent</button></p>',
-    take: (submission) => moveTo('CONSENT_RECEIVED', submission),
+    take: () => ({ status: 'CONSENT_RECEIVED' }),
   },
   sign: {
     title: 'Sign the tax-authorization form',
@@ -34,10 +27,10 @@ const steps: Readonly<Record<string, Step>> = {
 <input type="text" id="signature" name="signature" autocomplete="name" required maxlength="200"></p>
 <p><label><input type="checkbox" name="agreed" value="yes" required> I sign the tax-authorization form</label></p>
 <p><button type="submit">Sign and submit</button></p>`,
-    take: (submission) => {
-      if (!submission.fields.get('signature')?.trim()) return 'Type your full name to sign.';
-      if (submission.fields.get('agreed') !== 'yes') return 'Tick the box to sign the tax-authorization form.';
-      return moveTo('TAX_AUTHORIZATION_SUBMITTED', submission);
+    take: (fields) => {
+      if (!fields.get('signature')?.trim()) return { problem: 'Type your full name to sign.' };
+      if (fields.get('agreed') !== 'yes') return { problem: 'Tick the box to sign the tax-authorization form.' };
+      return { status: 'TAX_AUTHORIZATION_SUBMITTED' };
     },
   },
   decide: {
@@ -46,18 +39,18 @@ const steps: Readonly<Record<string, Step>> = {
     form: `<p>In the sandbox you play the tax authority, too.</p>
 <p><button type="submit" name="decision" value="accept">Authority accepts</button>
 <button type="submit" name="decision" value="decline">Authority declines</button></p>`,
-    take: (submission) => {
-      const decision = submission.fields.get('decision');
-      if (decision === 'accept') return moveTo('AUTHORIZED', submission);
-      if (decision === 'decline') return moveTo('REJECTED', submission);
-      return 'Choose whether the authority accepts or declines.';
+    take: (fields) => {
+      const decision = fields.get('decision');
+      if (decision === 'accept') return { status: 'AUTHORIZED' };
+      if (decision === 'decline') return { status: 'REJECTED' };
+      return { problem: 'Choose whether the authority accepts or declines.' };
     },
   },
   refresh: {
     title: 'Refresh the data',
     from: ['AUTHORIZED', 'COMPLETED'],
     form: '<p>The authorization is in place.</p>\n<p><button type="submit">Start a data refresh</button></p>',
-    take: ({ state, link }) => state.startJobFromLink(link),
+    take: () => ({}),
   },
 };
 
@@ -73,15 +66,14 @@ export function hostedPage(state: SandboxState, { linkId, action }: Route, body:
   const step = Object.hasOwn(steps, action) ? steps[action] : undefined;
   if (!step) return errorPage('This page does not exist');
   // A form sent twice, or from an old tab, changes nothing: the page shows where the taxpayer is by now.
-  const isNext = step.from.includes(taxpayer.status);
-  const problem = isNext ? step.take({ state, link, taxpayer, fields: new URLSearchParams(body) }) : undefined;
-  if (problem !== undefined) return page(link, taxpayer, problem);
+  if (step.from.includes(taxpayer.status)) {
+    const { status, problem } = step.take(new URLSearchParams(body));
+    if (problem !== undefined) return page(link, taxpayer, problem);
+    if (status === undefined) state.startJobFromLink(link);
+    else state.updateTaxpayer(taxpayer.id, { status });
+  }
   // See Other, so that reloading the page does not send the form again.
   return withHeaders(answerOf(303, 'text/plain', ''), { location: `/c/${link.id}`, 'cache-control': 'no-store' });
-}
-
-function moveTo(status: string, { state, taxpayer }: Submission): undefined {
-  state.updateTaxpayer(taxpayer.id, { status });
 }
 
 function page(link: SandboxLink, taxpayer: SandboxTaxpayer, problem?: string): Answer {
@@ -193,14 +185,8 @@ ${content}
   return withHeaders(answerOf(status, 'text/html; charset=utf-8', html), pageHeaders);
 }
 
-const entities: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
+const entities: Readonly<Record<string, string>> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot', "'": '#39' };
 
 function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
+  return text.replace(/[&<>"']/g, (character) => `&${entities[character]};`);
 }
