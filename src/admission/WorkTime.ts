@@ -8,6 +8,8 @@ export interface WorkTimeOptions {
   readonly now?: () => number;
   /** Recent utilization of the event loop, from 0 to 1; default as Node.js measures it. */
   readonly utilization?: () => number;
+  /** Part of the event loop's active time in which the process really ran, from 0 to 1; default as the system measures it. */
+  readonly ranShare?: () => number;
 }
 
 /** The part of the event loop's time that one caller may take while others ask as well. */
@@ -27,8 +29,7 @@ const maxCallers = 10_000;
  * checked and answered. A caller who is alone is not bounded, and nobody is refused while the process is not busy.
  */
 export class WorkTime {
-  readonly #now: () => number;
-  readonly #utilization: () => number;
+  readonly #load: Required<WorkTimeOptions>;
   /** Work of each caller beyond its share, as of `at`. */
   readonly #excess = new LRUCache<string, { readonly ms: number; readonly at: number }>({ max: maxCallers });
   /** Work of each caller in this turn of the event loop, in milliseconds. */
@@ -37,9 +38,8 @@ export class WorkTime {
   #latest: Holder | null = null;
   #othersSeenAt = Number.NEGATIVE_INFINITY;
 
-  constructor({ now = () => performance.now(), utilization = recentUtilization() }: WorkTimeOptions = {}) {
-    this.#now = now;
-    this.#utilization = utilization;
+  constructor(options: WorkTimeOptions = {}) {
+    this.#load = { now: () => performance.now(), ...recentLoad(), ...options };
   }
 
   /**
@@ -49,7 +49,7 @@ export class WorkTime {
    */
   admit(holder: Holder): Promise<void> | undefined {
     if (holder !== this.#latest) {
-      if (this.#latest !== null) this.#othersSeenAt = this.#now();
+      if (this.#latest !== null) this.#othersSeenAt = this.#load.now();
       this.#latest = holder;
     }
     if (holder === undefined) return undefined;
@@ -65,47 +65,58 @@ export class WorkTime {
 
   /** Whether several callers ask and the event loop has little time left for them. */
   get isContended(): boolean {
-    return this.#hasOthers && this.#utilization() >= busyUtilization;
+    return this.#hasOthers && this.#load.utilization() >= busyUtilization;
   }
 
-  /** Notes that an operation of `holder` held up the event loop for `ms` milliseconds. */
+  /** Notes that `holder` held up the event loop for `ms` milliseconds, and bills those in which the process really ran. */
   spend(holder: Holder, ms: number): void {
     if (holder === undefined) return;
-    this.#excess.set(holder, { ms: this.#excessOf(holder) + ms, at: this.#now() });
+    const billedMs = ms * this.#load.ranShare();
+    this.#excess.set(holder, { ms: this.#excessOf(holder) + billedMs, at: this.#load.now() });
     if (this.#thisTurn.size === 0) setImmediate(() => this.#thisTurn.clear());
     this.#thisTurn.set(holder, (this.#thisTurn.get(holder) ?? 0) + ms);
   }
 
   #excessOf(holder: string): number {
     const excess = this.#excess.get(holder);
-    return excess === undefined ? 0 : Math.max(0, excess.ms - share * (this.#now() - excess.at));
-  }
-
-  #hadItsTurn(holder: string): boolean {
-    return (this.#thisTurn.get(holder) ?? 0) >= turnMs && this.#hasOthers;
+    return excess === undefined ? 0 : Math.max(0, excess.ms - share * (this.#load.now() - excess.at));
   }
 
   async #nextTurn(holder: string): Promise<void> {
     while (this.#hadItsTurn(holder)) await new Promise((resolve) => setImmediate(resolve));
   }
 
+  #hadItsTurn(holder: string): boolean {
+    return (this.#thisTurn.get(holder) ?? 0) >= turnMs && this.#hasOthers;
+  }
+
   get #hasOthers(): boolean {
-    return this.#now() - this.#othersSeenAt <= presentMs;
+    return this.#load.now() - this.#othersSeenAt <= presentMs;
   }
 }
 
-/** The event loop's utilization over about the last half second. */
-function recentUtilization(): () => number {
+/** How busy the event loop is over about the last half second, and how much of that the system let the process run. */
+function recentLoad(): Pick<Required<WorkTimeOptions>, 'utilization' | 'ranShare'> {
   const spanMs = 500;
-  let before = performance.eventLoopUtilization();
+  const sample = () => ({ at: performance.now(), loop: performance.eventLoopUtilization(), cpu: process.cpuUsage() });
+  let before = sample();
   let latest = before;
-  let latestAt = performance.now();
-  return () => {
-    if (performance.now() - latestAt > spanMs) {
-      before = latest;
-      latest = performance.eventLoopUtilization();
-      latestAt = performance.now();
-    }
-    return performance.eventLoopUtilization(before).utilization;
+  let ranShare = 1;
+  const renew = () => {
+    if (performance.now() - latest.at <= spanMs) return;
+    [before, latest] = [latest, sample()];
+    const ranMs = (latest.cpu.user + latest.cpu.system - before.cpu.user - before.cpu.system) / 1000;
+    const activeMs = latest.loop.active - before.loop.active;
+    ranShare = ranMs < activeMs ? ranMs / activeMs : 1;
+  };
+  return {
+    utilization: () => {
+      renew();
+      return performance.eventLoopUtilization(before.loop).utilization;
+    },
+    ranShare: () => {
+      renew();
+      return ranShare;
+    },
   };
 }
