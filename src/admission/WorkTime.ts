@@ -1,7 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { LRUCache } from 'lru-cache';
-import { GatewayError } from '../errors/errors.js';
-import type { Holder } from './Ledger.js';
+import { type Holder, rateLimited } from './Ledger.js';
 
 export interface WorkTimeOptions {
   /** Milliseconds of a monotonic clock; default `performance.now`. */
@@ -44,21 +43,16 @@ export class WorkTime {
 
   /**
    * Returns what to wait for before an operation of `holder` begins, if anything.
-   *
    * @throws GatewayError RATE_LIMITED (429) for a caller who has taken more than its share while others ask as well
    */
   admit(holder: Holder): Promise<void> | undefined {
-    if (holder !== this.#latest) {
-      if (this.#latest !== null) this.#othersSeenAt = this.#load.now();
-      this.#latest = holder;
-    }
+    if (holder !== this.#latest && this.#latest !== null) this.#othersSeenAt = this.#load.now();
+    this.#latest = holder;
     if (holder === undefined) return undefined;
     const excessMs = this.#excessOf(holder);
     if (excessMs > burstMs && this.isContended) {
-      throw new GatewayError('RATE_LIMITED', 'Your operations take too much of the time that all callers share', {
-        retryAfterSeconds: Math.max(1, Math.ceil((excessMs - burstMs) / (share * 1000))),
-        httpStatus: 429,
-      });
+      const retryAfterSeconds = Math.ceil((excessMs - burstMs) / (share * 1000));
+      throw rateLimited('Your operations take too much of the time that all callers share', { retryAfterSeconds });
     }
     return this.#hadItsTurn(holder) ? this.#nextTurn(holder) : undefined;
   }
@@ -71,15 +65,14 @@ export class WorkTime {
   /** Notes that `holder` held up the event loop for `ms` milliseconds, and bills those in which the process really ran. */
   spend(holder: Holder, ms: number): void {
     if (holder === undefined) return;
-    const billedMs = ms * this.#load.ranShare();
-    this.#excess.set(holder, { ms: this.#excessOf(holder) + billedMs, at: this.#load.now() });
+    this.#excess.set(holder, { ms: this.#excessOf(holder) + ms * this.#load.ranShare(), at: this.#load.now() });
     if (this.#thisTurn.size === 0) setImmediate(() => this.#thisTurn.clear());
     this.#thisTurn.set(holder, (this.#thisTurn.get(holder) ?? 0) + ms);
   }
 
   #excessOf(holder: string): number {
-    const excess = this.#excess.get(holder);
-    return excess === undefined ? 0 : Math.max(0, excess.ms - share * (this.#load.now() - excess.at));
+    const { ms, at } = this.#excess.get(holder) ?? { ms: 0, at: 0 };
+    return Math.max(0, ms - share * (this.#load.now() - at));
   }
 
   async #nextTurn(holder: string): Promise<void> {
@@ -95,28 +88,22 @@ export class WorkTime {
   }
 }
 
-/** How busy the event loop is over about the last half second, and how much of that the system let the process run. */
+/** Over about the last half second. */
 function recentLoad(): Pick<Required<WorkTimeOptions>, 'utilization' | 'ranShare'> {
   const spanMs = 500;
   const sample = () => ({ at: performance.now(), loop: performance.eventLoopUtilization(), cpu: process.cpuUsage() });
-  let before = sample();
-  let latest = before;
-  let ranShare = 1;
-  const renew = () => {
-    if (performance.now() - latest.at <= spanMs) return;
-    [before, latest] = [latest, sample()];
-    const ranMs = (latest.cpu.user + latest.cpu.system - before.cpu.user - before.cpu.system) / 1000;
-    const activeMs = latest.loop.active - before.loop.active;
-    ranShare = ranMs < activeMs ? ranMs / activeMs : 1;
+  let latest = sample();
+  let load = { since: latest.loop, ranShare: 1 };
+  const recent = () => {
+    if (performance.now() - latest.at <= spanMs) return load;
+    const { user, system } = process.cpuUsage(latest.cpu); // in microseconds
+    const { active } = performance.eventLoopUtilization(latest.loop); // in milliseconds
+    load = { since: latest.loop, ranShare: Math.min(1, (user + system) / 1000 / active) };
+    latest = sample();
+    return load;
   };
   return {
-    utilization: () => {
-      renew();
-      return performance.eventLoopUtilization(before.loop).utilization;
-    },
-    ranShare: () => {
-      renew();
-      return ranShare;
-    },
+    utilization: () => performance.eventLoopUtilization(recent().since).utilization,
+    ranShare: () => recent().ranShare,
   };
 }
