@@ -4,14 +4,10 @@ import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
 /** What can be held for longer than one turn of the event loop, and the setting that its bounds follow. */
 const resources = {
   /** Sockets and event streams of authenticated callers. */
-  streams: { name: 'open streams', per: 'caller', setting: 'MAX_CONNECTIONS' },
-  newcomers: { name: 'connections that are not authenticated', per: 'address', setting: 'MAX_CONNECTIONS' },
-  watches: { name: 'subscriptions and waiting polls', per: 'caller', setting: 'MAX_CONNECTIONS' },
-  bytes: {
-    name: 'bytes of requests under way and unread answers',
-    per: 'caller',
-    setting: 'the memory of the process',
-  },
+  streams: { name: 'open streams', setting: 'MAX_CONNECTIONS' },
+  newcomers: { name: 'connections that are not authenticated', setting: 'MAX_CONNECTIONS' },
+  watches: { name: 'subscriptions and waiting polls', setting: 'MAX_CONNECTIONS' },
+  bytes: { name: 'bytes of requests under way and unread answers', setting: 'the memory of the process' },
 };
 
 export type Resource = keyof typeof resources;
@@ -47,8 +43,9 @@ export class Ledger {
   /** Why {@link take} would throw now; undefined when it would not. */
   refusalOf(resource: Resource, holder: Holder, amount = 1): GatewayError | undefined {
     const { perHolder, perProcess } = this.bounds[resource];
-    const { name, per, setting } = resources[resource];
+    const { name, setting } = resources[resource];
     if (holder !== undefined && this.#heldUnder(`${resource} ${holder}`) + amount > perHolder) {
+      const per = resource === 'newcomers' ? 'address' : 'caller';
       return rateLimited(`At most ${perHolder} ${name} per ${per} (a share of ${setting})`);
     }
     if (this.#heldUnder(resource) + amount <= perProcess) return undefined;

@@ -35,14 +35,11 @@ const noErrors: readonly GraphQLFormattedError[] = [];
 
 /** The one exit: whatever leaves, on any transport, has its errors masked, logged and counted, and its size bounded. */
 export class Exit {
-  readonly #hooks: OperationHooks;
-  /** Whether messages may name fields and types the caller did not. */
-  readonly #suggestions: boolean;
-
-  constructor(hooks: OperationHooks, suggestions: boolean) {
-    this.#hooks = hooks;
-    this.#suggestions = suggestions;
-  }
+  constructor(
+    private readonly hooks: OperationHooks,
+    /** Whether messages may name fields and types the caller did not. */
+    private readonly suggestions: boolean,
+  ) {}
 
   answer({ data, json, errors, status }: Result, context: OperationContext): Answer {
     if (data === undefined && json === undefined) return this.refusal(errors ?? [], context.requestId, status);
@@ -74,10 +71,10 @@ export class Exit {
 
   /** In the order of the document, then of the lists in the answer: which call failed first does not show. */
   #masked(errors: readonly unknown[], requestId: string): readonly GraphQLFormattedError[] {
-    const { onBug, onError } = this.#hooks;
+    const { onBug, onError } = this.hooks;
     const masked = errors.map((error) => {
       if (isBug(error)) onBug(error, requestId);
-      const formatted = maskError(error, { requestId, suggestions: this.#suggestions });
+      const formatted = maskError(error, { requestId, suggestions: this.suggestions });
       onError(formatted.extensions?.['code'] as never);
       return formatted;
     });
@@ -90,7 +87,6 @@ function written(answer: { readonly errors: Answer['errors']; readonly data?: nu
   return { errors: answer.errors, text, bytes: Buffer.byteLength(text) };
 }
 
-/** The HTTP status of an answer that says nothing but this error. */
 function statusOf(error: unknown): number {
   if (error instanceof GatewayError) return error.httpStatus ?? 400;
   return isBug(error) ? 500 : 400;

@@ -22,12 +22,11 @@ export interface OperationHooks {
   readonly onBug: (error: unknown, requestId?: string) => void;
 }
 
-/** Several observers as one. */
-export function observeAll(observers: readonly OperationObserver[]): OperationObserver {
-  const [only] = observers;
-  if (observers.length === 1 && only !== undefined) return only;
+/** Two observers as one. */
+export function observeBoth(one: OperationObserver, other: OperationObserver | undefined): OperationObserver {
+  if (other === undefined) return one;
   return () => {
-    const ends = observers.map((begin) => begin());
+    const ends = [one(), other()];
     return (...outcome) => {
       for (const end of ends) end(...outcome);
     };

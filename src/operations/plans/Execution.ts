@@ -1,8 +1,9 @@
 import { GraphQLError, Source } from 'graphql';
 import { answerTooLarge } from '../answerSize.js';
+import type { Result } from '../Exit.js';
 import type { OperationContext } from '../OperationContext.js';
 import { positionInQuery } from './literals.js';
-import type { Plan, PlanResult, Step, Variables } from './Plan.js';
+import type { Plan, Step, Variables } from './Plan.js';
 import { SharedObject } from './SharedObject.js';
 
 /** What one request gives to its plan. */
@@ -41,7 +42,7 @@ export class Execution {
   ) {}
 
   /** Never rejects for what a resolver threw: the errors are in the result. */
-  run(): PlanResult | Promise<PlanResult> {
+  run(): Result | Promise<Result> {
     const root: Target = { steps: this.plan.steps, values: [], parent: undefined, key: undefined };
     try {
       const pending = this.#fill(root, undefined);
@@ -52,11 +53,11 @@ export class Execution {
     }
   }
 
-  #finish(root: Target): PlanResult {
+  #finish(root: Target): Result {
     return { json: this.#jsonOf(root), errors: this.#errors.length > 0 ? this.#errors : undefined };
   }
 
-  #end(reason: unknown): PlanResult {
+  #end(reason: unknown): Result {
     if (reason === nulled) return { json: 'null', errors: this.#errors };
     if (reason === tooLarge) return { json: 'null', errors: [answerTooLarge(this.context.maxAnswerBytes)] };
     throw reason;

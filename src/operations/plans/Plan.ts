@@ -1,14 +1,6 @@
-import type { GraphQLError } from 'graphql';
 import type { OperationContext } from '../OperationContext.js';
 
 export type Variables = Readonly<Record<string, unknown>>;
-
-/** The result of an operation; its errors are not masked yet. */
-export interface PlanResult {
-  /** The JSON of `data`. */
-  readonly json: string;
-  readonly errors: readonly GraphQLError[] | undefined;
-}
 
 /** An operation as a list of steps. It is answered as graphql-js answers, with everything constant looked up once. */
 export interface Plan {
@@ -55,6 +47,3 @@ export type Argument = { readonly name: string } & (
   | { readonly from: 'variable'; readonly variable: string; readonly otherwise: unknown }
   | { readonly from: 'literal'; readonly place: number }
 );
-
-/** Thrown while planning: Apollo is to execute this operation. */
-export class NotPlannable extends Error {}

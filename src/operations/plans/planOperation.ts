@@ -1,6 +1,7 @@
 import { collectSubFields } from '@graphql-tools/utils';
 import {
   type ArgumentNode,
+  coerceInputValue,
   type DocumentNode,
   type FieldNode,
   type FragmentDefinitionNode,
@@ -18,13 +19,17 @@ import {
   Kind,
   parse,
   type SelectionSetNode,
+  typeFromAST,
   type ValueNode,
+  type VariableDefinitionNode,
   valueFromAST,
   visit,
 } from 'graphql';
 import { operationLabel } from '../observeOperations.js';
-import { type Argument, type KnownPlan, NotPlannable, type Plan, type Resolve, type Step } from './Plan.js';
-import { variableReader } from './readVariables.js';
+import type { Argument, KnownPlan, Plan, Resolve, Step } from './Plan.js';
+
+/** Thrown while planning: Apollo is to execute this operation. */
+class NotPlannable extends Error {}
 
 /**
  * The plan of a document that graphql-js has validated. `literalCount`: how many string literals of `text` were emptied and
@@ -78,13 +83,13 @@ function readDocument(document: DocumentNode, literalCount: number): readonly nu
 }
 
 class Planner {
-  readonly #schema: GraphQLSchema;
   readonly #fragments: Record<string, FragmentDefinitionNode> = {};
-  readonly #literalStarts: readonly number[];
 
-  constructor(schema: GraphQLSchema, document: DocumentNode, literalStarts: readonly number[]) {
-    this.#schema = schema;
-    this.#literalStarts = literalStarts;
+  constructor(
+    private readonly schema: GraphQLSchema,
+    document: DocumentNode,
+    private readonly literalStarts: readonly number[],
+  ) {
     for (const definition of document.definitions) {
       if (definition.kind === Kind.FRAGMENT_DEFINITION) this.#fragments[definition.name.value] = definition;
     }
@@ -93,7 +98,7 @@ class Planner {
   /** The steps for what `nodes`, which are fields or the operation, select of a type. */
   steps(type: GraphQLObjectType, nodes: readonly { readonly selectionSet?: SelectionSetNode | undefined }[]): Step[] {
     if (type.isTypeOf) notPlannable();
-    const { fields } = collectSubFields(this.#schema, this.#fragments, {}, type, nodes as FieldNode[]);
+    const { fields } = collectSubFields(this.schema, this.#fragments, {}, type, nodes as FieldNode[]);
     return Array.from(fields, ([key, fieldNodes]) => this.#step(type, key, fieldNodes));
   }
 
@@ -113,7 +118,7 @@ class Planner {
     }
     const field = parent.getFields()[name] ?? notPlannable();
     // Validation found the arguments of merged fields to be the same; with other literals they may differ.
-    const isMerged = nodes.length > 1 && this.#literalStarts.length > 0;
+    const isMerged = nodes.length > 1 && this.literalStarts.length > 0;
     if (isMerged && nodes.some((one) => one.arguments?.length)) notPlannable();
     const type = getNullableType(field.type);
     if (!isLeafType(type) && !isObjectType(type)) notPlannable();
@@ -157,7 +162,7 @@ class Planner {
 
   /** Which of the literals that vary a node is; -1 for none. */
   #literalPlace({ loc }: ValueNode): number {
-    return this.#literalStarts.indexOf(loc?.start ?? -1);
+    return this.literalStarts.indexOf(loc?.start ?? -1);
   }
 }
 
@@ -172,4 +177,33 @@ function selectionOf(type: string, fields: readonly Step[]): string | undefined 
   if (new Set(fields.map(({ name }) => name)).size < fields.length) return undefined;
   const selection = `${type} ${fields.map(({ key, name }) => `${key}:${name}`).join(' ')}`;
   return selection.length > maxSelectionLength ? undefined : selection;
+}
+
+/** Coerces the variables of an operation that is valid. What graphql-js would refuse is left to Apollo. */
+function variableReader(schema: GraphQLSchema, definitions: readonly VariableDefinitionNode[]): Plan['readVariables'] {
+  const expected = definitions.map(({ variable, type: typeNode, defaultValue }) => {
+    const type = typeFromAST(schema, typeNode as never) as GraphQLInputType;
+    return {
+      name: variable.name.value,
+      type,
+      hasDefault: defaultValue !== undefined,
+      otherwise: defaultValue && valueFromAST(defaultValue, type),
+    };
+  });
+  return (given) => {
+    const values: Record<string, unknown> = {};
+    for (const { name, type, hasDefault, otherwise } of expected) {
+      if (Object.hasOwn(given, name)) {
+        // A null instead of a default may reach an argument that needs a value.
+        if (given[name] === null && hasDefault) return undefined;
+        try {
+          values[name] = coerceInputValue(given[name], type);
+        } catch {
+          return undefined;
+        }
+      } else if (hasDefault) values[name] = otherwise;
+      else if (isNonNullType(type)) return undefined;
+    }
+    return values;
+  };
 }

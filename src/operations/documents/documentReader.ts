@@ -10,42 +10,30 @@ import {
 } from 'graphql';
 import { maxMistakes } from '../../errors/errorBounds.js';
 import { documentRules, type OperationLimits } from '../documentLimits.js';
-import type { Recurring } from './Recurring.js';
+import type { Recurring } from './DocumentMemory.js';
 
-export interface DocumentsOptions {
+export interface ReaderOptions {
   readonly schema: GraphQLSchema;
   readonly introspection: boolean;
   readonly limits: OperationLimits;
-  /** Valid documents, by the SHA-256 of their text. */
-  readonly memory: Recurring<DocumentNode>;
 }
 
-/** The one place where documents are parsed and validated, for every transport. */
-export class Documents {
-  readonly #options: DocumentsOptions;
-  readonly #rules: readonly ValidationRule[];
-
-  constructor(options: DocumentsOptions) {
-    this.#options = options;
-    this.#rules = [
-      ...specifiedRules,
-      ...(options.introspection ? [] : [noIntrospection]),
-      ...documentRules(options.limits),
-    ];
-  }
-
-  /** The document of a text that is valid and within all limits. @throws InvalidDocument */
-  read(query: string): DocumentNode {
-    const { schema, memory, limits } = this.#options;
+/**
+ * The one place where documents are parsed and validated, for every transport. Gives the document of a text that is valid
+ * and within all limits. `memory` is by the SHA-256 of the text. @throws InvalidDocument
+ */
+export function documentReader({ schema, introspection, limits }: ReaderOptions, memory: Recurring<DocumentNode>) {
+  const rules = [...specifiedRules, ...(introspection ? [] : [noIntrospection]), ...documentRules(limits)];
+  return (query: string): DocumentNode => {
     const name = hash('sha256', query, 'hex');
     const known = memory.get(name);
     if (known) return known;
     const document = parsed(query, limits.tokens);
-    const errors = validate(schema, document, this.#rules, { maxErrors: maxMistakes });
+    const errors = validate(schema, document, rules, { maxErrors: maxMistakes });
     if (errors.length > 0) throw new InvalidDocument(errors);
     memory.offer(name, document);
     return document;
-  }
+  };
 }
 
 /** All that is wrong with a document. */
