@@ -18,7 +18,6 @@ export type Logger = NonNullable<ApolloServerOptions<OperationContext>['logger']
 export function createApolloServer(schema: GraphQLSchema, logger: Logger): ApolloServer<OperationContext> {
   return new ApolloServer<OperationContext>({
     schema,
-    allowBatchedHttpRequests: false,
     includeStacktraceInErrorResponses: false,
     stopOnTerminationSignals: false,
     persistedQueries: false,

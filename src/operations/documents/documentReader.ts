@@ -1,16 +1,34 @@
 import { hash } from 'node:crypto';
+import { maxAliasesRule } from '@escape.tech/graphql-armor-max-aliases';
+import { maxDepthRule } from '@escape.tech/graphql-armor-max-depth';
+import { maxDirectivesRule } from '@escape.tech/graphql-armor-max-directives';
 import {
   type DocumentNode,
   GraphQLError,
   type GraphQLSchema,
+  Kind,
+  type OperationDefinitionNode,
   parse,
+  type SelectionSetNode,
   specifiedRules,
+  type ValidationContext,
   type ValidationRule,
   validate,
 } from 'graphql';
 import { maxMistakes } from '../../errors/errorBounds.js';
-import { documentRules, type OperationLimits } from '../documentLimits.js';
 import type { Recurring } from './DocumentMemory.js';
+
+/** How large an operation may be; the setting of each is MAX_ and its name. */
+export interface OperationLimits {
+  readonly bodyBytes: number;
+  readonly metadataDepth: number;
+  readonly depth: number;
+  readonly aliases: number;
+  readonly directives: number;
+  readonly rootFields: number;
+  readonly tokens: number;
+  readonly representations: number;
+}
 
 export interface ReaderOptions {
   readonly schema: GraphQLSchema;
@@ -64,3 +82,79 @@ const noIntrospection: ValidationRule = (context) => ({
     context.reportError(new GraphQLError(message, { nodes: node }));
   },
 });
+
+/**
+ * Rules that bound a document; the error names the setting. All count through fragments, so that a few which spread each
+ * other cannot stand for thousands of fields; graphql-js refuses cycles.
+ */
+function documentRules({ depth, aliases, directives, rootFields }: OperationLimits): ValidationRule[] {
+  return [
+    limit('MAX_DEPTH', depth, 'levels of fields', (options) =>
+      maxDepthRule({ ...options, flattenFragments: true, ignoreIntrospection: true }),
+    ),
+    limit('MAX_ALIASES', aliases, 'aliases', (options) => maxAliasesRule({ ...options, allowList: [] })),
+    limit('MAX_DIRECTIVES', directives, 'directives', maxDirectivesRule),
+    limit('MAX_ROOT_FIELDS', rootFields, 'root fields', maxRootFieldsRule),
+  ];
+}
+
+/** As GraphQL Armor's rules have them. One that propagates a rejection throws, which ends the validation as a bug of ours. */
+interface RuleOptions {
+  readonly n: number;
+  readonly onReject: (() => void)[];
+  readonly propagateOnRejection: boolean;
+}
+
+/** What we need of a rule: it counts an operation when that is entered. */
+interface OperationVisitor {
+  readonly OperationDefinition: { enter(operation: OperationDefinitionNode): void };
+}
+
+/** The rule with an error of our own: theirs calls itself a syntax error and names no setting. */
+function limit(
+  setting: string,
+  most: number,
+  counted: string,
+  rule: (options: RuleOptions) => (context: ValidationContext) => unknown,
+): ValidationRule {
+  return (context) => {
+    let exceeded = false;
+    const reject = () => {
+      exceeded = true;
+    };
+    const counting = rule({ n: most, onReject: [reject], propagateOnRejection: false })(context) as OperationVisitor;
+    return {
+      OperationDefinition(operation) {
+        exceeded = false;
+        counting.OperationDefinition.enter.call(counting, operation);
+        if (!exceeded) return;
+        const message = `The document must have at most ${most} ${counted} (${setting})`;
+        context.reportError(new GraphQLError(message, { nodes: operation }));
+      },
+    };
+  };
+}
+
+/** Counts the fields at the root of an operation, each as often as it is spread. */
+function maxRootFieldsRule({ n, onReject: [reject] }: RuleOptions): (context: ValidationContext) => OperationVisitor {
+  return (context) => {
+    const counted = new Map<string, number>();
+    const count = (selectionSet: SelectionSetNode | undefined): number =>
+      selectionSet?.selections.reduce((sum, selection) => {
+        if (selection.kind === Kind.FIELD) return sum + 1;
+        if (selection.kind === Kind.INLINE_FRAGMENT) return sum + count(selection.selectionSet);
+        return sum + countFragment(selection.name.value);
+      }, 0) ?? 0;
+    const countFragment = (name: string): number => {
+      if (!counted.has(name)) {
+        counted.set(name, 0); // within itself, a cycle adds nothing
+        counted.set(name, count(context.getFragment(name)?.selectionSet));
+      }
+      return counted.get(name) ?? 0;
+    };
+    const enter = (operation: OperationDefinitionNode) => {
+      if (count(operation.selectionSet) > n) reject?.();
+    };
+    return { OperationDefinition: { enter } };
+  };
+}

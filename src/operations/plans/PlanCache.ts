@@ -4,7 +4,7 @@ import type { OperationContext } from '../OperationContext.js';
 import { Execution } from './Execution.js';
 import { type Template, templateOf } from './literals.js';
 import type { KnownPlan, Variables } from './Plan.js';
-import { planOf } from './planOperation.js';
+import { NotPlannable, planOf } from './planOperation.js';
 
 /** `off` is for tests. */
 export type PlanMode = 'on' | 'off';
@@ -64,7 +64,7 @@ export class PlanCache {
     try {
       plan = planOf(this.schema, text, literals.length);
     } catch (error) {
-      onBug?.(error);
+      if (!(error instanceof NotPlannable)) onBug?.(error);
     }
     memory.keep(text, plan);
     return plan;

@@ -26,27 +26,19 @@ import {
   visit,
 } from 'graphql';
 import { operationLabel } from '../observeOperations.js';
-import type { Argument, KnownPlan, Plan, Resolve, Step } from './Plan.js';
+import type { Argument, Plan, Resolve, Step } from './Plan.js';
 
 /** Thrown while planning: Apollo is to execute this operation. */
-class NotPlannable extends Error {}
+export class NotPlannable extends Error {}
 
 /**
  * The plan of a document that graphql-js has validated. `literalCount`: how many string literals of `text` were emptied and
  * may be any. There is no plan for: several operations, since validation looks at the literals of all; directives, abstract
  * types and lists, which clients' queries of this schema do not have; introspection, `_service` and `_entities`, which
- * routers ask for; several mutations, which have to wait for each other.
+ * routers ask for; several mutations, which have to wait for each other. @throws NotPlannable
  */
-export function planOf(schema: GraphQLSchema, text: string, literalCount: number): KnownPlan {
-  try {
-    return planned(schema, parse(text), literalCount);
-  } catch (error) {
-    if (error instanceof NotPlannable) return { type: 'none' };
-    throw error;
-  }
-}
-
-function planned(schema: GraphQLSchema, document: DocumentNode, literalCount: number): Plan {
+export function planOf(schema: GraphQLSchema, text: string, literalCount: number): Plan {
+  const document = parse(text);
   const operation = getOperationAST(document) ?? notPlannable(); // null when there are several
   const { operation: type, selectionSet, variableDefinitions = [], name } = operation;
   const isOneMutation = selectionSet.selections.length === 1 && selectionSet.selections[0]?.kind === Kind.FIELD;
