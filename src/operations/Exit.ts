@@ -2,7 +2,7 @@ import type { GraphQLFormattedError } from 'graphql';
 import { boundedErrors } from '../errors/errorBounds.js';
 import { GatewayError } from '../errors/errors.js';
 import { isBug, maskError } from '../errors/maskError.js';
-import { answerTooLarge, isLongerThan } from './answerSize.js';
+import { answerTooLarge, leftAfter } from './answerSize.js';
 import type { OperationContext } from './OperationContext.js';
 import type { OperationHooks } from './observeOperations.js';
 
@@ -19,11 +19,9 @@ export interface Result {
 
 /** An answer as it is to be written. */
 export interface Answer {
-  /** The HTTP status, where the transport has one to choose. */
   readonly status: number;
   /** With status 405: the methods that would do. */
   readonly allow: string | undefined;
-  /** The errors of the text, masked. */
   readonly errors: readonly GraphQLFormattedError[];
   readonly text: string;
   readonly bytes: number;
@@ -45,7 +43,7 @@ export class Exit {
     if (data === undefined && json === undefined) return this.refusal(errors ?? [], context.requestId, status);
     const masked = errors && this.#masked(errors, context.requestId);
     const answer = masked ? { errors: masked, data } : { data };
-    if (json === undefined && isLongerThan(answer, context.maxAnswerBytes)) return this.#tooLarge(context);
+    if (json === undefined && leftAfter(answer, context.maxAnswerBytes) < 0) return this.#tooLarge(context);
     const text =
       json === undefined
         ? JSON.stringify(answer)

@@ -13,10 +13,10 @@ import type { Identity } from '../auth/identify.js';
 import { unknownOperation } from '../errors/maskError.js';
 import { createApolloServer, type Logger } from './apolloServer.js';
 import { DocumentMemory } from './documents/DocumentMemory.js';
-import { documentReader, InvalidDocument, type OperationLimits } from './documents/documentReader.js';
+import { documentReader, type OperationLimits } from './documents/documentReader.js';
 import { type Answer, Exit, type Result } from './Exit.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
-import type { ContextFor, OperationContext, OperationFacts } from './OperationContext.js';
+import type { OperationContext, OperationFacts } from './OperationContext.js';
 import { type EndOfOperation, type OperationHooks, operationLabel, type Transport } from './observeOperations.js';
 import { PlanCache, type PlanMode } from './plans/PlanCache.js';
 import { ResultStream } from './ResultStream.js';
@@ -25,12 +25,12 @@ import { coercedVariables, refuseManyRepresentations } from './variables.js';
 
 export interface PipelineOptions {
   readonly schema: GraphQLSchema;
-  readonly contextFor: ContextFor;
+  /** Makes the context of one execution. */
+  readonly contextFor: (facts: OperationFacts) => OperationContext;
   readonly admission: Admission;
   readonly ledger: Ledger;
   readonly limits: OperationLimits;
   readonly introspection: boolean;
-  /** The documents that may run; undefined for any. */
   readonly trustedDocuments: TrustedDocuments | undefined;
   readonly planMode?: PlanMode | undefined;
   readonly hooks: OperationHooks;
@@ -80,7 +80,7 @@ export class Pipeline {
     const { schema, introspection, limits, hooks, planMode, log } = options;
     this.limits = limits;
     this.#exit = new Exit(hooks, introspection);
-    this.#read = documentReader(options, this.memory.documents);
+    this.#read = documentReader(schema, limits, introspection, this.memory.documents);
     this.#plans = new PlanCache(schema, { memory: this.memory.plans, mode: planMode, onBug: hooks.onBug });
     this.#apollo = createApolloServer(schema, log);
   }
@@ -158,7 +158,7 @@ export class Pipeline {
       const args = { schema, document, operationName, variableValues: variables };
       return { by: 'apollo', type, label, args, perform: (context) => this.#execute(request, document, context) };
     } catch (error) {
-      const errors = error instanceof InvalidDocument ? error.errors : [error];
+      const errors = error instanceof AggregateError ? error.errors : [error];
       return { by: 'refusal', type, label, perform: () => ({ errors }) };
     }
   }
@@ -179,7 +179,6 @@ export class Pipeline {
 
   /**
    * Performs a query or a mutation, synchronously where possible.
-   *
    * @throws GatewayError when no document may run or there is no room; Error for a bug; or rejects with one of these
    */
   run(operation: Operation): Answer | Promise<Answer> {
@@ -258,9 +257,9 @@ export class Pipeline {
 }
 
 function refuseOverPlainHttp(method: GraphQLRequest['method'], type: Work['type']): void {
-  const onlyQueries = `GET requests only support query operations, not ${type} operations`;
-  const aStream =
-    'A subscription needs a stream: use a WebSocket on this path, or server-sent events on /graphql/stream';
-  if (method === 'GET' && type !== 'query') throw badRequest(onlyQueries, 405, { allow: 'POST' });
-  if (type === 'subscription') throw badRequest(aStream);
+  if (method === 'GET' && type !== 'query') {
+    throw badRequest(`GET requests only support query operations, not ${type} operations`, 405, { allow: 'POST' });
+  }
+  const another = 'use a WebSocket on this path, or server-sent events on /graphql/stream';
+  if (type === 'subscription') throw badRequest(`A subscription needs a stream: ${another}`);
 }

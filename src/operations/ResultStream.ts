@@ -5,7 +5,6 @@ import type { Answer } from './Exit.js';
 export interface ResultStreamOptions {
   /** When the caller's token expires, in epoch milliseconds. */
   readonly expiresAt: number;
-  /** Executes the operation on an event. */
   readonly execute: (event: unknown) => Promise<Answer>;
   /** The last answer of a stream that failed. */
   readonly failed: (error: unknown) => Answer;

@@ -1,7 +1,6 @@
 import { type GraphQLSchema, Kind, type OperationDefinitionNode, type OperationTypeNode } from 'graphql';
 import type { ErrorCode } from '../errors/errors.js';
 
-/** How an operation came. */
 export type Transport = 'http' | LiveTransport;
 /** Those whose connection stays open. */
 export type LiveTransport = 'ws' | 'sse' | 'multipart' | 'callback';
@@ -22,7 +21,6 @@ export interface OperationHooks {
   readonly onBug: (error: unknown, requestId?: string) => void;
 }
 
-/** Two observers as one. */
 export function observeBoth(one: OperationObserver, other: OperationObserver | undefined): OperationObserver {
   if (other === undefined) return one;
   return () => {

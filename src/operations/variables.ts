@@ -1,22 +1,21 @@
 import {
   coerceInputValue,
   type DocumentNode,
+  type GraphQLInputType,
   type GraphQLSchema,
   getOperationAST,
-  isInputType,
   isNonNullType,
   type OperationDefinitionNode,
   separateOperations,
   typeFromAST,
+  type VariableDefinitionNode,
   valueFromAST,
   valueFromASTUntyped,
   visit,
 } from 'graphql';
 import { countOf, maxMistakes, maxViolations } from '../errors/errorBounds.js';
 import type { Violation } from '../errors/errors.js';
-import { badRequest } from './GraphQLRequest.js';
-
-export type Variables = Readonly<Record<string, unknown>>;
+import { badRequest, type Variables } from './GraphQLRequest.js';
 
 /** The variables coerced. Refuses what does not fit by path: graphql-js would quote the values. @throws GatewayError (400) */
 export function coercedVariables(
@@ -25,13 +24,12 @@ export function coercedVariables(
   given: Variables,
 ): Variables {
   const violations: Violation[] = [];
-  const add = (path: string, message: string) => {
-    violations.push({ path, message });
-    if (violations.length > maxMistakes) throw enough;
-  };
   let values: Variables = {};
   try {
-    values = coerced(schema, operation, given, add);
+    values = variableReader(schema, operation.variableDefinitions)(given, (path, message) => {
+      violations.push({ path, message });
+      if (violations.length > maxMistakes) throw enough;
+    });
   } catch (reason) {
     if (reason !== enough) throw reason;
   }
@@ -47,26 +45,26 @@ export function coercedVariables(
 /** Thrown to end the search for violations. */
 const enough = Symbol('enough');
 
-function coerced(
-  schema: GraphQLSchema,
-  { variableDefinitions = [] }: OperationDefinitionNode,
-  given: Variables,
-  add: (path: string, message: string) => void,
-): Variables {
-  const values: Record<string, unknown> = {};
-  for (const { variable, type: typeNode, defaultValue } of variableDefinitions) {
-    const name = variable.name.value;
-    const type = typeFromAST(schema, typeNode as never);
-    if (type === undefined || !isInputType(type)) continue; // validation has refused it already
-    const value = Object.hasOwn(given, name) ? given[name] : undefined;
-    if (value !== undefined) {
-      values[name] = coerceInputValue(value, type, (path, _, { message }) =>
-        add([name, ...path].join('.'), withoutValues(message)),
-      );
-    } else if (defaultValue !== undefined) values[name] = valueFromAST(defaultValue, type);
-    else if (isNonNullType(type)) add(name, `is missing: expected ${type}`);
-  }
-  return values;
+/** Coerces the variables of an operation that is valid, as graphql-js does, with everything constant looked up once. */
+export function variableReader(schema: GraphQLSchema, definitions: readonly VariableDefinitionNode[] = []) {
+  const expected = definitions.map(({ variable, type: typeNode, defaultValue }) => {
+    const type = typeFromAST(schema, typeNode as never) as GraphQLInputType;
+    const otherwise = defaultValue && valueFromAST(defaultValue, type);
+    return { name: variable.name.value, type, hasDefault: defaultValue !== undefined, otherwise };
+  });
+  return (given: Variables, onViolation: (path: string, message: string) => void): Variables => {
+    const values: Record<string, unknown> = {};
+    for (const { name, type, hasDefault, otherwise } of expected) {
+      const value = Object.hasOwn(given, name) ? given[name] : undefined;
+      if (value !== undefined) {
+        values[name] = coerceInputValue(value, type, (path, _, { message }) =>
+          onViolation([name, ...path].join('.'), withoutValues(message)),
+        );
+      } else if (hasDefault) values[name] = otherwise;
+      else if (isNonNullType(type)) onViolation(name, `is missing: expected ${type}`);
+    }
+    return values;
+  };
 }
 
 /** Only what comes from the schema is taken over: a field name that is not defined may be a value, of any form. */

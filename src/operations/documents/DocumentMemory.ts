@@ -48,7 +48,6 @@ export class Recurring<Value extends NonNullable<unknown>> {
     else this.see(text);
   }
 
-  /** Notes a text. */
   see(text: string): void {
     this.#seen.set(digestOf(text), true);
   }

@@ -30,17 +30,16 @@ export interface OperationLimits {
   readonly representations: number;
 }
 
-export interface ReaderOptions {
-  readonly schema: GraphQLSchema;
-  readonly introspection: boolean;
-  readonly limits: OperationLimits;
-}
-
 /**
  * The one place where documents are parsed and validated, for every transport. Gives the document of a text that is valid
- * and within all limits. `memory` is by the SHA-256 of the text. @throws InvalidDocument
+ * and within all limits. `memory` is by the SHA-256 of the text. @throws GraphQLError, or AggregateError of all that is wrong
  */
-export function documentReader({ schema, introspection, limits }: ReaderOptions, memory: Recurring<DocumentNode>) {
+export function documentReader(
+  schema: GraphQLSchema,
+  limits: OperationLimits,
+  introspection: boolean,
+  memory: Recurring<DocumentNode>,
+) {
   const rules = [...specifiedRules, ...(introspection ? [] : [noIntrospection]), ...documentRules(limits)];
   return (query: string): DocumentNode => {
     const name = hash('sha256', query, 'hex');
@@ -48,17 +47,10 @@ export function documentReader({ schema, introspection, limits }: ReaderOptions,
     if (known) return known;
     const document = parsed(query, limits.tokens);
     const errors = validate(schema, document, rules, { maxErrors: maxMistakes });
-    if (errors.length > 0) throw new InvalidDocument(errors);
+    if (errors.length > 0) throw new AggregateError(errors);
     memory.offer(name, document);
     return document;
   };
-}
-
-/** All that is wrong with a document. */
-export class InvalidDocument extends Error {
-  constructor(readonly errors: readonly GraphQLError[]) {
-    super('The document is not valid');
-  }
 }
 
 /** Parses with the code that tells a syntax error from other mistakes. */
@@ -69,7 +61,7 @@ function parsed(query: string, maxTokens: number): DocumentNode {
     if (!(error instanceof GraphQLError)) throw error;
     const { message, source, positions } = error;
     const extensions = { code: 'GRAPHQL_PARSE_FAILED' };
-    throw new InvalidDocument([new GraphQLError(message, { source, positions, extensions })]);
+    throw new GraphQLError(message, { source, positions, extensions });
   }
 }
 

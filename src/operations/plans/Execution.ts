@@ -1,18 +1,11 @@
 import { GraphQLError, Source } from 'graphql';
 import { answerTooLarge } from '../answerSize.js';
 import type { Result } from '../Exit.js';
+import type { Variables } from '../GraphQLRequest.js';
 import type { OperationContext } from '../OperationContext.js';
 import { positionInQuery } from './literals.js';
-import type { Plan, Step, Variables } from './Plan.js';
+import type { Plan, Step } from './Plan.js';
 import { SharedObject } from './SharedObject.js';
-
-/** What one request gives to its plan. */
-export interface PlannedRequest {
-  readonly query: string;
-  /** The string literals of the query that its template leaves open. */
-  readonly literals: readonly string[];
-  readonly variables: Variables;
-}
 
 /** An object of the answer while its fields are being resolved. */
 interface Target {
@@ -37,7 +30,12 @@ export class Execution {
 
   constructor(
     private readonly plan: Plan,
-    private readonly request: PlannedRequest,
+    /** `literals`: the string literals of the query that its template leaves open. */
+    private readonly request: {
+      readonly query: string;
+      readonly literals: readonly string[];
+      readonly variables: Variables;
+    },
     private readonly context: OperationContext,
   ) {}
 
@@ -200,7 +198,6 @@ export class Execution {
     return `${json}}`;
   }
 
-  /** Throws {@link tooLarge} once more is written than the answer may have. */
   #count(characters: number): void {
     this.#written += characters;
     if (this.#written > this.context.maxAnswerBytes) throw tooLarge;

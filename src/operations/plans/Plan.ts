@@ -1,6 +1,5 @@
+import type { Variables } from '../GraphQLRequest.js';
 import type { OperationContext } from '../OperationContext.js';
-
-export type Variables = Readonly<Record<string, unknown>>;
 
 /** An operation as a list of steps. It is answered as graphql-js answers, with everything constant looked up once. */
 export interface Plan {
@@ -31,7 +30,6 @@ export interface Step {
   readonly isNullable: boolean;
   /** For values that are not written as they are. */
   readonly serialize: ((value: unknown) => unknown) | undefined;
-  /** The steps of an object. */
   readonly fields: readonly Step[] | undefined;
   /** The same as text, where every field is a plain property of the object. */
   readonly selection: string | undefined;

@@ -1,21 +1,14 @@
 import type { GraphQLSchema } from 'graphql';
 import type { Recurring } from '../documents/DocumentMemory.js';
+import type { Variables } from '../GraphQLRequest.js';
 import type { OperationContext } from '../OperationContext.js';
 import { Execution } from './Execution.js';
 import { type Template, templateOf } from './literals.js';
-import type { KnownPlan, Variables } from './Plan.js';
+import type { KnownPlan } from './Plan.js';
 import { NotPlannable, planOf } from './planOperation.js';
 
 /** `off` is for tests. */
 export type PlanMode = 'on' | 'off';
-
-export interface PlanCacheOptions {
-  /** Where plans are kept. */
-  readonly memory: Recurring<KnownPlan>;
-  readonly mode?: PlanMode | undefined;
-  /** Called when a bug of ours kept a plan from being made; Apollo answers then. */
-  readonly onBug?: (error: unknown) => void;
-}
 
 /**
  * Plans of documents that Apollo has parsed, validated and answered: nothing that Apollo would refuse has one. A plan is
@@ -24,7 +17,12 @@ export interface PlanCacheOptions {
 export class PlanCache {
   constructor(
     private readonly schema: GraphQLSchema,
-    private readonly options: PlanCacheOptions,
+    private readonly options: {
+      readonly memory: Recurring<KnownPlan>;
+      readonly mode?: PlanMode | undefined;
+      /** Called when a bug of ours kept a plan from being made; Apollo answers then. */
+      readonly onBug?: (error: unknown) => void;
+    },
   ) {}
 
   /** The plan that answers this request; undefined when Apollo is to answer it. */

@@ -1,7 +1,6 @@
 import { collectSubFields } from '@graphql-tools/utils';
 import {
   type ArgumentNode,
-  coerceInputValue,
   type DocumentNode,
   type FieldNode,
   type FragmentDefinitionNode,
@@ -19,13 +18,12 @@ import {
   Kind,
   parse,
   type SelectionSetNode,
-  typeFromAST,
   type ValueNode,
-  type VariableDefinitionNode,
   valueFromAST,
   visit,
 } from 'graphql';
 import { operationLabel } from '../observeOperations.js';
+import { variableReader } from '../variables.js';
 import type { Argument, Plan, Resolve, Step } from './Plan.js';
 
 /** Thrown while planning: Apollo is to execute this operation. */
@@ -45,13 +43,23 @@ export function planOf(schema: GraphQLSchema, text: string, literalCount: number
   if (type === 'subscription' || (type === 'mutation' && !isOneMutation)) notPlannable();
   const literalStarts = readDocument(document, literalCount);
   const root = schema.getRootType(type) ?? notPlannable();
+  const readVariables = variableReader(schema, variableDefinitions);
+  const withDefault = variableDefinitions.filter((one) => one.defaultValue).map((one) => one.variable.name.value);
   return {
     type,
     label: operationLabel(schema, operation),
     operationName: name?.value,
     steps: new Planner(schema, document, literalStarts).steps(root, [operation]),
     literalStarts,
-    readVariables: variableReader(schema, variableDefinitions),
+    readVariables: (given) => {
+      // A null instead of a default may reach an argument that needs a value.
+      if (withDefault.some((variable) => given[variable] === null)) return undefined;
+      try {
+        return readVariables(given, notPlannable);
+      } catch {
+        return undefined;
+      }
+    },
   };
 }
 
@@ -169,33 +177,4 @@ function selectionOf(type: string, fields: readonly Step[]): string | undefined 
   if (new Set(fields.map(({ name }) => name)).size < fields.length) return undefined;
   const selection = `${type} ${fields.map(({ key, name }) => `${key}:${name}`).join(' ')}`;
   return selection.length > maxSelectionLength ? undefined : selection;
-}
-
-/** Coerces the variables of an operation that is valid. What graphql-js would refuse is left to Apollo. */
-function variableReader(schema: GraphQLSchema, definitions: readonly VariableDefinitionNode[]): Plan['readVariables'] {
-  const expected = definitions.map(({ variable, type: typeNode, defaultValue }) => {
-    const type = typeFromAST(schema, typeNode as never) as GraphQLInputType;
-    return {
-      name: variable.name.value,
-      type,
-      hasDefault: defaultValue !== undefined,
-      otherwise: defaultValue && valueFromAST(defaultValue, type),
-    };
-  });
-  return (given) => {
-    const values: Record<string, unknown> = {};
-    for (const { name, type, hasDefault, otherwise } of expected) {
-      if (Object.hasOwn(given, name)) {
-        // A null instead of a default may reach an argument that needs a value.
-        if (given[name] === null && hasDefault) return undefined;
-        try {
-          values[name] = coerceInputValue(given[name], type);
-        } catch {
-          return undefined;
-        }
-      } else if (hasDefault) values[name] = otherwise;
-      else if (isNonNullType(type)) return undefined;
-    }
-    return values;
-  };
 }
