@@ -23,7 +23,7 @@ import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/tracing/Tracing.js';
-import { observeAll } from './operations/observeOperations.js';
+import { observeBoth } from './operations/observeOperations.js';
 import { Pipeline } from './operations/Pipeline.js';
 import type { PlanMode } from './operations/plans/PlanCache.js';
 import { readTrustedDocuments } from './operations/trustedDocuments.js';
@@ -213,7 +213,7 @@ function pipelineOf({ config, log, metrics, tracing, services, admission, plans:
     },
   });
   const { onRequest, onExecution, onError } = metrics;
-  const observe = observeAll([metrics.observeOperation, ...(tracing ? [tracing.observeOperation] : [])]);
+  const observe = observeBoth(metrics.observeOperation, tracing?.observeOperation);
   const onBug = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
   return new Pipeline({
     schema,

@@ -154,7 +154,6 @@ const readWorkMs = 0.5;
 /** What may be asked of the service at once and what may wait, by one caller and by all, each with its work on the store. */
 function servicePlaces(config: Config, workTime: WorkTime): FairQueue {
   return new FairQueue({
-    things: 'reads and creations at the service',
     perHolder: 32,
     perProcess: 256,
     maxWaiting: 1000,

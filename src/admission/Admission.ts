@@ -1,46 +1,100 @@
+import { LRUCache } from 'lru-cache';
 import { type Caller, holderOf } from '../auth/caller.js';
-import type { Holder } from './Ledger.js';
-import { RateLimit, type RateLimitOptions } from './RateLimit.js';
+import type { SealedStore } from '../cache/SealedStore.js';
+import { type Holder, rateLimited } from './Ledger.js';
 import type { WorkTime } from './WorkTime.js';
 
-export interface AdmissionOptions extends RateLimitOptions {
+export interface AdmissionOptions {
   readonly workTime: WorkTime;
+  readonly store: SealedStore;
+  /** Operations per caller and minute over the whole fleet; 0 means no limit. */
+  readonly perMinute: number;
+  /** Milliseconds since the epoch; default `Date.now`. */
+  readonly now?: () => number;
 }
 
+/** A caller's operations in one window: `fleet` as last heard from the store with all that was sent, `unsent` not sent yet. */
+interface Count {
+  readonly key: string;
+  readonly window: number;
+  fleet: number;
+  unsent: number;
+}
+
+const windowMs = 60_000;
+/** How often processes exchange their counts through the store. */
+const exchangeEveryMs = 1000;
+const maxCallers = 100_000;
+/** Each process stops at the limit by itself: a fleet's count above that many limits is not believed. */
+const maxProcesses = 1000;
 /** Work that takes less is bounded by the number of operations, in milliseconds. */
 const leastWorkMs = 1;
 
-/** Decides when an operation may begin: bounds each caller's operations, and the part of the event loop that they take. */
+/**
+ * Decides when an operation may begin: bounds each caller's part of the event loop, and its operations in windows of one
+ * clock minute. Nothing waits for the store: each process counts by itself and exchanges counts with the others about once
+ * a second, so the fleet may let through what arrives within a second beyond the limit. Without the store each process
+ * bounds by itself.
+ */
 export class Admission {
-  readonly #rateLimit: RateLimit | undefined;
-  readonly #workTime: WorkTime;
+  readonly #counts = new LRUCache<string, Count>({ max: maxCallers });
+  /** Those with operations to send. */
+  readonly #changed = new Set<Count>();
+  readonly #timer = setInterval(() => {
+    for (const count of this.#changed) void this.#exchange(count);
+  }, exchangeEveryMs).unref();
 
-  constructor({ workTime, ...options }: AdmissionOptions) {
-    this.#workTime = workTime;
-    this.#rateLimit = options.perMinute === 0 ? undefined : new RateLimit(options);
-  }
+  constructor(private readonly options: AdmissionOptions) {}
 
   /**
-   * Counts one operation, for callers without an identity by their address. Returns what to wait for before it begins, if
-   * anything.
-   *
+   * Counts one operation, for callers without an identity by their address. Returns what to wait for, if anything.
    * @throws GatewayError RATE_LIMITED (429); what is refused does not count
    */
   admit(caller: Caller, remoteAddress: string | undefined): Promise<void> | undefined {
-    if (this.#rateLimit === undefined) return undefined;
+    if (this.options.perMinute === 0) return undefined;
     const holder = holderOf(caller);
-    const turn = this.#workTime.admit(holder);
-    this.#rateLimit.count(holder ?? `address ${remoteAddress ?? 'unknown'}`);
+    const turn = this.options.workTime.admit(holder);
+    this.#count(holder ?? `address ${remoteAddress ?? 'unknown'}`);
     return turn;
   }
 
   /** Notes that an operation of `holder` has held up the event loop since `beganAt` (of `performance.now()`). */
   noteWork(holder: Holder, beganAt: number): void {
     const ms = performance.now() - beganAt;
-    if (ms >= leastWorkMs) this.#workTime.spend(holder, ms);
+    if (ms >= leastWorkMs) this.options.workTime.spend(holder, ms);
   }
 
   stop(): void {
-    this.#rateLimit?.stop();
+    clearInterval(this.#timer);
+  }
+
+  #count(key: string): void {
+    const { perMinute, now = Date.now } = this.options;
+    const nowMs = now();
+    const window = Math.floor(nowMs / windowMs);
+    const known = this.#counts.get(key);
+    const count = known?.window === window ? known : { key, window, fleet: 0, unsent: 0 };
+    if (count.fleet + count.unsent >= perMinute) {
+      const retryAfterSeconds = Math.ceil(((window + 1) * windowMs - nowMs) / 1000);
+      throw rateLimited(`At most ${perMinute} operations per minute (RATE_LIMIT_PER_MINUTE)`, { retryAfterSeconds });
+    }
+    count.unsent += 1;
+    this.#changed.add(count);
+    if (count === known) return;
+    this.#counts.set(key, count);
+    void this.#exchange(count); // the other processes may know this caller well: ask at once
+  }
+
+  async #exchange(count: Count): Promise<void> {
+    const sending = count.unsent;
+    this.#changed.delete(count);
+    count.unsent = 0;
+    count.fleet += sending;
+    const { store, perMinute } = this.options;
+    const name = ['rate', count.key, String(count.window)];
+    try {
+      const { count: fleet } = await store.increment(name, sending, 2 * windowMs, perMinute * maxProcesses);
+      count.fleet = Math.max(fleet, count.fleet);
+    } catch {} // the store is away, or its count cannot be true: what this process counted still holds
   }
 }

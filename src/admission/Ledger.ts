@@ -1,11 +1,10 @@
 import { getHeapStatistics } from 'node:v8';
-import { GatewayError } from '../errors/errors.js';
+import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
 
 /** What can be held for longer than one turn of the event loop, and the setting that its bounds follow. */
 const resources = {
   /** Sockets and event streams of authenticated callers. */
   streams: { name: 'open streams', setting: 'MAX_CONNECTIONS' },
-  /** Sockets that are not authenticated yet; the holder is an address. */
   newcomers: { name: 'connections that are not authenticated', setting: 'MAX_CONNECTIONS' },
   watches: { name: 'subscriptions and waiting polls', setting: 'MAX_CONNECTIONS' },
   bytes: { name: 'bytes of requests under way and unread answers', setting: 'the memory of the process' },
@@ -19,18 +18,15 @@ export type Bounds = Readonly<Record<Resource, { readonly perHolder: number; rea
 /** Who holds something, see `holderOf`; undefined for callers without an identity, whom only the process's bound limits. */
 export type Holder = string | undefined;
 
-/** Gives back what was taken; calls after the first do nothing. */
+/** Gives back what was taken, once. */
 export type Release = () => void;
 
 /** Counts what each caller holds of this process, so that none can take it all. */
 export class Ledger {
-  readonly #bounds: Bounds;
   /** By resource for the process, by resource and holder for each of them. */
   readonly #held = new Map<string, number>();
 
-  constructor(bounds: Bounds) {
-    this.#bounds = bounds;
-  }
+  constructor(private readonly bounds: Bounds) {}
 
   /** @throws GatewayError RATE_LIMITED (429) at the holder's own bound or that of the process */
   take(resource: Resource, holder: Holder, amount = 1): Release {
@@ -46,14 +42,14 @@ export class Ledger {
 
   /** Why {@link take} would throw now; undefined when it would not. */
   refusalOf(resource: Resource, holder: Holder, amount = 1): GatewayError | undefined {
-    const { perHolder, perProcess } = this.#bounds[resource];
+    const { perHolder, perProcess } = this.bounds[resource];
     const { name, setting } = resources[resource];
     if (holder !== undefined && this.#heldUnder(`${resource} ${holder}`) + amount > perHolder) {
-      const each = resource === 'newcomers' ? 'address' : 'caller';
-      return refused(`At most ${perHolder} ${name} per ${each} (a share of ${setting})`);
+      const per = resource === 'newcomers' ? 'address' : 'caller';
+      return rateLimited(`At most ${perHolder} ${name} per ${per} (a share of ${setting})`);
     }
     if (this.#heldUnder(resource) + amount <= perProcess) return undefined;
-    return refused(`The gateway has no room for more ${name} (${setting})`);
+    return rateLimited(`The gateway has no room for more ${name} (${setting})`);
   }
 
   #heldUnder(key: string): number {
@@ -69,14 +65,8 @@ export class Ledger {
   }
 }
 
-/**
- * One caller may hold a quarter of what the process has room for; bytes are bounded by a quarter of the heap. Newcomers
- * have a tenth as many places as streams, ten at least, and one address half of them.
- *
- * @param limits MAX_CONNECTIONS and MAX_ANSWER_BYTES
- */
-export function boundsFor(limits: { readonly connections: number; readonly answerBytes: number }): Bounds {
-  const { connections, answerBytes } = limits;
+/** One caller may hold a quarter of what the process has room for. `connections`: MAX_CONNECTIONS; `answerBytes`: MAX_ANSWER_BYTES. */
+export function boundsFor({ connections, answerBytes }: Record<'connections' | 'answerBytes', number>): Bounds {
   const bytes = Math.max(Math.floor(getHeapStatistics().heap_size_limit / 4), 2 * answerBytes);
   const newcomers = Math.max(10, Math.floor(connections / 10));
   const byConnections = { perHolder: Math.max(1, Math.floor(connections / 4)), perProcess: connections };
@@ -88,6 +78,6 @@ export function boundsFor(limits: { readonly connections: number; readonly answe
   };
 }
 
-function refused(message: string): GatewayError {
-  return new GatewayError('RATE_LIMITED', message, { retryAfterSeconds: 1, httpStatus: 429 });
+export function rateLimited(message: string, options: GatewayErrorOptions = {}): GatewayError {
+  return new GatewayError('RATE_LIMITED', message, { retryAfterSeconds: 1, httpStatus: 429, ...options });
 }

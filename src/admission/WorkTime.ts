@@ -1,13 +1,14 @@
 import { performance } from 'node:perf_hooks';
 import { LRUCache } from 'lru-cache';
-import { GatewayError } from '../errors/errors.js';
-import type { Holder } from './Ledger.js';
+import { type Holder, rateLimited } from './Ledger.js';
 
 export interface WorkTimeOptions {
   /** Milliseconds of a monotonic clock; default `performance.now`. */
   readonly now?: () => number;
   /** Recent utilization of the event loop, from 0 to 1; default as Node.js measures it. */
   readonly utilization?: () => number;
+  /** Part of the event loop's active time in which the process really ran, from 0 to 1; default as the system measures it. */
+  readonly ranShare?: () => number;
 }
 
 /** The part of the event loop's time that one caller may take while others ask as well. */
@@ -27,8 +28,7 @@ const maxCallers = 10_000;
  * checked and answered. A caller who is alone is not bounded, and nobody is refused while the process is not busy.
  */
 export class WorkTime {
-  readonly #now: () => number;
-  readonly #utilization: () => number;
+  readonly #load: Required<WorkTimeOptions>;
   /** Work of each caller beyond its share, as of `at`. */
   readonly #excess = new LRUCache<string, { readonly ms: number; readonly at: number }>({ max: maxCallers });
   /** Work of each caller in this turn of the event loop, in milliseconds. */
@@ -37,75 +37,73 @@ export class WorkTime {
   #latest: Holder | null = null;
   #othersSeenAt = Number.NEGATIVE_INFINITY;
 
-  constructor({ now = () => performance.now(), utilization = recentUtilization() }: WorkTimeOptions = {}) {
-    this.#now = now;
-    this.#utilization = utilization;
+  constructor(options: WorkTimeOptions = {}) {
+    this.#load = { now: () => performance.now(), ...recentLoad(), ...options };
   }
 
   /**
    * Returns what to wait for before an operation of `holder` begins, if anything.
-   *
    * @throws GatewayError RATE_LIMITED (429) for a caller who has taken more than its share while others ask as well
    */
   admit(holder: Holder): Promise<void> | undefined {
-    if (holder !== this.#latest) {
-      if (this.#latest !== null) this.#othersSeenAt = this.#now();
-      this.#latest = holder;
-    }
+    if (holder !== this.#latest && this.#latest !== null) this.#othersSeenAt = this.#load.now();
+    this.#latest = holder;
     if (holder === undefined) return undefined;
     const excessMs = this.#excessOf(holder);
     if (excessMs > burstMs && this.isContended) {
-      throw new GatewayError('RATE_LIMITED', 'Your operations take too much of the time that all callers share', {
-        retryAfterSeconds: Math.max(1, Math.ceil((excessMs - burstMs) / (share * 1000))),
-        httpStatus: 429,
-      });
+      const retryAfterSeconds = Math.ceil((excessMs - burstMs) / (share * 1000));
+      throw rateLimited('Your operations take too much of the time that all callers share', { retryAfterSeconds });
     }
     return this.#hadItsTurn(holder) ? this.#nextTurn(holder) : undefined;
   }
 
   /** Whether several callers ask and the event loop has little time left for them. */
   get isContended(): boolean {
-    return this.#hasOthers && this.#utilization() >= busyUtilization;
+    return this.#hasOthers && this.#load.utilization() >= busyUtilization;
   }
 
-  /** Notes that an operation of `holder` held up the event loop for `ms` milliseconds. */
+  /** Notes that `holder` held up the event loop for `ms` milliseconds, and bills those in which the process really ran. */
   spend(holder: Holder, ms: number): void {
     if (holder === undefined) return;
-    this.#excess.set(holder, { ms: this.#excessOf(holder) + ms, at: this.#now() });
+    this.#excess.set(holder, { ms: this.#excessOf(holder) + ms * this.#load.ranShare(), at: this.#load.now() });
     if (this.#thisTurn.size === 0) setImmediate(() => this.#thisTurn.clear());
     this.#thisTurn.set(holder, (this.#thisTurn.get(holder) ?? 0) + ms);
   }
 
   #excessOf(holder: string): number {
-    const excess = this.#excess.get(holder);
-    return excess === undefined ? 0 : Math.max(0, excess.ms - share * (this.#now() - excess.at));
-  }
-
-  #hadItsTurn(holder: string): boolean {
-    return (this.#thisTurn.get(holder) ?? 0) >= turnMs && this.#hasOthers;
+    const { ms, at } = this.#excess.get(holder) ?? { ms: 0, at: 0 };
+    return Math.max(0, ms - share * (this.#load.now() - at));
   }
 
   async #nextTurn(holder: string): Promise<void> {
     while (this.#hadItsTurn(holder)) await new Promise((resolve) => setImmediate(resolve));
   }
 
+  #hadItsTurn(holder: string): boolean {
+    return (this.#thisTurn.get(holder) ?? 0) >= turnMs && this.#hasOthers;
+  }
+
   get #hasOthers(): boolean {
-    return this.#now() - this.#othersSeenAt <= presentMs;
+    return this.#load.now() - this.#othersSeenAt <= presentMs;
   }
 }
 
-/** The event loop's utilization over about the last half second. */
-function recentUtilization(): () => number {
+/** Over about the last half second. */
+function recentLoad(): Pick<Required<WorkTimeOptions>, 'utilization' | 'ranShare'> {
   const spanMs = 500;
-  let before = performance.eventLoopUtilization();
-  let latest = before;
-  let latestAt = performance.now();
-  return () => {
-    if (performance.now() - latestAt > spanMs) {
-      before = latest;
-      latest = performance.eventLoopUtilization();
-      latestAt = performance.now();
-    }
-    return performance.eventLoopUtilization(before).utilization;
+  const sample = () => ({ at: performance.now(), loop: performance.eventLoopUtilization(), cpu: process.cpuUsage() });
+  let latest = sample();
+  let load = { since: latest.loop, ranShare: 1 };
+  const recent = () => {
+    if (performance.now() - latest.at <= spanMs) return load;
+    const { user, system } = process.cpuUsage(latest.cpu); // in microseconds
+    const { active } = performance.eventLoopUtilization(latest.loop); // in milliseconds
+    load = { since: latest.loop, ranShare: Math.min(1, (user + system) / 1000 / active) };
+    latest = sample();
+    return load;
+  };
+  return {
+    utilization: () => performance.eventLoopUtilization(recent().since).utilization,
+    ranShare: () => recent().ranShare,
   };
 }

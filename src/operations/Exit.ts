@@ -2,7 +2,7 @@ import type { GraphQLFormattedError } from 'graphql';
 import { boundedErrors } from '../errors/errorBounds.js';
 import { GatewayError } from '../errors/errors.js';
 import { isBug, maskError } from '../errors/maskError.js';
-import { answerTooLarge, isLongerThan } from './answerSize.js';
+import { answerTooLarge, leftAfter } from './answerSize.js';
 import type { OperationContext } from './OperationContext.js';
 import type { OperationHooks } from './observeOperations.js';
 
@@ -19,11 +19,9 @@ export interface Result {
 
 /** An answer as it is to be written. */
 export interface Answer {
-  /** The HTTP status, where the transport has one to choose. */
   readonly status: number;
   /** With status 405: the methods that would do. */
   readonly allow: string | undefined;
-  /** The errors of the text, masked. */
   readonly errors: readonly GraphQLFormattedError[];
   readonly text: string;
   readonly bytes: number;
@@ -35,20 +33,17 @@ const noErrors: readonly GraphQLFormattedError[] = [];
 
 /** The one exit: whatever leaves, on any transport, has its errors masked, logged and counted, and its size bounded. */
 export class Exit {
-  readonly #hooks: OperationHooks;
-  /** Whether messages may name fields and types the caller did not. */
-  readonly #suggestions: boolean;
-
-  constructor(hooks: OperationHooks, suggestions: boolean) {
-    this.#hooks = hooks;
-    this.#suggestions = suggestions;
-  }
+  constructor(
+    private readonly hooks: OperationHooks,
+    /** Whether messages may name fields and types the caller did not. */
+    private readonly suggestions: boolean,
+  ) {}
 
   answer({ data, json, errors, status }: Result, context: OperationContext): Answer {
     if (data === undefined && json === undefined) return this.refusal(errors ?? [], context.requestId, status);
     const masked = errors && this.#masked(errors, context.requestId);
     const answer = masked ? { errors: masked, data } : { data };
-    if (json === undefined && isLongerThan(answer, context.maxAnswerBytes)) return this.#tooLarge(context);
+    if (json === undefined && leftAfter(answer, context.maxAnswerBytes) < 0) return this.#tooLarge(context);
     const text =
       json === undefined
         ? JSON.stringify(answer)
@@ -74,10 +69,10 @@ export class Exit {
 
   /** In the order of the document, then of the lists in the answer: which call failed first does not show. */
   #masked(errors: readonly unknown[], requestId: string): readonly GraphQLFormattedError[] {
-    const { onBug, onError } = this.#hooks;
+    const { onBug, onError } = this.hooks;
     const masked = errors.map((error) => {
       if (isBug(error)) onBug(error, requestId);
-      const formatted = maskError(error, { requestId, suggestions: this.#suggestions });
+      const formatted = maskError(error, { requestId, suggestions: this.suggestions });
       onError(formatted.extensions?.['code'] as never);
       return formatted;
     });
@@ -90,7 +85,6 @@ function written(answer: { readonly errors: Answer['errors']; readonly data?: nu
   return { errors: answer.errors, text, bytes: Buffer.byteLength(text) };
 }
 
-/** The HTTP status of an answer that says nothing but this error. */
 function statusOf(error: unknown): number {
   if (error instanceof GatewayError) return error.httpStatus ?? 400;
   return isBug(error) ? 500 : 400;

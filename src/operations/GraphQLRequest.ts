@@ -1,6 +1,8 @@
 import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
 import { isNestedWithin } from '../json.js';
 
+export type Variables = Readonly<Record<string, unknown>>;
+
 /** The parameters of one operation, checked for shape. */
 export interface GraphQLRequest {
   readonly method: 'GET' | 'POST';
@@ -8,7 +10,7 @@ export interface GraphQLRequest {
   /** A persisted document, in place of its text. */
   readonly documentId: string | undefined;
   readonly operationName: string | undefined;
-  readonly variables: Readonly<Record<string, unknown>> | undefined;
+  readonly variables: Variables | undefined;
   readonly extensions: Readonly<Record<string, unknown>> | undefined;
   /** The text it was read from, unless it was known. */
   readonly body?: string | undefined;

@@ -13,11 +13,7 @@ export interface OperationFacts extends Omit<Identity, 'remoteAddress'> {
 /** What the engine reads of the context that it hands to resolvers. */
 export interface OperationContext {
   readonly requestId: string;
-  /** Under whose name what the operation takes is counted. */
   readonly holder: Holder;
   /** Bytes of the largest answer allowed (MAX_ANSWER_BYTES). */
   readonly maxAnswerBytes: number;
 }
-
-/** Makes the context of one execution. */
-export type ContextFor = (facts: OperationFacts) => OperationContext;

@@ -1,31 +1,36 @@
 import type { ApolloServer } from '@apollo/server';
-import { createSourceEventStream, type ExecutionArgs, execute, type GraphQLSchema, getOperationAST } from 'graphql';
+import {
+  createSourceEventStream,
+  type DocumentNode,
+  type ExecutionArgs,
+  execute,
+  type GraphQLSchema,
+  getOperationAST,
+} from 'graphql';
 import type { Admission } from '../admission/Admission.js';
 import type { Holder, Ledger } from '../admission/Ledger.js';
 import type { Identity } from '../auth/identify.js';
 import { unknownOperation } from '../errors/maskError.js';
-import { createApolloServer, type Logger, type WithDocument } from './apolloServer.js';
-import type { OperationLimits } from './documentLimits.js';
+import { createApolloServer, type Logger } from './apolloServer.js';
 import { DocumentMemory } from './documents/DocumentMemory.js';
-import { Documents, InvalidDocument } from './documents/Documents.js';
+import { documentReader, type OperationLimits } from './documents/documentReader.js';
 import { type Answer, Exit, type Result } from './Exit.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
-import type { ContextFor, OperationContext, OperationFacts } from './OperationContext.js';
+import type { OperationContext, OperationFacts } from './OperationContext.js';
 import { type EndOfOperation, type OperationHooks, operationLabel, type Transport } from './observeOperations.js';
 import { PlanCache, type PlanMode } from './plans/PlanCache.js';
 import { ResultStream } from './ResultStream.js';
-import { refuseManyRepresentations } from './representations.js';
 import { type TrustedDocuments, withDocument } from './trustedDocuments.js';
-import { refuseMalformedVariables } from './variables.js';
+import { coercedVariables, refuseManyRepresentations } from './variables.js';
 
 export interface PipelineOptions {
   readonly schema: GraphQLSchema;
-  readonly contextFor: ContextFor;
+  /** Makes the context of one execution. */
+  readonly contextFor: (facts: OperationFacts) => OperationContext;
   readonly admission: Admission;
   readonly ledger: Ledger;
   readonly limits: OperationLimits;
   readonly introspection: boolean;
-  /** The documents that may run; undefined for any. */
   readonly trustedDocuments: TrustedDocuments | undefined;
   readonly planMode?: PlanMode | undefined;
   readonly hooks: OperationHooks;
@@ -66,18 +71,16 @@ export class Pipeline {
   readonly limits: OperationLimits;
   /** Everything kept of what callers send. */
   readonly memory = new DocumentMemory();
-  readonly #options: PipelineOptions;
   readonly #exit: Exit;
-  readonly #documents: Documents;
+  readonly #read: (query: string) => DocumentNode;
   readonly #plans: PlanCache;
   readonly #apollo: ApolloServer<OperationContext>;
 
-  constructor(options: PipelineOptions) {
-    const { schema, introspection, hooks, planMode, log } = options;
-    this.#options = options;
-    this.limits = options.limits;
+  constructor(private readonly options: PipelineOptions) {
+    const { schema, introspection, limits, hooks, planMode, log } = options;
+    this.limits = limits;
     this.#exit = new Exit(hooks, introspection);
-    this.#documents = new Documents({ ...options, memory: this.memory.documents });
+    this.#read = documentReader(schema, limits, introspection, this.memory.documents);
     this.#plans = new PlanCache(schema, { memory: this.memory.plans, mode: planMode, onBug: hooks.onBug });
     this.#apollo = createApolloServer(schema, log);
   }
@@ -92,13 +95,13 @@ export class Pipeline {
 
   /** Counts one operation, waits for its caller's turn, and reads it. @throws GatewayError RATE_LIMITED, or as `read` */
   admit<Read>({ caller, remoteAddress }: Identity, read: () => Read): Read | Promise<Awaited<Read>> {
-    const turn = this.#options.admission.admit(caller, remoteAddress);
+    const turn = this.options.admission.admit(caller, remoteAddress);
     return turn === undefined ? read() : (turn.then(read) as Promise<Awaited<Read>>);
   }
 
   /** Finds what answers a request: a plan, or else a valid document with variables that fit. Never throws. */
   prepare(asked: GraphQLRequest, facts: OperationFacts, transport: Transport): Operation {
-    const context = this.#options.contextFor(facts);
+    const context = this.options.contextFor(facts);
     // A body that is known is held once for all, and a stream has a place of its own.
     const heldBytes = transport === 'http' && asked.body !== undefined ? bytesPerCharacter * asked.body.length : 0;
     return { facts, transport, context, work: this.#workFor(asked, facts, transport, context), heldBytes };
@@ -107,15 +110,21 @@ export class Pipeline {
   #workFor(asked: GraphQLRequest, facts: OperationFacts, transport: Transport, { holder }: OperationContext): Work {
     let request: GraphQLRequest;
     try {
-      request = withDocument(asked, facts.fromRouter, this.#options.trustedDocuments);
+      request = withDocument(asked, facts.fromRouter, this.options.trustedDocuments);
     } catch (error) {
       const perform = () => {
         throw error;
       };
       return { by: 'refusal', type: 'none', label: 'none', perform };
     }
-    const planned = this.#planned(request, asked);
-    if (planned !== undefined) return planned;
+    const plan = this.#planFor(request);
+    if (plan !== undefined) {
+      // A body that comes again need not be parsed. Not a mutation's, whose input may hold personal data.
+      if (plan.type === 'query' && asked.body !== undefined) {
+        this.memory.requests.offer(asked.body, { ...asked, body: undefined });
+      }
+      return plan;
+    }
     const beganAt = performance.now();
     const checked = this.#checked(request, transport);
     this.noteWork(holder, beganAt);
@@ -123,24 +132,14 @@ export class Pipeline {
   }
 
   /** Extensions may ask for something else than the text says: such a request gets no plan. */
-  #planned(
-    { method, query, operationName, variables, extensions }: GraphQLRequest,
-    asked: GraphQLRequest,
-  ): Work | undefined {
+  #planFor({ method, query, operationName, variables, extensions }: GraphQLRequest): Work | undefined {
     if (query === undefined || extensions !== undefined) return undefined;
     const plan = this.#plans.find(query, operationName, variables ?? noVariables);
-    if (plan === undefined || (plan.type === 'mutation' && method === 'GET')) return undefined;
-    if (plan.type === 'query') this.#remember(asked);
-    return plan;
-  }
-
-  /** Keeps a request by its body. Not a mutation, whose input may hold personal data. */
-  #remember({ body, ...request }: GraphQLRequest): void {
-    if (body !== undefined) this.memory.requests.offer(body, request);
+    return plan?.type === 'mutation' && method === 'GET' ? undefined : plan;
   }
 
   #checked(request: GraphQLRequest, transport: Transport): Work {
-    const { schema } = this.#options;
+    const { schema } = this.options;
     const { query, operationName, variables = noVariables, extensions, method } = request;
     let type: Work['type'] = 'none';
     let label = 'none';
@@ -148,25 +147,25 @@ export class Pipeline {
       // In Apollo's words, which tell its clients to send the text.
       const isPersisted = transport === 'http' && extensions?.['persistedQuery'];
       if (!query || isPersisted) throw badRequest('PersistedQueryNotSupported', 200);
-      const document = this.#documents.read(query);
+      const document = this.#read(query);
       const operation = getOperationAST(document, operationName);
       if (!operation) throw badRequest(unknownOperation);
       type = operation.operation;
       label = operationLabel(schema, operation);
       if (transport === 'http') refuseOverPlainHttp(method, type);
-      refuseMalformedVariables(schema, operation, variables);
-      refuseManyRepresentations({ document, operation, variables }, this.limits.representations);
+      const coerced = coercedVariables(schema, operation, variables);
+      refuseManyRepresentations(document, operation, coerced, this.limits.representations);
       const args = { schema, document, operationName, variableValues: variables };
       return { by: 'apollo', type, label, args, perform: (context) => this.#execute(request, document, context) };
     } catch (error) {
-      const errors = error instanceof InvalidDocument ? error.errors : [error];
+      const errors = error instanceof AggregateError ? error.errors : [error];
       return { by: 'refusal', type, label, perform: () => ({ errors }) };
     }
   }
 
   async #execute(
     { query = '', operationName, variables, extensions }: GraphQLRequest,
-    document: WithDocument['document'],
+    document: DocumentNode,
     contextValue: OperationContext,
   ): Promise<Result> {
     const named = operationName === undefined ? {} : { operationName };
@@ -180,11 +179,10 @@ export class Pipeline {
 
   /**
    * Performs a query or a mutation, synchronously where possible.
-   *
    * @throws GatewayError when no document may run or there is no room; Error for a bug; or rejects with one of these
    */
   run(operation: Operation): Answer | Promise<Answer> {
-    const { hooks, ledger } = this.#options;
+    const { hooks, ledger } = this.options;
     const { work, context, heldBytes } = operation;
     this.#refuseWithoutRoom(context.holder, heldBytes);
     const end = hooks.observe();
@@ -210,7 +208,7 @@ export class Pipeline {
   }
 
   async #subscribe(operation: Operation, args: NonNullable<Work['args']>): Promise<Answer | ResultStream> {
-    const { contextFor, hooks } = this.#options;
+    const { contextFor, hooks } = this.options;
     const { facts, transport, context, work } = operation;
     const end = hooks.observe();
     const beganAt = performance.now();
@@ -236,32 +234,32 @@ export class Pipeline {
     const errors = answer.errors.length;
     end(work.label, work.type, errors);
     if (transport === 'http' && answer.bytes > smallAnswer) this.#refuseWithoutRoom(context.holder, answer.bytes);
-    this.#options.hooks.onRequest(transport, errors === 0 ? 'ok' : 'errors', facts.startedAt);
+    this.options.hooks.onRequest(transport, errors === 0 ? 'ok' : 'errors', facts.startedAt);
     this.noteWork(context.holder, beganAt);
     return answer;
   }
 
   /** The answer to a request that goes no further. */
   refuse(error: unknown, facts: Pick<OperationFacts, 'requestId' | 'startedAt'>, transport: Transport): Answer {
-    this.#options.hooks.onRequest(transport, 'refused', facts.startedAt);
+    this.options.hooks.onRequest(transport, 'refused', facts.startedAt);
     return this.#exit.refusal([error], facts.requestId);
   }
 
   /** Notes that the event loop was held up since `beganAt` (of `performance.now()`). */
   noteWork(holder: Holder, beganAt: number): void {
-    this.#options.admission.noteWork(holder, beganAt);
+    this.options.admission.noteWork(holder, beganAt);
   }
 
   #refuseWithoutRoom(holder: Holder, bytes: number): void {
-    const refusal = bytes > 0 ? this.#options.ledger.refusalOf('bytes', holder, bytes) : undefined;
+    const refusal = bytes > 0 ? this.options.ledger.refusalOf('bytes', holder, bytes) : undefined;
     if (refusal !== undefined) throw refusal;
   }
 }
 
 function refuseOverPlainHttp(method: GraphQLRequest['method'], type: Work['type']): void {
-  const onlyQueries = `GET requests only support query operations, not ${type} operations`;
-  const aStream =
-    'A subscription needs a stream: use a WebSocket on this path, or server-sent events on /graphql/stream';
-  if (method === 'GET' && type !== 'query') throw badRequest(onlyQueries, 405, { allow: 'POST' });
-  if (type === 'subscription') throw badRequest(aStream);
+  if (method === 'GET' && type !== 'query') {
+    throw badRequest(`GET requests only support query operations, not ${type} operations`, 405, { allow: 'POST' });
+  }
+  const another = 'use a WebSocket on this path, or server-sent events on /graphql/stream';
+  if (type === 'subscription') throw badRequest(`A subscription needs a stream: ${another}`);
 }

@@ -5,7 +5,6 @@ import type { Answer } from './Exit.js';
 export interface ResultStreamOptions {
   /** When the caller's token expires, in epoch milliseconds. */
   readonly expiresAt: number;
-  /** Executes the operation on an event. */
   readonly execute: (event: unknown) => Promise<Answer>;
   /** The last answer of a stream that failed. */
   readonly failed: (error: unknown) => Answer;
@@ -18,18 +17,17 @@ const ended = { value: undefined, done: true } as const;
  * never rejects. Reads the source only when it is read itself, so a slow reader builds no queue.
  */
 export class ResultStream implements AsyncIterableIterator<Answer> {
-  readonly #source: AsyncIterator<unknown>;
-  readonly #options: ResultStreamOptions;
   readonly #forget: () => void;
   #expire: (() => void) | undefined;
   #ended = false;
 
-  constructor(source: AsyncIterator<unknown>, options: ResultStreamOptions) {
-    this.#source = source;
-    this.#options = options;
+  constructor(
+    private readonly source: AsyncIterator<unknown>,
+    private readonly options: ResultStreamOptions,
+  ) {
     this.#forget = atTime(options.expiresAt, () => {
       this.#expire?.();
-      void this.#source.return?.(); // although nobody reads now: the source must not run on for an expired token
+      void source.return?.(); // although nobody reads now: the source must not run on for an expired token
     });
   }
 
@@ -41,20 +39,20 @@ export class ResultStream implements AsyncIterableIterator<Answer> {
     try {
       const answer = await Promise.race([this.#nextAnswer(), expired]);
       if (this.#ended) return ended;
-      if (Date.now() >= this.#options.expiresAt) throw new GatewayError('UNAUTHENTICATED', tokenExpired);
+      if (Date.now() >= this.options.expiresAt) throw new GatewayError('UNAUTHENTICATED', tokenExpired);
       if (answer) return { value: answer, done: false };
       this.#end();
       return ended;
     } catch (error) {
       await this.return();
-      return { value: this.#options.failed(error), done: false };
+      return { value: this.options.failed(error), done: false };
     }
   }
 
   async return(): Promise<IteratorResult<Answer>> {
     if (!this.#ended) {
       this.#end();
-      void this.#source.return?.();
+      void this.source.return?.();
     }
     return ended;
   }
@@ -65,9 +63,9 @@ export class ResultStream implements AsyncIterableIterator<Answer> {
 
   /** Undefined when the source has ended, or is not to be read any more. */
   async #nextAnswer(): Promise<Answer | undefined> {
-    if (Date.now() >= this.#options.expiresAt) return undefined;
-    const event = await this.#source.next();
-    return event.done ? undefined : this.#options.execute(event.value);
+    if (Date.now() >= this.options.expiresAt) return undefined;
+    const event = await this.source.next();
+    return event.done ? undefined : this.options.execute(event.value);
   }
 
   #end(): void {

@@ -6,15 +6,10 @@ export function answerTooLarge(maxBytes: number): GatewayError {
 }
 
 /**
- * Whether `JSON.stringify` would write more than `maxBytes`. Stops once it knows: shared objects take memory only when
- * written. Recursive, so for bounded nesting only.
+ * What is left of `bytes` once `JSON.stringify` has written a value; some negative number when it does not fit. Stops once
+ * it knows: shared objects take memory only when written. Recursive, so for bounded nesting only.
  */
-export function isLongerThan(value: unknown, maxBytes: number): boolean {
-  return leftAfter(value, maxBytes) < 0;
-}
-
-/** What is left of `bytes` once a value is written; some negative number when it does not fit. */
-function leftAfter(value: unknown, bytes: number): number {
+export function leftAfter(value: unknown, bytes: number): number {
   if (typeof value === 'string') return bytes - textBytes(value);
   if (typeof value !== 'object' || value === null) return bytes - JSON.stringify(value).length;
   if ('toJSON' in value && typeof value.toJSON === 'function') return leftAfter(value.toJSON(), bytes);

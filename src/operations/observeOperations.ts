@@ -1,7 +1,6 @@
 import { type GraphQLSchema, Kind, type OperationDefinitionNode, type OperationTypeNode } from 'graphql';
 import type { ErrorCode } from '../errors/errors.js';
 
-/** How an operation came. */
 export type Transport = 'http' | LiveTransport;
 /** Those whose connection stays open. */
 export type LiveTransport = 'ws' | 'sse' | 'multipart' | 'callback';
@@ -22,12 +21,10 @@ export interface OperationHooks {
   readonly onBug: (error: unknown, requestId?: string) => void;
 }
 
-/** Several observers as one. */
-export function observeAll(observers: readonly OperationObserver[]): OperationObserver {
-  const [only] = observers;
-  if (observers.length === 1 && only !== undefined) return only;
+export function observeBoth(one: OperationObserver, other: OperationObserver | undefined): OperationObserver {
+  if (other === undefined) return one;
   return () => {
-    const ends = observers.map((begin) => begin());
+    const ends = [one(), other()];
     return (...outcome) => {
       for (const end of ends) end(...outcome);
     };

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { stripIgnoredCharacters } from 'graphql';
 import { z } from 'zod';
-import type { GatewayError } from '../errors/errors.js';
-import { refuseManyLines } from './documentLimits.js';
+import { GatewayError } from '../errors/errors.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
 
 const manifest = z.object({
@@ -10,6 +9,9 @@ const manifest = z.object({
   version: z.literal(1),
   operations: z.array(z.object({ id: z.string().min(1), body: z.string().min(1) })),
 });
+
+/** Apollo's clients send this for persisted documents and automatic persisted queries alike; only listed ids are known here. */
+const byHash = z.object({ persistedQuery: z.object({ sha256Hash: z.string() }) });
 
 /** The documents that may run when TRUSTED_DOCUMENTS_FILE is set. */
 export class TrustedDocuments {
@@ -28,7 +30,7 @@ export class TrustedDocuments {
    * it), by its text in any layout, or by both if they agree. @throws GatewayError BAD_USER_INPUT (400)
    */
   resolve({ query, documentId, extensions }: GraphQLRequest): string {
-    const id = documentId ?? persistedQueryId(extensions);
+    const id = documentId ?? byHash.safeParse(extensions).data?.persistedQuery.sha256Hash;
     const byId = id === undefined ? undefined : this.#byId.get(id);
     if (query === undefined) {
       if (byId !== undefined) return byId;
@@ -58,6 +60,16 @@ export function withDocument(
   return { ...request, query: documents.resolve(request), extensions: undefined };
 }
 
+/** Lines of a document: graphql-js counts them anew for each place it names. */
+const maxLines = 10_000;
+
+function refuseManyLines(query: string): void {
+  if (query.length < maxLines || query.split(/\r\n|[\n\r]/, maxLines + 1).length <= maxLines) return;
+  throw new GatewayError('GRAPHQL_VALIDATION_FAILED', `The document must have at most ${maxLines} lines`, {
+    httpStatus: 400,
+  });
+}
+
 /** Reads a manifest in Apollo's persisted-query format. @throws Error in one line that names TRUSTED_DOCUMENTS_FILE */
 export function readTrustedDocuments(file: string): TrustedDocuments {
   const fail = (problem: string) => new Error(`TRUSTED_DOCUMENTS_FILE ${problem}`);
@@ -78,14 +90,6 @@ export function readTrustedDocuments(file: string): TrustedDocuments {
   } catch {
     throw fail('holds a document that is not GraphQL');
   }
-}
-
-/** Apollo's clients send this for persisted documents and automatic persisted queries alike; only listed ids are known here. */
-function persistedQueryId(extensions: GraphQLRequest['extensions']): string | undefined {
-  const persisted = extensions?.['persistedQuery'];
-  if (typeof persisted !== 'object' || persisted === null) return undefined;
-  const { sha256Hash } = persisted as { sha256Hash?: unknown };
-  return typeof sha256Hash === 'string' ? sha256Hash : undefined;
 }
 
 /** Without what has no meaning in GraphQL; a text that is not GraphQL matches nothing. */

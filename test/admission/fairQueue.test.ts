@@ -1,6 +1,6 @@
 import { FairQueue, type FairQueueOptions } from '../../src/admission/FairQueue.js';
 
-const options: FairQueueOptions = { things: 'calls', perHolder: 2, perProcess: 4, maxWaiting: 3, maxWaitMs: 200 };
+const options: FairQueueOptions = { perHolder: 2, perProcess: 4, maxWaiting: 3, maxWaitMs: 200 };
 
 const queueOf = (changes: Partial<FairQueueOptions> = {}) => new FairQueue({ ...options, ...changes });
 

@@ -1,8 +1,9 @@
 import { WorkTime } from '../../src/admission/WorkTime.js';
 
-function workTimeOn(utilization = 0.6) {
+function workTimeOn(utilization = 0.6, ranShare = 1) {
   const clock = { nowMs: 0 };
-  return { clock, work: new WorkTime({ now: () => clock.nowMs, utilization: () => utilization }) };
+  const load = { utilization: () => utilization, ranShare: () => ranShare };
+  return { clock, work: new WorkTime({ now: () => clock.nowMs, ...load }) };
 }
 
 describe('The time that callers share', () => {
@@ -34,6 +35,25 @@ describe('The time that callers share', () => {
       work.admit('busy');
       work.spend('busy', 100);
     }
+  });
+
+  it('bills a quarter to the callers of a process that got a quarter of the processor', () => {
+    const { work } = workTimeOn(0.6, 0.25);
+    work.admit('other');
+    work.admit('caller');
+    work.spend('caller', 400);
+    expect(() => work.admit('caller')).not.toThrow();
+    work.spend('caller', 400);
+    expect(() => work.admit('caller')).toThrow(expect.objectContaining({ code: 'RATE_LIMITED', retryAfterSeconds: 1 }));
+  });
+
+  it('measures how much of the time the process ran', () => {
+    const work = new WorkTime({ utilization: () => 1 });
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600); // holds up the event loop, but does not run
+    work.admit('other');
+    work.admit('caller');
+    work.spend('caller', 300);
+    expect(() => work.admit('caller')).not.toThrow();
   });
 
   it('admits a caller again when its share has made up for what it took', () => {

@@ -192,6 +192,23 @@ describe('MAX_REPRESENTATIONS', () => {
     socket.end();
     expect(gateway.sandbox.control.counters()).toEqual(before);
   });
+
+  it('counts what the operation that runs selects, whatever others of the document select under the same key', async () => {
+    const of = (name: string, list: string) =>
+      `query ${name} { ...${name} } fragment ${name} on Query { ${entities(`[${list}]`)} }`;
+    const query = `${of('None', '')} ${of('Five', one.repeat(5))} ${of('Four', one.repeat(4))}`;
+    const errorsOf = async (operationName: string) => {
+      const response = await fetch(`${gateway.origin}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ query, operationName }),
+      });
+      return ((await response.json()) as { errors?: unknown }).errors;
+    };
+    expect(await errorsOf('None')).toBeUndefined();
+    expect(await errorsOf('Five')).toEqual([refusal]);
+    expect(await errorsOf('Four')).toBeUndefined();
+  });
 });
 
 describe('a process with a heap of 256 MB', () => {

@@ -1,11 +1,12 @@
+import { hash } from 'node:crypto';
 import { getHeapStatistics } from 'node:v8';
 import type { DocumentNode } from 'graphql';
+import { LRUCache } from 'lru-cache';
 import { heldBytes } from '../../cache/heldBytes.js';
 import type { GraphQLRequest } from '../GraphQLRequest.js';
 import type { KnownPlan, Step } from '../plans/Plan.js';
-import { Recurring } from './Recurring.js';
 
-/** The one memory of what callers send, for every way it comes: a sixteenth of the heap, at least 4 MiB, in fixed shares. */
+/** The one memory of what callers send, for every way it comes: a thirty-second of the heap, at least 4 MiB, in fixed shares. */
 export class DocumentMemory {
   /** Requests by their body. Not for what may hold personal data, as the input of a mutation does. */
   readonly requests: Recurring<GraphQLRequest>;
@@ -14,11 +15,56 @@ export class DocumentMemory {
   /** Plans by the text they answer. */
   readonly plans: Recurring<KnownPlan>;
 
-  constructor(maxBytes = Math.max(4_194_304, Math.floor(getHeapStatistics().heap_size_limit / 16))) {
-    this.requests = new Recurring({ maxBytes: maxBytes / 4, bytesOf: (request, body) => heldBytes([body, request]) });
-    this.documents = new Recurring({ maxBytes: maxBytes / 2, bytesOf: documentBytes });
-    this.plans = new Recurring({ maxBytes: maxBytes / 4, bytesOf: planBytes });
+  constructor(maxBytes = Math.max(4_194_304, Math.floor(getHeapStatistics().heap_size_limit / 32))) {
+    this.requests = new Recurring(maxBytes / 4, (request, body) => heldBytes([body, request]));
+    this.documents = new Recurring(maxBytes / 2, documentBytes);
+    this.plans = new Recurring(maxBytes / 4, planBytes);
   }
+}
+
+/** Digests kept, of some 150 bytes each. */
+const maxSeen = 4096;
+
+/**
+ * Values made of texts, kept when a text comes a second time: texts that come once leave a digest and take no memory. The
+ * least recently used go first.
+ */
+export class Recurring<Value extends NonNullable<unknown>> {
+  readonly #kept: LRUCache<string, Value>;
+  readonly #seen = new LRUCache<string, true>({ max: maxSeen });
+
+  /** `bytesOf`: about how many bytes of memory a value and its text take, of `maxSize` for all. */
+  constructor(maxSize: number, bytesOf: (value: Value, text: string) => number) {
+    this.#kept = new LRUCache<string, Value>({ maxSize, sizeCalculation: bytesOf });
+  }
+
+  get(text: string): Value | undefined {
+    return this.#kept.get(text);
+  }
+
+  /** Keeps a value if its text was seen before; otherwise notes the text. */
+  offer(text: string, value: Value): void {
+    if (this.wasSeen(text)) this.keep(text, value);
+    else this.see(text);
+  }
+
+  see(text: string): void {
+    this.#seen.set(digestOf(text), true);
+  }
+
+  /** Whether a text was noted, among the last few thousand. */
+  wasSeen(text: string): boolean {
+    return this.#seen.get(digestOf(text)) === true;
+  }
+
+  keep(text: string, value: Value): void {
+    this.#kept.set(text, value);
+  }
+}
+
+/** SHA-256: nobody can make another text that looks like one noted. */
+function digestOf(text: string): string {
+  return hash('sha256', text, 'base64');
 }
 
 const entryBytes = 500;
@@ -33,7 +79,7 @@ const stepBytes = 850;
 const slotBytes = 8;
 
 /** About how many bytes a parsed document takes: it holds its text and every token of it. */
-export function documentBytes({ loc }: DocumentNode): number {
+function documentBytes({ loc }: DocumentNode): number {
   let bytes = entryBytes + characterBytes * (loc?.source.body.length ?? 0);
   for (let token = loc?.startToken; token; token = token.next ?? undefined) {
     bytes += token.kind === 'Comment' ? commentBytes : tokenBytes;
@@ -42,7 +88,7 @@ export function documentBytes({ loc }: DocumentNode): number {
 }
 
 /** About how many bytes a plan and its text take: its steps are more than the fields of the text where fragments are spread. */
-export function planBytes(plan: KnownPlan, text: string): number {
+function planBytes(plan: KnownPlan, text: string): number {
   return entryBytes + characterBytes * text.length + (plan.type === 'none' ? 0 : bytesOfSteps(plan.steps));
 }
 

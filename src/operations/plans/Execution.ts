@@ -1,17 +1,11 @@
 import { GraphQLError, Source } from 'graphql';
 import { answerTooLarge } from '../answerSize.js';
+import type { Result } from '../Exit.js';
+import type { Variables } from '../GraphQLRequest.js';
 import type { OperationContext } from '../OperationContext.js';
 import { positionInQuery } from './literals.js';
-import type { Plan, PlanResult, Step, Variables } from './Plan.js';
+import type { Plan, Step } from './Plan.js';
 import { SharedObject } from './SharedObject.js';
-
-/** What one request gives to its plan. */
-export interface PlannedRequest {
-  readonly query: string;
-  /** The string literals of the query that its template leaves open. */
-  readonly literals: readonly string[];
-  readonly variables: Variables;
-}
 
 /** An object of the answer while its fields are being resolved. */
 interface Target {
@@ -36,12 +30,17 @@ export class Execution {
 
   constructor(
     private readonly plan: Plan,
-    private readonly request: PlannedRequest,
+    /** `literals`: the string literals of the query that its template leaves open. */
+    private readonly request: {
+      readonly query: string;
+      readonly literals: readonly string[];
+      readonly variables: Variables;
+    },
     private readonly context: OperationContext,
   ) {}
 
   /** Never rejects for what a resolver threw: the errors are in the result. */
-  run(): PlanResult | Promise<PlanResult> {
+  run(): Result | Promise<Result> {
     const root: Target = { steps: this.plan.steps, values: [], parent: undefined, key: undefined };
     try {
       const pending = this.#fill(root, undefined);
@@ -52,11 +51,11 @@ export class Execution {
     }
   }
 
-  #finish(root: Target): PlanResult {
+  #finish(root: Target): Result {
     return { json: this.#jsonOf(root), errors: this.#errors.length > 0 ? this.#errors : undefined };
   }
 
-  #end(reason: unknown): PlanResult {
+  #end(reason: unknown): Result {
     if (reason === nulled) return { json: 'null', errors: this.#errors };
     if (reason === tooLarge) return { json: 'null', errors: [answerTooLarge(this.context.maxAnswerBytes)] };
     throw reason;
@@ -199,7 +198,6 @@ export class Execution {
     return `${json}}`;
   }
 
-  /** Throws {@link tooLarge} once more is written than the answer may have. */
   #count(characters: number): void {
     this.#written += characters;
     if (this.#written > this.context.maxAnswerBytes) throw tooLarge;

@@ -1,14 +1,5 @@
-import type { GraphQLError } from 'graphql';
+import type { Variables } from '../GraphQLRequest.js';
 import type { OperationContext } from '../OperationContext.js';
-
-export type Variables = Readonly<Record<string, unknown>>;
-
-/** The result of an operation; its errors are not masked yet. */
-export interface PlanResult {
-  /** The JSON of `data`. */
-  readonly json: string;
-  readonly errors: readonly GraphQLError[] | undefined;
-}
 
 /** An operation as a list of steps. It is answered as graphql-js answers, with everything constant looked up once. */
 export interface Plan {
@@ -39,7 +30,6 @@ export interface Step {
   readonly isNullable: boolean;
   /** For values that are not written as they are. */
   readonly serialize: ((value: unknown) => unknown) | undefined;
-  /** The steps of an object. */
   readonly fields: readonly Step[] | undefined;
   /** The same as text, where every field is a plain property of the object. */
   readonly selection: string | undefined;
@@ -55,6 +45,3 @@ export type Argument = { readonly name: string } & (
   | { readonly from: 'variable'; readonly variable: string; readonly otherwise: unknown }
   | { readonly from: 'literal'; readonly place: number }
 );
-
-/** Thrown while planning: Apollo is to execute this operation. */
-export class NotPlannable extends Error {}

@@ -1,44 +1,32 @@
 import type { GraphQLSchema } from 'graphql';
-import type { Recurring } from '../documents/Recurring.js';
+import type { Recurring } from '../documents/DocumentMemory.js';
+import type { Variables } from '../GraphQLRequest.js';
 import type { OperationContext } from '../OperationContext.js';
 import { Execution } from './Execution.js';
 import { type Template, templateOf } from './literals.js';
-import type { KnownPlan, Plan, PlanResult, Variables } from './Plan.js';
-import { planOf } from './planOperation.js';
-
-/** A plan with the request that it answers. */
-export interface PreparedPlan extends Pick<Plan, 'type' | 'label'> {
-  readonly by: 'plan';
-  /** Executes the operation, without a promise where nothing has to be waited for. */
-  perform(context: OperationContext): PlanResult | Promise<PlanResult>;
-}
+import type { KnownPlan } from './Plan.js';
+import { NotPlannable, planOf } from './planOperation.js';
 
 /** `off` is for tests. */
 export type PlanMode = 'on' | 'off';
-
-export interface PlanCacheOptions {
-  /** Where plans are kept. */
-  readonly memory: Recurring<KnownPlan>;
-  readonly mode?: PlanMode | undefined;
-  /** Called when a bug of ours kept a plan from being made; Apollo answers then. */
-  readonly onBug?: (error: unknown) => void;
-}
 
 /**
  * Plans of documents that Apollo has parsed, validated and answered: nothing that Apollo would refuse has one. A plan is
  * kept by its document's template, so that it serves any string literals; where it has to depend on them, by the document.
  */
 export class PlanCache {
-  readonly #schema: GraphQLSchema;
-  readonly #options: PlanCacheOptions;
-
-  constructor(schema: GraphQLSchema, options: PlanCacheOptions) {
-    this.#schema = schema;
-    this.#options = options;
-  }
+  constructor(
+    private readonly schema: GraphQLSchema,
+    private readonly options: {
+      readonly memory: Recurring<KnownPlan>;
+      readonly mode?: PlanMode | undefined;
+      /** Called when a bug of ours kept a plan from being made; Apollo answers then. */
+      readonly onBug?: (error: unknown) => void;
+    },
+  ) {}
 
   /** The plan that answers this request; undefined when Apollo is to answer it. */
-  find(query: string, operationName: string | undefined, variables: Variables): PreparedPlan | undefined {
+  find(query: string, operationName: string | undefined, variables: Variables) {
     let template = templateOf(query);
     let plan = this.#planOf(template);
     if (plan?.type === 'none') {
@@ -51,12 +39,13 @@ export class PlanCache {
     if (coerced === undefined) return undefined;
     const request = { query, literals: template.literals, variables: coerced };
     const { type, label } = plan;
-    return { by: 'plan', type, label, perform: (context) => new Execution(plan, request, context).run() };
+    const perform = (context: OperationContext) => new Execution(plan, request, context).run();
+    return { by: 'plan' as const, type, label, perform };
   }
 
   /** Notes that Apollo answered a document, so that it is valid and within all limits on documents. */
   accept(query: string): void {
-    const { memory, mode } = this.#options;
+    const { memory, mode } = this.options;
     if (mode === 'off') return;
     const { text } = templateOf(query);
     const plan = memory.get(text);
@@ -66,14 +55,14 @@ export class PlanCache {
 
   /** Makes the plan when a document was accepted and comes again: making one costs more than one answer saves. */
   #planOf({ text, literals }: Template): KnownPlan | undefined {
-    const { memory, onBug } = this.#options;
+    const { memory, onBug } = this.options;
     const known = memory.get(text);
     if (known !== undefined || !memory.wasSeen(text)) return known;
     let plan: KnownPlan = { type: 'none' };
     try {
-      plan = planOf(this.#schema, text, literals.length);
+      plan = planOf(this.schema, text, literals.length);
     } catch (error) {
-      onBug?.(error);
+      if (!(error instanceof NotPlannable)) onBug?.(error);
     }
     memory.keep(text, plan);
     return plan;

@@ -23,38 +23,43 @@ import {
   visit,
 } from 'graphql';
 import { operationLabel } from '../observeOperations.js';
-import { type Argument, type KnownPlan, NotPlannable, type Plan, type Resolve, type Step } from './Plan.js';
-import { variableReader } from './readVariables.js';
+import { variableReader } from '../variables.js';
+import type { Argument, Plan, Resolve, Step } from './Plan.js';
+
+/** Thrown while planning: Apollo is to execute this operation. */
+export class NotPlannable extends Error {}
 
 /**
  * The plan of a document that graphql-js has validated. `literalCount`: how many string literals of `text` were emptied and
  * may be any. There is no plan for: several operations, since validation looks at the literals of all; directives, abstract
  * types and lists, which clients' queries of this schema do not have; introspection, `_service` and `_entities`, which
- * routers ask for; several mutations, which have to wait for each other.
+ * routers ask for; several mutations, which have to wait for each other. @throws NotPlannable
  */
-export function planOf(schema: GraphQLSchema, text: string, literalCount: number): KnownPlan {
-  try {
-    return planned(schema, parse(text), literalCount);
-  } catch (error) {
-    if (error instanceof NotPlannable) return { type: 'none' };
-    throw error;
-  }
-}
-
-function planned(schema: GraphQLSchema, document: DocumentNode, literalCount: number): Plan {
+export function planOf(schema: GraphQLSchema, text: string, literalCount: number): Plan {
+  const document = parse(text);
   const operation = getOperationAST(document) ?? notPlannable(); // null when there are several
   const { operation: type, selectionSet, variableDefinitions = [], name } = operation;
   const isOneMutation = selectionSet.selections.length === 1 && selectionSet.selections[0]?.kind === Kind.FIELD;
   if (type === 'subscription' || (type === 'mutation' && !isOneMutation)) notPlannable();
   const literalStarts = readDocument(document, literalCount);
   const root = schema.getRootType(type) ?? notPlannable();
+  const readVariables = variableReader(schema, variableDefinitions);
+  const withDefault = variableDefinitions.filter((one) => one.defaultValue).map((one) => one.variable.name.value);
   return {
     type,
     label: operationLabel(schema, operation),
     operationName: name?.value,
     steps: new Planner(schema, document, literalStarts).steps(root, [operation]),
     literalStarts,
-    readVariables: variableReader(schema, variableDefinitions),
+    readVariables: (given) => {
+      // A null instead of a default may reach an argument that needs a value.
+      if (withDefault.some((variable) => given[variable] === null)) return undefined;
+      try {
+        return readVariables(given, notPlannable);
+      } catch {
+        return undefined;
+      }
+    },
   };
 }
 
@@ -78,13 +83,13 @@ function readDocument(document: DocumentNode, literalCount: number): readonly nu
 }
 
 class Planner {
-  readonly #schema: GraphQLSchema;
   readonly #fragments: Record<string, FragmentDefinitionNode> = {};
-  readonly #literalStarts: readonly number[];
 
-  constructor(schema: GraphQLSchema, document: DocumentNode, literalStarts: readonly number[]) {
-    this.#schema = schema;
-    this.#literalStarts = literalStarts;
+  constructor(
+    private readonly schema: GraphQLSchema,
+    document: DocumentNode,
+    private readonly literalStarts: readonly number[],
+  ) {
     for (const definition of document.definitions) {
       if (definition.kind === Kind.FRAGMENT_DEFINITION) this.#fragments[definition.name.value] = definition;
     }
@@ -93,7 +98,7 @@ class Planner {
   /** The steps for what `nodes`, which are fields or the operation, select of a type. */
   steps(type: GraphQLObjectType, nodes: readonly { readonly selectionSet?: SelectionSetNode | undefined }[]): Step[] {
     if (type.isTypeOf) notPlannable();
-    const { fields } = collectSubFields(this.#schema, this.#fragments, {}, type, nodes as FieldNode[]);
+    const { fields } = collectSubFields(this.schema, this.#fragments, {}, type, nodes as FieldNode[]);
     return Array.from(fields, ([key, fieldNodes]) => this.#step(type, key, fieldNodes));
   }
 
@@ -113,7 +118,7 @@ class Planner {
     }
     const field = parent.getFields()[name] ?? notPlannable();
     // Validation found the arguments of merged fields to be the same; with other literals they may differ.
-    const isMerged = nodes.length > 1 && this.#literalStarts.length > 0;
+    const isMerged = nodes.length > 1 && this.literalStarts.length > 0;
     if (isMerged && nodes.some((one) => one.arguments?.length)) notPlannable();
     const type = getNullableType(field.type);
     if (!isLeafType(type) && !isObjectType(type)) notPlannable();
@@ -157,7 +162,7 @@ class Planner {
 
   /** Which of the literals that vary a node is; -1 for none. */
   #literalPlace({ loc }: ValueNode): number {
-    return this.#literalStarts.indexOf(loc?.start ?? -1);
+    return this.literalStarts.indexOf(loc?.start ?? -1);
   }
 }
 

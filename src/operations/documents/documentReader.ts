@@ -1,16 +1,22 @@
+import { hash } from 'node:crypto';
 import { maxAliasesRule } from '@escape.tech/graphql-armor-max-aliases';
 import { maxDepthRule } from '@escape.tech/graphql-armor-max-depth';
 import { maxDirectivesRule } from '@escape.tech/graphql-armor-max-directives';
 import {
-  type ASTVisitor,
+  type DocumentNode,
   GraphQLError,
+  type GraphQLSchema,
   Kind,
   type OperationDefinitionNode,
+  parse,
   type SelectionSetNode,
+  specifiedRules,
   type ValidationContext,
   type ValidationRule,
+  validate,
 } from 'graphql';
-import { GatewayError } from '../errors/errors.js';
+import { maxMistakes } from '../../errors/errorBounds.js';
+import type { Recurring } from './DocumentMemory.js';
 
 /** How large an operation may be; the setting of each is MAX_ and its name. */
 export interface OperationLimits {
@@ -25,10 +31,55 @@ export interface OperationLimits {
 }
 
 /**
- * Validation rules that bound a document; the error names the setting. All count through fragments, so that a few which
- * spread each other cannot stand for thousands of fields; graphql-js refuses cycles.
+ * The one place where documents are parsed and validated, for every transport. Gives the document of a text that is valid
+ * and within all limits. `memory` is by the SHA-256 of the text. @throws GraphQLError, or AggregateError of all that is wrong
  */
-export function documentRules({ depth, aliases, directives, rootFields }: OperationLimits): ValidationRule[] {
+export function documentReader(
+  schema: GraphQLSchema,
+  limits: OperationLimits,
+  introspection: boolean,
+  memory: Recurring<DocumentNode>,
+) {
+  const rules = [...specifiedRules, ...(introspection ? [] : [noIntrospection]), ...documentRules(limits)];
+  return (query: string): DocumentNode => {
+    const name = hash('sha256', query, 'hex');
+    const known = memory.get(name);
+    if (known) return known;
+    const document = parsed(query, limits.tokens);
+    const errors = validate(schema, document, rules, { maxErrors: maxMistakes });
+    if (errors.length > 0) throw new AggregateError(errors);
+    memory.offer(name, document);
+    return document;
+  };
+}
+
+/** Parses with the code that tells a syntax error from other mistakes. */
+function parsed(query: string, maxTokens: number): DocumentNode {
+  try {
+    return parse(query, { maxTokens });
+  } catch (error) {
+    if (!(error instanceof GraphQLError)) throw error;
+    const { message, source, positions } = error;
+    const extensions = { code: 'GRAPHQL_PARSE_FAILED' };
+    throw new GraphQLError(message, { source, positions, extensions });
+  }
+}
+
+/** In the words of Apollo Server. */
+const noIntrospection: ValidationRule = (context) => ({
+  Field(node) {
+    if (node.name.value !== '__schema' && node.name.value !== '__type') return;
+    const message =
+      'GraphQL introspection is not allowed by Apollo Server, but the query contained __schema or __type. To enable introspection, pass introspection: true to ApolloServer in production';
+    context.reportError(new GraphQLError(message, { nodes: node }));
+  },
+});
+
+/**
+ * Rules that bound a document; the error names the setting. All count through fragments, so that a few which spread each
+ * other cannot stand for thousands of fields; graphql-js refuses cycles.
+ */
+function documentRules({ depth, aliases, directives, rootFields }: OperationLimits): ValidationRule[] {
   return [
     limit('MAX_DEPTH', depth, 'levels of fields', (options) =>
       maxDepthRule({ ...options, flattenFragments: true, ignoreIntrospection: true }),
@@ -39,48 +90,40 @@ export function documentRules({ depth, aliases, directives, rootFields }: Operat
   ];
 }
 
-/** Lines of a document: graphql-js counts them anew for each place it names. */
-const maxLines = 10_000;
-
-/** @throws GatewayError GRAPHQL_VALIDATION_FAILED */
-export function refuseManyLines(query: string): void {
-  if (query.length < maxLines || query.split(/\r\n|[\n\r]/, maxLines + 1).length <= maxLines) return;
-  throw new GatewayError('GRAPHQL_VALIDATION_FAILED', `The document must have at most ${maxLines} lines`, {
-    httpStatus: 400,
-  });
-}
-
+/** As GraphQL Armor's rules have them. One that propagates a rejection throws, which ends the validation as a bug of ours. */
 interface RuleOptions {
   readonly n: number;
   readonly onReject: (() => void)[];
-  /** Whether the rule throws: that would end the validation as a bug of ours. */
   readonly propagateOnRejection: boolean;
 }
 
-/** What we need of a rule: to count an operation when it is entered. GraphQL Armor's have this shape. */
-type CountingRule = (options: RuleOptions) => (context: ValidationContext) => unknown;
+/** What we need of a rule: it counts an operation when that is entered. */
 interface OperationVisitor {
   readonly OperationDefinition: { enter(operation: OperationDefinitionNode): void };
 }
 
 /** The rule with an error of our own: theirs calls itself a syntax error and names no setting. */
-function limit(setting: string, most: number, counted: string, rule: CountingRule): ValidationRule {
+function limit(
+  setting: string,
+  most: number,
+  counted: string,
+  rule: (options: RuleOptions) => (context: ValidationContext) => unknown,
+): ValidationRule {
   return (context) => {
     let exceeded = false;
     const reject = () => {
       exceeded = true;
     };
-    const counting = rule({ n: most, onReject: [reject], propagateOnRejection: false })(context);
-    const { OperationDefinition: operations } = counting as OperationVisitor;
+    const counting = rule({ n: most, onReject: [reject], propagateOnRejection: false })(context) as OperationVisitor;
     return {
       OperationDefinition(operation) {
         exceeded = false;
-        operations.enter.call(counting, operation);
+        counting.OperationDefinition.enter.call(counting, operation);
         if (!exceeded) return;
         const message = `The document must have at most ${most} ${counted} (${setting})`;
         context.reportError(new GraphQLError(message, { nodes: operation }));
       },
-    } satisfies ASTVisitor;
+    };
   };
 }
 
