@@ -1,31 +1,24 @@
 import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { anyone, type Caller, localDeveloper } from './caller.js';
 import type { DeveloperKeys } from './developerKeys.js';
 import { KeySet } from './keySet.js';
-import { RememberedTokens } from './RememberedTokens.js';
 import type { ReadFault } from './readKeySet.js';
-import { maxTokenLength, type TokenPolicy, unauthenticated, verifyToken } from './verifyToken.js';
-
-export type { Caller, Scope } from './caller.js';
-
-export interface TrustedIssuer {
-  /** The exact `iss` claim. Each issuer may be named once. */
-  readonly issuer: string;
-  readonly jwksUrl: string;
-}
+import { maxTokenLength, type TokenPolicy, unauthenticated, type VerifiedToken, verifyToken } from './verifyToken.js';
 
 /** Who may call; see AUTH_MODE. */
-export type AuthenticatorMode =
+type Mode =
   | {
       readonly mode: 'jwt';
-      readonly issuers: readonly TrustedIssuer[];
+      /** `issuer` is the exact `iss` claim. Each issuer may be named once. */
+      readonly issuers: readonly { readonly issuer: string; readonly jwksUrl: string }[];
       readonly audience: readonly string[];
       readonly taxpayersClaim: string;
     }
   | { readonly mode: 'developer'; readonly developerKeys: DeveloperKeys }
   | { readonly mode: 'disabled' };
 
-export type AuthenticatorOptions = AuthenticatorMode & {
+export type AuthenticatorOptions = Mode & {
   readonly now?: () => number;
   /** Called when a key set could not be read. */
   readonly onKeySetFailure?: (issuer: string, reason: ReadFault) => void;
@@ -49,13 +42,15 @@ export class Authenticator {
 
   constructor(options: AuthenticatorOptions) {
     const { now, onKeySetFailure } = options;
-    const keySetOf = ({ issuer, jwksUrl }: TrustedIssuer): [string, KeySet] => [
-      issuer,
-      new KeySet({ url: jwksUrl, ...(now && { now }), onFailure: (reason) => onKeySetFailure?.(issuer, reason) }),
-    ];
-    this.keySets = new Map(options.mode === 'jwt' ? options.issuers.map(keySetOf) : []);
+    const issuers = options.mode === 'jwt' ? options.issuers : [];
+    this.keySets = new Map(
+      issuers.map(({ issuer, jwksUrl: url }) => [
+        issuer,
+        new KeySet({ url, ...(now && { now }), onFailure: (reason) => onKeySetFailure?.(issuer, reason) }),
+      ]),
+    );
     this.#policy = policyOf(options, this.keySets);
-    this.#unnamed = { jwt: undefined, developer: localDeveloper, disabled: anyone }[options.mode];
+    this.#unnamed = options.mode === 'developer' ? localDeveloper : undefined;
   }
 
   /** Reads the key sets and keeps them fresh in the background. */
@@ -79,8 +74,10 @@ export class Authenticator {
    */
   authenticate(authorization: string | undefined): Caller | Promise<Caller> {
     if (!this.#policy) return anyone;
-    if (authorization === undefined && this.#unnamed) return this.#unnamed;
-    if (authorization === undefined) throw unauthenticated('An Authorization header with a Bearer token is required');
+    if (authorization === undefined) {
+      if (this.#unnamed) return this.#unnamed;
+      throw unauthenticated('An Authorization header with a Bearer token is required');
+    }
     if (authorization.length > maxTokenLength + 'Bearer '.length) {
       throw unauthenticated('The access token is too long');
     }
@@ -97,10 +94,7 @@ export class Authenticator {
     if (shared) return shared;
     if (!tokenForm.test(token)) throw malformedHeader();
     const verifying = verifyToken(token, policy)
-      .then((verified) => {
-        this.#remembered.add(digest, verified, policy.now());
-        return verified.caller;
-      })
+      .then((verified) => this.#remembered.add(digest, verified, policy.now()))
       .finally(() => this.#verifying.delete(digest));
     this.#verifying.set(digest, verifying);
     return verifying;
@@ -108,12 +102,51 @@ export class Authenticator {
 }
 
 function policyOf(options: AuthenticatorOptions, issuers: ReadonlyMap<string, KeySet>): TokenPolicy | undefined {
-  const now = options.now ?? Date.now;
-  if (options.mode === 'disabled') return undefined;
-  if (options.mode === 'developer') return { ...options.developerKeys.policy, now };
+  const { mode, now = Date.now } = options;
+  if (mode === 'disabled') return undefined;
+  if (mode === 'developer') return { ...options.developerKeys.policy, now };
   return { issuers, audience: options.audience, taxpayersClaim: options.taxpayersClaim, now };
 }
 
 function malformedHeader(): Error {
   return unauthenticated('The Authorization header must be the word Bearer and one token');
+}
+
+const maxTokens = 10_000;
+/** More tokens of one caller push out that caller's oldest, and nobody else's. */
+const maxPerCaller = 50;
+const rememberMs = 300_000;
+
+/** The callers of tokens verified in the last five minutes, by the token's digest. */
+class RememberedTokens {
+  /** `until` is in milliseconds since the epoch. */
+  readonly #tokens = new LRUCache<string, VerifiedToken & { readonly until: number }>({
+    max: maxTokens,
+    dispose: ({ caller: { key } }, digest) => {
+      const digests = this.#digests.get(key);
+      digests?.delete(digest);
+      if (digests?.size === 0) this.#digests.delete(key);
+    },
+  });
+  /** By caller key, the oldest first. */
+  readonly #digests = new Map<string, Set<string>>();
+
+  /** Undefined also for a token that would no longer pass: its time is over, or its issuer's keys have changed. */
+  get(digest: string, now: number): Caller | undefined {
+    const known = this.#tokens.get(digest);
+    if (!known) return undefined;
+    if (known.source.version === known.version && now >= known.validFrom && now < known.until) return known.caller;
+    this.#tokens.delete(digest);
+    return undefined;
+  }
+
+  add(digest: string, token: VerifiedToken, now: number): Caller {
+    const { key, expiresAt } = token.caller;
+    const held = this.#digests.get(key) ?? new Set();
+    const [oldest] = held;
+    if (oldest !== undefined && held.size === maxPerCaller) this.#tokens.delete(oldest);
+    this.#tokens.set(digest, { ...token, until: Math.min(expiresAt, now + rememberMs) });
+    this.#digests.set(key, held.add(digest));
+    return token.caller;
+  }
 }

@@ -11,36 +11,34 @@ import type { Logger } from '../observability/log.js';
  * new one to the router; no process restarts.
  */
 export class RouterSecrets {
-  readonly #secrets: { current: Secret | undefined; previous: Secret | undefined };
+  readonly #secrets: Record<'current' | 'previous', Secret | undefined>;
   readonly #stops: readonly (() => void)[];
 
-  constructor(config: Config['federation'], log: Logger) {
-    this.#secrets = { current: config.secret, previous: config.previousSecret };
-    const follow = (which: 'current' | 'previous', file: string) =>
-      watchSecretFile(file, {
+  constructor({ secret, previousSecret, secretFile, previousSecretFile }: Config['federation'], log: Logger) {
+    this.#secrets = { current: secret, previous: previousSecret };
+    const files = { current: secretFile, previous: previousSecretFile };
+    this.#stops = (['current', 'previous'] as const).map((which) => {
+      const file = files[which];
+      if (file === undefined) return () => {};
+      return watchSecretFile(file, {
         minLength: minRouterSecretLength,
         current: () => this.#secrets[which],
-        onRotated: (secret) => {
-          this.#secrets[which] = secret;
+        onRotated: (rotated) => {
+          this.#secrets[which] = rotated;
           log.info({ which }, 'the secret shared with the router was rotated');
         },
         onRefused: () =>
           log.warn({ which }, 'the secret shared with the router is too short in its file: the one in use stays'),
       });
-    this.#stops = [
-      ...(config.secretFile === undefined ? [] : [follow('current', config.secretFile)]),
-      ...(config.previousSecretFile === undefined ? [] : [follow('previous', config.previousSecretFile)]),
-    ];
+    });
   }
 
   /** Whether `presented` is one of the secrets; undefined when none is set. Takes the same time whatever is wrong with it. */
   accept(presented: string | undefined): boolean | undefined {
-    const { current, previous } = this.#secrets;
-    if (current === undefined && previous === undefined) return undefined;
+    const secrets = Object.values(this.#secrets).filter((secret) => secret !== undefined);
+    if (secrets.length === 0) return undefined;
     const digest = digestOf(presented ?? '');
-    const matches = [current, previous].map(
-      (secret) => timingSafeEqual(digest, digestOf(secret?.reveal() ?? '')) && secret !== undefined,
-    );
+    const matches = secrets.map((secret) => timingSafeEqual(digest, digestOf(secret.reveal())));
     return presented !== undefined && matches.includes(true);
   }
 

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
 import { z } from 'zod';
 import type { Scope } from './caller.js';
+import type { KeySource } from './keySet.js';
 import type { TokenPolicy } from './verifyToken.js';
 
 /** Where the gateway in developer mode and `npm run dev:token` both look, relative to the working directory. */
@@ -30,19 +31,18 @@ export class DeveloperKeys {
   readonly publicKey: JWK;
   readonly #privateKey: JWK;
 
-  constructor(pair: z.infer<typeof pairSchema>) {
-    const { d: _, ...publicKey } = pair;
+  constructor({ d, ...publicKey }: z.infer<typeof pairSchema>) {
     this.publicKey = publicKey;
-    this.#privateKey = pair;
+    this.#privateKey = { ...publicKey, d };
   }
 
   /** What tokens of this key pair are verified by. */
   get policy(): Omit<TokenPolicy, 'now'> {
-    const keysFor = async ({ alg }: { alg: string }) => ({
-      keys: alg === algorithm ? [(await importJWK(this.publicKey, algorithm)) as CryptoKey] : [],
+    const source: KeySource = {
       version: 1,
-    });
-    const source = { version: 1, keysFor, lookAgain: async () => false };
+      keysFor: async ({ alg }) => ({ keys: alg === algorithm ? [await keyOf(this.publicKey)] : [], version: 1 }),
+      lookAgain: async () => false,
+    };
     return { issuers: new Map([[issuer, source]]), audience: [audience], taxpayersClaim };
   }
 
@@ -54,8 +54,12 @@ export class DeveloperKeys {
       .setSubject(subject)
       .setIssuedAt()
       .setExpirationTime(`${ttlSeconds}s`)
-      .sign(await importJWK(this.#privateKey, algorithm));
+      .sign(await keyOf(this.#privateKey));
   }
+}
+
+async function keyOf(jwk: JWK): Promise<CryptoKey> {
+  return (await importJWK(jwk, algorithm)) as CryptoKey;
 }
 
 /**

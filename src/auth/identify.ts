@@ -33,7 +33,7 @@ export function identifier(authenticator: Authenticator, routerSecrets: Pick<Rou
       const caller = authenticator.authenticate(authorization);
       return caller instanceof Promise ? caller.then(identity) : identity(caller);
     } catch (error) {
-      if (authorization === undefined && fromRouter === true) return identity(router);
+      if (authorization === undefined && fromRouter) return identity(router);
       throw error;
     }
   };
@@ -41,10 +41,9 @@ export function identifier(authenticator: Authenticator, routerSecrets: Pick<Rou
 
 /** What the headers of a request show. */
 export function credentialsOf({ headers, socket }: IncomingMessage): Credentials {
-  const routerSecret = headers['x-gateway-router-secret'];
   return {
     authorization: headers.authorization,
-    routerSecret: typeof routerSecret === 'string' ? routerSecret : undefined,
+    routerSecret: textOf(headers['x-gateway-router-secret']),
     remoteAddress: socket.remoteAddress,
   };
 }
@@ -54,12 +53,12 @@ export function credentialsOfSocket(
   parameters: Readonly<Record<string, unknown>> | undefined,
   request: IncomingMessage,
 ): Credentials {
-  const given = new Map(Object.entries(parameters ?? {}).map(([name, value]) => [name.toLowerCase(), value]));
-  const { authorization, routerSecret, remoteAddress } = credentialsOf(request);
+  const given = new Map(Object.entries(parameters ?? {}).map(([name, value]) => [name.toLowerCase(), textOf(value)]));
+  const shown = credentialsOf(request);
   return {
-    authorization: textOf(given.get('authorization')) ?? authorization,
-    routerSecret: textOf(given.get('x-gateway-router-secret')) ?? routerSecret,
-    remoteAddress,
+    ...shown,
+    authorization: given.get('authorization') ?? shown.authorization,
+    routerSecret: given.get('x-gateway-router-secret') ?? shown.routerSecret,
   };
 }
 
