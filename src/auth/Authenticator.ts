@@ -53,7 +53,7 @@ export class Authenticator {
     this.#unnamed = options.mode === 'developer' ? localDeveloper : undefined;
   }
 
-  /** Reads the key sets and keeps them fresh in the background. */
+  /** Reads the key sets and keeps them fresh. */
   start(): void {
     for (const keySet of this.keySets.values()) keySet.start();
   }
@@ -69,7 +69,7 @@ export class Authenticator {
   }
 
   /**
-   * Answers at once for a remembered token, and with a promise otherwise: a request that needs no waiting should not wait.
+   * Answers at once for a remembered token: a request that needs no waiting should not wait.
    * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE while the issuer's keys were never read.
    */
   authenticate(authorization: string | undefined): Caller | Promise<Caller> {

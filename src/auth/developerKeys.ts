@@ -68,10 +68,7 @@ async function keyOf(jwk: JWK): Promise<CryptoKey> {
  */
 export async function loadDeveloperKeys(directory: string): Promise<DeveloperKeys> {
   const file = path.join(directory, fileName);
-  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-    return create(directory, file);
-  });
+  const text = await readFile(file, 'utf8').catch(() => create(directory, file));
   try {
     return new DeveloperKeys(pairSchema.parse(JSON.parse(text)));
   } catch {

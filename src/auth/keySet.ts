@@ -83,10 +83,9 @@ export class KeySet implements KeySource {
   async keysFor(header: JWSHeaderParameters) {
     if (!this.#held && (this.#reading || this.#waitMs() === 0)) await this.#read();
     if (!this.#held) {
-      throw new GatewayError('AUTH_UNAVAILABLE', 'The keys of the identity provider cannot be read at the moment', {
-        httpStatus: 503,
-        retryAfterSeconds: Math.max(1, Math.ceil(this.#waitMs() / 1000)),
-      });
+      const retryAfterSeconds = Math.max(1, Math.ceil(this.#waitMs() / 1000));
+      const message = 'The keys of the identity provider cannot be read at the moment';
+      throw new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, retryAfterSeconds });
     }
     const { choose, version } = this.#held;
     return { keys: await candidates(choose, header), version };

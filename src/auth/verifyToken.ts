@@ -49,9 +49,8 @@ const wrongClaims: Readonly<Record<PropertyKey, string>> = {
 };
 
 /**
- * Verifies a signed JWT (RFC 7519, with the advice of RFC 8725) and tells who its bearer is. The `iss` claim chooses the
- * keys before the signature is checked; the check then insists on that issuer. Throws UNAUTHENTICATED with a message that
- * holds nothing of the token, or AUTH_UNAVAILABLE when the issuer's keys were never read.
+ * Verifies a signed JWT (RFC 7519, with the advice of RFC 8725) and tells who its bearer is. Throws UNAUTHENTICATED with a
+ * message that holds nothing of the token, or AUTH_UNAVAILABLE when the issuer's keys were never read.
  */
 export async function verifyToken(token: string, policy: TokenPolicy): Promise<VerifiedToken> {
   const { payload, issuer, source, version } = await verifySignature(token, policy);
@@ -71,7 +70,10 @@ export function unauthenticated(message: string): GatewayError {
   return new GatewayError('UNAUTHENTICATED', message, { httpStatus: 401 });
 }
 
-/** Looks for newer keys once the held ones fail: the provider may have rotated them, with or without a new `kid`. */
+/**
+ * The `iss` claim chooses the keys; the check then insists on that issuer. Looks for newer keys once the held ones fail:
+ * the provider may have rotated them, with or without a new `kid`.
+ */
 async function verifySignature(token: string, policy: TokenPolicy) {
   // What can be refused without a key is refused first, so that it costs neither a signature check nor a key set.
   const { header, issuer } = decode(token);

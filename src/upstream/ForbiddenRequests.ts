@@ -5,7 +5,7 @@ export type Verdict = 'about-the-request' | 'about-the-holder' | 'about-the-cred
 
 /** So many different requests in a row mean that it is not about them. */
 const requestsInARow = 3;
-/** Within this time, in milliseconds; also how long a holder's calls are then refused. */
+/** They count for so long, and a holder's calls are then refused for as long. */
 const forbiddenMs = 30_000;
 /** Of every endpoint and client secret together. */
 const maxHolders = 500;
@@ -16,23 +16,20 @@ const maxHolders = 500;
  * holder alone, so that nobody can silence the others; requests of three holders count for everybody.
  */
 export class ForbiddenRequests {
-  readonly #now: () => number;
   readonly #holders = new LRUCache<string, Run>({ max: maxHolders, memoMethod: () => new Run() });
   readonly #everybody = new LRUCache<string, Run>({ max: 10, memoMethod: () => new Run() });
 
   /** @param now milliseconds of a clock that nobody sets */
-  constructor(now: () => number = () => performance.now()) {
-    this.#now = now;
-  }
+  constructor(private readonly now: () => number = () => performance.now()) {}
 
   /** Whether the holder's calls are refused. `place` is the endpoint with the credentials the call would be made with. */
   refuses(place: string, holder: string | undefined): boolean {
-    return holder !== undefined && this.#now() < (this.#holders.get(nameOf(place, holder))?.refusedUntil ?? 0);
+    return holder !== undefined && this.now() < (this.#holders.get(nameOf(place, holder))?.refusedUntil ?? 0);
   }
 
   /** Notes a 403. `request` tells different requests apart. */
   note(place: string, holder: string | undefined, request: string): Verdict {
-    const now = this.#now();
+    const now = this.now();
     // Of callers without an identity each request may be of another.
     const byEverybody = this.#everybody.memo(place).add(holder ?? `request ${request}`, request, now);
     if (byEverybody >= requestsInARow) return 'about-the-credentials';

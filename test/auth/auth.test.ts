@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Authenticator } from '../../src/auth/Authenticator.js';
 import { allScopes, type Caller } from '../../src/auth/caller.js';
-import { RouterSecrets } from '../../src/auth/RouterSecrets.js';
+import { RouterSecrets } from '../../src/auth/identify.js';
 import { loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import { createLogger } from '../../src/observability/log.js';
