@@ -29,6 +29,8 @@ const scheme = /^bearer +/i;
 /** RFC 6750 section 2.1. */
 const tokenForm = /^[A-Za-z0-9\-._~+/]+=*$/;
 
+const malformedHeader = 'The Authorization header must be the word Bearer and one token';
+
 /** Tells who is calling from the Authorization header of a request or the parameters of a socket. */
 export class Authenticator {
   /** The key sets read by this process, by issuer: for their age and for readiness. */
@@ -36,7 +38,7 @@ export class Authenticator {
   readonly #policy: TokenPolicy | undefined;
   /** The caller without a token, where the mode has one. */
   readonly #unnamed: Caller | undefined;
-  /** Only verified tokens are remembered: a made-up one must not push them out. */
+  /** Of verified tokens alone: a made-up one must not push them out. */
   readonly #remembered = new RememberedTokens();
   readonly #verifying = new Map<string, Promise<Caller>>();
 
@@ -74,15 +76,13 @@ export class Authenticator {
    */
   authenticate(authorization: string | undefined): Caller | Promise<Caller> {
     if (!this.#policy) return anyone;
-    if (authorization === undefined) {
-      if (this.#unnamed) return this.#unnamed;
-      throw unauthenticated('An Authorization header with a Bearer token is required');
-    }
+    if (authorization === undefined && this.#unnamed) return this.#unnamed;
+    if (authorization === undefined) throw unauthenticated('An Authorization header with a Bearer token is required');
     if (authorization.length > maxTokenLength + 'Bearer '.length) {
       throw unauthenticated('The access token is too long');
     }
     const prefix = scheme.exec(authorization);
-    if (!prefix) throw malformedHeader();
+    if (!prefix) throw unauthenticated(malformedHeader);
     const token = authorization.slice(prefix[0].length);
     const digest = hash('sha256', token, 'base64');
     return this.#remembered.get(digest, this.#policy.now()) ?? this.#verify(token, digest, this.#policy);
@@ -92,7 +92,7 @@ export class Authenticator {
   #verify(token: string, digest: string, policy: TokenPolicy): Promise<Caller> {
     const shared = this.#verifying.get(digest);
     if (shared) return shared;
-    if (!tokenForm.test(token)) throw malformedHeader();
+    if (!tokenForm.test(token)) throw unauthenticated(malformedHeader);
     const verifying = verifyToken(token, policy)
       .then((verified) => this.#remembered.add(digest, verified, policy.now()))
       .finally(() => this.#verifying.delete(digest));
@@ -106,10 +106,6 @@ function policyOf(options: AuthenticatorOptions, issuers: ReadonlyMap<string, Ke
   if (mode === 'disabled') return undefined;
   if (mode === 'developer') return { ...options.developerKeys.policy, now };
   return { issuers, audience: options.audience, taxpayersClaim: options.taxpayersClaim, now };
-}
-
-function malformedHeader(): Error {
-  return unauthenticated('The Authorization header must be the word Bearer and one token');
 }
 
 const maxTokens = 10_000;

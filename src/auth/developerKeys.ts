@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { link, mkdir, readFile, unlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
+import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { z } from 'zod';
 import type { Scope } from './caller.js';
 import type { KeySource } from './keySet.js';
@@ -40,7 +40,7 @@ export class DeveloperKeys {
   get policy(): Omit<TokenPolicy, 'now'> {
     const source: KeySource = {
       version: 1,
-      keysFor: async ({ alg }) => ({ keys: alg === algorithm ? [await keyOf(this.publicKey)] : [], version: 1 }),
+      keysFor: async ({ alg }) => ({ keys: alg === algorithm ? [this.publicKey] : [], version: 1 }),
       lookAgain: async () => false,
     };
     return { issuers: new Map([[issuer, source]]), audience: [audience], taxpayersClaim };
@@ -54,12 +54,8 @@ export class DeveloperKeys {
       .setSubject(subject)
       .setIssuedAt()
       .setExpirationTime(`${ttlSeconds}s`)
-      .sign(await keyOf(this.#privateKey));
+      .sign(this.#privateKey);
   }
-}
-
-async function keyOf(jwk: JWK): Promise<CryptoKey> {
-  return (await importJWK(jwk, algorithm)) as CryptoKey;
 }
 
 /**
@@ -82,12 +78,9 @@ async function create(directory: string, file: string): Promise<string> {
   const { privateKey } = await generateKeyPair(algorithm, { extractable: true });
   const draft = path.join(directory, `.${fileName}.${randomUUID()}`);
   await writeFile(draft, `${JSON.stringify(await exportJWK(privateKey))}\n`, { mode: 0o600, flag: 'wx' });
-  try {
-    await link(draft, file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  } finally {
-    await unlink(draft);
-  }
+  const linked = link(draft, file).catch((error) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
+  await linked.finally(() => unlink(draft));
   return readFile(file, 'utf8');
 }

@@ -112,6 +112,4 @@ export class RouterSecrets {
   }
 }
 
-function digestOf(text: string): Buffer {
-  return hash('sha256', text, 'buffer');
-}
+const digestOf = (text: string) => hash('sha256', text, 'buffer');

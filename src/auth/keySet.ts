@@ -8,7 +8,7 @@ export interface KeySource {
   /** Changes whenever the keys do; what was verified under another version must be verified again. */
   readonly version: number;
   /** The keys that fit the header's `alg` and `kid`, if any, and the version of the set they were taken from. */
-  keysFor(header: JWSHeaderParameters): Promise<{ readonly keys: readonly CryptoKey[]; readonly version: number }>;
+  keysFor(header: JWSHeaderParameters): Promise<{ keys: readonly (CryptoKey | JWK)[]; version: number }>;
   /** For a token that no key of version `seen` verifies: true when there is a newer version to try. */
   lookAgain(seen: number): Promise<boolean>;
 }
@@ -17,11 +17,11 @@ export interface KeySetOptions {
   readonly url: string;
   /** Called after a read that failed. */
   readonly onFailure?: (reason: ReadFault) => void;
-  /** Time between reads in the background; 10 minutes. */
+  /** Time between reads in the background. */
   readonly refreshMs?: number;
-  /** Time for one read; 5 seconds. */
+  /** Time for one read. */
   readonly deadlineMs?: number;
-  /** Milliseconds of a clock that nobody sets. Default `performance.now`. */
+  /** Milliseconds of a clock that nobody sets. */
   readonly now?: () => number;
   readonly random?: () => number;
 }

@@ -70,10 +70,7 @@ export function unauthenticated(message: string): GatewayError {
   return new GatewayError('UNAUTHENTICATED', message, { httpStatus: 401 });
 }
 
-/**
- * The `iss` claim chooses the keys; the check then insists on that issuer. Looks for newer keys once the held ones fail:
- * the provider may have rotated them, with or without a new `kid`.
- */
+/** Looks for newer keys once the held ones fail: the provider may have rotated them, with or without a new `kid`. */
 async function verifySignature(token: string, policy: TokenPolicy) {
   // What can be refused without a key is refused first, so that it costs neither a signature check nor a key set.
   const { header, issuer } = decode(token);

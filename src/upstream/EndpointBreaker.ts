@@ -76,10 +76,8 @@ export class EndpointBreaker {
     if (isTrial) own.trial = undefined;
     if (outcome === 'not-made') return;
     own.subjectFailed.set(subject ?? Symbol('a call by itself'), outcome === 'failed');
-    if (outcome === 'answered') {
-      if (isTrial) own.close();
-      return;
-    }
+    if (outcome === 'answered' && isTrial) own.close();
+    if (outcome === 'answered') return;
     const now = this.now();
     if (isTrial || (own.stateAt(now) === 'closed' && own.failingSubjects >= failingSubjectsToOpen)) {
       own.openUntil = now + this.resetMs;

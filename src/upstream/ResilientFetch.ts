@@ -102,7 +102,7 @@ export class ResilientFetch {
         headers,
         body,
         redirect: 'manual',
-        agent: method === 'POST' ? this.#connections.recentAgentFor(url, connection) : this.#connections.agentFor(url),
+        agent: this.#connections.agentFor(url, method === 'POST' ? connection : undefined),
         signal: limit.signal as never,
       });
       const answer = await readAnswer(response, this.options.maxResponseBytes, limit);
@@ -164,17 +164,13 @@ class Connections {
     https: new HttpsAgent({ keepAlive: true, timeout: idleMs }),
   };
 
-  /** For requests that can be repeated. */
-  agentFor(url: string): HttpAgent {
-    return this.#any[protocolOf(url)];
-  }
-
   /**
-   * For one request that must not be repeated. Notes on `connection` when it is established (for `https:` with the
+   * With `connection`, for one request that must not be repeated. Notes on it when it is established (for `https:` with the
    * certificate accepted): without that the request cannot have arrived, whatever the error says.
    */
-  recentAgentFor(url: string, connection: { established: boolean }): HttpAgent {
-    const protocol = protocolOf(url);
+  agentFor(url: string, connection?: { established: boolean }): HttpAgent {
+    const protocol = url.startsWith('https:') ? 'https' : 'http';
+    if (!connection) return this.#any[protocol];
     const shared = this.#recent[protocol] as Agent;
     const addRequest: Agent['addRequest'] = (request, ...rest) => {
       request.once('socket', (socket: Duplex) => {
@@ -189,8 +185,4 @@ class Connections {
   stop(): void {
     for (const agent of [this.#any, this.#recent].flatMap(Object.values)) agent.destroy();
   }
-}
-
-function protocolOf(url: string): 'http' | 'https' {
-  return url.startsWith('https:') ? 'https' : 'http';
 }

@@ -27,11 +27,6 @@ class Hour {
   untold = 0;
 
   constructor(readonly number: number) {}
-
-  /** Calls of the fleet, as far as this process knows; its reserve is counted and not made. */
-  get taken(): number {
-    return Math.max(0, this.seen - (this.reserve ?? 0));
-  }
 }
 
 const hourMs = 3_600_000;
@@ -93,7 +88,8 @@ export class TokenBudget {
   /** What a caller who has taken `own` may take in all: at least one call, however little is left. */
   #shareOf(hour: Hour, own: number): number {
     const { perHour, callerShare } = this.options;
-    return Math.max(1, Math.floor(callerShare * (perHour - Math.max(0, hour.taken - own))));
+    const byOthers = Math.max(0, hour.seen - (hour.reserve ?? 0) - own);
+    return Math.max(1, Math.floor(callerShare * (perHour - byOthers)));
   }
 
   async #takeFromStore(hour: Hour): Promise<boolean> {
