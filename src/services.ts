@@ -126,7 +126,7 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
   const { config, log, metrics, now, monotonicNow } = wiring;
   const gate = new CallGate({
     store: sealed,
-    ...(now && { now }),
+    now: now ?? Date.now,
     onClosed: (endpoint, reason) => {
       metrics.gateClosed.inc({ endpoint, reason });
       const message = 'the service asked for silence or refused the credentials: the fleet stops calling';

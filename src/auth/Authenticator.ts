@@ -1,31 +1,24 @@
 import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { anyone, type Caller, localDeveloper } from './caller.js';
 import type { DeveloperKeys } from './developerKeys.js';
 import { KeySet } from './keySet.js';
-import { RememberedTokens } from './RememberedTokens.js';
 import type { ReadFault } from './readKeySet.js';
-import { maxTokenLength, type TokenPolicy, unauthenticated, verifyToken } from './verifyToken.js';
-
-export type { Caller, Scope } from './caller.js';
-
-export interface TrustedIssuer {
-  /** The exact `iss` claim. Each issuer may be named once. */
-  readonly issuer: string;
-  readonly jwksUrl: string;
-}
+import { maxTokenLength, type TokenPolicy, unauthenticated, type VerifiedToken, verifyToken } from './verifyToken.js';
 
 /** Who may call; see AUTH_MODE. */
-export type AuthenticatorMode =
+type Mode =
   | {
       readonly mode: 'jwt';
-      readonly issuers: readonly TrustedIssuer[];
+      /** `issuer` is the exact `iss` claim. Each issuer may be named once. */
+      readonly issuers: readonly { readonly issuer: string; readonly jwksUrl: string }[];
       readonly audience: readonly string[];
       readonly taxpayersClaim: string;
     }
   | { readonly mode: 'developer'; readonly developerKeys: DeveloperKeys }
   | { readonly mode: 'disabled' };
 
-export type AuthenticatorOptions = AuthenticatorMode & {
+export type AuthenticatorOptions = Mode & {
   readonly now?: () => number;
   /** Called when a key set could not be read. */
   readonly onKeySetFailure?: (issuer: string, reason: ReadFault) => void;
@@ -36,6 +29,8 @@ const scheme = /^bearer +/i;
 /** RFC 6750 section 2.1. */
 const tokenForm = /^[A-Za-z0-9\-._~+/]+=*$/;
 
+const malformedHeader = 'The Authorization header must be the word Bearer and one token';
+
 /** Tells who is calling from the Authorization header of a request or the parameters of a socket. */
 export class Authenticator {
   /** The key sets read by this process, by issuer: for their age and for readiness. */
@@ -43,22 +38,24 @@ export class Authenticator {
   readonly #policy: TokenPolicy | undefined;
   /** The caller without a token, where the mode has one. */
   readonly #unnamed: Caller | undefined;
-  /** Only verified tokens are remembered: a made-up one must not push them out. */
+  /** Of verified tokens alone: a made-up one must not push them out. */
   readonly #remembered = new RememberedTokens();
   readonly #verifying = new Map<string, Promise<Caller>>();
 
   constructor(options: AuthenticatorOptions) {
     const { now, onKeySetFailure } = options;
-    const keySetOf = ({ issuer, jwksUrl }: TrustedIssuer): [string, KeySet] => [
-      issuer,
-      new KeySet({ url: jwksUrl, ...(now && { now }), onFailure: (reason) => onKeySetFailure?.(issuer, reason) }),
-    ];
-    this.keySets = new Map(options.mode === 'jwt' ? options.issuers.map(keySetOf) : []);
+    const issuers = options.mode === 'jwt' ? options.issuers : [];
+    this.keySets = new Map(
+      issuers.map(({ issuer, jwksUrl: url }) => [
+        issuer,
+        new KeySet({ url, ...(now && { now }), onFailure: (reason) => onKeySetFailure?.(issuer, reason) }),
+      ]),
+    );
     this.#policy = policyOf(options, this.keySets);
-    this.#unnamed = { jwt: undefined, developer: localDeveloper, disabled: anyone }[options.mode];
+    this.#unnamed = options.mode === 'developer' ? localDeveloper : undefined;
   }
 
-  /** Reads the key sets and keeps them fresh in the background. */
+  /** Reads the key sets and keeps them fresh. */
   start(): void {
     for (const keySet of this.keySets.values()) keySet.start();
   }
@@ -74,7 +71,7 @@ export class Authenticator {
   }
 
   /**
-   * Answers at once for a remembered token, and with a promise otherwise: a request that needs no waiting should not wait.
+   * Answers at once for a remembered token: a request that needs no waiting should not wait.
    * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE while the issuer's keys were never read.
    */
   authenticate(authorization: string | undefined): Caller | Promise<Caller> {
@@ -85,7 +82,7 @@ export class Authenticator {
       throw unauthenticated('The access token is too long');
     }
     const prefix = scheme.exec(authorization);
-    if (!prefix) throw malformedHeader();
+    if (!prefix) throw unauthenticated(malformedHeader);
     const token = authorization.slice(prefix[0].length);
     const digest = hash('sha256', token, 'base64');
     return this.#remembered.get(digest, this.#policy.now()) ?? this.#verify(token, digest, this.#policy);
@@ -95,12 +92,9 @@ export class Authenticator {
   #verify(token: string, digest: string, policy: TokenPolicy): Promise<Caller> {
     const shared = this.#verifying.get(digest);
     if (shared) return shared;
-    if (!tokenForm.test(token)) throw malformedHeader();
+    if (!tokenForm.test(token)) throw unauthenticated(malformedHeader);
     const verifying = verifyToken(token, policy)
-      .then((verified) => {
-        this.#remembered.add(digest, verified, policy.now());
-        return verified.caller;
-      })
+      .then((verified) => this.#remembered.add(digest, verified, policy.now()))
       .finally(() => this.#verifying.delete(digest));
     this.#verifying.set(digest, verifying);
     return verifying;
@@ -108,12 +102,47 @@ export class Authenticator {
 }
 
 function policyOf(options: AuthenticatorOptions, issuers: ReadonlyMap<string, KeySet>): TokenPolicy | undefined {
-  const now = options.now ?? Date.now;
-  if (options.mode === 'disabled') return undefined;
-  if (options.mode === 'developer') return { ...options.developerKeys.policy, now };
+  const { mode, now = Date.now } = options;
+  if (mode === 'disabled') return undefined;
+  if (mode === 'developer') return { ...options.developerKeys.policy, now };
   return { issuers, audience: options.audience, taxpayersClaim: options.taxpayersClaim, now };
 }
 
-function malformedHeader(): Error {
-  return unauthenticated('The Authorization header must be the word Bearer and one token');
+const maxTokens = 10_000;
+/** More tokens of one caller push out that caller's oldest, and nobody else's. */
+const maxPerCaller = 50;
+const rememberMs = 300_000;
+
+/** The callers of tokens verified in the last five minutes, by the token's digest. */
+class RememberedTokens {
+  /** `until` is in milliseconds since the epoch. */
+  readonly #tokens = new LRUCache<string, VerifiedToken & { readonly until: number }>({
+    max: maxTokens,
+    dispose: ({ caller: { key } }, digest) => {
+      const digests = this.#digests.get(key);
+      digests?.delete(digest);
+      if (digests?.size === 0) this.#digests.delete(key);
+    },
+  });
+  /** By caller key, the oldest first. */
+  readonly #digests = new Map<string, Set<string>>();
+
+  /** Undefined also for a token that would no longer pass: its time is over, or its issuer's keys have changed. */
+  get(digest: string, now: number): Caller | undefined {
+    const known = this.#tokens.get(digest);
+    if (!known) return undefined;
+    if (known.source.version === known.version && now >= known.validFrom && now < known.until) return known.caller;
+    this.#tokens.delete(digest);
+    return undefined;
+  }
+
+  add(digest: string, token: VerifiedToken, now: number): Caller {
+    const { key, expiresAt } = token.caller;
+    const held = this.#digests.get(key) ?? new Set();
+    const [oldest] = held;
+    if (oldest !== undefined && held.size === maxPerCaller) this.#tokens.delete(oldest);
+    this.#tokens.set(digest, { ...token, until: Math.min(expiresAt, now + rememberMs) });
+    this.#digests.set(key, held.add(digest));
+    return token.caller;
+  }
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /** Every scope the gateway knows; a token may carry others, which give nothing. */
 export const allScopes = [
@@ -35,15 +35,12 @@ export const localDeveloper = withoutToken('developer', allScopes, 'any');
 export const router = withoutToken('router', [], new Set());
 
 function withoutToken(kind: Caller['kind'], scopes: readonly Scope[], taxpayers: Caller['taxpayers']): Caller {
-  const expiresAt = Number.POSITIVE_INFINITY;
-  return { kind, key: callerKey('', kind), subject: kind, scopes: new Set(scopes), taxpayers, expiresAt };
+  return { kind, key: callerKey('', kind), subject: kind, scopes: new Set(scopes), taxpayers, expiresAt: Infinity };
 }
 
 /** The same subject of two issuers is two callers. JSON keeps the pair apart whatever characters the two hold. */
 export function callerKey(issuer: string, subject: string): string {
-  return createHash('sha256')
-    .update(JSON.stringify([issuer, subject]))
-    .digest('base64url');
+  return hash('sha256', JSON.stringify([issuer, subject]), 'base64url');
 }
 
 /** Under whose name a caller's use of shared resources is counted; undefined for callers who cannot be told apart. */

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { link, mkdir, readFile, unlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose';
+import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { z } from 'zod';
 import type { Scope } from './caller.js';
+import type { KeySource } from './keySet.js';
 import type { TokenPolicy } from './verifyToken.js';
 
 /** Where the gateway in developer mode and `npm run dev:token` both look, relative to the working directory. */
@@ -30,19 +31,18 @@ export class DeveloperKeys {
   readonly publicKey: JWK;
   readonly #privateKey: JWK;
 
-  constructor(pair: z.infer<typeof pairSchema>) {
-    const { d: _, ...publicKey } = pair;
+  constructor({ d, ...publicKey }: z.infer<typeof pairSchema>) {
     this.publicKey = publicKey;
-    this.#privateKey = pair;
+    this.#privateKey = { ...publicKey, d };
   }
 
   /** What tokens of this key pair are verified by. */
   get policy(): Omit<TokenPolicy, 'now'> {
-    const keysFor = async ({ alg }: { alg: string }) => ({
-      keys: alg === algorithm ? [(await importJWK(this.publicKey, algorithm)) as CryptoKey] : [],
+    const source: KeySource = {
       version: 1,
-    });
-    const source = { version: 1, keysFor, lookAgain: async () => false };
+      keysFor: async ({ alg }) => ({ keys: alg === algorithm ? [this.publicKey] : [], version: 1 }),
+      lookAgain: async () => false,
+    };
     return { issuers: new Map([[issuer, source]]), audience: [audience], taxpayersClaim };
   }
 
@@ -54,7 +54,7 @@ export class DeveloperKeys {
       .setSubject(subject)
       .setIssuedAt()
       .setExpirationTime(`${ttlSeconds}s`)
-      .sign(await importJWK(this.#privateKey, algorithm));
+      .sign(this.#privateKey);
   }
 }
 
@@ -64,10 +64,7 @@ export class DeveloperKeys {
  */
 export async function loadDeveloperKeys(directory: string): Promise<DeveloperKeys> {
   const file = path.join(directory, fileName);
-  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-    return create(directory, file);
-  });
+  const text = await readFile(file, 'utf8').catch(() => create(directory, file));
   try {
     return new DeveloperKeys(pairSchema.parse(JSON.parse(text)));
   } catch {
@@ -81,12 +78,9 @@ async function create(directory: string, file: string): Promise<string> {
   const { privateKey } = await generateKeyPair(algorithm, { extractable: true });
   const draft = path.join(directory, `.${fileName}.${randomUUID()}`);
   await writeFile(draft, `${JSON.stringify(await exportJWK(privateKey))}\n`, { mode: 0o600, flag: 'wx' });
-  try {
-    await link(draft, file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  } finally {
-    await unlink(draft);
-  }
+  const linked = link(draft, file).catch((error) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
+  await linked.finally(() => unlink(draft));
   return readFile(file, 'utf8');
 }

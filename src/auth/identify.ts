@@ -1,7 +1,12 @@
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { Config } from '../config/config.js';
+import type { Secret } from '../config/secret.js';
+import { minRouterSecretLength } from '../config/settingSchemas.js';
+import { watchSecretFile } from '../config/watchFile.js';
+import type { Logger } from '../observability/log.js';
 import type { Authenticator } from './Authenticator.js';
 import { type Caller, router } from './caller.js';
-import type { RouterSecrets } from './RouterSecrets.js';
 
 /** What a caller shows: headers of a request, or the same names in the parameters of a socket. */
 export interface Credentials {
@@ -17,11 +22,7 @@ export interface Identity {
   readonly remoteAddress: string | undefined;
 }
 
-/**
- * At once where there is nothing to wait for, as {@link Authenticator.authenticate}.
- *
- * @throws GatewayError UNAUTHENTICATED or AUTH_UNAVAILABLE, in either way
- */
+/** Answers, throws or rejects as {@link Authenticator.authenticate}. */
 export type Identify = (credentials: Credentials) => Identity | Promise<Identity>;
 
 /** Tells who is calling. A router that presents its secret needs no user's token to read the schema. */
@@ -33,7 +34,7 @@ export function identifier(authenticator: Authenticator, routerSecrets: Pick<Rou
       const caller = authenticator.authenticate(authorization);
       return caller instanceof Promise ? caller.then(identity) : identity(caller);
     } catch (error) {
-      if (authorization === undefined && fromRouter === true) return identity(router);
+      if (authorization === undefined && fromRouter) return identity(router);
       throw error;
     }
   };
@@ -41,10 +42,9 @@ export function identifier(authenticator: Authenticator, routerSecrets: Pick<Rou
 
 /** What the headers of a request show. */
 export function credentialsOf({ headers, socket }: IncomingMessage): Credentials {
-  const routerSecret = headers['x-gateway-router-secret'];
   return {
     authorization: headers.authorization,
-    routerSecret: typeof routerSecret === 'string' ? routerSecret : undefined,
+    routerSecret: textOf(headers['x-gateway-router-secret']),
     remoteAddress: socket.remoteAddress,
   };
 }
@@ -54,12 +54,12 @@ export function credentialsOfSocket(
   parameters: Readonly<Record<string, unknown>> | undefined,
   request: IncomingMessage,
 ): Credentials {
-  const given = new Map(Object.entries(parameters ?? {}).map(([name, value]) => [name.toLowerCase(), value]));
-  const { authorization, routerSecret, remoteAddress } = credentialsOf(request);
+  const given = new Map(Object.entries(parameters ?? {}).map(([name, value]) => [name.toLowerCase(), textOf(value)]));
+  const shown = credentialsOf(request);
   return {
-    authorization: textOf(given.get('authorization')) ?? authorization,
-    routerSecret: textOf(given.get('x-gateway-router-secret')) ?? routerSecret,
-    remoteAddress,
+    ...shown,
+    authorization: given.get('authorization') ?? shown.authorization,
+    routerSecret: given.get('x-gateway-router-secret') ?? shown.routerSecret,
   };
 }
 
@@ -68,3 +68,48 @@ function textOf(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   return typeof value === 'string' ? value : '';
 }
+
+/**
+ * The secrets shared with the router: the current one and, during a rotation, the previous one. A secret that came from a
+ * file follows it. To rotate, write the old secret to the previous file, the new one to the current file, then give the
+ * new one to the router; no process restarts.
+ */
+export class RouterSecrets {
+  readonly #secrets: Record<'current' | 'previous', Secret | undefined>;
+  readonly #stops: readonly (() => void)[];
+
+  constructor({ secret, previousSecret, secretFile, previousSecretFile }: Config['federation'], log: Logger) {
+    this.#secrets = { current: secret, previous: previousSecret };
+    const files = { current: secretFile, previous: previousSecretFile };
+    this.#stops = (['current', 'previous'] as const).map((which) => {
+      const file = files[which];
+      if (file === undefined) return () => {};
+      return watchSecretFile(file, {
+        minLength: minRouterSecretLength,
+        current: () => this.#secrets[which],
+        onRotated: (rotated) => {
+          this.#secrets[which] = rotated;
+          log.info({ which }, 'the secret shared with the router was rotated');
+        },
+        onRefused: () =>
+          log.warn({ which }, 'the secret shared with the router is too short in its file: the one in use stays'),
+      });
+    });
+  }
+
+  /** Whether `presented` is one of the secrets; undefined when none is set. Takes the same time whatever is wrong with it. */
+  accept(presented: string | undefined): boolean | undefined {
+    const secrets = Object.values(this.#secrets).filter((secret) => secret !== undefined);
+    if (secrets.length === 0) return undefined;
+    const digest = digestOf(presented ?? '');
+    const matches = secrets.map((secret) => timingSafeEqual(digest, digestOf(secret.reveal())));
+    return presented !== undefined && matches.includes(true);
+  }
+
+  /** Ends the watches of the files. */
+  stop(): void {
+    for (const stop of this.#stops) stop();
+  }
+}
+
+const digestOf = (text: string) => hash('sha256', text, 'buffer');

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type CryptoKey, createRemoteJWKSet, customFetch, errors, type JWK, type JWTHeaderParameters } from 'jose';
+import { type CryptoKey, createRemoteJWKSet, customFetch, errors, type JWK, type JWSHeaderParameters } from 'jose';
 import { GatewayError } from '../errors/errors.js';
-import { KeySetUnreadable, type ReadFault, readKeySet } from './readKeySet.js';
+import { type ReadFault, readKeySet } from './readKeySet.js';
 
 /** Where the keys of one issuer come from. */
 export interface KeySource {
   /** Changes whenever the keys do; what was verified under another version must be verified again. */
   readonly version: number;
   /** The keys that fit the header's `alg` and `kid`, if any, and the version of the set they were taken from. */
-  keysFor(header: JWTHeaderParameters): Promise<{ readonly keys: readonly CryptoKey[]; readonly version: number }>;
+  keysFor(header: JWSHeaderParameters): Promise<{ keys: readonly (CryptoKey | JWK)[]; version: number }>;
   /** For a token that no key of version `seen` verifies: true when there is a newer version to try. */
   lookAgain(seen: number): Promise<boolean>;
 }
@@ -17,11 +17,11 @@ export interface KeySetOptions {
   readonly url: string;
   /** Called after a read that failed. */
   readonly onFailure?: (reason: ReadFault) => void;
-  /** Time between reads in the background; 10 minutes. */
+  /** Time between reads in the background. */
   readonly refreshMs?: number;
-  /** Time for one read; 5 seconds. */
+  /** Time for one read. */
   readonly deadlineMs?: number;
-  /** Milliseconds of a clock that nobody sets. Default `performance.now`. */
+  /** Milliseconds of a clock that nobody sets. */
   readonly now?: () => number;
   readonly random?: () => number;
 }
@@ -34,17 +34,17 @@ const maxCandidates = 8;
 
 /**
  * The published keys of one identity provider (RFC 7517), read in the background once started, on first need otherwise.
- * jose reads and holds them; when to read is decided here. Keys that were read once serve for as long as the provider is
- * out of reach: only a newer set replaces them.
+ * jose reads and chooses among them; this class decides when to read. Keys that were read once serve for as long as the provider is out of reach: only a newer set replaces them.
  */
 export class KeySet implements KeySource {
   readonly #options: Required<KeySetOptions>;
   readonly #remote;
   readonly #stopped = new AbortController();
   /** `text`: the keys as text, to notice a change. `confirmedAt`: when the provider last published them. */
-  #held: { readonly version: number; readonly text: string; readonly confirmedAt: number } | undefined;
-  /** Since the last good read. */
-  #failures: { readonly count: number; readonly retryAt: number } | undefined;
+  #held: { version: number; text: string; confirmedAt: number } | undefined;
+  /** After the last read, when it failed; 0 otherwise. */
+  #backoffMs = 0;
+  #retryAt = -Infinity;
   #reading: Promise<void> | undefined;
   #mayLookAgainAt = -Infinity;
 
@@ -58,13 +58,9 @@ export class KeySet implements KeySource {
       ...options,
     };
     this.#remote = createRemoteJWKSet(new URL(options.url), {
-      timeoutDuration: this.#options.deadlineMs,
       cacheMaxAge: Number.POSITIVE_INFINITY,
       cooldownDuration: Number.POSITIVE_INFINITY,
-      [customFetch]: async (url, { signal }) => {
-        const keys = await readKeySet(url, AbortSignal.any([signal, this.#stopped.signal]));
-        return Response.json({ keys });
-      },
+      [customFetch]: async (url) => Response.json({ keys: await this.#fetch(url) }),
     });
   }
 
@@ -88,17 +84,15 @@ export class KeySet implements KeySource {
   }
 
   /** Throws AUTH_UNAVAILABLE while no key was ever read. Waits only then. */
-  async keysFor(header: JWTHeaderParameters) {
+  async keysFor(header: JWSHeaderParameters) {
     if (!this.#held && (this.#reading || this.#waitMs() === 0)) await this.#read();
     if (!this.#held) {
-      throw new GatewayError('AUTH_UNAVAILABLE', 'The keys of the identity provider cannot be read at the moment', {
-        httpStatus: 503,
-        retryAfterSeconds: Math.max(1, Math.ceil(this.#waitMs() / 1000)),
-      });
+      const retryAfterSeconds = Math.max(1, Math.ceil(this.#waitMs() / 1000));
+      const message = 'The keys of the identity provider cannot be read at the moment';
+      throw new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, retryAfterSeconds });
     }
-    // Taken before the wait: a read that ends meanwhile must not pass the old keys off as the new version.
-    const { version } = this.#held;
-    return { keys: await selectKeys(this.#remote, header), version };
+    const { version } = this.#held; // before the wait: a read meanwhile must not pass old keys off as the new version
+    return { keys: await candidates(this.#remote, header), version };
   }
 
   /** Reads the set at most once per 10 seconds for this reason, so that made-up tokens cannot hammer the provider. */
@@ -116,37 +110,48 @@ export class KeySet implements KeySource {
 
   /** How long the provider is still left alone after a failed read. */
   #waitMs(): number {
-    return this.#failures ? Math.max(0, this.#failures.retryAt - this.#options.now()) : 0;
+    return Math.max(0, this.#retryAt - this.#options.now());
   }
 
   /** One read at a time, shared by concurrent callers. Never rejects. */
   #read(): Promise<void> {
-    this.#reading ??= this.#remote
-      .reload()
-      .then(
-        () => this.#hold(this.#remote.jwks()?.keys ?? []),
-        (error) => this.#fail(error),
-      )
-      .finally(() => {
-        this.#reading = undefined;
-      });
+    this.#reading ??= this.#readOnce().finally(() => {
+      this.#reading = undefined;
+    });
     return this.#reading;
+  }
+
+  async #readOnce(): Promise<void> {
+    const { now, random, onFailure } = this.#options;
+    try {
+      await this.#remote.reload();
+      this.#hold(this.#remote.jwks()?.keys ?? []);
+    } catch (error) {
+      if (this.#stopped.signal.aborted) return;
+      this.#backoffMs = Math.min(2 * this.#backoffMs || firstBackoffMs, lastBackoffMs);
+      this.#retryAt = now() + this.#backoffMs * (1 + random() / 4);
+      onFailure(error instanceof Unreadable ? error.fault : 'not-a-key-set');
+    }
+  }
+
+  async #fetch(url: string): Promise<readonly JWK[]> {
+    // Node may collect a signal of AbortSignal.timeout, such as jose's, that only AbortSignal.any refers to: it never aborts.
+    const limit = new AbortController();
+    const timer = setTimeout(() => limit.abort(), this.#options.deadlineMs).unref();
+    const read = await readKeySet(url, AbortSignal.any([limit.signal, this.#stopped.signal]));
+    clearTimeout(timer);
+    if (typeof read === 'string') throw new Unreadable(read);
+    return read;
   }
 
   #hold(keys: readonly JWK[]): void {
     const text = JSON.stringify(keys.map((key) => JSON.stringify(key)).sort());
-    const version = text === this.#held?.text ? this.version : this.version + 1;
-    this.#held = { version, text, confirmedAt: this.#options.now() };
-    this.#failures = undefined;
-  }
-
-  #fail(error: unknown): void {
-    if (this.#stopped.signal.aborted) return;
-    const { now, random, onFailure } = this.#options;
-    const count = (this.#failures?.count ?? 0) + 1;
-    const backoffMs = Math.min(firstBackoffMs * 2 ** (count - 1), lastBackoffMs) * (1 + random() / 4);
-    this.#failures = { count, retryAt: now() + backoffMs };
-    onFailure(error instanceof KeySetUnreadable ? error.reason : 'not-a-key-set');
+    if (text !== this.#held?.text) {
+      this.#held = { version: this.version + 1, text, confirmedAt: 0 };
+    }
+    this.#held.confirmedAt = this.#options.now();
+    this.#backoffMs = 0;
+    this.#retryAt = -Infinity;
   }
 
   async #keepFresh(): Promise<void> {
@@ -154,19 +159,24 @@ export class KeySet implements KeySource {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       await this.#read();
-      const pauseMs = this.#failures ? this.#waitMs() : refreshMs * (0.9 + random() / 5);
+      const pauseMs = this.#waitMs() || refreshMs * (0.9 + random() / 5);
       await sleep(pauseMs, undefined, { ref: false, signal }).catch(() => {});
     }
   }
 }
 
+class Unreadable extends Error {
+  constructor(readonly fault: ReadFault) {
+    super(fault);
+  }
+}
+
+type Choose = (header: JWSHeaderParameters) => Promise<CryptoKey>;
+
 /** Only `alg` and `kid` choose: a key the token brings along (`jwk`, `jku`, `x5u`, `x5c`) is never looked at. */
-async function selectKeys(
-  set: (header: JWTHeaderParameters) => Promise<CryptoKey>,
-  { alg, kid }: JWTHeaderParameters,
-): Promise<CryptoKey[]> {
+async function candidates(choose: Choose, { alg, kid }: JWSHeaderParameters): Promise<CryptoKey[]> {
   try {
-    return [await set({ alg, ...(kid !== undefined && { kid }) })];
+    return [await choose({ alg, kid } as JWSHeaderParameters)];
   } catch (error) {
     if (error instanceof errors.JWKSNoMatchingKey) return [];
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;

@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto';
 import type { JWK } from 'jose';
-import fetch, { FetchError } from 'node-fetch';
+import fetch, { type FetchError } from 'node-fetch';
 import { z } from 'zod';
 
 /** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only, whatever its header says. */
@@ -8,48 +8,30 @@ export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA',
 
 export type ReadFault = 'timeout' | 'network' | 'redirect' | 'status' | 'too-large' | 'not-a-key-set' | 'no-usable-key';
 
-/** Why a key set could not be read. Holds nothing of the answer. */
-export class KeySetUnreadable extends Error {
-  constructor(readonly reason: ReadFault) {
-    super(`The key set could not be read: ${reason}.`);
-  }
-}
-
 const maxBodyBytes = 1024 * 1024;
 const maxKeys = 200;
 
 /**
  * Reads a JSON Web Key Set (RFC 7517 section 5) and returns its usable keys: public, for signatures, of an accepted
- * algorithm, and only the members that make the key. Unusable keys are passed over, as the RFC asks.
- *
- * @throws KeySetUnreadable also for a set without a usable key: an identity provider that signs has one, so the set is
- *   wrong, and no reason to forget the keys that are held
+ * algorithm, and only the members that make the key. Unusable keys are passed over, as the RFC asks. Returns a fault when
+ * there is none: an identity provider that signs has one. Never rejects.
  */
-export async function readKeySet(url: string, signal: AbortSignal): Promise<JWK[]> {
-  const set = setSchema.safeParse(await download(url, signal));
-  if (!set.success) throw new KeySetUnreadable('not-a-key-set');
-  const keys = set.data.keys.slice(0, maxKeys).map((member) => keySchema.safeParse(member).data);
-  const usable = keys.filter((key) => key !== undefined);
-  if (usable.length === 0) throw new KeySetUnreadable('no-usable-key');
-  return usable;
-}
-
-async function download(url: string, signal: AbortSignal): Promise<unknown> {
+export async function readKeySet(url: string, signal: AbortSignal): Promise<readonly JWK[] | ReadFault> {
   try {
     const headers = { accept: 'application/jwk-set+json, application/json' };
     const response = await fetch(url, { headers, redirect: 'error', size: maxBodyBytes, signal });
-    if (response.status !== 200) throw new KeySetUnreadable('status');
-    return await response.json();
+    if (response.status !== 200) return 'status';
+    const set = setSchema.safeParse(await response.json());
+    if (!set.success) return 'not-a-key-set';
+    const keys = set.data.keys.slice(0, maxKeys).map((member) => keySchema.safeParse(member).data);
+    const usable = keys.filter((key) => key !== undefined);
+    return usable.length > 0 ? usable : 'no-usable-key';
   } catch (error) {
-    throw error instanceof KeySetUnreadable ? error : new KeySetUnreadable(reasonOf(error, signal));
+    if (signal.aborted) return 'timeout';
+    if (error instanceof SyntaxError) return 'not-a-key-set';
+    const { type } = error as FetchError;
+    return type === 'no-redirect' ? 'redirect' : type === 'max-size' ? 'too-large' : 'network';
   }
-}
-
-function reasonOf(error: unknown, signal: AbortSignal): ReadFault {
-  if (signal.aborted) return 'timeout';
-  if (error instanceof SyntaxError) return 'not-a-key-set';
-  if (!(error instanceof FetchError)) return 'network';
-  return error.type === 'no-redirect' ? 'redirect' : error.type === 'max-size' ? 'too-large' : 'network';
 }
 
 const setSchema = z.object({ keys: z.array(z.unknown()) });

@@ -1,4 +1,4 @@
-import { decodeJwt, decodeProtectedHeader, errors, type JWTHeaderParameters, type JWTPayload, jwtVerify } from 'jose';
+import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
 import { z } from 'zod';
 import { GatewayError } from '../errors/errors.js';
 import { allScopes, type Caller, callerKey, type Scope } from './caller.js';
@@ -35,7 +35,7 @@ const claimsSchema = z.object({
   nbf: seconds.default(0),
   iat: seconds.default(0),
 });
-const taxpayerId = z.string().min(1).max(4096);
+const taxpayerIds = z.array(z.string().min(1).max(4096));
 
 /** What a caller sees whose token has ended, also while they listen to a stream. */
 export const tokenExpired = 'The access token has expired';
@@ -44,23 +44,16 @@ const notYetValid = 'The access token is not valid yet';
 const wrongClaims: Readonly<Record<PropertyKey, string>> = {
   sub: 'The access token names no valid subject',
   exp: 'The access token has no valid expiry',
-};
-const claimsRefusedByJose: typeof wrongClaims = {
-  ...wrongClaims,
   aud: 'The access token is for another audience',
   nbf: notYetValid,
 };
 
 /**
- * Verifies a signed JWT (RFC 7519, with the advice of RFC 8725) and tells who its bearer is. The `iss` claim chooses the
- * keys before the signature is checked; the check then insists on that issuer. Throws UNAUTHENTICATED with a message that
- * holds nothing of the token, or AUTH_UNAVAILABLE when the issuer's keys were never read.
+ * Verifies a signed JWT (RFC 7519, with the advice of RFC 8725) and tells who its bearer is. Throws UNAUTHENTICATED with a
+ * message that holds nothing of the token, or AUTH_UNAVAILABLE when the issuer's keys were never read.
  */
 export async function verifyToken(token: string, policy: TokenPolicy): Promise<VerifiedToken> {
-  const { header, issuer } = decode(token);
-  const source = policy.issuers.get(issuer);
-  if (!source) throw unauthenticated('The access token is from an issuer that is not accepted here');
-  const { payload, version } = await verify(token, { header, issuer, source, policy });
+  const { payload, issuer, source, version } = await verifySignature(token, policy);
   const claims = claimsSchema.safeParse(payload);
   if (!claims.success) throw unauthenticated(wrongClaims[claims.error.issues[0]?.path[0] ?? ''] ?? malformed);
   const { sub: subject, exp, nbf, iat } = claims.data;
@@ -77,34 +70,15 @@ export function unauthenticated(message: string): GatewayError {
   return new GatewayError('UNAUTHENTICATED', message, { httpStatus: 401 });
 }
 
-/** What can be refused without a key is refused here, so that it costs neither a signature check nor a key set. */
-function decode(token: string): { header: JWTHeaderParameters; issuer: string } {
-  let header: { alg?: unknown };
-  let issuer: unknown;
-  try {
-    header = decodeProtectedHeader(token);
-    issuer = decodeJwt(token).iss;
-  } catch {
-    throw unauthenticated(malformed);
-  }
-  if (!isAcceptedHeader(header)) throw unauthenticated('The access token is not signed with an accepted algorithm');
-  if (typeof issuer !== 'string') throw unauthenticated('The access token names no issuer');
-  return { header, issuer };
-}
-
-function isAcceptedHeader(header: { alg?: unknown }): header is JWTHeaderParameters {
-  return signatureAlgorithms.some((algorithm) => algorithm === header.alg);
-}
-
-interface Verification {
-  readonly header: JWTHeaderParameters;
-  readonly issuer: string;
-  readonly source: KeySource;
-  readonly policy: TokenPolicy;
-}
-
 /** Looks for newer keys once the held ones fail: the provider may have rotated them, with or without a new `kid`. */
-async function verify(token: string, { header, issuer, source, policy }: Verification) {
+async function verifySignature(token: string, policy: TokenPolicy) {
+  // What can be refused without a key is refused first, so that it costs neither a signature check nor a key set.
+  const { header, issuer } = decode(token);
+  if (!signatureAlgorithms.some((algorithm) => algorithm === header.alg)) {
+    throw unauthenticated('The access token is not signed with an accepted algorithm');
+  }
+  const source = typeof issuer === 'string' && policy.issuers.get(issuer);
+  if (!source) throw unauthenticated('The access token names no issuer that is accepted here');
   for (;;) {
     const { keys, version } = await source.keysFor(header);
     for (const key of keys) {
@@ -117,7 +91,7 @@ async function verify(token: string, { header, issuer, source, policy }: Verific
           clockTolerance: toleranceSeconds,
           currentDate: new Date(policy.now()),
         });
-        return { payload, version };
+        return { payload, issuer, source, version };
       } catch (error) {
         if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw unauthenticated(refusalOf(error));
       }
@@ -128,10 +102,18 @@ async function verify(token: string, { header, issuer, source, policy }: Verific
   }
 }
 
+function decode(token: string) {
+  try {
+    return { header: decodeProtectedHeader(token), issuer: decodeJwt(token).iss };
+  } catch {
+    throw unauthenticated(malformed);
+  }
+}
+
 /** Our own words: jose's errors carry the whole payload, so they are not kept as a cause either. */
 function refusalOf(error: unknown): string {
   if (error instanceof errors.JWTExpired) return tokenExpired;
-  return (error instanceof errors.JWTClaimValidationFailed && claimsRefusedByJose[error.claim]) || malformed;
+  return (error instanceof errors.JWTClaimValidationFailed && wrongClaims[error.claim]) || malformed;
 }
 
 /** `scope` as RFC 8693 section 4.2 writes it, or `scp` as some providers do; a text or a list in either. */
@@ -144,6 +126,5 @@ function readScopes(payload: JWTPayload): ReadonlySet<Scope> {
 /** Anything but an id or a list of ids grants nothing, so that a claim of another shape is never half understood. */
 function readTaxpayers(payload: JWTPayload, name: string): ReadonlySet<string> {
   const claim = Object.hasOwn(payload, name) ? payload[name] : [];
-  const ids = z.array(taxpayerId).safeParse(Array.isArray(claim) ? claim : [claim]);
-  return new Set(ids.data);
+  return new Set(taxpayerIds.safeParse(Array.isArray(claim) ? claim : [claim]).data);
 }

@@ -6,17 +6,17 @@ import type { Endpoint } from './ResilientFetch.js';
 const blockSchema = z.object({ reason: z.enum(['rate-limited', 'credentials-rejected']), until: z.number() });
 type Block = z.output<typeof blockSchema>;
 
-/** How long nobody of the fleet calls with client credentials that the service refused, in milliseconds. */
+/** How long the fleet makes no call with client credentials that the service refused, in milliseconds. */
 const credentialsCoolDownMs = 30_000;
 /** Silence after a 429 without a believable `Retry-After`. */
 const defaultSilenceSeconds = 5;
 /** Silence after any 429: a service that asks for fewer calls and for no pause still means fewer. */
 const shortestSilenceSeconds = 1;
 
-export interface CallGateOptions {
+interface CallGateOptions {
   readonly store: SealedStore;
-  readonly now?: () => number;
-  readonly onClosed?: (endpoint: Endpoint, reason: Block['reason']) => void;
+  readonly now: () => number;
+  readonly onClosed: (endpoint: Endpoint, reason: Block['reason']) => void;
 }
 
 /**
@@ -24,55 +24,37 @@ export interface CallGateOptions {
  * The mark is kept in the shared store, under the credentials it is about: a rotated secret is not held up by it.
  */
 export class CallGate {
-  readonly #options: CallGateOptions;
-  readonly #now: () => number;
-
-  constructor(options: CallGateOptions) {
-    this.#options = options;
-    this.#now = options.now ?? Date.now;
-  }
+  constructor(private readonly options: CallGateOptions) {}
 
   /** @throws GatewayError UPSTREAM_RATE_LIMITED or UPSTREAM_CREDENTIALS_REJECTED while the endpoint is closed */
   async pass(endpoint: Endpoint, credential: string): Promise<void> {
-    const mark = await this.#options.store.mark(nameOf(endpoint, credential));
-    if (mark === undefined) return;
-    const { data: block } = blockSchema.safeParse(mark);
-    if (block && block.until > this.#now()) throw this.#refusal(block);
+    const { data: block } = blockSchema.safeParse(await this.options.store.mark(['gate', endpoint, credential]));
+    if (block && block.until > this.options.now()) throw this.#refusal(block);
   }
 
   /** Notes a 429 and returns the error for its caller. `retryAfterSeconds` is what the service asked for. */
-  async closeForRateLimit(
-    endpoint: Endpoint,
-    credential: string,
-    retryAfterSeconds: number | undefined,
-  ): Promise<GatewayError> {
-    const seconds = Math.max(shortestSilenceSeconds, retryAfterSeconds ?? defaultSilenceSeconds);
+  closeForRateLimit(endpoint: Endpoint, credential: string, retryAfterSeconds = defaultSilenceSeconds) {
+    const seconds = Math.max(shortestSilenceSeconds, retryAfterSeconds);
     return this.#close([endpoint], credential, 'rate-limited', seconds * 1000);
   }
 
-  /**
-   * Notes that the service refused the client credentials and returns the error for the caller. A 401 is about the
-   * credentials and closes both endpoints that take them; a 403 may be about this endpoint and closes it alone.
-   */
-  async closeForCredentials(endpoint: Endpoint, credential: string, status: 401 | 403): Promise<GatewayError> {
+  /** A 401 is about the credentials and closes both endpoints that take them; a 403 may be about this endpoint alone. */
+  closeForCredentials(endpoint: Endpoint, credential: string, status: 401 | 403) {
     const closed: readonly Endpoint[] = status === 401 ? ['taxpayerToken', 'createClientLink'] : [endpoint];
     return this.#close(closed, credential, 'credentials-rejected', credentialsCoolDownMs);
   }
 
   async #close(closed: readonly Endpoint[], credential: string, reason: Block['reason'], forMs: number) {
-    const block: Block = { reason, until: this.#now() + forMs };
-    await Promise.all(closed.map((endpoint) => this.#options.store.set(nameOf(endpoint, credential), block, forMs)));
-    for (const endpoint of closed) this.#options.onClosed?.(endpoint, reason);
+    const { store, onClosed } = this.options;
+    const block: Block = { reason, until: this.options.now() + forMs };
+    await Promise.all(closed.map((endpoint) => store.set(['gate', endpoint, credential], block, forMs)));
+    for (const endpoint of closed) onClosed(endpoint, reason);
     return this.#refusal(block);
   }
 
   #refusal({ reason, until }: Block): GatewayError {
     if (reason === 'credentials-rejected') return credentialsRejected();
-    const retryAfterSeconds = Math.max(1, Math.ceil((until - this.#now()) / 1000));
+    const retryAfterSeconds = Math.max(1, Math.ceil((until - this.options.now()) / 1000));
     return new GatewayError('UPSTREAM_RATE_LIMITED', 'The service asked for fewer calls', { retryAfterSeconds });
   }
-}
-
-function nameOf(endpoint: Endpoint, credential: string): readonly string[] {
-  return ['gate', endpoint, credential];
 }

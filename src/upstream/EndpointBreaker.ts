@@ -3,13 +3,6 @@ import { GatewayError } from '../errors/errors.js';
 
 export type BreakerState = 'open' | 'half-open' | 'closed';
 
-export interface EndpointBreakerOptions {
-  /** How long calls are refused once there were too many failures, in milliseconds. */
-  readonly resetMs: number;
-  /** Milliseconds of a clock that nobody sets. Default `performance.now`. */
-  readonly now?: () => number;
-}
-
 /** One call as the breaker sees it. */
 export interface BreakerCall {
   /** Who the call is made for: `holderOf` the caller. Callers without an identity count as one. */
@@ -40,21 +33,22 @@ const maxSubjects = 20;
  * fails for at least half of the holders. After the reset time one call of the holder is the trial, and the others wait.
  */
 export class EndpointBreaker {
-  readonly #resetMs: number;
-  readonly #now: () => number;
-  readonly #holders: LRUCache<string, HolderBreaker>;
+  readonly #holders = new LRUCache<string, HolderBreaker>({
+    max: maxHolders,
+    memoMethod: () => new HolderBreaker(this.now),
+  });
   /** An outage ends by time alone: a trial could be spoiled by one holder. */
   #outageUntil = -Infinity;
 
-  constructor({ resetMs, now = () => performance.now() }: EndpointBreakerOptions) {
-    this.#resetMs = resetMs;
-    this.#now = now;
-    this.#holders = new LRUCache({ max: maxHolders, memoMethod: () => new HolderBreaker(now) });
-  }
+  /** @param resetMs how long calls are refused once there were too many failures */
+  constructor(
+    private readonly resetMs: number,
+    private readonly now: () => number = () => performance.now(),
+  ) {}
 
   /** `open` while calls of anybody are refused. */
   get state(): BreakerState {
-    const now = this.#now();
+    const now = this.now();
     if (now < this.#outageUntil) return 'open';
     const states = new Set([...this.#holders.values()].map((holder) => holder.stateAt(now)));
     return states.has('open') ? 'open' : states.has('half-open') ? 'half-open' : 'closed';
@@ -64,37 +58,31 @@ export class EndpointBreaker {
   async run<T>({ holder, subject }: BreakerCall, call: (record: CallRecord) => Promise<T>): Promise<T> {
     const own = this.#holders.memo(holder ?? '');
     for (;;) {
-      const now = this.#now();
+      const now = this.now();
       own.seenAt = now;
       if (now < this.#outageUntil) throw refusal(this.#outageUntil - now);
       if (now < own.openUntil) throw refusal(own.openUntil - now, { holder });
       if (!own.trial) break;
       await own.trial; // which may not have been made: then this call may be the next trial
     }
-    const isTrial = own.stateAt(this.#now()) === 'half-open';
+    const isTrial = own.stateAt(this.now()) === 'half-open';
     const record: CallRecord = { outcome: 'not-made' };
     const made = call(record).finally(() => this.#settle(own, subject, record.outcome, isTrial));
-    if (isTrial) {
-      const end = () => {
-        own.trial = undefined;
-      };
-      own.trial = made.then(end, end);
-    }
+    if (isTrial) own.trial = made.catch(() => {});
     return made;
   }
 
   #settle(own: HolderBreaker, subject: string | undefined, outcome: CallRecord['outcome'], isTrial: boolean): void {
+    if (isTrial) own.trial = undefined;
     if (outcome === 'not-made') return;
-    const now = this.#now();
     own.subjectFailed.set(subject ?? Symbol('a call by itself'), outcome === 'failed');
-    if (outcome === 'answered') {
-      if (isTrial) own.close();
-      return;
-    }
+    if (outcome === 'answered' && isTrial) own.close();
+    if (outcome === 'answered') return;
+    const now = this.now();
     if (isTrial || (own.stateAt(now) === 'closed' && own.failingSubjects >= failingSubjectsToOpen)) {
-      own.openUntil = now + this.#resetMs;
+      own.openUntil = now + this.resetMs;
     }
-    if (this.#isOutage(now)) this.#outageUntil = now + this.#resetMs;
+    if (this.#isOutage(now)) this.#outageUntil = now + this.resetMs;
   }
 
   #isOutage(now: number): boolean {
@@ -112,7 +100,7 @@ class HolderBreaker {
   seenAt = -Infinity;
   openUntil = -Infinity;
   /** Settles when the trial under way has ended. */
-  trial: Promise<void> | undefined;
+  trial: Promise<unknown> | undefined;
   /** Whether the last call about each subject failed. */
   readonly subjectFailed: LRUCache<string | symbol, boolean>;
 
@@ -141,7 +129,6 @@ class HolderBreaker {
 
 /** `refused` says whose breaker is open when the endpoint does not fail for everybody. */
 function refusal(waitMs: number, refused?: { readonly holder: string | undefined }): GatewayError {
-  const retryAfterSeconds = Math.ceil(waitMs / 1000);
   const message = 'The service has kept failing and is left alone for a moment';
-  return new GatewayError('UPSTREAM_UNAVAILABLE', message, { retryAfterSeconds, refused });
+  return new GatewayError('UPSTREAM_UNAVAILABLE', message, { retryAfterSeconds: Math.ceil(waitMs / 1000), refused });
 }

@@ -1,14 +1,11 @@
 import { LRUCache } from 'lru-cache';
 
-/** What a 403 says, judged by those before it. */
-export type Verdict = 'about-the-request' | 'about-the-holder' | 'about-the-credentials';
-
 /** So many different requests in a row mean that it is not about them. */
 const requestsInARow = 3;
-/** Within this time, in milliseconds; also how long a holder's calls are then refused. */
+/** They count for so long, and a holder's calls are then refused for as long. */
 const forbiddenMs = 30_000;
-/** Of every endpoint and client secret together. */
-const maxHolders = 500;
+/** Of every endpoint, client secret and holder together. */
+const maxRuns = 500;
 
 /**
  * Tells whether 403s are about the requests that met them (a firewall before the service) or about our client credentials:
@@ -16,28 +13,24 @@ const maxHolders = 500;
  * holder alone, so that nobody can silence the others; requests of three holders count for everybody.
  */
 export class ForbiddenRequests {
-  readonly #now: () => number;
-  readonly #holders = new LRUCache<string, Run>({ max: maxHolders, memoMethod: () => new Run() });
-  readonly #everybody = new LRUCache<string, Run>({ max: 10, memoMethod: () => new Run() });
+  readonly #runs = new LRUCache<string, Run>({ max: maxRuns, memoMethod: () => new Run() });
 
   /** @param now milliseconds of a clock that nobody sets */
-  constructor(now: () => number = () => performance.now()) {
-    this.#now = now;
-  }
+  constructor(private readonly now: () => number = () => performance.now()) {}
 
   /** Whether the holder's calls are refused. `place` is the endpoint with the credentials the call would be made with. */
   refuses(place: string, holder: string | undefined): boolean {
-    return holder !== undefined && this.#now() < (this.#holders.get(nameOf(place, holder))?.refusedUntil ?? 0);
+    return holder !== undefined && this.now() < (this.#runs.get(nameOf(place, holder))?.refusedUntil ?? 0);
   }
 
-  /** Notes a 403. `request` tells different requests apart. */
-  note(place: string, holder: string | undefined, request: string): Verdict {
-    const now = this.#now();
+  /** Notes a 403 and judges it by those before. `request` tells different requests apart. */
+  note(place: string, holder: string | undefined, request: string) {
+    const now = this.now();
     // Of callers without an identity each request may be of another.
-    const byEverybody = this.#everybody.memo(place).add(holder ?? `request ${request}`, request, now);
+    const byEverybody = this.#runs.memo(nameOf(place)).add(holder ?? `request ${request}`, request, now);
     if (byEverybody >= requestsInARow) return 'about-the-credentials';
     if (holder === undefined) return 'about-the-request';
-    const own = this.#holders.memo(nameOf(place, holder));
+    const own = this.#runs.memo(nameOf(place, holder));
     if (own.add(request, request, now) < requestsInARow) return 'about-the-request';
     own.refusedUntil = now + forbiddenMs;
     return 'about-the-holder';
@@ -45,8 +38,7 @@ export class ForbiddenRequests {
 
   /** Notes any other answer: the credentials are taken. */
   clear(place: string, holder: string | undefined): void {
-    this.#everybody.delete(place);
-    if (holder !== undefined) this.#holders.delete(nameOf(place, holder));
+    for (const whose of [holder, undefined]) this.#runs.delete(nameOf(place, whose));
   }
 }
 
@@ -64,6 +56,7 @@ class Run {
   }
 }
 
-function nameOf(place: string, holder: string): string {
+/** Without a holder, of the run of everybody. */
+function nameOf(place: string, holder?: string): string {
   return JSON.stringify([place, holder]);
 }

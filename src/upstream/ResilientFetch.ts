@@ -1,7 +1,9 @@
+import { type ClientRequest, Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fetch from 'node-fetch';
-import { GatewayError, outcomeUnknown } from '../errors/errors.js';
-import { Connections } from './Connections.js';
+import { outcomeUnknown } from '../errors/errors.js';
 import { type BreakerCall, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
@@ -19,11 +21,11 @@ export interface ServiceRequest extends BreakerCall {
   readonly body?: string | undefined;
   /** Aborting it ends the call with all its tries. */
   readonly signal?: AbortSignal | undefined;
-  /** Runs before each try, a repetition included; what it throws ends the call without that try. */
+  /** Runs before each try, also a repeated one; what it throws ends the call. */
   readonly beforeTry?: (() => Promise<void>) | undefined;
 }
 
-export type TryOutcome = 'ok' | 'client-error' | 'server-error' | 'timeout' | 'network' | 'invalid';
+export type TryOutcome = 'ok' | 'client-error' | TryFailure['kind'];
 
 export interface ResilientFetchOptions {
   readonly timeoutMs: number;
@@ -31,7 +33,7 @@ export interface ResilientFetchOptions {
   readonly breakerResetMs: number;
   readonly maxResponseBytes: number;
   readonly random?: () => number;
-  /** The clock of the breakers, in milliseconds: one that nobody sets. Default `performance.now`. */
+  /** The clock of the breakers, in milliseconds: one that nobody sets. */
   readonly monotonicNow?: () => number;
   /** After each try, with its duration in seconds. */
   readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number) => void;
@@ -39,28 +41,17 @@ export interface ResilientFetchOptions {
 
 const maxRepetitions = 2;
 
-/** What a try that failed means to the caller. */
-const failures = {
-  timeout: ['UPSTREAM_TIMEOUT', 'The service did not answer in time'],
-  network: ['UPSTREAM_UNAVAILABLE', 'The service cannot be reached'],
-  'server-error': ['UPSTREAM_UNAVAILABLE', 'The service failed to answer'],
-  invalid: ['UPSTREAM_INVALID_RESPONSE', 'The service gave an answer that breaks its contract'],
-} as const;
-
 /**
  * Calls the service so that it answers, or fails, within a known time: a limit for each try and one for the whole call,
  * bounded bodies, no redirects, a circuit breaker per endpoint and caller. It is the only place that repeats a call, and it
  * repeats GETs alone (at most twice, with full jitter, honouring `Retry-After`): a POST leaves at most once.
  */
 export class ResilientFetch {
-  readonly #options: ResilientFetchOptions;
   readonly #connections = new Connections();
   readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
 
-  constructor(options: ResilientFetchOptions) {
-    this.#options = options;
-    const { breakerResetMs: resetMs, monotonicNow } = options;
-    const breaker = () => new EndpointBreaker({ resetMs, ...(monotonicNow && { now: monotonicNow }) });
+  constructor(private readonly options: ResilientFetchOptions) {
+    const breaker = () => new EndpointBreaker(options.breakerResetMs, options.monotonicNow);
     this.#breakers = { createClientLink: breaker(), taxpayerToken: breaker(), refreshJob: breaker() };
   }
 
@@ -69,20 +60,12 @@ export class ResilientFetch {
     return this.#breakers[endpoint].state;
   }
 
-  /**
-   * @throws GatewayError UPSTREAM_TIMEOUT, UPSTREAM_UNAVAILABLE, UPSTREAM_INVALID_RESPONSE, or for a POST that may have
-   *   arrived OUTCOME_UNKNOWN; whatever `beforeTry` throws
-   */
+  /** @throws TryFailure, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived; whatever `beforeTry` throws */
   async call(request: ServiceRequest): Promise<ServiceAnswer> {
-    const endsAt = performance.now() + this.#options.deadlineMs;
-    try {
-      return await this.#breakers[request.endpoint].run(request, (record) => this.#callWithin(endsAt, request, record));
-    } catch (error) {
-      throw gatewayErrorOf(error);
-    }
+    const endsAt = performance.now() + this.options.deadlineMs;
+    return this.#breakers[request.endpoint].run(request, (record) => this.#callWithin(endsAt, request, record));
   }
 
-  /** Closes the kept connections. */
   stop(): void {
     this.#connections.stop();
   }
@@ -96,9 +79,8 @@ export class ResilientFetch {
       try {
         return await this.#try(endsAt, request, record);
       } catch (error) {
-        if (tries === maxTries || !isWorthRepeating(error, this.#options.deadlineMs)) throw error;
         const pauseMs = this.#pauseAfter(tries, error);
-        if (performance.now() + pauseMs >= endsAt) throw error;
+        if (tries === maxTries || performance.now() + pauseMs >= endsAt) throw error;
         await sleep(pauseMs, undefined, { signal: request.signal }).catch(() => {});
         if (request.signal?.aborted) throw error;
       }
@@ -110,7 +92,7 @@ export class ResilientFetch {
     const startedAt = performance.now();
     const limit = new AbortController();
     const abort = () => limit.abort();
-    const timer = setTimeout(abort, Math.min(this.#options.timeoutMs, endsAt - startedAt));
+    const timer = setTimeout(abort, Math.min(this.options.timeoutMs, endsAt - startedAt));
     signal?.addEventListener('abort', abort, { once: true });
     const connection = { established: false };
     let outcome: TryOutcome = 'ok';
@@ -120,10 +102,10 @@ export class ResilientFetch {
         headers,
         body,
         redirect: 'manual',
-        agent: method === 'POST' ? this.#connections.recentAgentFor(url, connection) : this.#connections.agentFor(url),
+        agent: this.#connections.agentFor(url, method === 'POST' ? connection : undefined),
         signal: limit.signal as never,
       });
-      const answer = await readAnswer(response, this.#options.maxResponseBytes, limit);
+      const answer = await readAnswer(response, this.options.maxResponseBytes, limit);
       record.outcome = 'answered';
       if (answer.status >= 400) outcome = 'client-error';
       return answer;
@@ -133,44 +115,74 @@ export class ResilientFetch {
       // An answer that breaks the contract is a sign of life all the same.
       record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
       // Of the answers that cannot be used, only a 503 says that nothing was done.
-      throw connection.established && failure.answer?.status !== 503 ? outcomeUnknown(failure) : failure;
+      throw connection.established && failure.status !== 503 ? outcomeUnknown(failure) : failure;
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', abort);
-      this.#options.onTry?.(request.endpoint, outcome, (performance.now() - startedAt) / 1000);
+      this.options.onTry?.(request.endpoint, outcome, (performance.now() - startedAt) / 1000);
     }
   }
 
-  #pauseAfter(tries: number, { answer }: TryFailure): number {
-    const jittered = (this.#options.random ?? Math.random)() * 100 * 2 ** tries;
-    return Math.max(jittered, (answer?.retryAfterSeconds ?? 0) * 1000);
+  /** Infinity for a failure that is not worth repeating. */
+  #pauseAfter(tries: number, error: unknown): number {
+    const { random = Math.random, deadlineMs } = this.options;
+    if (!(error instanceof TryFailure) || error.kind === 'invalid') return Infinity;
+    const askedMs = (error.retryAfterSeconds ?? 0) * 1000;
+    // A service that asks for a longer pause is not waited for: the caller is told when to return.
+    return askedMs > deadlineMs / 2 ? Infinity : Math.max(askedMs, random() * 100 * 2 ** tries);
   }
 }
 
 function refuseIfOver(endsAt: number, signal: AbortSignal | undefined): void {
-  if (signal?.aborted || performance.now() >= endsAt) throw new TryFailure('timeout', signal?.reason);
+  if (signal?.aborted || performance.now() >= endsAt) throw new TryFailure('timeout', { cause: signal?.reason });
 }
 
 /** Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. */
 function failureOf(error: unknown, aborted: boolean): TryFailure {
   if (error instanceof TryFailure) return error;
-  if (aborted) return new TryFailure('timeout', error);
+  if (aborted) return new TryFailure('timeout', { cause: error });
   const { code = '' } = error as NodeJS.ErrnoException;
   // Z_ and ERR__ERROR_FORMAT are zlib's (gzip and Brotli), HPE_ those of Node's HTTP parser.
   const broken = /^(Z_|ERR__ERROR_|ERR_BROTLI_|HPE_)/.test(code);
-  return new TryFailure(broken ? 'invalid' : 'network', error);
+  return new TryFailure(broken ? 'invalid' : 'network', { cause: error });
 }
 
-/** A service that asks for a longer pause than half the deadline is not waited for: the caller is told when to return. */
-function isWorthRepeating(error: unknown, deadlineMs: number): error is TryFailure {
-  if (!(error instanceof TryFailure) || error.kind === 'invalid') return false;
-  return (error.answer?.retryAfterSeconds ?? 0) * 1000 <= deadlineMs / 2;
-}
+/**
+ * How long a connection may have been idle to carry a request that must not be repeated, in milliseconds. A service closes
+ * idle connections after seconds, maybe just as one is used: a request on a younger one does not meet the end of it.
+ */
+const idleMs = 1000;
 
-function gatewayErrorOf(error: unknown): unknown {
-  if (!(error instanceof TryFailure)) return error;
-  const [code, message] = failures[error.kind];
-  const { retryAfterSeconds } = error.answer ?? {};
-  const { cause } = error;
-  return new GatewayError(code, message, { cause, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) });
+/** What Node's client asks of an agent; it is missing in the types. */
+type Agent = HttpAgent & { addRequest(request: ClientRequest, ...rest: unknown[]): void };
+
+/** The kept connections to the service: making one costs as much as a call. */
+class Connections {
+  readonly #any = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
+  readonly #recent = {
+    http: new HttpAgent({ keepAlive: true, timeout: idleMs }),
+    https: new HttpsAgent({ keepAlive: true, timeout: idleMs }),
+  };
+
+  /**
+   * With `connection`, for one request that must not be repeated. Notes on it when it is established (for `https:` with the
+   * certificate accepted): without that the request cannot have arrived, whatever the error says.
+   */
+  agentFor(url: string, connection?: { established: boolean }): HttpAgent {
+    const protocol = url.startsWith('https:') ? 'https' : 'http';
+    if (!connection) return this.#any[protocol];
+    const shared = this.#recent[protocol] as Agent;
+    const addRequest: Agent['addRequest'] = (request, ...rest) => {
+      request.once('socket', (socket: Duplex) => {
+        if (request.reusedSocket) connection.established = true;
+        else socket.once(protocol === 'https' ? 'secureConnect' : 'connect', () => (connection.established = true));
+      });
+      shared.addRequest(request, ...rest);
+    };
+    return Object.create(shared, { addRequest: { value: addRequest } });
+  }
+
+  stop(): void {
+    for (const agent of [this.#any, this.#recent].flatMap(Object.values)) agent.destroy();
+  }
 }

@@ -3,14 +3,14 @@ import type { SealedStore } from '../cache/SealedStore.js';
 import { StoreError } from '../cache/stores/StoreError.js';
 import { GatewayError } from '../errors/errors.js';
 
-export interface TokenBudgetOptions {
+interface TokenBudgetOptions {
   readonly store: SealedStore;
   /** Calls per hour and fleet; 0 means no limit. */
   readonly perHour: number;
   /** What one caller may take of that which the others have left, from 0 to 1. */
   readonly callerShare: number;
-  readonly now?: () => number;
-  /** After each look at the count, with what is left and when the hour ends, in milliseconds from now. */
+  readonly now: () => number;
+  /** What is left, and the milliseconds until the hour ends. */
   readonly onLeft?: (left: number, resetsInMs: number) => void;
   readonly onExhausted?: (whose: 'fleet' | 'caller') => void;
 }
@@ -27,11 +27,6 @@ class Hour {
   untold = 0;
 
   constructor(readonly number: number) {}
-
-  /** Calls of the fleet, as far as this process knows; its reserve is counted and not made. */
-  get taken(): number {
-    return Math.max(0, this.seen - (this.reserve ?? 0));
-  }
 }
 
 const hourMs = 3_600_000;
@@ -57,26 +52,17 @@ const maxCallers = 10_000;
  * store later. What one caller takes is then bounded by each process.
  */
 export class TokenBudget {
-  readonly #options: TokenBudgetOptions;
-  readonly #now: () => number;
   #hour = new Hour(Number.NaN);
   /** What each caller has taken in an hour, as last heard. */
   readonly #takenBy = new LRUCache<string, number>({ max: maxCallers });
 
-  constructor(options: TokenBudgetOptions) {
-    this.#options = options;
-    this.#now = options.now ?? Date.now;
-  }
+  constructor(private readonly options: TokenBudgetOptions) {}
 
-  /**
-   * Takes one call from the budget, and from the share of `holder`, who is undefined for callers without an identity.
-   *
-   * @throws GatewayError TOKEN_BUDGET_EXHAUSTED
-   */
+  /** Takes one call from the budget and from the share of `holder`. @throws GatewayError TOKEN_BUDGET_EXHAUSTED */
   async spend(holder?: string): Promise<void> {
-    const { perHour, onLeft } = this.#options;
+    const { perHour, onLeft } = this.options;
     if (perHour === 0) return;
-    const number = Math.floor(this.#now() / hourMs);
+    const number = Math.floor(this.options.now() / hourMs);
     if (number !== this.#hour.number) this.#hour = new Hour(number);
     const hour = this.#hour;
     if (holder !== undefined && !(await this.#takeShare(hour, holder))) throw this.#exhausted(hour, holder);
@@ -93,7 +79,7 @@ export class TokenBudget {
     const takenBefore = this.#takenBy.get(key) ?? 0;
     if (takenBefore >= this.#shareOf(hour, takenBefore)) return false;
     this.#takenBy.set(key, takenBefore + 1); // others of this caller may be asking at the same time
-    const counted = await this.#add(['token-budget-of-caller', ...name], 1, this.#options.perHour + maxRefused);
+    const counted = await this.#add(['token-budget-of-caller', ...name], 1, this.options.perHour + maxRefused);
     if (counted === undefined) return true;
     this.#takenBy.set(key, Math.max(counted, this.#takenBy.get(key) ?? 0));
     return counted <= this.#shareOf(hour, counted);
@@ -101,12 +87,13 @@ export class TokenBudget {
 
   /** What a caller who has taken `own` may take in all: at least one call, however little is left. */
   #shareOf(hour: Hour, own: number): number {
-    const { perHour, callerShare } = this.#options;
-    return Math.max(1, Math.floor(callerShare * (perHour - Math.max(0, hour.taken - own))));
+    const { perHour, callerShare } = this.options;
+    const byOthers = Math.max(0, hour.seen - (hour.reserve ?? 0) - own);
+    return Math.max(1, Math.floor(callerShare * (perHour - byOthers)));
   }
 
   async #takeFromStore(hour: Hour): Promise<boolean> {
-    const { perHour } = this.#options;
+    const { perHour } = this.options;
     if (hour.seen >= perHour) return false; // what is spent stays spent until the hour is over
     const { untold } = hour;
     hour.untold = 0;
@@ -122,14 +109,14 @@ export class TokenBudget {
       hour.reserve -= 1;
       return true;
     }
-    if (hour.seen > 0 || hour.made >= Math.ceil(this.#options.perHour * aloneShare)) return false;
+    if (hour.seen > 0 || hour.made >= Math.ceil(this.options.perHour * aloneShare)) return false;
     hour.untold += 1;
     return true;
   }
 
   /** Once per hour, in a call of its own: a lost answer to it costs the fleet this reserve and no more. */
   async #fillReserve(hour: Hour): Promise<void> {
-    const { perHour } = this.#options;
+    const { perHour } = this.options;
     hour.reserve = 0;
     const wanted = Math.floor((perHour - hour.seen) * reserveShare);
     const count = wanted > 0 ? await this.#count(hour, wanted) : undefined;
@@ -140,7 +127,7 @@ export class TokenBudget {
   async #count(hour: Hour, by: number): Promise<number | undefined> {
     const name = ['token-budget', String(hour.number)];
     // Once the budget is spent nobody adds to the count any more, except what is under way at that moment.
-    const most = 2 * this.#options.perHour + maxRefused;
+    const most = 2 * this.options.perHour + maxRefused;
     const least = hour.seen + by;
     let count = await this.#add(name, by, most);
     // A store that was emptied, or rolled back, is told what it has lost.
@@ -153,7 +140,7 @@ export class TokenBudget {
   /** Adds to a counter and returns it; undefined when the store is away or says what cannot be true. */
   async #add(name: readonly string[], by: number, most: number): Promise<number | undefined> {
     try {
-      return (await this.#options.store.increment(name, by, counterTtlMs, most)).count;
+      return (await this.options.store.increment(name, by, counterTtlMs, most)).count;
     } catch (error) {
       if (error instanceof StoreError) return undefined;
       throw error;
@@ -162,21 +149,19 @@ export class TokenBudget {
 
   /** Milliseconds until the hour ends; at most one hour, whatever the clock does meanwhile. */
   #restOf(hour: Hour): number {
-    return Math.min(hourMs, Math.max(0, (hour.number + 1) * hourMs - this.#now()));
+    return Math.min(hourMs, Math.max(0, (hour.number + 1) * hourMs - this.options.now()));
   }
 
   /** With `holder`, refuses that caller alone: others who wait for the same read get their own turn. */
   #exhausted(hour: Hour, holder?: string): GatewayError {
-    const isShare = holder !== undefined;
-    this.#options.onExhausted?.(isShare ? 'caller' : 'fleet');
-    const message = isShare
+    const refused = holder === undefined ? undefined : { holder };
+    this.options.onExhausted?.(refused ? 'caller' : 'fleet');
+    const message = refused
       ? 'Your share of the hourly budget of token calls is spent (TOKEN_BUDGET_CALLER_SHARE)'
       : "The fleet's hourly budget of token calls is spent";
-    const isSpent = isShare || Math.max(hour.seen, hour.made) >= this.#options.perHour;
+    const isSpent = refused || Math.max(hour.seen, hour.made) >= this.options.perHour;
     const waitMs = Math.min(this.#restOf(hour), isSpent ? hourMs : storeAwayRetryMs);
-    return new GatewayError('TOKEN_BUDGET_EXHAUSTED', message, {
-      retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
-      refused: isShare ? { holder } : undefined,
-    });
+    const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000));
+    return new GatewayError('TOKEN_BUDGET_EXHAUSTED', message, { retryAfterSeconds, refused });
   }
 }

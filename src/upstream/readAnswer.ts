@@ -1,24 +1,34 @@
 import type { Readable } from 'node:stream';
 import type { Response } from 'node-fetch';
+import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
 import { parseJson } from '../json.js';
 
 /** An answer in any status, with its body read within the limits. */
 export interface ServiceAnswer {
   readonly status: number;
-  /** Whole seconds until the service wants to hear from us again, when it said so in a believable way. */
+  /** The pause that the service asks for, where it can be believed. */
   readonly retryAfterSeconds: number | undefined;
   /** What `parseJson` made of a 2xx answer; other bodies are thrown away unread, so nothing of them can be passed on. */
   readonly json: unknown;
 }
 
-/** Why a try brought no usable answer; `ResilientFetch` turns it into a `GatewayError`. */
-export class TryFailure extends Error {
+/** What a try that failed means to the caller. */
+const failures = {
+  timeout: ['UPSTREAM_TIMEOUT', 'The service did not answer in time'],
+  network: ['UPSTREAM_UNAVAILABLE', 'The service cannot be reached'],
+  'server-error': ['UPSTREAM_UNAVAILABLE', 'The service failed to answer'],
+  invalid: ['UPSTREAM_INVALID_RESPONSE', 'The service gave an answer that breaks its contract'],
+} as const;
+
+/** Why a try brought no usable answer. */
+export class TryFailure extends GatewayError {
   constructor(
-    readonly kind: 'timeout' | 'network' | 'server-error' | 'invalid',
-    cause?: unknown,
-    readonly answer?: ServiceAnswer,
+    readonly kind: keyof typeof failures,
+    options: GatewayErrorOptions = {},
+    readonly status?: number,
   ) {
-    super(kind, { cause });
+    const [code, message] = failures[kind];
+    super(code, message, options);
   }
 }
 
@@ -31,10 +41,8 @@ const longestBelievableSeconds = 3600;
 const justPassedSeconds = 1;
 
 /**
- * Reads an answer of at most `maxBytes`, once unpacked. `limit` is what ends the try; it is aborted to let go of a
- * connection on which more may follow.
- *
- * @throws TryFailure for a 5xx answer, or one that is too large or no JSON
+ * Reads an answer of at most `maxBytes`, once unpacked. `limit` ends the try; it is aborted to let go of a connection on
+ * which more may follow. Throws a TryFailure for a 5xx answer, or one that is too large or no JSON.
  */
 export async function readAnswer(response: Response, maxBytes: number, limit: AbortController): Promise<ServiceAnswer> {
   const { status, headers } = response;
@@ -44,31 +52,20 @@ export async function readAnswer(response: Response, maxBytes: number, limit: Ab
     if (headers.has('content-encoding')) limit.abort();
     return { status, retryAfterSeconds: undefined, json: parse(bytes) };
   }
-  const answer = {
-    status,
-    retryAfterSeconds: retryAfterSeconds(headers.get('retry-after'), Date.now()),
-    json: undefined,
-  };
   discard(response, limit);
-  if (status >= 500) throw new TryFailure('server-error', { status }, answer);
-  return answer;
+  const seconds = retryAfterSeconds(headers.get('retry-after'), Date.now());
+  if (status < 500) return { status, retryAfterSeconds: seconds, json: undefined };
+  throw new TryFailure('server-error', seconds === undefined ? {} : { retryAfterSeconds: seconds }, status);
 }
 
-/**
- * Reads a `Retry-After` header in either form (RFC 9110, section 10.2.3: seconds or an HTTP date).
- * Returns whole seconds from `now` (epoch milliseconds), or undefined when it is absent, malformed or absurd.
- */
+/** The whole seconds that a `Retry-After` header asks for (RFC 9110, section 10.2.3), if they can be believed. */
 export function retryAfterSeconds(header: string | null, now: number): number | undefined {
   if (header === null) return undefined;
   const text = header.trim();
-  const seconds = /^\d+$/.test(text) ? Number(text) : Math.ceil((httpDate(text) - now) / 1000);
-  if (!(seconds >= -justPassedSeconds && seconds <= longestBelievableSeconds)) return undefined;
-  return Math.max(0, seconds);
-}
-
-/** Only the date forms of RFC 9110, section 5.6.7: `Date.parse` alone would take "-5" or "2040" for a date. */
-function httpDate(text: string): number {
-  return /^[A-Z][a-z]+,? /.test(text) ? Date.parse(text) : Number.NaN;
+  // Only the date forms of RFC 9110, section 5.6.7: `Date.parse` alone would take "-5" or "2040" for a date.
+  const at = /^[A-Z][a-z]+,? /.test(text) ? Date.parse(text) : Number.NaN;
+  const seconds = /^\d+$/.test(text) ? Number(text) : Math.ceil((at - now) / 1000);
+  return seconds >= -justPassedSeconds && seconds <= longestBelievableSeconds ? Math.max(0, seconds) : undefined;
 }
 
 /** By events: node-fetch iterates over the stream, which costs as much as parsing what is in it. */
@@ -93,7 +90,7 @@ function parse(bytes: Buffer): unknown {
   try {
     return parseJson(utf8.decode(bytes));
   } catch (cause) {
-    throw new TryFailure('invalid', cause);
+    throw new TryFailure('invalid', { cause });
   }
 }
 

@@ -1,9 +1,7 @@
 /**
- * The one place that builds a URL of the service (interface, part 4). Each segment becomes exactly one path segment:
- * `encodeURIComponent` leaves `.` and `..` alone and `URL` then collapses them, so those are refused here as well as
- * where ids enter.
- *
- * @throws TypeError for a segment that cannot be one path segment
+ * The one place that builds a URL of the service (interface, part 4). Each segment becomes exactly one path segment: `URL`
+ * collapses `.` and `..`, which `encodeURIComponent` leaves alone, so they are refused (TypeError) here as well as where
+ * ids enter.
  */
 export function serviceUrl(baseUrl: string, ...segments: readonly string[]): string {
   const path = segments.map((segment) => {

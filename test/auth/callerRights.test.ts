@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { Authenticator, type Caller } from '../../src/auth/Authenticator.js';
+import { Authenticator } from '../../src/auth/Authenticator.js';
+import type { Caller } from '../../src/auth/caller.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
 import { bearer, jwtAuthenticator } from '../support/jwtAuthenticator.js';
 

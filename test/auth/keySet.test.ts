@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { KeySet, type KeySetOptions } from '../../src/auth/keySet.js';
 import { type ReadFault, signatureAlgorithms } from '../../src/auth/readKeySet.js';
@@ -151,6 +153,17 @@ describe('KeySet', () => {
     expect(faults).toEqual([reason]);
     expect((await keySet.keysFor(header())).keys).toHaveLength(1);
     expect(provider.counts.jwks).toBe(2);
+  });
+
+  it('gives up a read at its deadline, whatever the garbage collector has taken by then', async () => {
+    provider.behave('hang');
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    const waiting = keySetOf({ deadlineMs: 300 }).keysFor(header());
+    const collecting = setInterval(collect, 20);
+    await expect(waiting).rejects.toMatchObject({ code: 'AUTH_UNAVAILABLE' });
+    clearInterval(collecting);
+    expect(faults).toEqual(['timeout']);
   });
 
   const rsa = publicJwk(makeKey('RS256'));
