@@ -15,19 +15,17 @@ const unrecognized: ProviderEntry = {
   description: 'A provider this gateway does not know yet; `providerId` has the value of the service.',
 };
 
-const preparers: readonly ProviderEntry[] = Array.from({ length: 8 }, (_, index) => ({
-  name: `PREPARER_SOFTWARE_${index + 1}`,
-  value: `preparer_software_${index + 1}`,
-  description: `Third-party tax preparation product number ${index + 1}.`,
-}));
-
 /** The 13 values of the interface. The exact strings of the ten vendor values are not public: `PROVIDERS_FILE` supplies them. */
 export const defaultProviders: readonly ProviderEntry[] = [
   { name: 'IRS', value: 'irs', description: 'The tax authority, directly.' },
   { name: 'IRS_TAX_PRO', value: 'irs_tax_pro', description: 'The tax authority, by way of a tax professional.' },
   { name: 'SERVICE_SANDBOX', value: 'service-sandbox', description: 'The sandbox provider; no real data.' },
   { name: 'HR', value: 'hr', description: 'A payroll or human-resources provider.' },
-  ...preparers,
+  ...[1, 2, 3, 4, 5, 6, 7, 8].map((n) => ({
+    name: `PREPARER_SOFTWARE_${n}`,
+    value: `preparer_software_${n}`,
+    description: `Third-party tax preparation product number ${n}.`,
+  })),
   { name: 'PROVIDER_9', value: 'provider_9', description: 'A further tax-preparation provider.' },
 ];
 
@@ -46,19 +44,14 @@ const providersFile = z
   .refine((entries) => new Set(entries.map((e) => e.name)).size === entries.length, 'must not repeat a name')
   .refine((entries) => new Set(entries.map((e) => e.value)).size === entries.length, 'must not repeat a value');
 
-/**
- * Reads the catalogue that replaces the built-in one.
- *
- * @throws Error with one line saying what is wrong with the file
- */
+/** Reads the catalogue that replaces the built-in one. @throws Error with one line saying what is wrong with the file */
 export function readProviders(file: string): readonly ProviderEntry[] {
   let json: unknown;
   try {
     json = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    const reason =
-      error instanceof SyntaxError ? 'is not JSON' : `cannot be read (${(error as NodeJS.ErrnoException).code})`;
-    throw new Error(`PROVIDERS_FILE ${reason}`);
+    if (error instanceof SyntaxError) throw new Error('PROVIDERS_FILE is not JSON');
+    throw new Error(`PROVIDERS_FILE cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }
   const parsed = providersFile.safeParse(json);
   if (parsed.success) return parsed.data;

@@ -3,25 +3,24 @@ import type { ProviderEntry } from './Provider.js';
 /** The kinds of values that the service may extend; also a label of metrics. */
 export type ValueKind = 'provider' | 'taxpayer-status' | 'job-status';
 
-export type UnknownValueListener = (kind: ValueKind, value: string) => void;
-
 /** An object of the schema that shows what a datasource found. */
-export type ShownType<View, Shown> = new (view: View, vocabulary: Vocabulary) => Shown;
+type ShownType<View, Shown> = new (view: View, vocabulary: Vocabulary) => Shown;
 
-/** Most unknown values that are told apart, so that the service cannot fill our memory. */
+/** Bound of the unknown values that are told apart, so that the service cannot fill our memory. */
 const maxUnknown = 100;
 
 /** Translates what the datasources found into the words of the schema. */
 export class Vocabulary {
   readonly #providers: ReadonlyMap<string, string>;
-  readonly #onUnknown: UnknownValueListener;
   readonly #unknown = new Set<string>();
   readonly #shown = new WeakMap<object, unknown>();
 
   /** `onUnknown` is called once for each value that the schema has no name for. */
-  constructor(providers: readonly ProviderEntry[], onUnknown: UnknownValueListener) {
+  constructor(
+    providers: readonly ProviderEntry[],
+    private readonly onUnknown: (kind: ValueKind, value: string) => void,
+  ) {
     this.#providers = new Map(providers.map(({ value, name }) => [value, name]));
-    this.#onUnknown = onUnknown;
   }
 
   /** Shows a view as an object of the schema, the same view as the same object. A view at hand costs no promise. */
@@ -50,7 +49,7 @@ export class Vocabulary {
     const seen = `${kind} ${value}`;
     if (!this.#unknown.has(seen) && this.#unknown.size < maxUnknown) {
       this.#unknown.add(seen);
-      this.#onUnknown(kind, value);
+      this.onUnknown(kind, value);
     }
     return 'UNRECOGNIZED';
   }

@@ -1,6 +1,7 @@
+import 'reflect-metadata';
 import { type FloatValueNode, GraphQLScalarType, type IntValueNode, visit } from 'graphql';
 import { GraphQLJSONObject } from 'graphql-scalars';
-import { registerEnumType } from 'type-graphql';
+import { Field, registerEnumType } from 'type-graphql';
 import { isLostInteger } from '../json.js';
 
 const { parseLiteral, ...config } = GraphQLJSONObject.toConfig();
@@ -16,11 +17,22 @@ function withInfinity<Node extends IntValueNode | FloatValueNode>(node: Node): N
   return isLostInteger(node.value) ? { ...node, value: '1e999' } : undefined;
 }
 
+type TypeOf = Parameters<typeof Field>[0];
+
+/** A field that always has a value. */
+export function Always(type: TypeOf, description: string): PropertyDecorator {
+  return Field(type, { description });
+}
+
+/** A field that may be null or, in an input, left out. */
+export function Optional(type: TypeOf, description: string): PropertyDecorator {
+  return Field(type, { nullable: true, description });
+}
+
 /** A point in time that is written as JSON many times: the text is made once. */
 export class Timestamp extends Date {
   #json: string | undefined;
 
-  /** As ISO 8601 in UTC. */
   override toJSON(): string {
     this.#json ??= super.toJSON();
     return this.#json;

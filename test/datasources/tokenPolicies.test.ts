@@ -156,7 +156,8 @@ describe('token policies', () => {
 
   it('remembers an unknown id the longer, the more of them there were, and for a quarter of an hour at most', async () => {
     const { one, control } = await scene();
-    const ask = (n: number) => outcomeOf(one.broker.record(fleet.ids.taxpayerId(`nobody-${n}`)));
+    const record = async (n: number) => one.broker.record(fleet.ids.taxpayerId(`nobody-${n}`));
+    const ask = (n: number) => outcomeOf(record(n));
     const calls = () => control.counters().taxpayerToken;
     await ask(0);
     fleet.advance(16_000);
