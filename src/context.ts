@@ -22,10 +22,10 @@ export interface Services {
   readonly maxMetadataDepth: number;
   readonly maxAnswerBytes: number;
   readonly ledger: Ledger;
-  /** Notes who was given what, for the audit log. */
   readonly audit: (event: AuditEvent) => void;
 }
 
+/** Who was given what, for the audit log. */
 export interface AuditEvent {
   readonly action: 'token-revealed' | 'client-link-created';
   readonly caller: Caller;
@@ -57,7 +57,7 @@ export class RequestContext implements OperationContext, ReadCall {
     this.maxAnswerBytes = services.maxAnswerBytes;
   }
 
-  /** Aborts when nobody waits for the answer any more; most requests never ask. */
+  /** Aborts when nobody waits for the answer any more. */
   get signal(): AbortSignal {
     return this.facts.signal;
   }

@@ -17,7 +17,6 @@ export type CreatedLink = { readonly link: ClientLink; readonly replayed: boolea
 export interface ClientLinksOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
-  /** Where creations wait for their turn. */
   readonly places: FairQueue;
   /** Longest a creation can be under way, in milliseconds; one that is older and has no result never will. */
   readonly workMs: number;
@@ -38,9 +37,10 @@ const storedRecord = z.discriminatedUnion('state', [
 ]);
 type LinkRecord = z.output<typeof storedRecord>;
 
-/** A creation with an idempotency key; `name` holds the caller and the key, `input` is a hash. */
+/** A creation with an idempotency key; `name` holds the caller and the key, `text` is the same, and `input` is a hash. */
 interface Attempt {
   readonly name: readonly string[];
+  readonly text: string;
   readonly input: string;
   readonly request: ClientLinkRequest;
   readonly call: CallOptions;
@@ -86,8 +86,8 @@ export class ClientLinks {
         if (idempotency === undefined) return { link: await service.createClientLink(request, call), replayed: false };
         const name = ['client-link', idempotency.caller, idempotency.key];
         // With the name in it, equal inputs under different keys look different.
-        const input = hash('sha256', textOf([...name, stableStringify(request)]), 'base64url');
-        return this.#createOnce({ name, input, request, call });
+        const input = hash('sha256', JSON.stringify([...name, stableStringify(request)]), 'base64url');
+        return this.#createOnce({ name, text: JSON.stringify(name), input, request, call });
       });
       onOutcome(created.replayed ? 'replayed' : 'created');
       return created;
@@ -119,42 +119,43 @@ export class ClientLinks {
   }
 
   /** Writes down that a try begins, unless there is a record already. */
-  async #claim({ name, input }: Attempt): Promise<Claim | undefined> {
-    if (this.#own.has(textOf(name))) return undefined;
+  async #claim({ name, text, input }: Attempt): Promise<Claim | undefined> {
+    if (this.#own.has(text)) return undefined;
     const begun: LinkRecord = { state: 'under-way', input, startedAt: this.options.now() };
     try {
       const claim = await this.options.store.claim(name, begun, idempotencyTtlMs);
-      if (claim !== undefined) this.#own.set(textOf(name), begun);
+      if (claim !== undefined) this.#own.set(text, begun);
       return claim;
     } catch (cause) {
       throw new GatewayError('UPSTREAM_UNAVAILABLE', 'The shared store does not answer; nothing was sent', { cause });
     }
   }
 
-  async #create({ name, input, request, call }: Attempt, claim: Claim): Promise<ClientLink> {
+  async #create(attempt: Attempt, claim: Claim): Promise<ClientLink> {
+    const { text, input, request, call } = attempt;
     let link: ClientLink;
     try {
       link = await this.options.service.createClientLink(request, call);
     } catch (error) {
       if (error instanceof GatewayError && error.code !== 'OUTCOME_UNKNOWN') {
-        this.#own.delete(textOf(name));
+        this.#own.delete(text);
         await claim.withdraw();
       } else {
-        await this.#write(name, { state: 'unknown', input });
+        await this.#write(attempt, { state: 'unknown', input });
       }
       throw error;
     }
-    await this.#write(name, { state: 'created', input, link });
+    await this.#write(attempt, { state: 'created', input, link });
     return link;
   }
 
   /** Undefined when there is none, or one that does not open (tampered, foreign, expired by our clock alone). */
-  async #recordOf({ name }: Attempt): Promise<LinkRecord | undefined> {
-    return storedRecord.safeParse(this.#own.get(textOf(name)) ?? (await this.options.store.look(name))).data;
+  async #recordOf({ name, text }: Attempt): Promise<LinkRecord | undefined> {
+    return storedRecord.safeParse(this.#own.get(text) ?? (await this.options.store.look(name))).data;
   }
 
-  #write(name: Attempt['name'], record: LinkRecord): Promise<void> {
-    this.#own.set(textOf(name), record);
+  #write({ name, text }: Attempt, record: LinkRecord): Promise<void> {
+    this.#own.set(text, record);
     return this.options.store.set(name, record, idempotencyTtlMs);
   }
 }
@@ -167,7 +168,3 @@ const failures: { readonly [code: string]: LinkOutcome } = {
   OUTCOME_UNKNOWN: 'unknown',
   IDEMPOTENCY_CONFLICT: 'conflict',
 };
-
-function textOf(name: readonly string[]): string {
-  return JSON.stringify(name);
-}

@@ -37,7 +37,6 @@ export interface Credential {
 /** One call of an endpoint: with a body a POST, without one a GET. */
 interface Call extends CallOptions {
   readonly endpoint: Endpoint;
-  /** The segments of its path. */
   readonly path: readonly string[];
   readonly body?: string;
   readonly signal?: AbortSignal | undefined;
@@ -129,7 +128,6 @@ export class TaxpayerService {
     }
   }
 
-  /** `fingerprint` tells client secrets apart. */
   async #call(bearer: string, fingerprint: string, call: Call): Promise<ServiceAnswer> {
     const { baseUrl, apiVersion, gate, http } = this.options;
     const { endpoint, path, body, holder, signal } = call;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { FairQueue } from '../admission/FairQueue.js';
-import { LeasedCache, type LeasedCacheOptions, type ReadRequest } from '../cache/LeasedCache.js';
+import { LeasedCache, type LeasedCacheOptions } from '../cache/LeasedCache.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import type { Entry } from '../cache/StoredEntries.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
@@ -123,7 +123,7 @@ export class TokenBroker {
 
   async #lookUp(id: TaxpayerId, acceptable: Acceptable, call: CallOptions): Promise<TokenView> {
     try {
-      const read = () => this.#read(id, { acceptable, takesFetchedMeanwhile: true }, call);
+      const read = () => this.#read(id, acceptable, call, true);
       return viewOf(await this.options.places.run(call.holder, read));
     } catch (error) {
       const held = this.#cache.peek(id);
@@ -145,7 +145,7 @@ export class TokenBroker {
     const acceptable: Acceptable = (entry) =>
       entry.version !== refused &&
       (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, entry.value.forMs));
-    const read = this.#read(id, { acceptable }, call);
+    const read = this.#read(id, acceptable, call);
     return read instanceof Promise ? read.then((entry) => this.#credentialOf(entry)) : this.#credentialOf(read);
   }
 
@@ -196,13 +196,9 @@ export class TokenBroker {
     return { accessToken: recordOf(value).accessToken, version, isProven: this.#proven.has(version) };
   }
 
-  #read(
-    id: TaxpayerId,
-    demand: Pick<ReadRequest<TokenAnswer>, 'acceptable' | 'takesFetchedMeanwhile'>,
-    call: CallOptions,
-  ) {
-    const { holder } = call;
-    return this.#cache.read(id, { ...demand, holder, fetch: (_, signal) => this.#fetch(id, signal, holder) });
+  #read(id: TaxpayerId, acceptable: Acceptable, { holder }: CallOptions, takesFetchedMeanwhile = false) {
+    const fetch = (_: undefined, signal: AbortSignal) => this.#fetch(id, signal, holder);
+    return this.#cache.read(id, { acceptable, takesFetchedMeanwhile, fetch, holder });
   }
 
   async #fetch(id: TaxpayerId, signal: AbortSignal, holder: string | undefined): Promise<TokenAnswer> {

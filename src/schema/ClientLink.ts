@@ -1,6 +1,6 @@
 import { GraphQLURL } from 'graphql-scalars';
 import { Directive, ID, InputType, ObjectType } from 'type-graphql';
-import { Always, JSONObject, Optional } from './leafTypes.js';
+import { Always, JSONObject, Optional } from './Vocabulary.js';
 
 @ObjectType('ClientLink', {
   description: 'A link to the hosted flow in which a taxpayer signs the tax-authorization form.',
@@ -9,15 +9,13 @@ import { Always, JSONObject, Optional } from './leafTypes.js';
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class ClientLink {
   @Always(() => ID, "The service's id of the link.") readonly id!: string;
-  @Always(() => GraphQLURL, 'Where to send the taxpayer. Anybody who has it can open the flow.')
-  readonly url!: string;
+  @Always(() => GraphQLURL, 'Where to send the taxpayer. Anybody who has it can open the flow.') readonly url!: string;
 }
 
 @ObjectType('CreateClientLinkPayload', { description: 'The outcome of createClientLink.' })
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class CreateClientLinkPayload {
-  @Always(() => ClientLink, 'The link that was created, now or before.')
-  readonly clientLink!: ClientLink;
+  @Always(() => ClientLink, 'The link that was created, now or before.') readonly clientLink!: ClientLink;
   @Always(() => Boolean, 'True when the link had been created before, with the same idempotencyKey and input.')
   readonly replayed!: boolean;
 }
@@ -89,13 +87,11 @@ export class CreateClientLinkInput {
     'Chosen by you: the same key and input within 24 hours give the first link again instead of a second one.',
   )
   readonly idempotencyKey?: Text;
-
   @Optional(
     () => JSONObject,
     'Anything about the taxpayer, for example ids of other systems. Passed on unchanged; an integer beyond 2^53 that a JSON number would not bring unchanged is refused: send it as a string.',
   )
   readonly metadata?: Readonly<Record<string, unknown>> | null;
-
   @Optional(() => ClientLinkSettingsInput, 'How the hosted flow behaves.')
   readonly settings?: ClientLinkSettingsInput | null;
 }

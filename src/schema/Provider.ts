@@ -9,12 +9,6 @@ export interface ProviderEntry {
   readonly description: string;
 }
 
-const unrecognized: ProviderEntry = {
-  name: 'UNRECOGNIZED',
-  value: '',
-  description: 'A provider this gateway does not know yet; `providerId` has the value of the service.',
-};
-
 /** The 13 values of the interface. The exact strings of the ten vendor values are not public: `PROVIDERS_FILE` supplies them. */
 export const defaultProviders: readonly ProviderEntry[] = [
   { name: 'IRS', value: 'irs', description: 'The tax authority, directly.' },
@@ -35,7 +29,7 @@ const providersFile = z
       name: z
         .string()
         .regex(/^[A-Z][A-Z0-9_]*$/, 'must be an enum name such as IRS_TAX_PRO')
-        .refine((name) => name !== unrecognized.name, 'must not be UNRECOGNIZED, which is always there'),
+        .refine((name) => name !== 'UNRECOGNIZED', 'must not be UNRECOGNIZED, which is always there'),
       value: z.string().min(1),
       description: z.string().min(1),
     }),
@@ -78,7 +72,8 @@ export function defineProviders(entries: readonly ProviderEntry[]): void {
     delete Provider[name];
     delete descriptions[name];
   }
-  for (const { name, description } of [...entries, unrecognized]) {
+  const unknown = 'A provider this gateway does not know yet; `providerId` has the value of the service.';
+  for (const { name, description } of [...entries, { name: 'UNRECOGNIZED', description: unknown }]) {
     Provider[name] = name;
     descriptions[name] = { description };
   }

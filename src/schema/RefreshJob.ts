@@ -2,8 +2,7 @@ import { GraphQLDateTime } from 'graphql-scalars';
 import { Directive, ID, ObjectType } from 'type-graphql';
 import type { JobView } from '../datasources/RefreshJobs.js';
 import { SharedObject } from '../operations/plans/SharedObject.js';
-import { Always, openEnum, Timestamp } from './leafTypes.js';
-import type { Vocabulary } from './Vocabulary.js';
+import { Always, openEnum, Timestamp, type Vocabulary } from './Vocabulary.js';
 
 export const RefreshJobStatus = openEnum('RefreshJobStatus', "How far a refresh of a taxpayer's data has come.", {
   PROCESSING: 'The data is being refreshed.',
@@ -24,8 +23,7 @@ export class RefreshJob extends SharedObject {
   @Always(() => String, 'Name of the job.') readonly name: string;
   @Always(() => RefreshJobStatus, 'How far the job has come. UNRECOGNIZED for a value that is new to the gateway.')
   readonly status: RefreshJobStatus;
-  @Always(() => GraphQLDateTime, 'When the gateway read this status from the service.')
-  readonly observedAt: Date;
+  @Always(() => GraphQLDateTime, 'When the gateway read this status from the service.') readonly observedAt: Date;
 
   constructor({ job, observedAt }: JobView, vocabulary: Vocabulary) {
     super();

@@ -4,9 +4,8 @@ import type { Secret } from '../config/secret.js';
 import type { TokenView } from '../datasources/TokenBroker.js';
 import { GatewayError } from '../errors/errors.js';
 import { SharedObject } from '../operations/plans/SharedObject.js';
-import { Always, JSONObject, Optional, openEnum, Timestamp } from './leafTypes.js';
 import { Provider } from './Provider.js';
-import type { Vocabulary } from './Vocabulary.js';
+import { Always, JSONObject, Optional, openEnum, Timestamp, type Vocabulary } from './Vocabulary.js';
 
 /** Interface, 3.1. */
 export const TaxpayerStatus = openEnum('TaxpayerStatus', 'How far the tax authorization of a taxpayer has come.', {
@@ -54,8 +53,7 @@ export class TaxpayerToken extends SharedObject {
     'How far the authorization has come. UNRECOGNIZED for a value that is new to the gateway.',
   )
   readonly status: TaxpayerStatus;
-  @Always(() => GraphQLDateTime, 'When the gateway read this record from the service.')
-  readonly fetchedAt: Date;
+  @Always(() => GraphQLDateTime, 'When the gateway read this record from the service.') readonly fetchedAt: Date;
   @Always(
     () => Boolean,
     'True when the record is past its freshness and shown because the service could not answer, or when the service has refused its token since.',

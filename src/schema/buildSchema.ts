@@ -28,7 +28,6 @@ export type Key = (member: string) => string;
 export interface SchemaOptions {
   readonly resolvers: readonly ResolverClass[];
   readonly providers: readonly ProviderEntry[];
-  /** Called once for each value of the service that the schema has no name for. */
   readonly onUnknownValue?: (kind: ValueKind, value: string) => void;
 }
 
@@ -65,7 +64,6 @@ export function buildSchema({ resolvers, providers, onUnknownValue = () => {} }:
   return schema;
 }
 
-/** The resolver of each field, by type. */
 type ResolverMap = Record<string, Record<string, unknown>>;
 type Instances = ReadonlyMap<unknown, InstanceType<ResolverClass>>;
 
