@@ -18,9 +18,8 @@ const federationLink = `
 `;
 
 /** Holds the resolvers of one type. An entity's looks up a reference, and asks for the scope: `_entities` skips the root fields. */
-type ResolverClass = new (
-  vocabulary: Vocabulary,
-) => object & { reference?(key: Key, context: RequestContext): unknown };
+type Resolver = object & { reference?(key: Key, context: RequestContext): unknown };
+type ResolverClass = new (vocabulary: Vocabulary) => Resolver;
 
 /** Reads a member of the key by which another subgraph refers to an entity. @throws GatewayError BAD_USER_INPUT unless it is a string */
 export type Key = (member: string) => string;
@@ -58,14 +57,14 @@ export function buildSchema({ resolvers, providers, onUnknownValue = () => {} }:
   const direct = withDirectResolvers(createResolversMap(types) as ResolverMap, instances);
   const schema = buildSubgraphSchema({
     typeDefs: [parse(federationLink), parse(printSchemaWithDirectives(types))],
-    resolvers: withReferences(direct, instances) as never, // graphql-tools would have its own types
+    resolvers: withReferences(direct, instances) as never, // its declared type wants other function types
   });
   guardFederation(schema);
   return schema;
 }
 
 type ResolverMap = Record<string, Record<string, unknown>>;
-type Instances = ReadonlyMap<unknown, InstanceType<ResolverClass>>;
+type Instances = ReadonlyMap<unknown, Resolver>;
 
 /** Parameter decorators run from the last to the first, and TypeGraphQL keeps that order; people expect the one written. */
 function orderArguments(schema: GraphQLSchema): void {
