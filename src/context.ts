@@ -1,11 +1,11 @@
 import DataLoader from 'dataloader';
-import type { Ledger, Release } from './admission/Ledger.js';
+import type { Ledger } from './admission/Ledger.js';
 import { type Caller, holderOf, type Scope } from './auth/caller.js';
 import type { ClientLinks, CreatedLink } from './datasources/ClientLinks.js';
 import type { IdentifierReader, JobId, TaxpayerId } from './datasources/identifiers.js';
 import type { JobWatcher } from './datasources/JobWatcher.js';
 import { isTerminal, type JobView, type RefreshJobs } from './datasources/RefreshJobs.js';
-import type { TokenBroker, TokenView } from './datasources/TokenBroker.js';
+import type { ReadCall, TokenBroker, TokenView } from './datasources/TokenBroker.js';
 import type { ClientLinkRequest } from './datasources/wire.js';
 import { badInput, GatewayError } from './errors/errors.js';
 import { isNestedWithin, pathOfInfinity } from './json.js';
@@ -21,52 +21,43 @@ export interface Services {
   /** Deepest nesting of metadata that is sent on. */
   readonly maxMetadataDepth: number;
   readonly maxAnswerBytes: number;
-  /** What callers hold of this process. */
   readonly ledger: Ledger;
-  /** Notes who was given what, for the audit log. */
   readonly audit: (event: AuditEvent) => void;
-  /** Keyed hash of a taxpayer id: the only form in which one may be written down. */
-  readonly pseudonym: (id: TaxpayerId) => string;
 }
 
+/** Who was given what, for the audit log. */
 export interface AuditEvent {
   readonly action: 'token-revealed' | 'client-link-created';
   readonly caller: Caller;
   readonly requestId: string;
-  readonly taxpayer?: TaxpayerId;
+  readonly taxpayer: TaxpayerId | undefined;
   readonly outcome: string;
 }
 
-/** A read of the service; `name` is the same for the same read. */
-interface Read {
-  readonly name: string;
-  readonly start: () => Promise<unknown>;
-}
+type Read = readonly [name: string, start: () => Promise<unknown>];
 
 /** One request and who makes it. Resolvers reach the service only through here. */
-export class RequestContext implements OperationContext {
+export class RequestContext implements OperationContext, ReadCall {
   readonly caller: Caller;
-  /** Under whose name what this request takes is counted. */
   readonly holder: string | undefined;
   readonly requestId: string;
   readonly fromRouter: boolean | undefined;
   readonly maxAnswerBytes: number;
-  private readonly facts: OperationFacts;
-  // Not `#services`: Apollo runs operations on a copy of the context, and a copy has no private names.
-  private readonly services: Services;
   private reads: DataLoader<Read, unknown, string> | undefined;
 
-  constructor(facts: OperationFacts, services: Services) {
+  // No private names: Apollo runs operations on a copy of the context, which would lack them.
+  constructor(
+    private readonly facts: OperationFacts,
+    private readonly services: Services,
+  ) {
     this.caller = facts.caller;
     this.holder = holderOf(facts.caller);
     this.requestId = facts.requestId;
     this.fromRouter = facts.fromRouter;
     this.maxAnswerBytes = services.maxAnswerBytes;
-    this.facts = facts;
-    this.services = services;
   }
 
-  /** Aborts when nobody waits for the answer any more; most requests never ask. */
+  /** Aborts when nobody waits for the answer any more. */
   get signal(): AbortSignal {
     return this.facts.signal;
   }
@@ -94,7 +85,7 @@ export class RequestContext implements OperationContext {
   /** @throws GatewayError BAD_USER_INPUT, or as {@link ClientLinks.create} */
   async createClientLink(request: ClientLinkRequest, key: string | undefined): Promise<CreatedLink> {
     const { links, ids, maxMetadataDepth } = this.services;
-    ids.idempotencyKey(key);
+    if (key !== undefined) ids.idempotencyKey(key);
     if (!isNestedWithin(request.metadata, maxMetadataDepth)) {
       throw badInput('input.metadata', `must be nested at most ${maxMetadataDepth} levels (MAX_METADATA_DEPTH)`);
     }
@@ -105,7 +96,7 @@ export class RequestContext implements OperationContext {
     }
     try {
       const idempotency = key === undefined ? undefined : { caller: this.caller.key, key };
-      const created = await links.create(request, idempotency, { holder: this.holder });
+      const created = await links.create(request, idempotency, this);
       this.audit('client-link-created', created.replayed ? 'replayed' : 'created');
       return created;
     } catch (error) {
@@ -115,14 +106,13 @@ export class RequestContext implements OperationContext {
   }
 
   audit(action: AuditEvent['action'], outcome: string, taxpayer?: TaxpayerId): void {
-    const { caller, requestId } = this;
-    this.services.audit({ action, caller, requestId, outcome, ...(taxpayer !== undefined && { taxpayer }) });
+    this.services.audit({ action, caller: this.caller, requestId: this.requestId, taxpayer, outcome });
   }
 
   /** Reads once within a request, whatever the number of aliases. */
   once<View>(name: string, start: () => Promise<View>): Promise<View> {
-    this.reads ??= new DataLoader(startAll, { cacheKeyFn: (read) => read.name });
-    return this.reads.load({ name, start }) as Promise<View>;
+    this.reads ??= new DataLoader(startAll, { cacheKeyFn: ([name]) => name });
+    return this.reads.load([name, start]) as Promise<View>;
   }
 }
 
@@ -134,24 +124,15 @@ export class TaxpayerAccess {
     private readonly services: Services,
   ) {}
 
-  /**
-   * The token record; at once when memory holds a fresh one.
-   *
-   * @throws GatewayError BAD_USER_INPUT for an impossible age, or as {@link TokenBroker.record}
-   */
+  /** @throws GatewayError BAD_USER_INPUT for an impossible age, or as {@link TokenBroker.record} */
   token(maxAgeSeconds?: number): TokenView | Promise<TokenView> {
     const maxAgeMs = maxAgeSeconds == null ? Infinity : 1000 * within(maxAgeSeconds, 'maxAgeSeconds', 2_592_000);
-    const { broker } = this.services;
-    const { holder } = this.context;
-    const held = broker.held(this.id, maxAgeMs);
-    return (
-      held ?? this.context.once(`token ${maxAgeMs} ${this.id}`, () => broker.record(this.id, maxAgeMs, { holder }))
-    );
+    return this.services.broker.record(this.id, maxAgeMs, this.context);
   }
 
   /**
-   * The status of a job; at once when memory holds a fresh one and there is nothing to wait for. `waitSeconds` waits for a
-   * terminal status, until they are over, the caller has gone or their token has expired.
+   * The status of a job. Waits at most `waitSeconds` for a terminal one, and not beyond the end of the request or of the
+   * caller's token.
    *
    * @throws GatewayError BAD_USER_INPUT for an impossible id or time; RATE_LIMITED when the caller has no room for one more
    *   wait; or as {@link RefreshJobs.status}
@@ -159,36 +140,25 @@ export class TaxpayerAccess {
   refreshJob(jobId: string, waitSeconds?: number): JobView | Promise<JobView> {
     const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
     const id = this.services.ids.jobId(jobId);
-    const { jobs } = this.services;
-    const { holder } = this.context;
-    const view =
-      jobs.held(this.id, id) ??
-      this.context.once(`job ${this.id}/${id}`, () => jobs.status(this.id, id, undefined, { holder }));
+    const view = this.services.jobs.status(this.id, id, undefined, this.context);
     return waitMs > 0 ? this.settled(id, view, waitMs) : view;
   }
 
   /** Each change of a job's status, the present one first. @throws GatewayError RATE_LIMITED when the caller has no room */
   watchJob(jobId: string): AsyncIterableIterator<JobView> {
     const id = this.services.ids.jobId(jobId);
-    return this.services.watcher.watch(this.id, id, { holder: this.context.holder, onEnd: this.takeWatch() });
-  }
-
-  /** Notes that the token itself was shown. */
-  noteReveal(): void {
-    this.context.audit('token-revealed', 'revealed', this.id);
+    const { holder } = this.context;
+    const onEnd = this.services.ledger.take('watches', holder);
+    return this.services.watcher.watch(this.id, id, { holder, onEnd });
   }
 
   private async settled(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
     const view = await present;
     if (isTerminal(view.job)) return view;
     const { caller, holder, signal } = this.context;
-    const leave = this.takeWatch();
-    const limits = { waitMs: Math.min(waitMs, caller.expiresAt - Date.now()), signal, holder };
-    return this.services.watcher.settle(this.id, id, view, limits).finally(leave);
-  }
-
-  private takeWatch(): Release {
-    return this.services.ledger.take('watches', this.context.holder);
+    const onEnd = this.services.ledger.take('watches', holder);
+    const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
+    return this.services.watcher.settle(this.id, id, view, { holder, onEnd, maxMs, signal });
   }
 }
 
@@ -199,6 +169,6 @@ function within(seconds: number, path: string, max: number): number {
 
 /** DataLoader wants each failure as a value, so that one read's does not fail the others. */
 async function startAll(reads: readonly Read[]): Promise<unknown[]> {
-  const settled = await Promise.allSettled(reads.map(({ start }) => start()));
+  const settled = await Promise.allSettled(reads.map(([, start]) => start()));
   return settled.map((read) => (read.status === 'fulfilled' ? read.value : read.reason));
 }

@@ -206,18 +206,16 @@ function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: 
 
 /** What the resolvers need besides the service itself. */
 function domainOf({ config, log }: ServicesOptions, sealer: Sealer) {
-  const pseudonym = (id: string) => sealer.digest('taxpayer', id);
   // Its lines have fields of ours and no others: there is nothing to redact.
   const auditLog = log.child({}, { redact: [] });
   return {
     ids: identifierReader(config.limits.idLength),
     maxMetadataDepth: config.limits.metadataDepth,
     maxAnswerBytes: config.limits.answerBytes,
-    pseudonym,
     /** Callers by their key and taxpayers by a keyed hash, so that the log names nobody. */
     audit: ({ action, caller, requestId, taxpayer, outcome }: AuditEvent) => {
       const who = { caller: caller.key, callerKind: caller.kind, requestId };
-      const what = { outcome, ...(taxpayer !== undefined && { taxpayer: pseudonym(taxpayer) }) };
+      const what = { outcome, ...(taxpayer !== undefined && { taxpayer: sealer.digest('taxpayer', taxpayer) }) };
       auditLog.info({ audit: action, ...who, ...what }, 'audit');
     },
   };

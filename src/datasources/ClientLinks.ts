@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { stringify as stableStringify } from 'safe-stable-stringify';
@@ -11,28 +11,23 @@ import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { TaxpayerService } from './TaxpayerService.js';
 import type { ClientLink, ClientLinkRequest } from './wire.js';
 
-export interface CreatedLink {
-  readonly link: ClientLink;
-  /** The link had been created before, with the same key and input. */
-  readonly replayed: boolean;
-}
+/** `replayed`: the link had been created before, with the same key and input. */
+export type CreatedLink = { readonly link: ClientLink; readonly replayed: boolean };
 
 export interface ClientLinksOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
-  /** Where creations wait for their turn; none wait when left out. */
-  readonly places?: FairQueue | undefined;
+  readonly places: FairQueue;
   /** Longest a creation can be under way, in milliseconds; one that is older and has no result never will. */
   readonly workMs: number;
-  readonly now?: () => number;
-  readonly onOutcome?: (outcome: LinkOutcome) => void;
+  readonly now: () => number;
+  readonly onOutcome: (outcome: LinkOutcome) => void;
 }
 
 export type LinkOutcome = 'created' | 'replayed' | 'unknown' | 'conflict' | 'failed';
 
 const idempotencyTtlMs = 24 * 3_600_000; // how long a key is remembered
 const lookAgainMs = 50; // between two looks at a creation that somebody else has under way
-const ownRecords = { max: 10_000, maxSize: 16 * 1024 * 1024 }; // what a process keeps in memory, in bytes at most
 
 /** What is known of a key. `input` is a hash; it has no key of its own, because the record is encrypted. */
 const storedRecord = z.discriminatedUnion('state', [
@@ -42,38 +37,36 @@ const storedRecord = z.discriminatedUnion('state', [
 ]);
 type LinkRecord = z.output<typeof storedRecord>;
 
-/** An idempotency key of a caller, and what the caller asked for with it. */
+/** A creation with an idempotency key; `name` holds the caller and the key, `text` is the same, and `input` is a hash. */
 interface Attempt {
-  readonly name: readonly [kind: string, caller: string, key: string];
+  readonly name: readonly string[];
+  readonly text: string;
   readonly input: string;
   readonly request: ClientLinkRequest;
   readonly call: CallOptions;
 }
 
 /**
- * Creates client links; with an idempotency key at most once for each caller and key in 24 hours, whatever happens on
- * the way. The attempt is written down before the request leaves, and that record alone decides what a later try may do:
- * no record, go ahead; created, replay; under way, wait; under way for too long, unknown, or not to be read for as long,
- * say so and never guess.
+ * Creates client links; with an idempotency key at most once for each caller and key in 24 hours. The attempt is recorded
+ * before the request is sent, and that record alone decides about a later try: without one it goes ahead, after a creation
+ * it replays, while one is under way it waits. When that lasts too long, or the record is unknown or cannot be read, the
+ * outcome is unknown.
  *
- * Only the shared store can tell that no process has a record of a key. While it does not answer nothing is sent, and the
- * keys are known whose records this process wrote itself.
+ * Only the shared store can tell that no process has a record of a key. While it does not answer nothing is sent, and only
+ * the keys whose records this process wrote itself are known.
  */
 export class ClientLinks {
-  readonly #options: ClientLinksOptions;
-  readonly #now: () => number;
   /** The records this process wrote, by their names: what the shared store may have lost, or not have taken. */
   readonly #own: LRUCache<string, LinkRecord>;
 
-  constructor(options: ClientLinksOptions) {
-    this.#options = options;
-    this.#now = options.now ?? Date.now;
+  constructor(private readonly options: ClientLinksOptions) {
     this.#own = new LRUCache({
-      ...ownRecords,
+      max: 10_000,
+      maxSize: 16 * 1024 * 1024, // bytes
       sizeCalculation: (record, name) => heldBytes(record) + heldBytes(name),
       ttl: idempotencyTtlMs - 1, // for lru-cache the last millisecond is not over yet
       ttlResolution: 0,
-      perf: { now: this.#now },
+      perf: { now: options.now },
     });
   }
 
@@ -87,24 +80,25 @@ export class ClientLinks {
     idempotency: { readonly caller: string; readonly key: string } | undefined,
     call: CallOptions = {},
   ): Promise<CreatedLink> {
-    const { places, service, onOutcome } = this.#options;
-    const create = async (): Promise<CreatedLink> => {
-      if (idempotency === undefined) return { link: await service.createClientLink(request, call), replayed: false };
-      const name = ['client-link', idempotency.caller, idempotency.key] as const;
-      return this.#createOnce({ name, input: hashOf([...name, stableStringify(request)]), request, call });
-    };
+    const { places, service, onOutcome } = this.options;
     try {
-      const created = await (places?.run(call.holder, create) ?? create());
-      onOutcome?.(created.replayed ? 'replayed' : 'created');
+      const created = await places.run(call.holder, async () => {
+        if (idempotency === undefined) return { link: await service.createClientLink(request, call), replayed: false };
+        const name = ['client-link', idempotency.caller, idempotency.key];
+        // With the name in it, equal inputs under different keys look different.
+        const input = hash('sha256', JSON.stringify([...name, stableStringify(request)]), 'base64url');
+        return this.#createOnce({ name, text: JSON.stringify(name), input, request, call });
+      });
+      onOutcome(created.replayed ? 'replayed' : 'created');
       return created;
     } catch (error) {
-      onOutcome?.(outcomeOf(error));
+      onOutcome((error instanceof GatewayError && failures[error.code]) || 'failed');
       throw error;
     }
   }
 
   async #createOnce(attempt: Attempt): Promise<CreatedLink> {
-    /** Since when we wait for the same thing: an earlier try, told by when it began, or a record that can be read. */
+    /** Since when we wait for the same earlier try (told by its start), or for a record that can be read. */
     let waiting: { readonly startedAt: number | undefined; readonly since: number } | undefined;
     for (;;) {
       const claim = await this.#claim(attempt);
@@ -116,52 +110,53 @@ export class ClientLinks {
       if (record?.state === 'created') return { link: record.link, replayed: true };
       if (record?.state === 'unknown') throw unknown();
       const startedAt = record?.startedAt;
-      if (waiting === undefined || waiting.startedAt !== startedAt) waiting = { startedAt, since: this.#now() };
+      if (waiting === undefined || waiting.startedAt !== startedAt) waiting = { startedAt, since: this.options.now() };
       // The clock of whoever began may be ahead of ours: then what counts is how long we have waited.
-      const lastedMs = this.#now() - Math.min(startedAt ?? Infinity, waiting.since);
-      if (lastedMs > this.#options.workMs) throw unknown();
+      const lastedMs = this.options.now() - Math.min(startedAt ?? Infinity, waiting.since);
+      if (lastedMs > this.options.workMs) throw unknown();
       await delay(lookAgainMs);
     }
   }
 
   /** Writes down that a try begins, unless there is a record already. */
-  async #claim({ name, input }: Attempt): Promise<Claim | undefined> {
-    if (this.#own.has(textOf(name))) return undefined;
-    const begun: LinkRecord = { state: 'under-way', input, startedAt: this.#now() };
+  async #claim({ name, text, input }: Attempt): Promise<Claim | undefined> {
+    if (this.#own.has(text)) return undefined;
+    const begun: LinkRecord = { state: 'under-way', input, startedAt: this.options.now() };
     try {
-      const claim = await this.#options.store.claim(name, begun, idempotencyTtlMs);
-      if (claim !== undefined) this.#own.set(textOf(name), begun);
+      const claim = await this.options.store.claim(name, begun, idempotencyTtlMs);
+      if (claim !== undefined) this.#own.set(text, begun);
       return claim;
     } catch (cause) {
       throw new GatewayError('UPSTREAM_UNAVAILABLE', 'The shared store does not answer; nothing was sent', { cause });
     }
   }
 
-  async #create({ name, input, request, call }: Attempt, claim: Claim): Promise<ClientLink> {
+  async #create(attempt: Attempt, claim: Claim): Promise<ClientLink> {
+    const { text, input, request, call } = attempt;
     let link: ClientLink;
     try {
-      link = await this.#options.service.createClientLink(request, call);
+      link = await this.options.service.createClientLink(request, call);
     } catch (error) {
       if (error instanceof GatewayError && error.code !== 'OUTCOME_UNKNOWN') {
-        this.#own.delete(textOf(name));
+        this.#own.delete(text);
         await claim.withdraw();
       } else {
-        await this.#write(name, { state: 'unknown', input });
+        await this.#write(attempt, { state: 'unknown', input });
       }
       throw error;
     }
-    await this.#write(name, { state: 'created', input, link });
+    await this.#write(attempt, { state: 'created', input, link });
     return link;
   }
 
   /** Undefined when there is none, or one that does not open (tampered, foreign, expired by our clock alone). */
-  async #recordOf({ name }: Attempt): Promise<LinkRecord | undefined> {
-    return storedRecord.safeParse(this.#own.get(textOf(name)) ?? (await this.#options.store.look(name))).data;
+  async #recordOf({ name, text }: Attempt): Promise<LinkRecord | undefined> {
+    return storedRecord.safeParse(this.#own.get(text) ?? (await this.options.store.look(name))).data;
   }
 
-  #write(name: Attempt['name'], record: LinkRecord): Promise<void> {
-    this.#own.set(textOf(name), record);
-    return this.#options.store.set(name, record, idempotencyTtlMs);
+  #write({ name, text }: Attempt, record: LinkRecord): Promise<void> {
+    this.#own.set(text, record);
+    return this.options.store.set(name, record, idempotencyTtlMs);
   }
 }
 
@@ -169,17 +164,7 @@ function unknown(): GatewayError {
   return new GatewayError('OUTCOME_UNKNOWN', 'An earlier try with this idempotencyKey may have created the link');
 }
 
-function outcomeOf(error: unknown): LinkOutcome {
-  const code = error instanceof GatewayError ? error.code : undefined;
-  if (code === 'OUTCOME_UNKNOWN') return 'unknown';
-  return code === 'IDEMPOTENCY_CONFLICT' ? 'conflict' : 'failed';
-}
-
-function textOf(name: readonly string[]): string {
-  return JSON.stringify(name);
-}
-
-/** With the name in it, equal inputs under different keys look different. */
-function hashOf(parts: readonly string[]): string {
-  return createHash('sha256').update(textOf(parts)).digest('base64url');
-}
+const failures: { readonly [code: string]: LinkOutcome } = {
+  OUTCOME_UNKNOWN: 'unknown',
+  IDEMPOTENCY_CONFLICT: 'conflict',
+};

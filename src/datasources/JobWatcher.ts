@@ -12,8 +12,8 @@ export interface JobWatcherOptions {
   readonly pollMaxMs: number;
   /** After this time a watch ends, as if the job had nothing more to say, in milliseconds. */
   readonly watchMaxMs: number;
-  readonly now?: () => number;
-  readonly onWatchers?: (count: number) => void;
+  readonly now: () => number;
+  readonly onWatchers: (count: number) => void;
 }
 
 export interface WatchOptions extends CallOptions {
@@ -24,15 +24,7 @@ export interface WatchOptions extends CallOptions {
 }
 
 /** Errors that will not pass: the watch ends with them. Others are retried. */
-const final: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  'NOT_FOUND',
-  'TAXPAYER_NOT_AUTHORIZED',
-  'UPSTREAM_REJECTED',
-  'BAD_USER_INPUT',
-]);
-
-/** The part of the time a status has lasted that passes until the next poll: each pause is half as long again as the last. */
-const growth = 0.5;
+const final: readonly ErrorCode[] = ['NOT_FOUND', 'TAXPAYER_NOT_AUTHORIZED', 'UPSTREAM_REJECTED', 'BAD_USER_INPUT'];
 
 /**
  * Watches jobs for any number of readers with one poll loop per job, which lives as long as somebody reads. The pause
@@ -40,44 +32,39 @@ const growth = 0.5;
  * the lease lets one of them ask.
  */
 export class JobWatcher {
-  readonly #options: JobWatcherOptions;
   readonly #loops = new Map<string, PollLoop>();
   #watchers = 0;
   #stopped = false;
 
-  constructor(options: JobWatcherOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: JobWatcherOptions) {}
 
   /**
    * The job's present status, then each change; ends after a terminal one, after `watchMaxMs`, or when the watcher stops.
-   * A slow reader gets the newest status, not every one. Fails only with an error that will not pass. After {@link stop} it
-   * has ended before it began.
+   * A slow reader gets the newest status, not every one. Fails only with an error that will not pass.
    */
-  watch(taxpayerId: TaxpayerId, jobId: JobId, options: WatchOptions = {}): LatestValue<JobView> {
-    const { holder, onEnd, maxMs = Infinity } = options;
+  watch(taxpayerId: TaxpayerId, jobId: JobId, { holder, onEnd, maxMs = Infinity }: WatchOptions = {}) {
     const loop = this.#loopOf(taxpayerId, jobId);
     const reader = new LatestValue<JobView>(() => {
       clearTimeout(timer);
-      this.#options.onWatchers?.(--this.#watchers);
+      this.options.onWatchers(--this.#watchers);
       loop.leave(reader);
       onEnd?.();
     });
-    const timer = setTimeout(() => reader.return(), Math.min(maxMs, this.#options.watchMaxMs)).unref();
-    this.#options.onWatchers?.(++this.#watchers);
+    const timer = setTimeout(() => reader.return(), Math.min(maxMs, this.options.watchMaxMs)).unref();
+    this.options.onWatchers(++this.#watchers);
     loop.join(reader, { holder });
     if (this.#stopped) loop.end();
     return reader;
   }
 
-  /** `present` or a later status: the first terminal one, or the last known when `waitMs` are over or `signal` aborts. */
+  /** `present` or a later status: the first terminal one, or the last known when the watch ends or `signal` aborts. */
   async settle(
     taxpayerId: TaxpayerId,
     jobId: JobId,
     present: JobView,
-    { holder, waitMs, signal }: CallOptions & { readonly waitMs: number; readonly signal: AbortSignal },
+    { signal, ...options }: WatchOptions & { readonly signal: AbortSignal },
   ): Promise<JobView> {
-    const watch = this.watch(taxpayerId, jobId, { holder, maxMs: waitMs });
+    const watch = this.watch(taxpayerId, jobId, options);
     const end = () => watch.return();
     setMaxListeners(0, signal); // each field of a request may wait
     signal.addEventListener('abort', end);
@@ -91,7 +78,6 @@ export class JobWatcher {
     }
   }
 
-  /** How many jobs are polled now. */
   get polledJobs(): number {
     return this.#loops.size;
   }
@@ -106,7 +92,7 @@ export class JobWatcher {
     const id = JSON.stringify([taxpayerId, jobId]);
     const running = this.#loops.get(id);
     if (running !== undefined) return running;
-    const loop = new PollLoop(taxpayerId, jobId, this.#options, () => this.#loops.delete(id));
+    const loop = new PollLoop(taxpayerId, jobId, this.options, () => this.#loops.delete(id));
     this.#loops.set(id, loop);
     return loop;
   }
@@ -116,7 +102,6 @@ export class JobWatcher {
 class PollLoop {
   /** In the order in which polls are made for them. */
   readonly #readers = new Map<LatestValue<JobView>, CallOptions>();
-  readonly #now: () => number;
   #latest: JobView | undefined;
   #timer: NodeJS.Timeout | undefined;
   #failures = 0;
@@ -127,9 +112,7 @@ class PollLoop {
     private readonly jobId: JobId,
     private readonly options: JobWatcherOptions,
     private readonly onEnd: () => void,
-  ) {
-    this.#now = options.now ?? Date.now;
-  }
+  ) {}
 
   join(reader: LatestValue<JobView>, call: CallOptions): void {
     const isFirst = this.#readers.size === 0;
@@ -156,7 +139,7 @@ class PollLoop {
 
   async #poll(): Promise<void> {
     // Whatever is newer than what we know will do: another process may have polled in this interval.
-    const maxAgeMs = this.#latest === undefined ? sharedMs : this.#now() - this.#latest.observedAt;
+    const maxAgeMs = this.#latest === undefined ? sharedMs : this.options.now() - this.#latest.observedAt;
     try {
       const view = await this.options.jobs.status(this.taxpayerId, this.jobId, maxAgeMs, this.#nextCall());
       if (this.#ended) return;
@@ -182,19 +165,13 @@ class PollLoop {
     const changed = this.#latest?.job.status !== view.job.status;
     this.#latest = view;
     if (changed) for (const reader of this.#readers.keys()) reader.push(view);
-    if (isTerminal(view.job)) {
-      this.end();
-      return;
-    }
-    const pauseMs = this.#pauseAfter(view);
-    const dueInMs = view.observedAt + pauseMs - this.#now();
-    // Never longer than the pause: the observation may bear the time of a machine whose clock is ahead.
-    this.#schedule(Math.min(Math.max(dueInMs, 0), pauseMs));
+    if (isTerminal(view.job)) this.end();
+    else this.#schedule(this.#dueInMs(view));
   }
 
   #retryOrFail(error: unknown): void {
     // An error without a code is a bug of ours, which every poll would meet again.
-    if (!(error instanceof GatewayError) || final.has(error.code)) {
+    if (!(error instanceof GatewayError) || final.includes(error.code)) {
       for (const reader of this.#readers.keys()) reader.fail(error);
       return;
     }
@@ -210,10 +187,13 @@ class PollLoop {
     this.#timer = setTimeout(() => void this.#poll(), pauseMs);
   }
 
-  /** The same in every process that holds the same observation: the jitter comes from it as well. */
-  #pauseAfter({ observedAt, unchangedSince }: JobView): number {
+  /** The same moment in every process that holds the same observation: the jitter comes from it as well. */
+  #dueInMs({ observedAt, unchangedSince }: JobView): number {
     const jitter = 0.9 + 0.2 * ((observedAt * 0.618_033_988_75) % 1);
-    return this.#clamped((observedAt - unchangedSince) * growth) * jitter;
+    // Half the time the status has lasted: each pause is half as long again as the last.
+    const pauseMs = this.#clamped((observedAt - unchangedSince) / 2) * jitter;
+    // Never longer than the pause: the observation may bear the time of a machine whose clock is ahead.
+    return Math.min(Math.max(observedAt + pauseMs - this.options.now(), 0), pauseMs);
   }
 
   #clamped(ms: number): number {

@@ -1,29 +1,18 @@
 import { z } from 'zod';
-import { LeasedCache, type ReadRequest } from '../cache/LeasedCache.js';
-import type { Codec, Entry } from '../cache/StoredEntries.js';
-import type { CallOptions } from '../upstream/ResilientFetch.js';
+import { LeasedCache } from '../cache/LeasedCache.js';
+import type { Entry } from '../cache/StoredEntries.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import type { Credential } from './TaxpayerService.js';
-import type { ReadingOptions, TokenBroker } from './TokenBroker.js';
+import type { ReadCall, ReadingOptions, TokenBroker } from './TokenBroker.js';
 import { type JobStatus, jobStatus } from './wire.js';
 
-/** A job's status as the service gave it. */
+/** A job's status, when it was read from the service, and when it was first seen (both in epoch milliseconds). */
 export interface JobView {
   readonly job: JobStatus;
-  /** When the gateway read it from the service, in epoch milliseconds. */
   readonly observedAt: number;
-  /** When the present status was first observed, in epoch milliseconds. */
   readonly unchangedSince: number;
 }
 
-export interface RefreshJobsOptions extends ReadingOptions {
-  readonly broker: TokenBroker;
-}
-
-interface Observation {
-  readonly job: JobStatus;
-  readonly unchangedSince: number;
-}
+type Observation = Omit<JobView, 'observedAt'>;
 
 /** A status that can still change is shared by everyone who asks within this time, in milliseconds. */
 export const sharedMs = 1000;
@@ -37,57 +26,56 @@ export function isTerminal(job: JobStatus): boolean {
 
 /** Statuses of refresh jobs, read with the taxpayer's token and shared like the tokens themselves. */
 export class RefreshJobs {
-  readonly #options: RefreshJobsOptions;
-  readonly #now: () => number;
   readonly #cache: LeasedCache<Observation>;
 
-  constructor(options: RefreshJobsOptions) {
-    this.#options = options;
-    this.#now = options.now ?? Date.now;
+  constructor(private readonly options: ReadingOptions & { readonly broker: TokenBroker }) {
+    const { cache, store, now } = options;
     this.#cache = new LeasedCache({
-      ...options.cache,
+      ...cache,
       kind: 'job',
-      store: options.store,
-      codec: observationCodec,
+      store,
+      codec: { encode: (observation) => observation, decode: (stored) => storedObservation.parse(stored) },
       ttlMs: ({ job }) => (isTerminal(job) ? terminalTtlMs : processingTtlMs),
-      now: this.#now,
+      now,
     });
   }
 
   /** The status when memory holds one that {@link status} would answer with; asks nobody. */
-  held(taxpayerId: TaxpayerId, jobId: JobId): JobView | undefined {
-    const entry = this.#cache.held(idOf(taxpayerId, jobId), (held) => this.#isCurrent(held, sharedMs));
+  held(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs): JobView | undefined {
+    const entry = this.#cache.held(idOf(taxpayerId, jobId), (held) => this.#isCurrent(held, maxAgeMs));
     return entry && viewOf(entry);
   }
 
   /**
-   * The status of a job, at most `maxAgeMs` old unless terminal. Finds the taxpayer's token by itself; one that the
-   * service refuses is replaced once.
+   * The status of a job, at most `maxAgeMs` old unless terminal; at once when memory has it. Finds the taxpayer's token by
+   * itself; one that the service refuses is replaced once.
    *
    * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
    */
-  async status(
-    taxpayerId: TaxpayerId,
-    jobId: JobId,
-    maxAgeMs = sharedMs,
-    { holder }: CallOptions = {},
-  ): Promise<JobView> {
-    const { service, broker, places } = this.#options;
+  status(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs, call: ReadCall = {}): JobView | Promise<JobView> {
+    const held = this.held(taxpayerId, jobId, maxAgeMs);
+    if (held !== undefined) return held;
+    const look = () => this.#lookUp(taxpayerId, jobId, maxAgeMs, call);
+    return call.once?.(`job ${idOf(taxpayerId, jobId)}`, look) ?? look();
+  }
+
+  async #lookUp(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, { holder }: ReadCall): Promise<JobView> {
+    const { service, broker, places } = this.options;
     const id = idOf(taxpayerId, jobId);
-    const request: ReadRequest<Observation, Credential> = {
-      acceptable: (held) => this.#isCurrent(held, maxAgeMs),
-      takesFetchedMeanwhile: true,
-      prepare: () => broker.credential(taxpayerId, undefined, { holder }),
-      fetch: async (first, signal) => {
-        const job = await broker.readWithToken(taxpayerId, first, { signal, holder }, (credential) =>
-          service.refreshJob(taxpayerId, jobId, credential, signal, { holder }),
-        );
-        return this.#observationOf(id, job);
-      },
-      holder,
-    };
-    const read = () => this.#cache.read(id, request);
-    return viewOf(await (places?.run(holder, read) ?? read()));
+    const read = () =>
+      this.#cache.read(id, {
+        acceptable: (held) => this.#isCurrent(held, maxAgeMs),
+        takesFetchedMeanwhile: true,
+        prepare: () => broker.credential(taxpayerId, undefined, { holder }),
+        fetch: async (first, signal) => {
+          const job = await broker.readWithToken(taxpayerId, first, { signal, holder }, (credential) =>
+            service.refreshJob(taxpayerId, jobId, credential, { holder, signal }),
+          );
+          return this.#observationOf(id, job);
+        },
+        holder,
+      });
+    return viewOf(await places.run(holder, read));
   }
 
   #isCurrent(entry: Entry<Observation>, maxAgeMs: number): boolean {
@@ -96,16 +84,14 @@ export class RefreshJobs {
 
   #observationOf(id: string, job: JobStatus): Observation {
     const before = this.#cache.peek(id)?.value;
-    const now = this.#now();
+    const now = this.options.now();
     // Never later than now: a clock that was ahead would keep the polls at their fastest until it is caught up with.
     return { job, unchangedSince: before?.job.status === job.status ? Math.min(before.unchangedSince, now) : now };
   }
 }
 
 /** Ids hold no slash (see `identifiers.ts`), so that no two pairs look alike. */
-function idOf(taxpayerId: TaxpayerId, jobId: JobId): string {
-  return `${taxpayerId}/${jobId}`;
-}
+const idOf = (taxpayerId: TaxpayerId, jobId: JobId) => `${taxpayerId}/${jobId}`;
 
 /** Of one entry always the same view, so that what is made of it can be kept with it. */
 function viewOf(entry: Entry<Observation>): JobView {
@@ -115,8 +101,3 @@ function viewOf(entry: Entry<Observation>): JobView {
 }
 
 const storedObservation = z.object({ job: jobStatus, unchangedSince: z.number() });
-
-const observationCodec: Codec<Observation> = {
-  encode: (observation) => observation,
-  decode: (stored) => storedObservation.parse(stored),
-};

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Secret } from '../config/secret.js';
 import { credentialsRejected, GatewayError, outcomeUnknown } from '../errors/errors.js';
 import type { CallGate } from '../upstream/CallGate.js';
@@ -7,14 +7,8 @@ import type { CallOptions, Endpoint, ResilientFetch } from '../upstream/Resilien
 import type { ServiceAnswer } from '../upstream/readAnswer.js';
 import { serviceUrl } from '../upstream/serviceUrl.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import {
-  type ClientLink,
-  type ClientLinkRequest,
-  contractBreach,
-  decoders,
-  type JobStatus,
-  type TokenRecord,
-} from './wire.js';
+import type { ClientLink, ClientLinkRequest, TokenRecord } from './wire.js';
+import { contractBreach, decoders } from './wire.js';
 
 export interface TaxpayerServiceOptions {
   readonly baseUrl: string;
@@ -24,12 +18,12 @@ export interface TaxpayerServiceOptions {
   readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
   readonly http: ResilientFetch;
   readonly gate: CallGate;
-  /** Deepest nesting of JSON that is accepted in an answer. */
+  /** Deepest nesting of an answer. */
   readonly maxDepth: number;
   /** Milliseconds of a clock that nobody sets. Default `performance.now`. */
   readonly monotonicNow?: () => number;
   /** One caller's calls are refused for a while, because different requests of theirs met a 403. */
-  readonly onForbidden?: (endpoint: Endpoint) => void;
+  readonly onForbidden: (endpoint: Endpoint) => void;
 }
 
 /** A taxpayer's token to be used. Two of one taxpayer are the same exactly when their versions are. */
@@ -40,29 +34,27 @@ export interface Credential {
   readonly isProven: boolean;
 }
 
-/** One call of an endpoint; with a body it is a POST, which is about nothing but itself, and without one a GET. */
+/** One call of an endpoint: with a body a POST, without one a GET. */
 interface Call extends CallOptions {
   readonly endpoint: Endpoint;
-  /** The segments of its path. */
   readonly path: readonly string[];
   readonly body?: string;
-  /** Aborting it ends the call with all its tries. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Runs before each try, also a repeated one; what it throws ends the call without that try. */
-  readonly beforeTry?: () => Promise<void>;
+  readonly beforeTry?: (() => Promise<void>) | undefined;
 }
+
+type Read = Omit<Call, 'endpoint' | 'path' | 'body'>;
 
 /** Thrown when the service does not take a taxpayer's token, so that it can be replaced; never leaves the datasources. */
 export class AccessTokenRefused extends Error {}
 
 /** The REST service, one method per endpoint (interface, part 4): exact requests out, validated answers in. */
 export class TaxpayerService {
-  readonly #options: TaxpayerServiceOptions;
   readonly #forbidden: ForbiddenRequests;
   readonly #decode: ReturnType<typeof decoders>;
 
-  constructor(options: TaxpayerServiceOptions) {
-    this.#options = options;
+  constructor(private readonly options: TaxpayerServiceOptions) {
     this.#forbidden = new ForbiddenRequests(options.monotonicNow);
     this.#decode = decoders(options.maxDepth);
   }
@@ -72,7 +64,7 @@ export class TaxpayerService {
    *
    * @throws GatewayError OUTCOME_UNKNOWN when the request may have arrived and no usable answer came
    */
-  async createClientLink(request: ClientLinkRequest, { holder }: CallOptions = {}): Promise<ClientLink> {
+  async createClientLink(request: ClientLinkRequest, { holder }: CallOptions): Promise<ClientLink> {
     const body = JSON.stringify(request);
     const answer = await this.#callAsClient({ endpoint: 'createClientLink', path: ['client-links'], body, holder });
     try {
@@ -83,29 +75,15 @@ export class TaxpayerService {
     }
   }
 
-  /**
-   * Reads the token record of a taxpayer (interface, 4.2): the call to make as rarely as possible. `beforeTry` runs before
-   * each try, also a repeated one.
-   */
-  async tokenRecord(
-    id: TaxpayerId,
-    signal: AbortSignal,
-    beforeTry: () => Promise<void>,
-    { holder }: CallOptions = {},
-  ): Promise<TokenRecord> {
+  /** Reads the token record of a taxpayer (interface, 4.2). */
+  async tokenRecord(id: TaxpayerId, { holder, signal, beforeTry }: Read): Promise<TokenRecord> {
     const path = ['auth', 'tax-payer', id, 'token'];
     const answer = await this.#callAsClient({ endpoint: 'taxpayerToken', path, holder, signal, beforeTry });
     return this.#decode.tokenRecord(jsonOf(answer, 200), id);
   }
 
   /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
-  async refreshJob(
-    taxpayerId: TaxpayerId,
-    jobId: JobId,
-    credential: Credential,
-    signal: AbortSignal,
-    { holder }: CallOptions = {},
-  ): Promise<JobStatus> {
+  async refreshJob(taxpayerId: TaxpayerId, jobId: JobId, credential: Credential, { holder, signal }: Read) {
     const path = ['tax-payer', taxpayerId, 'refresh', jobId];
     const answer = await this.#callWithToken(credential, { endpoint: 'refreshJob', path, holder, signal });
     return this.#decode.jobStatus(jsonOf(answer, 200), taxpayerId, jobId);
@@ -113,7 +91,7 @@ export class TaxpayerService {
 
   /** For endpoints that take a taxpayer's token. */
   async #callWithToken({ accessToken, isProven }: Credential, call: Call): Promise<ServiceAnswer> {
-    const fingerprint = this.#options.credentials().clientSecret.fingerprint();
+    const fingerprint = this.options.credentials().clientSecret.fingerprint();
     const answer = await this.#call(accessToken.reveal(), fingerprint, call);
     const { status } = answer;
     // A token that is too long for a header, or holds what a server does not take in one, is answered with 400 or 431.
@@ -125,11 +103,11 @@ export class TaxpayerService {
   /** For endpoints that take the client credentials; its answer is judged by those it was sent with. */
   async #callAsClient(call: Call): Promise<ServiceAnswer> {
     const { endpoint, holder } = call;
-    const { clientId, clientSecret } = this.#options.credentials();
+    const { clientId, clientSecret } = this.options.credentials();
     const bearer = Buffer.from(`${clientId}:${clientSecret.reveal()}`).toString('base64');
     const fingerprint = clientSecret.fingerprint();
     const answer = await this.#call(bearer, fingerprint, call);
-    if (answer.status === 401) throw await this.#options.gate.closeForCredentials(endpoint, fingerprint, 401);
+    if (answer.status === 401) throw await this.options.gate.closeForCredentials(endpoint, fingerprint, 401);
     if (answer.status === 403) throw await this.#forbiddenTo(call, fingerprint);
     this.#forbidden.clear(placeOf(call, fingerprint), holder);
     return answer;
@@ -138,25 +116,20 @@ export class TaxpayerService {
   /** Notes a 403 and gives the error for its caller. */
   async #forbiddenTo(call: Call, fingerprint: string): Promise<GatewayError> {
     const { endpoint, holder } = call;
-    const request =
-      subjectOf(call) ??
-      createHash('sha256')
-        .update(call.body ?? '')
-        .digest('base64url');
+    const request = subjectOf(call) ?? hash('sha256', call.body ?? '');
     switch (this.#forbidden.note(placeOf(call, fingerprint), holder, request)) {
       case 'about-the-request':
         return rejected();
       case 'about-the-holder':
-        this.#options.onForbidden?.(endpoint);
+        this.options.onForbidden(endpoint);
         return credentialsRejected({ holder });
       case 'about-the-credentials':
-        return this.#options.gate.closeForCredentials(endpoint, fingerprint, 403);
+        return this.options.gate.closeForCredentials(endpoint, fingerprint, 403);
     }
   }
 
-  /** `fingerprint` tells client secrets apart. */
   async #call(bearer: string, fingerprint: string, call: Call): Promise<ServiceAnswer> {
-    const { baseUrl, apiVersion, gate, http } = this.#options;
+    const { baseUrl, apiVersion, gate, http } = this.options;
     const { endpoint, path, body, holder, signal } = call;
     const answer = await http.call({
       endpoint,
@@ -184,23 +157,14 @@ export class TaxpayerService {
 }
 
 /** What a GET is about, as a taxpayer or a job. */
-function subjectOf({ path, body }: Call): string | undefined {
-  return body === undefined ? path.join('/') : undefined;
-}
-
-function placeOf({ endpoint }: Call, fingerprint: string): string {
-  return `${endpoint} ${fingerprint}`;
-}
-
-function rejected(): GatewayError {
-  return new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request');
-}
+const subjectOf = ({ path, body }: Call) => (body === undefined ? path.join('/') : undefined);
+const placeOf = ({ endpoint }: Call, fingerprint: string) => `${endpoint} ${fingerprint}`;
+const rejected = () => new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request');
 
 /** The body of the answer that is expected. Statuses that need more than a message are handled before. */
 function jsonOf({ status, json }: ServiceAnswer, expected: 200 | 201): unknown {
   if (status === expected) return json;
-  if (status === 404 && expected === 200) {
-    throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer or job');
-  }
+  const isAbsent = status === 404 && expected === 200;
+  if (isAbsent) throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer or job');
   throw status >= 400 && status < 500 ? rejected() : contractBreach('another status');
 }

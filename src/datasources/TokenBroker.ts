@@ -1,9 +1,10 @@
+import { once } from 'node:events';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { FairQueue } from '../admission/FairQueue.js';
-import { LeasedCache, type LeasedCacheOptions, type ReadRequest } from '../cache/LeasedCache.js';
+import { LeasedCache, type LeasedCacheOptions } from '../cache/LeasedCache.js';
 import type { SealedStore } from '../cache/SealedStore.js';
-import type { Codec, Entry } from '../cache/StoredEntries.js';
+import type { Entry } from '../cache/StoredEntries.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import { TokenBudget } from '../upstream/TokenBudget.js';
@@ -11,12 +12,6 @@ import type { TaxpayerId } from './identifiers.js';
 import { AccessTokenRefused, type Credential, type TaxpayerService } from './TaxpayerService.js';
 import { storedTokenRecord, type TokenRecord } from './wire.js';
 
-/** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
-export type TokenAnswer =
-  | { readonly kind: 'record'; readonly record: TokenRecord }
-  | { readonly kind: 'no-such-taxpayer'; readonly forMs: number };
-
-/** A record as it is shown: with its age, and whether it is past its freshness. */
 export interface TokenView {
   readonly record: TokenRecord;
   /** Epoch milliseconds. */
@@ -29,22 +24,25 @@ export interface TokenView {
 export interface ReadingOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
-  /** Where reads wait for their turn; none wait when left out. */
-  readonly places?: FairQueue | undefined;
+  /** Where reads that memory cannot answer wait for their turn. */
+  readonly places: FairQueue;
   readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait'>;
-  readonly now?: () => number;
+  readonly now: () => number;
+}
+
+export interface ReadCall extends CallOptions {
+  /** Starts reads of the same name once, for a caller that asks several times. */
+  once?<View>(name: string, start: () => Promise<View>): Promise<View>;
 }
 
 export interface TokenBrokerOptions extends ReadingOptions {
   /** Age up to which a record is shown without asking again, in milliseconds. */
   readonly freshMs: number;
-  /** Calls to the token endpoint per hour and fleet; 0 means no limit. */
+  /** As {@link TokenBudget} takes them. */
   readonly budgetPerHour: number;
-  /** What one caller may take of the budget that the others have left, from 0 to 1. */
   readonly budgetCallerShare: number;
-  readonly onEvent?: (event: TokenEvent) => void;
-  /** After each call, with what is left of this hour's budget and when the hour ends, in milliseconds from now. */
-  readonly onBudget?: (remaining: number, resetsInMs: number) => void;
+  readonly onBudget: (left: number, resetsInMs: number) => void;
+  readonly onEvent: (event: TokenEvent) => void;
 }
 
 export type TokenEvent =
@@ -64,7 +62,15 @@ const longestAbsenceMs = 900_000; // the same when there are very many of them
 const usualAbsencesPerHour = 10;
 const recordTtlMs = 30 * 24 * 3_600_000; // in the shared store: a token may be good for as long
 
-const terminalStatuses: ReadonlySet<string> = new Set(['REJECTED', 'COMPLETED']);
+const terminalStatuses = ['REJECTED', 'COMPLETED'];
+
+/** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
+const storedAnswer = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('record'), record: storedTokenRecord }),
+  z.object({ kind: z.literal('no-such-taxpayer'), forMs: z.number().max(longestAbsenceMs).default(absenceMs) }),
+]);
+type TokenAnswer = z.output<typeof storedAnswer>;
+type Acceptable = (entry: Entry<TokenAnswer>) => boolean;
 
 /**
  * Brokers taxpayer tokens so that the token endpoint is called once per taxpayer and token lifetime (interface, 4.2:
@@ -72,8 +78,6 @@ const terminalStatuses: ReadonlySet<string> = new Set(['REJECTED', 'COMPLETED'])
  * service answers 401; to *show* a record it does.
  */
 export class TokenBroker {
-  readonly #options: TokenBrokerOptions;
-  readonly #now: () => number;
   readonly #cache: LeasedCache<TokenAnswer>;
   readonly #budget: TokenBudget;
   /** The versions of tokens that the service has taken. */
@@ -81,50 +85,53 @@ export class TokenBroker {
   /** Unknown ids that were met in a clock hour. */
   #unknown = { hour: Number.NaN, met: 0 };
 
-  constructor(options: TokenBrokerOptions) {
-    this.#options = options;
-    this.#now = options.now ?? Date.now;
+  constructor(private readonly options: TokenBrokerOptions) {
+    const { store, now, onEvent } = options;
     this.#proven = new LRUCache({ max: options.cache.maxEntries });
     this.#cache = new LeasedCache({
       ...options.cache,
       kind: 'token',
-      store: options.store,
-      codec: tokenAnswerCodec,
+      store,
+      codec: { encode, decode: (stored) => storedAnswer.parse(stored) },
       ttlMs: (answer) => (answer.kind === 'record' ? recordTtlMs : answer.forMs),
       skewMs,
-      now: this.#now,
+      now,
     });
     this.#budget = new TokenBudget({
-      store: options.store,
+      store,
+      now,
       perHour: options.budgetPerHour,
       callerShare: options.budgetCallerShare,
-      now: this.#now,
-      ...(options.onBudget && { onLeft: options.onBudget }),
-      onExhausted: (whose) => options.onEvent?.(whose === 'fleet' ? 'budget-exhausted' : 'caller-share-exhausted'),
+      onLeft: options.onBudget,
+      onExhausted: (whose) => onEvent(whose === 'fleet' ? 'budget-exhausted' : 'caller-share-exhausted'),
     });
-  }
-
-  /** The record to show when memory holds one that {@link record} would answer with; asks nobody. */
-  held(id: TaxpayerId, maxAgeMs = Infinity): TokenView | undefined {
-    const entry = this.#cache.held(id, (held) => this.#isFresh(held, maxAgeMs));
-    return entry && viewOf(entry);
   }
 
   /**
-   * The record to show, at most `maxAgeMs` old (never asked for below {@link freshnessFloorMs}). When the service cannot
-   * answer, an older record is shown as stale.
+   * The record to show, at most `maxAgeMs` old (never asked for below {@link freshnessFloorMs}); at once when memory has it.
+   * When the service cannot answer, an older record is shown as stale.
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code when there is nothing to show
    */
-  async record(id: TaxpayerId, maxAgeMs = Infinity, call: CallOptions = {}): Promise<TokenView> {
-    const acceptable = (held: Entry<TokenAnswer>) => this.#isFresh(held, maxAgeMs);
-    const read = async () => this.#read(id, { acceptable, takesFetchedMeanwhile: true }, call);
+  record(id: TaxpayerId, maxAgeMs = Infinity, call: ReadCall = {}): TokenView | Promise<TokenView> {
+    const acceptable: Acceptable = (entry) => this.#isFresh(entry, maxAgeMs);
+    const held = this.#cache.held(id, acceptable);
+    if (held !== undefined) return viewOf(held);
+    const look = () => this.#lookUp(id, acceptable, call);
+    return call.once?.(`token ${maxAgeMs} ${id}`, look) ?? look();
+  }
+
+  /** Memory is asked once more after the wait for a place: another reader may have brought the record meanwhile. */
+  async #lookUp(id: TaxpayerId, acceptable: Acceptable, call: CallOptions): Promise<TokenView> {
     try {
-      return viewOf(await (this.#options.places?.run(call.holder, read) ?? read()));
+      const read = () => this.#read(id, acceptable, call, true);
+      return viewOf(await this.options.places.run(call.holder, read));
     } catch (error) {
       const held = this.#cache.peek(id);
-      if (held?.value.kind !== 'record' || !isNoAnswer(error)) throw error;
-      this.#options.onEvent?.('stale-served');
+      // Other failures are answers of the service.
+      const isNoAnswer = error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$)/.test(error.code);
+      if (held?.value.kind !== 'record' || !isNoAnswer) throw error;
+      this.options.onEvent('stale-served');
       return { ...viewOf(held), stale: true };
     }
   }
@@ -136,10 +143,10 @@ export class TokenBroker {
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
    */
   credential(id: TaxpayerId, refused?: string, call: CallOptions = {}): Credential | Promise<Credential> {
-    const acceptable = (entry: Entry<TokenAnswer>) =>
+    const acceptable: Acceptable = (entry) =>
       entry.version !== refused &&
       (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, entry.value.forMs));
-    const read = this.#read(id, { acceptable }, call);
+    const read = this.#read(id, acceptable, call);
     return read instanceof Promise ? read.then((entry) => this.#credentialOf(entry)) : this.#credentialOf(read);
   }
 
@@ -166,9 +173,10 @@ export class TokenBroker {
       } catch (error) {
         if (!(error instanceof AccessTokenRefused)) throw error;
       }
-      this.#noteRefused(id, version);
+      const held = this.#cache.peek(id);
+      if (held?.version === version) held.view = { ...viewOf(held), stale: true };
       if (credential !== first) {
-        await this.#options.store.set(refusalName(id), version, refetchCoolDownMs);
+        await this.options.store.set(refusalName(id), version, refetchCoolDownMs);
         throw notAuthorized();
       }
       credential = await endingWith(signal, this.#replace(id, version, signal, call));
@@ -176,12 +184,12 @@ export class TokenBroker {
   }
 
   async #replace(id: TaxpayerId, refused: string, signal: AbortSignal, call: CallOptions): Promise<Credential> {
-    if ((await this.#options.store.mark(refusalName(id))) === refused) {
-      this.#options.onEvent?.('refetch-cool-down');
+    if ((await this.options.store.mark(refusalName(id))) === refused) {
+      this.options.onEvent('refetch-cool-down');
       throw notAuthorized();
     }
     signal.throwIfAborted();
-    this.#options.onEvent?.('credential-replaced');
+    this.options.onEvent('credential-replaced');
     return this.credential(id, refused, call);
   }
 
@@ -189,31 +197,27 @@ export class TokenBroker {
     return { accessToken: recordOf(value).accessToken, version, isProven: this.#proven.has(version) };
   }
 
-  #noteRefused(id: TaxpayerId, version: string): void {
-    const held = this.#cache.peek(id);
-    if (held?.version === version) held.view = { ...viewOf(held), stale: true };
+  #read(id: TaxpayerId, acceptable: Acceptable, { holder }: CallOptions, takesFetchedMeanwhile = false) {
+    const fetch = (_: undefined, signal: AbortSignal) => this.#fetch(id, signal, holder);
+    return this.#cache.read(id, { acceptable, takesFetchedMeanwhile, fetch, holder });
   }
 
-  #read(id: TaxpayerId, demand: Omit<ReadRequest<TokenAnswer>, 'fetch' | 'holder'>, call: CallOptions) {
-    const { holder } = call;
-    return this.#cache.read(id, { ...demand, fetch: (_, signal) => this.#fetch(id, signal, call), holder });
-  }
-
-  async #fetch(id: TaxpayerId, signal: AbortSignal, call: CallOptions): Promise<TokenAnswer> {
+  async #fetch(id: TaxpayerId, signal: AbortSignal, holder: string | undefined): Promise<TokenAnswer> {
     try {
       // Each try is spent for, because the service counts those.
-      const record = await this.#options.service.tokenRecord(id, signal, () => this.#budget.spend(call.holder), call);
+      const beforeTry = () => this.#budget.spend(holder);
+      const record = await this.options.service.tokenRecord(id, { holder, signal, beforeTry });
       return { kind: 'record', record };
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
-      this.#options.onEvent?.('absent-remembered');
+      this.options.onEvent('absent-remembered');
       return { kind: 'no-such-taxpayer', forMs: this.#absenceMs() };
     }
   }
 
-  /** How long an unknown id is remembered: the longer, the more of them were met, because each costs a call. */
+  /** The more unknown ids were met, the longer one is remembered, because each costs a call. */
   #absenceMs(): number {
-    const hour = Math.floor(this.#now() / 3_600_000);
+    const hour = Math.floor(this.options.now() / 3_600_000);
     this.#unknown = { hour, met: hour === this.#unknown.hour ? this.#unknown.met + 1 : 1 };
     return Math.min(longestAbsenceMs, absenceMs * Math.max(1, this.#unknown.met / usualAbsencesPerHour));
   }
@@ -221,7 +225,7 @@ export class TokenBroker {
   #isFresh(entry: Entry<TokenAnswer>, maxAgeMs: number): boolean {
     const { value } = entry;
     if (value.kind === 'no-such-taxpayer') return this.#cache.isYoungerThan(entry, value.forMs);
-    const freshMs = terminalStatuses.has(value.record.status) ? terminalFreshMs : this.#options.freshMs;
+    const freshMs = terminalStatuses.includes(value.record.status) ? terminalFreshMs : this.options.freshMs;
     return this.#cache.isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
 }
@@ -230,11 +234,6 @@ export class TokenBroker {
 function viewOf(entry: Entry<TokenAnswer>): TokenView {
   entry.view ??= { record: recordOf(entry.value), fetchedAt: entry.fetchedAt, stale: false } satisfies TokenView;
   return entry.view as TokenView;
-}
-
-/** Whether the service gave no answer now, so that a record that is held is shown instead. Other failures are answers. */
-function isNoAnswer(error: unknown): boolean {
-  return error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$)/.test(error.code);
 }
 
 function recordOf(answer: TokenAnswer): TokenRecord {
@@ -248,27 +247,14 @@ function notAuthorized(): GatewayError {
 
 /** Waits until `signal` aborts at most. The work itself goes on: others may be waiting for it. */
 function endingWith<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const end = () => reject(upstreamTimeout());
-    if (signal.aborted) end();
-    signal.addEventListener('abort', end, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', end));
-  });
+  const aborted = signal.aborted ? Promise.resolve() : once(signal, 'abort');
+  const end = () => Promise.reject(upstreamTimeout());
+  return Promise.race([work, aborted.then(end)]);
 }
 
-function refusalName(id: TaxpayerId): readonly string[] {
-  return ['token', 'refused', id];
+const refusalName = (id: TaxpayerId) => ['token', 'refused', id];
+
+function encode(answer: TokenAnswer): unknown {
+  if (answer.kind !== 'record') return answer;
+  return { ...answer, record: { ...answer.record, accessToken: answer.record.accessToken.reveal() } };
 }
-
-const storedAnswer = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('record'), record: storedTokenRecord }),
-  z.object({ kind: z.literal('no-such-taxpayer'), forMs: z.number().max(longestAbsenceMs).default(absenceMs) }),
-]);
-
-const tokenAnswerCodec: Codec<TokenAnswer> = {
-  encode: (answer) =>
-    answer.kind === 'record'
-      ? { ...answer, record: { ...answer.record, accessToken: answer.record.accessToken.reveal() } }
-      : answer,
-  decode: (stored) => storedAnswer.parse(stored),
-};

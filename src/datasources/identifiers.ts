@@ -2,10 +2,8 @@ import { badInput } from '../errors/errors.js';
 
 declare const brand: unique symbol;
 
-/** The service's id of a taxpayer, checked by {@link identifierReader}. */
+/** The service's ids, checked by {@link identifierReader}. */
 export type TaxpayerId = string & { readonly [brand]: 'TaxpayerId' };
-
-/** The service's id of a refresh job, checked by {@link identifierReader}. */
 export type JobId = string & { readonly [brand]: 'JobId' };
 
 /**
@@ -21,27 +19,29 @@ const blank = /^[\s\p{Default_Ignorable_Code_Point}]*$/u;
 export function identifierReader(maxLength: number) {
   /** @throws GatewayError BAD_USER_INPUT naming `path` when `text` cannot be one segment of a URL path */
   function read(text: string, path: string): string {
-    const problem = problemOf(text, maxLength);
-    if (problem === undefined) return text;
-    throw badInput(path, problem);
+    const problem = sizeProblemOf(text, maxLength) ?? problemOf(text);
+    if (problem !== undefined) throw badInput(path, problem);
+    return text;
   }
   return {
     taxpayerId: (text: string, path = 'taxpayerId') => read(text, path) as TaxpayerId,
     jobId: (text: string, path = 'jobId') => read(text, path) as JobId,
     /** A key is never sent on, so only its size matters. */
-    idempotencyKey: (text: string | undefined, path = 'input.idempotencyKey') => {
-      if (text === '') throw badInput(path, 'must not be empty');
-      if (text !== undefined && text.length > maxLength)
-        throw badInput(path, `must have at most ${maxLength} characters`);
+    idempotencyKey: (text: string) => {
+      const problem = sizeProblemOf(text, maxLength);
+      if (problem !== undefined) throw badInput('input.idempotencyKey', problem);
     },
   };
 }
 
 export type IdentifierReader = ReturnType<typeof identifierReader>;
 
-function problemOf(text: string, maxLength: number): string | undefined {
+function sizeProblemOf(text: string, maxLength: number): string | undefined {
   if (text === '') return 'must not be empty';
-  if (text.length > maxLength) return `must have at most ${maxLength} characters`;
+  return text.length > maxLength ? `must have at most ${maxLength} characters` : undefined;
+}
+
+function problemOf(text: string): string | undefined {
   if (text === '.' || text === '..') return 'must not be a dot segment';
   if (forbidden.test(text)) return 'must not contain control characters or any of / \\ % ? #';
   if (!text.isWellFormed()) return 'must be well-formed Unicode';

@@ -23,7 +23,6 @@ const isoDate = z
   .union([z.iso.datetime({ offset: true, local: true }), z.iso.date()])
   .transform((text) => (/T.*(Z|[+-]\d\d:\d\d)$|^[^T]*$/.test(text) ? text : `${text}Z`));
 
-/** Interface, 2.1. */
 const clientLink = z.object({
   id: z.string().min(1),
   url: z.string().refine((text) => /^\s*https?:/i.test(text) && URL.canParse(text)),
@@ -41,7 +40,7 @@ const tokenRecord = z.object({
   created_at: isoDate.nullish(),
 });
 
-/** A token record as we name and keep it. Provider and status are the service's own values, whether we know them or not. */
+/** A token record as we name and keep it. Provider and status are the service's own values, known to us or not. */
 export const storedTokenRecord = z.object({
   accessToken,
   taxpayerId: z.string(),

@@ -1,10 +1,10 @@
-import { Ctx, FieldResolver, Query, Resolver, Root } from 'type-graphql';
+import { Ctx, Directive, FieldResolver, Query, Resolver, Root } from 'type-graphql';
 import type { RequestContext } from '../context.js';
 import type { Key } from '../schema/buildSchema.js';
 import { RefreshJob } from '../schema/RefreshJob.js';
 import { Taxpayer, TaxpayerToken } from '../schema/Taxpayer.js';
 import type { Vocabulary } from '../schema/Vocabulary.js';
-import { Id, JobId, MaxAgeSeconds, Needs } from './decorators.js';
+import { Id, JobId, MaxAgeSeconds, Needs, TaxpayerId } from './decorators.js';
 
 /** `Query.taxpayer`, and what hangs on a taxpayer wherever it was reached from. */
 @Resolver(() => Taxpayer)
@@ -33,5 +33,41 @@ export class TaxpayerResolver {
   @FieldResolver(() => RefreshJob, { nullable: true, description: 'A refresh job of the taxpayer.' })
   refreshJob(@Root() taxpayer: Taxpayer, @JobId jobId: string, @Ctx() context: RequestContext) {
     return this.vocabulary.show(RefreshJob, context.taxpayer(taxpayer.id).refreshJob(jobId));
+  }
+}
+
+@Resolver(() => TaxpayerToken)
+export class TaxpayerTokenResolver {
+  constructor(private readonly vocabulary: Vocabulary) {}
+
+  @Needs('taxpayers:read')
+  @Query(() => TaxpayerToken, {
+    nullable: true,
+    description: 'The token record of a taxpayer. Usually answered without asking the service.',
+  })
+  taxpayerToken(@TaxpayerId taxpayerId: string, @Ctx() context: RequestContext, @MaxAgeSeconds maxAgeSeconds?: number) {
+    return this.vocabulary.show(TaxpayerToken, context.taxpayer(taxpayerId).token(maxAgeSeconds));
+  }
+
+  reference(key: Key, context: RequestContext) {
+    context.require('taxpayers:read');
+    return this.taxpayerToken(key('taxpayerId'), context);
+  }
+
+  /** Callers without its scope get null and FORBIDDEN here, and the rest of the record all the same. */
+  @Needs('taxpayer-tokens:read')
+  @Directive('@tag(name: "sensitive")')
+  @FieldResolver(() => String, {
+    nullable: true,
+    description: "The token for the service's taxpayer data endpoints. Needs the scope taxpayer-tokens:read.",
+  })
+  accessToken(@Root() token: TaxpayerToken, @Ctx() context: RequestContext): string {
+    context.audit('token-revealed', 'revealed', context.taxpayer(token.taxpayerId).id);
+    return token.secretToken.reveal();
+  }
+
+  @FieldResolver(() => Taxpayer, { description: 'The taxpayer the token is about.' })
+  taxpayer(@Root() token: TaxpayerToken): Taxpayer {
+    return { id: token.taxpayerId };
   }
 }

@@ -1,7 +1,6 @@
-import 'reflect-metadata';
 import { GraphQLURL } from 'graphql-scalars';
-import { Directive, Field, ID, InputType, ObjectType } from 'type-graphql';
-import { JSONObject } from './leafTypes.js';
+import { Directive, ID, InputType, ObjectType } from 'type-graphql';
+import { Always, JSONObject, Optional } from './Vocabulary.js';
 
 @ObjectType('ClientLink', {
   description: 'A link to the hosted flow in which a taxpayer signs the tax-authorization form.',
@@ -9,22 +8,15 @@ import { JSONObject } from './leafTypes.js';
 @Directive('@key(fields: "id", resolvable: false)')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class ClientLink {
-  @Field(() => ID, { description: "The service's id of the link." })
-  readonly id!: string;
-
-  @Field(() => GraphQLURL, { description: 'Where to send the taxpayer. Anybody who has it can open the flow.' })
-  readonly url!: string;
+  @Always(() => ID, "The service's id of the link.") readonly id!: string;
+  @Always(() => GraphQLURL, 'Where to send the taxpayer. Anybody who has it can open the flow.') readonly url!: string;
 }
 
 @ObjectType('CreateClientLinkPayload', { description: 'The outcome of createClientLink.' })
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class CreateClientLinkPayload {
-  @Field(() => ClientLink, { description: 'The link that was created, now or before.' })
-  readonly clientLink!: ClientLink;
-
-  @Field(() => Boolean, {
-    description: 'True when the link had been created before, with the same idempotencyKey and input.',
-  })
+  @Always(() => ClientLink, 'The link that was created, now or before.') readonly clientLink!: ClientLink;
+  @Always(() => Boolean, 'True when the link had been created before, with the same idempotencyKey and input.')
   readonly replayed!: boolean;
 }
 
@@ -95,18 +87,11 @@ export class CreateClientLinkInput {
     'Chosen by you: the same key and input within 24 hours give the first link again instead of a second one.',
   )
   readonly idempotencyKey?: Text;
-
   @Optional(
     () => JSONObject,
     'Anything about the taxpayer, for example ids of other systems. Passed on unchanged; an integer beyond 2^53 that a JSON number would not bring unchanged is refused: send it as a string.',
   )
   readonly metadata?: Readonly<Record<string, unknown>> | null;
-
   @Optional(() => ClientLinkSettingsInput, 'How the hosted flow behaves.')
   readonly settings?: ClientLinkSettingsInput | null;
-}
-
-/** A member of an input that may be left out. */
-function Optional(type: Parameters<typeof Field>[0], description: string): PropertyDecorator {
-  return Field(type, { nullable: true, description });
 }

@@ -9,25 +9,17 @@ export interface ProviderEntry {
   readonly description: string;
 }
 
-const unrecognized: ProviderEntry = {
-  name: 'UNRECOGNIZED',
-  value: '',
-  description: 'A provider this gateway does not know yet; `providerId` has the value of the service.',
-};
-
-const preparers: readonly ProviderEntry[] = Array.from({ length: 8 }, (_, index) => ({
-  name: `PREPARER_SOFTWARE_${index + 1}`,
-  value: `preparer_software_${index + 1}`,
-  description: `Third-party tax preparation product number ${index + 1}.`,
-}));
-
 /** The 13 values of the interface. The exact strings of the ten vendor values are not public: `PROVIDERS_FILE` supplies them. */
 export const defaultProviders: readonly ProviderEntry[] = [
   { name: 'IRS', value: 'irs', description: 'The tax authority, directly.' },
   { name: 'IRS_TAX_PRO', value: 'irs_tax_pro', description: 'The tax authority, by way of a tax professional.' },
   { name: 'SERVICE_SANDBOX', value: 'service-sandbox', description: 'The sandbox provider; no real data.' },
   { name: 'HR', value: 'hr', description: 'A payroll or human-resources provider.' },
-  ...preparers,
+  ...[1, 2, 3, 4, 5, 6, 7, 8].map((n) => ({
+    name: `PREPARER_SOFTWARE_${n}`,
+    value: `preparer_software_${n}`,
+    description: `Third-party tax preparation product number ${n}.`,
+  })),
   { name: 'PROVIDER_9', value: 'provider_9', description: 'A further tax-preparation provider.' },
 ];
 
@@ -37,7 +29,7 @@ const providersFile = z
       name: z
         .string()
         .regex(/^[A-Z][A-Z0-9_]*$/, 'must be an enum name such as IRS_TAX_PRO')
-        .refine((name) => name !== unrecognized.name, 'must not be UNRECOGNIZED, which is always there'),
+        .refine((name) => name !== 'UNRECOGNIZED', 'must not be UNRECOGNIZED, which is always there'),
       value: z.string().min(1),
       description: z.string().min(1),
     }),
@@ -46,19 +38,14 @@ const providersFile = z
   .refine((entries) => new Set(entries.map((e) => e.name)).size === entries.length, 'must not repeat a name')
   .refine((entries) => new Set(entries.map((e) => e.value)).size === entries.length, 'must not repeat a value');
 
-/**
- * Reads the catalogue that replaces the built-in one.
- *
- * @throws Error with one line saying what is wrong with the file
- */
+/** Reads the catalogue that replaces the built-in one. @throws Error with one line saying what is wrong with the file */
 export function readProviders(file: string): readonly ProviderEntry[] {
   let json: unknown;
   try {
     json = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    const reason =
-      error instanceof SyntaxError ? 'is not JSON' : `cannot be read (${(error as NodeJS.ErrnoException).code})`;
-    throw new Error(`PROVIDERS_FILE ${reason}`);
+    if (error instanceof SyntaxError) throw new Error('PROVIDERS_FILE is not JSON');
+    throw new Error(`PROVIDERS_FILE cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }
   const parsed = providersFile.safeParse(json);
   if (parsed.success) return parsed.data;
@@ -85,7 +72,8 @@ export function defineProviders(entries: readonly ProviderEntry[]): void {
     delete Provider[name];
     delete descriptions[name];
   }
-  for (const { name, description } of [...entries, unrecognized]) {
+  const unknown = 'A provider this gateway does not know yet; `providerId` has the value of the service.';
+  for (const { name, description } of [...entries, { name: 'UNRECOGNIZED', description: unknown }]) {
     Provider[name] = name;
     descriptions[name] = { description };
   }

@@ -1,10 +1,8 @@
-import 'reflect-metadata';
 import { GraphQLDateTime } from 'graphql-scalars';
-import { Directive, Field, ID, ObjectType } from 'type-graphql';
+import { Directive, ID, ObjectType } from 'type-graphql';
 import type { JobView } from '../datasources/RefreshJobs.js';
 import { SharedObject } from '../operations/plans/SharedObject.js';
-import { openEnum, Timestamp } from './leafTypes.js';
-import type { Vocabulary } from './Vocabulary.js';
+import { Always, openEnum, Timestamp, type Vocabulary } from './Vocabulary.js';
 
 export const RefreshJobStatus = openEnum('RefreshJobStatus', "How far a refresh of a taxpayer's data has come.", {
   PROCESSING: 'The data is being refreshed.',
@@ -20,22 +18,12 @@ const statusNames = { processing: 'PROCESSING', completed: 'COMPLETED', failed: 
 @Directive('@key(fields: "taxpayerId jobId")')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class RefreshJob extends SharedObject {
-  @Field(() => ID, { description: "The service's id of the taxpayer." })
-  readonly taxpayerId: string;
-
-  @Field(() => ID, { description: "The service's id of the job." })
-  readonly jobId: string;
-
-  @Field(() => String, { description: 'Name of the job.' })
-  readonly name: string;
-
-  @Field(() => RefreshJobStatus, {
-    description: 'How far the job has come. UNRECOGNIZED for a value that is new to the gateway.',
-  })
+  @Always(() => ID, "The service's id of the taxpayer.") readonly taxpayerId: string;
+  @Always(() => ID, "The service's id of the job.") readonly jobId: string;
+  @Always(() => String, 'Name of the job.') readonly name: string;
+  @Always(() => RefreshJobStatus, 'How far the job has come. UNRECOGNIZED for a value that is new to the gateway.')
   readonly status: RefreshJobStatus;
-
-  @Field(() => GraphQLDateTime, { description: 'When the gateway read this status from the service.' })
-  readonly observedAt: Date;
+  @Always(() => GraphQLDateTime, 'When the gateway read this status from the service.') readonly observedAt: Date;
 
   constructor({ job, observedAt }: JobView, vocabulary: Vocabulary) {
     super();

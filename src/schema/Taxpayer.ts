@@ -1,13 +1,11 @@
-import 'reflect-metadata';
 import { GraphQLDateTime } from 'graphql-scalars';
-import { Directive, Field, ID, ObjectType } from 'type-graphql';
+import { Directive, ID, ObjectType } from 'type-graphql';
 import type { Secret } from '../config/secret.js';
 import type { TokenView } from '../datasources/TokenBroker.js';
 import { GatewayError } from '../errors/errors.js';
 import { SharedObject } from '../operations/plans/SharedObject.js';
-import { JSONObject, openEnum, Timestamp } from './leafTypes.js';
 import { Provider } from './Provider.js';
-import type { Vocabulary } from './Vocabulary.js';
+import { Always, JSONObject, Optional, openEnum, Timestamp, type Vocabulary } from './Vocabulary.js';
 
 /** Interface, 3.1. */
 export const TaxpayerStatus = openEnum('TaxpayerStatus', 'How far the tax authorization of a taxpayer has come.', {
@@ -26,8 +24,7 @@ export type TaxpayerStatus = keyof typeof TaxpayerStatus;
 @Directive('@key(fields: "id")')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class Taxpayer {
-  @Field(() => ID, { description: "The service's id of the taxpayer." })
-  readonly id!: string;
+  @Always(() => ID, "The service's id of the taxpayer.") readonly id!: string;
 }
 
 @ObjectType('TaxpayerToken', {
@@ -36,47 +33,31 @@ export class Taxpayer {
 @Directive('@key(fields: "taxpayerId")')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class TaxpayerToken extends SharedObject {
-  @Field(() => ID, { description: "The service's id of the taxpayer." })
-  readonly taxpayerId: string;
+  @Always(() => ID, "The service's id of the taxpayer.") readonly taxpayerId: string;
 
   /** Shown by a resolver of its own, with a scope of its own. */
   readonly secretToken: Secret;
-
-  @Field(() => String, { nullable: true, description: 'Name of the taxpayer, when the service has one.' })
-  readonly name: string | null;
-
-  @Field(() => JSONObject, {
-    nullable: true,
-    description:
-      'The metadata given when the taxpayer was created, unchanged. Null and UPSTREAM_INVALID_RESPONSE, which names the place, when it has an integer beyond 2^53 that a JSON number would not bring unchanged.',
-  })
+  @Optional(() => String, 'Name of the taxpayer, when the service has one.') readonly name: string | null;
+  @Optional(
+    () => JSONObject,
+    'The metadata given when the taxpayer was created, unchanged. Null and UPSTREAM_INVALID_RESPONSE, which names the place, when it has an integer beyond 2^53 that a JSON number would not bring unchanged.',
+  )
   readonly metadata: Readonly<Record<string, unknown>> | null | GatewayError;
-
-  @Field(() => GraphQLDateTime, { nullable: true, description: 'When the service created the taxpayer.' })
-  readonly createdAt: Date | null;
-
-  @Field(() => Provider, {
-    description: 'Where the tax data comes from. UNRECOGNIZED for a value that is new to the gateway.',
-  })
+  @Optional(() => GraphQLDateTime, 'When the service created the taxpayer.') readonly createdAt: Date | null;
+  @Always(() => Provider, 'Where the tax data comes from. UNRECOGNIZED for a value that is new to the gateway.')
   readonly provider: string;
-
-  @Field(() => String, {
-    description: "The service's own value of the provider, also when `provider` is UNRECOGNIZED.",
-  })
+  @Always(() => String, "The service's own value of the provider, also when `provider` is UNRECOGNIZED.")
   readonly providerId: string;
-
-  @Field(() => TaxpayerStatus, {
-    description: 'How far the authorization has come. UNRECOGNIZED for a value that is new to the gateway.',
-  })
+  @Always(
+    () => TaxpayerStatus,
+    'How far the authorization has come. UNRECOGNIZED for a value that is new to the gateway.',
+  )
   readonly status: TaxpayerStatus;
-
-  @Field(() => GraphQLDateTime, { description: 'When the gateway read this record from the service.' })
-  readonly fetchedAt: Date;
-
-  @Field(() => Boolean, {
-    description:
-      'True when the record is past its freshness and shown because the service could not answer, or when the service has refused its token since.',
-  })
+  @Always(() => GraphQLDateTime, 'When the gateway read this record from the service.') readonly fetchedAt: Date;
+  @Always(
+    () => Boolean,
+    'True when the record is past its freshness and shown because the service could not answer, or when the service has refused its token since.',
+  )
   readonly stale: boolean;
 
   constructor({ record, fetchedAt, stale }: TokenView, vocabulary: Vocabulary) {

@@ -25,7 +25,7 @@ describe('createClientLink with an idempotency key', () => {
     return { one: one.links, two: two.links, control, posts: () => control.counters().createClientLink };
   }
 
-  it('gives the first link again, on another member too, and says so', async () => {
+  it('replays the first link, also on another process of the fleet', async () => {
     const { one, two, posts } = await scene();
     const first = await one.create(input, mine);
     const again = await two.create({ settings: input.settings, metadata: { case: 'C-1' } }, mine);
@@ -34,7 +34,7 @@ describe('createClientLink with an idempotency key', () => {
     expect(posts()).toBe(1);
   });
 
-  it('creates one link when both tries arrive at once', async () => {
+  it('creates one link for concurrent requests', async () => {
     const { one, two, posts } = await scene();
     const created = await Promise.all([one.create(input, mine), two.create(input, mine), one.create(input, mine)]);
     expect(new Set(created.map(({ link }) => link.id)).size).toBe(1);
@@ -42,14 +42,14 @@ describe('createClientLink with an idempotency key', () => {
     expect(posts()).toBe(1);
   });
 
-  it('refuses another input under the same key', async () => {
+  it('refuses the same key with another input', async () => {
     const { one, two, posts } = await scene();
     await one.create(input, mine);
     expect(await outcomeOf(two.create({ metadata: { case: 'C-2' } }, mine))).toBe('IDEMPOTENCY_CONFLICT');
     expect(posts()).toBe(1);
   });
 
-  it('keeps the keys of two callers apart', async () => {
+  it('keeps the keys of two callers separate', async () => {
     const { one, posts } = await scene();
     const first = await one.create(input, mine);
     const other = await one.create(input, { ...mine, caller: 'caller-2' });
@@ -59,11 +59,11 @@ describe('createClientLink with an idempotency key', () => {
   });
 
   it.each([
-    ['reset after it took effect', { kind: 'reset-after-effect' }],
-    ['an error of the service', { kind: 'answer-with-status', status: 500, afterEffect: true }],
-    ['lost in a proxy', { kind: 'answer-with-status', status: 504, afterEffect: true }],
-    ['never given', { kind: 'never-answer', afterEffect: true }],
-  ] as const)('says that the outcome is unknown when the answer was %s, and says so again', async (_, fault) => {
+    ['the connection was reset after the link was created', { kind: 'reset-after-effect' }],
+    ['the service failed after it created the link', { kind: 'answer-with-status', status: 500, afterEffect: true }],
+    ['a proxy timed out after the link was created', { kind: 'answer-with-status', status: 504, afterEffect: true }],
+    ['the service never answered', { kind: 'never-answer', afterEffect: true }],
+  ] as const)('answers OUTCOME_UNKNOWN when %s, and again for a retry', async (_, fault) => {
     const { one, two, control, posts } = await scene(2000);
     control.arm({ endpoint: 'createClientLink', fault, times: 1 });
     expect(await outcomeOf(one.create(input, mine))).toBe('OUTCOME_UNKNOWN');
@@ -71,7 +71,7 @@ describe('createClientLink with an idempotency key', () => {
     expect(posts()).toBe(1);
   });
 
-  it('never repeats a creation whose answer could not be read', async () => {
+  it('never repeats a creation whose answer was invalid', async () => {
     const { one, two, control, posts } = await scene();
     control.arm({ endpoint: 'createClientLink', fault: { kind: 'omit-field', field: 'id' }, times: 1 });
     expect(await outcomeOf(one.create(input, mine))).toBe('OUTCOME_UNKNOWN');
@@ -79,21 +79,21 @@ describe('createClientLink with an idempotency key', () => {
     expect(posts()).toBe(1);
   });
 
-  it('forgets a try that failed for certain: the next one creates the link', async () => {
+  it('forgets a request that definitely failed: a retry creates the link', async () => {
     const { one, two, control } = await scene();
     control.arm({ endpoint: 'createClientLink', fault: { kind: 'answer-with-status', status: 422 }, times: 1 });
     expect(await outcomeOf(one.create(input, mine))).toBe('UPSTREAM_REJECTED');
     expect((await two.create(input, mine)).replayed).toBe(false);
   });
 
-  it('lets the other begin when both tries arrive at once and the first fails for certain', async () => {
+  it('lets the second of two concurrent requests create the link when the first definitely failed', async () => {
     const { one, two, control } = await scene();
     control.arm({ endpoint: 'createClientLink', fault: { kind: 'answer-with-status', status: 422 }, times: 1 });
     const outcomes = await Promise.all([one, two].map((links) => outcomeOf(links.create(input, mine))));
     expect(outcomes.sort()).toEqual(['UPSTREAM_REJECTED', 'answered']);
   });
 
-  it('says that the outcome is unknown after the process that was creating it died', async () => {
+  it('answers OUTCOME_UNKNOWN after the process that was creating the link died', async () => {
     const { one, two, control, posts } = await scene();
     control.arm({ endpoint: 'createClientLink', fault: { kind: 'hold-until-released', gate: 'dead' }, times: 1 });
     const died = outcomeOf(one.create(input, mine));
@@ -105,7 +105,7 @@ describe('createClientLink with an idempotency key', () => {
     await died;
   });
 
-  it('forgets a key after a day', async () => {
+  it('forgets a key after 24 hours', async () => {
     const { one, posts } = await scene();
     await one.create(input, mine);
     fleet.advance(24 * 3_600_000);
@@ -114,7 +114,7 @@ describe('createClientLink with an idempotency key', () => {
   });
 });
 
-describe('a record that is there and cannot be read', () => {
+describe('a stored record that cannot be read', () => {
   const ends: (() => unknown)[] = [];
   afterEach(async () => {
     for (const end of ends.splice(0).reverse()) await end();
@@ -152,7 +152,7 @@ describe('a record that is there and cannot be read', () => {
     await spoil(seen.key, fleet);
     const outcome = outcomeOf(two?.links.create(input, mine) ?? Promise.reject());
     seen.calls = 0;
-    await delay(400); // what is shown is that time passes and little is asked meanwhile
+    await delay(400); // real time has to pass: the test counts how often the store is asked meanwhile
     expect(seen.calls).toBeLessThan(40);
     fleet.advance(30_000); // longer than any creation can be under way
     expect(await outcome).toBe('OUTCOME_UNKNOWN');
@@ -168,7 +168,7 @@ describe('a record that is there and cannot be read', () => {
   it.each([
     ['LMDB', lmdb],
     ['Redis', redis],
-  ])('is an unknown outcome when a bit of it was flipped in %s', async (_, open) => {
+  ])('gives OUTCOME_UNKNOWN after one of its bits flipped in %s', async (_, open) => {
     const store = await open();
     await askAfter(store, async (key) => {
       const bytes = Buffer.from((await store.get(key)) ?? []);
@@ -177,18 +177,18 @@ describe('a record that is there and cannot be read', () => {
     });
   });
 
-  it('is an unknown outcome when something else is in its place', async () => {
+  it('gives OUTCOME_UNKNOWN when other bytes are in its place', async () => {
     const store = lmdb();
     await askAfter(store, (key) => store.set(key, Buffer.from('something else'), 3_600_000));
   });
 
-  it('is an unknown outcome when it expired by our clock and not by that of the store', async () => {
+  it('gives OUTCOME_UNKNOWN when it has expired by the gateway’s clock but not by the store’s', async () => {
     await askAfter(lmdb(), async (_, fleet) => fleet.advance(24 * 3_600_000));
   });
 });
 
-describe('the record of a creation', () => {
-  it('holds neither the input nor the key nor the caller in clear', async () => {
+describe('the stored record of a creation', () => {
+  it('does not contain the input, the key or the caller in clear text', async () => {
     const written: Buffer[] = [];
     const store = new (class extends MemoryStore {
       override claim(key: string, value: Buffer, ttlMs: number) {

@@ -240,11 +240,11 @@ describe('JobWatcher', () => {
     const job = addJob();
     const present = await jobs.status(...job.ids);
     const { signal } = new AbortController();
-    expect((await watcher.settle(...job.ids, present, { waitMs: 50, signal })).job.status).toBe('processing');
-    const settled = watcher.settle(...job.ids, present, { waitMs: 60_000, signal });
+    expect((await watcher.settle(...job.ids, present, { maxMs: 50, signal })).job.status).toBe('processing');
+    const settled = watcher.settle(...job.ids, present, { maxMs: 60_000, signal });
     job.become('completed');
     expect((await settled).job.status).toBe('completed');
-    const gone = watcher.settle(...addJob().ids, present, { waitMs: 60_000, signal: AbortSignal.abort() });
+    const gone = watcher.settle(...addJob().ids, present, { maxMs: 60_000, signal: AbortSignal.abort() });
     expect((await gone).job.status).toBe('processing');
     expect(watcher.polledJobs).toBe(0);
   });

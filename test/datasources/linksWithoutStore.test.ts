@@ -48,7 +48,7 @@ describe('createClientLink with an idempotency key while Redis does not answer',
     return `${replayed ? 'replayed' : 'created'} ${clientLink.id}`;
   }
 
-  /** What comes of it once the store answers again, which each process finds out by itself. */
+  /** The outcome once the store answers again; each process notices that by itself. */
   async function afterwards(ask: () => Promise<string>): Promise<string> {
     let outcome = '';
     await until(async () => {
@@ -58,7 +58,7 @@ describe('createClientLink with an idempotency key while Redis does not answer',
     return outcome;
   }
 
-  it('replays where it was created, is refused elsewhere, and is never created twice', async () => {
+  it('replays the link on the process that created it, refuses elsewhere, and never creates it twice', async () => {
     const created = await one('key-1');
     const link = created.replace('created ', '');
     redis.pause();
@@ -70,7 +70,7 @@ describe('createClientLink with an idempotency key while Redis does not answer',
     expect(posts()).toBe(1);
   });
 
-  it('is refused when it is new, nothing is sent, and it is as new as before when Redis is back', async () => {
+  it('refuses a new key without calling the service; the key is still unused when Redis is back', async () => {
     redis.pause();
     const refused = await Promise.all([one('key-1'), one('key-1'), two('key-1'), one('key-2')]);
     expect(new Set(refused)).toEqual(new Set(['UPSTREAM_UNAVAILABLE, again']));
@@ -81,7 +81,7 @@ describe('createClientLink with an idempotency key while Redis does not answer',
     expect(posts()).toBe(2);
   });
 
-  it('tells the others of a link that was created while they could not be told', async () => {
+  it('shares a link that was created during the outage once Redis is back', async () => {
     sandbox.control.arm({
       endpoint: 'createClientLink',
       fault: { kind: 'hold-until-released', gate: 'held' },
@@ -98,7 +98,7 @@ describe('createClientLink with an idempotency key while Redis does not answer',
     expect(posts()).toBe(1);
   });
 
-  it('leaves a link unknown to the others when the process that created it dies before it could tell them', async () => {
+  it('answers OUTCOME_UNKNOWN when the process that created the link dies during the outage', async () => {
     sandbox.control.arm({
       endpoint: 'createClientLink',
       fault: { kind: 'hold-until-released', gate: 'held' },
@@ -107,7 +107,7 @@ describe('createClientLink with an idempotency key while Redis does not answer',
     const creating = one('key-1');
     await sandbox.control.whenCalled('createClientLink', 1);
     redis.pause();
-    for (const key of ['key-2', 'key-3', 'key-4']) await one(key); // then Redis is not even asked any more
+    for (const key of ['key-2', 'key-3', 'key-4']) await one(key); // the failures open the circuit: Redis is no longer asked
     sandbox.control.release('held');
     expect(await creating).toMatch(/^created /);
     await gateways[0]?.kill();
@@ -116,7 +116,7 @@ describe('createClientLink with an idempotency key while Redis does not answer',
     expect(posts()).toBe(1);
   }, 60_000);
 
-  it('is free again after a try that failed for certain while Redis could not be told', async () => {
+  it('allows a retry after a request that definitely failed during the outage', async () => {
     const { control } = sandbox;
     control.setLatency(700);
     control.arm({ endpoint: 'createClientLink', fault: { kind: 'answer-with-status', status: 422 }, times: 1 });
@@ -130,7 +130,7 @@ describe('createClientLink with an idempotency key while Redis does not answer',
     expect(posts()).toBe(2);
   });
 
-  it('is forgotten by Redis, when that restarts empty, and not by the process that created it', async () => {
+  it('still replays on the process that created the link after Redis lost its data', async () => {
     const link = (await one('key-1')).replace('created ', '');
     await redis.kill();
     await redis.restart();

@@ -9,7 +9,7 @@ describe('token policies', () => {
   let fleet: Fleet;
   afterEach(() => fleet.stop());
 
-  /** A fleet, one of its taxpayers, and its first two members. */
+  /** A fleet, a taxpayer, and the first two members of the fleet. */
   async function scene(options: FleetOptions & { status?: string } = {}) {
     const { status = 'AUTHORIZED', ...fleetOptions } = options;
     fleet = await startFleet({ size: 2, ...fleetOptions });
@@ -20,7 +20,7 @@ describe('token policies', () => {
     return { id, one, two, control: fleet.sandbox.control, calls: () => fleet.sandbox.control.tokenCalls(id) };
   }
 
-  it('shows a record for 15 minutes without asking again, on every member', async () => {
+  it('shows a record for 15 minutes without another call, on every member', async () => {
     const { id, one, two, calls } = await scene();
     await one.broker.record(id);
     fleet.advance(15 * minute - 1);
@@ -31,7 +31,7 @@ describe('token policies', () => {
     expect(calls()).toBe(2);
   });
 
-  it.each(['REJECTED', 'COMPLETED'])('shows a %s record for a day', async (status) => {
+  it.each(['REJECTED', 'COMPLETED'])('shows a %s record for 24 hours', async (status) => {
     const { id, one, calls } = await scene({ status });
     await one.broker.record(id);
     fleet.advance(24 * hour - 1);
@@ -42,7 +42,7 @@ describe('token policies', () => {
     expect(calls()).toBe(2);
   });
 
-  it('asks for a fresher record when told to, but never for one fresher than a minute', async () => {
+  it('fetches a fresher record on request, but at most once a minute', async () => {
     const { id, one, calls } = await scene();
     await one.broker.record(id);
     fleet.advance(minute - 1);
@@ -56,7 +56,7 @@ describe('token policies', () => {
     expect(calls()).toBe(2);
   });
 
-  it('uses a token of any age', async () => {
+  it('uses a token however old it is', async () => {
     const { id, one, two, calls } = await scene();
     await one.broker.record(id);
     fleet.advance(29 * 24 * hour);
@@ -64,7 +64,7 @@ describe('token policies', () => {
     expect(calls()).toBe(1);
   });
 
-  it('remembers for 15 seconds that there is no such taxpayer', async () => {
+  it('remembers an unknown taxpayer for 15 seconds', async () => {
     const { one, two, control } = await scene();
     const nobody = fleet.ids.taxpayerId('nobody');
     expect(await outcomeOf(one.broker.record(nobody))).toBe('NOT_FOUND');
@@ -87,7 +87,7 @@ describe('token policies', () => {
     expect(control.counters().taxpayerToken).toBe(2);
   });
 
-  it('calls at once with a rotated secret, whatever the old one met', async () => {
+  it('calls immediately with a rotated secret, even after the old one was refused', async () => {
     const { id, one, control } = await scene();
     control.setClientSecret('new-secret');
     expect(await outcomeOf(one.broker.record(id))).toBe('UPSTREAM_CREDENTIALS_REJECTED');
@@ -95,7 +95,7 @@ describe('token policies', () => {
     expect(await outcomeOf(one.broker.record(id))).toBe('answered');
   });
 
-  it('keeps the whole fleet silent for as long as a 429 asks', async () => {
+  it('stops the calls of the whole fleet for the Retry-After of a 429', async () => {
     const { id, one, two, control } = await scene();
     control.arm({
       endpoint: 'taxpayerToken',
@@ -119,7 +119,7 @@ describe('token policies', () => {
   it.each([
     ['0', 1],
     ['Thu, 01 Jan 1970 00:00:00 GMT', 5],
-  ])('keeps the whole fleet silent after a 429 with Retry-After: %s as well', async (retryAfter, seconds) => {
+  ])('also stops the calls of the whole fleet after a 429 with Retry-After: %s', async (retryAfter, seconds) => {
     const { id, one, two, control } = await scene();
     const headers = { 'Retry-After': retryAfter };
     control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 429, headers }, times: 1 });
@@ -133,11 +133,11 @@ describe('token policies', () => {
   });
 
   it.each([
-    ['a failing service', { kind: 'answer-with-status', status: 503 }],
-    ['a refused credential', { kind: 'answer-with-status', status: 403 }],
-    ['a broken answer', { kind: 'answer-with-text-that-is-not-json' }],
+    ['a 503', { kind: 'answer-with-status', status: 503 }],
+    ['a 403', { kind: 'answer-with-status', status: 403 }],
+    ['text that is not JSON', { kind: 'answer-with-text-that-is-not-json' }],
     ['a 429', { kind: 'answer-with-status', status: 429 }],
-  ] as const)('shows a stale record through %s', async (_, fault) => {
+  ] as const)('shows a stale record when the service answers with %s', async (_, fault) => {
     const { id, one, control } = await scene();
     await one.broker.record(id);
     fleet.advance(16 * minute);
@@ -146,7 +146,7 @@ describe('token policies', () => {
     expect(one.events).toContain('stale-served');
   });
 
-  it('shows a stale record to a member that never held it itself', async () => {
+  it('shows a stale record on a member that had not read it before', async () => {
     const { id, one, two, control } = await scene();
     await one.broker.record(id);
     fleet.advance(16 * minute);
@@ -154,9 +154,10 @@ describe('token policies', () => {
     expect(await two.broker.record(id)).toMatchObject({ stale: true });
   });
 
-  it('remembers an unknown id the longer, the more of them there were, and for a quarter of an hour at most', async () => {
+  it('remembers unknown ids for longer when there are many of them, up to 15 minutes', async () => {
     const { one, control } = await scene();
-    const ask = (n: number) => outcomeOf(one.broker.record(fleet.ids.taxpayerId(`nobody-${n}`)));
+    const record = async (n: number) => one.broker.record(fleet.ids.taxpayerId(`nobody-${n}`));
+    const ask = (n: number) => outcomeOf(record(n));
     const calls = () => control.counters().taxpayerToken;
     await ask(0);
     fleet.advance(16_000);
@@ -172,7 +173,7 @@ describe('token policies', () => {
     expect(calls()).toBe(1003);
   });
 
-  it('does not show a record of a taxpayer the service no longer knows', async () => {
+  it('does not show the record of a taxpayer that the service no longer knows', async () => {
     const { id, one, control } = await scene();
     await one.broker.record(id);
     fleet.advance(16 * minute);
@@ -180,7 +181,7 @@ describe('token policies', () => {
     expect(await outcomeOf(one.broker.record(id))).toBe('NOT_FOUND');
   });
 
-  it('asks nobody to wait for more than an hour, however long the store keeps the counter', async () => {
+  it('never gives a Retry-After above one hour, however long the store keeps the counter', async () => {
     class Forgetful extends MemoryStore {
       override increment(key: string, by: number) {
         return super.increment(key, by, 24 * hour);
@@ -194,7 +195,7 @@ describe('token policies', () => {
     });
   });
 
-  it('spends the hourly budget of the fleet, then says when to come back', async () => {
+  it('spends the hourly budget of the fleet, then refuses with a Retry-After', async () => {
     const { one, two, control } = await scene({ budgetPerHour: 3 });
     const ids = control.addTaxpayers(5).map((id) => fleet.ids.taxpayerId(id));
     const outcomes = [];
@@ -210,28 +211,28 @@ describe('token policies', () => {
     expect(await outcomeOf(one.broker.record(ids[4] as never))).toBe('answered');
   });
 
-  it('counts every try against the budget, because the service does', async () => {
+  it('counts retries against the budget, because the service does', async () => {
     const { id, one, control } = await scene({ budgetPerHour: 2 });
     control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 503 } });
     expect(await outcomeOf(one.broker.record(id))).toBe('TOKEN_BUDGET_EXHAUSTED');
     expect(control.counters().taxpayerToken).toBe(2);
   });
 
-  it('never keeps a failure: the next reader asks again', async () => {
+  it('never caches a failure: the next reader calls again', async () => {
     const { id, one, control } = await scene();
     control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-null' }, times: 1 });
     expect(await outcomeOf(one.broker.record(id))).toBe('UPSTREAM_INVALID_RESPONSE');
     expect(await outcomeOf(one.broker.record(id))).toBe('answered');
   });
 
-  it('shares a failure with those who were waiting for it, on other members too', async () => {
+  it('shares a failure with readers that were waiting, also on other members', async () => {
     const { id, one, two, control } = await scene({ callMs: 2000 });
     control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'never-answer' } });
     const first = outcomeOf(one.broker.record(id));
     await control.whenCalled('taxpayerToken', 1);
     const others = [one, two, two].map(({ broker }) => outcomeOf(broker.record(id)));
     expect(await Promise.all([first, ...others])).toEqual(Array(4).fill('UPSTREAM_TIMEOUT'));
-    // one call with its repetitions; the others waited for it and did not ask again
+    // one call with its retries; the other readers waited and made no call
     expect(control.tokenCalls(id)).toBeLessThanOrEqual(3);
     control.disarmAll();
     expect(await outcomeOf(two.broker.record(id))).toBe('answered');

@@ -93,12 +93,12 @@ describe('The schema', () => {
       'PROVIDER_9',
       'UNRECOGNIZED',
     ],
-  ])('has %s as clients know it', (name, ...members) => {
-    expect(membersOf(schema, name)).toEqual(expect.arrayContaining(members)); // what is new is told by schema.graphql
+  ])('keeps the members of %s that clients use', (name, ...members) => {
+    expect(membersOf(schema, name)).toEqual(expect.arrayContaining(members)); // additions show in schema.graphql
   });
 });
 
-describe('A value of the service that the schema has no name for', () => {
+describe('A value of the service that the schema does not know', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await startTestGateway();
@@ -111,7 +111,7 @@ describe('A value of the service that the schema has no name for', () => {
       .filter((line) => line.includes('the schema has no name for'))
       .map((line) => JSON.parse(line) as object);
 
-  it('is UNRECOGNIZED, with the raw provider kept, and warned of once', async () => {
+  it('is UNRECOGNIZED, keeps the raw provider id and is logged once', async () => {
     const { control } = gateway.sandbox;
     const ids = control.addTaxpayers(3, { providerId: 'prov-x', status: 'PAUSED' });
     for (const taxpayerId of ids) {
@@ -144,7 +144,7 @@ describe('A value of the service that the schema has no name for', () => {
   });
 
   it.each(['UNRECOGNIZED', '__proto__', 'constructor', 'toString', '', 'authorized', 'AUTHORIZED '])(
-    'is not taken for one that it has: %j',
+    'is not confused with a known value: %j',
     async (status) => {
       const { id } = gateway.sandbox.control.addTaxpayer({ status, providerId: status });
       const { data, errors } = await gateway.query(
@@ -157,7 +157,7 @@ describe('A value of the service that the schema has no name for', () => {
   );
 
   it.each(['912-83-7465', 'token0a1b2c3d', 'two words', 'x'.repeat(41), ''])(
-    'is not written to the log when it may be more than a word: %j',
+    'is withheld from the log when it is not a plain word: %j',
     async (status) => {
       const [taxpayerId] = gateway.sandbox.control.addTaxpayers(1, { status });
       const query = 'query ($taxpayerId: ID!) { taxpayerToken(taxpayerId: $taxpayerId) { status } }';
@@ -167,7 +167,7 @@ describe('A value of the service that the schema has no name for', () => {
     },
   );
 
-  it('cannot fill the log or the memory, however many there are', async () => {
+  it('is bounded in the log and in memory', async () => {
     const before = warnings().length;
     for (let n = 0; n < 120; n += 1) {
       const { id } = gateway.sandbox.control.addTaxpayer({ providerId: `new-${n}-${'x'.repeat(200)}` });
@@ -209,12 +209,12 @@ describe('The date of creation', () => {
     ['2024-02-03T04:05:06.789123+02:00', '2024-02-03T02:05:06.789Z'],
     ['2024-02-03T04:05:06', '2024-02-03T04:05:06.000Z'],
     ['2024-02-03', '2024-02-03T00:00:00.000Z'],
-  ])('%s is shown as %s', async (given, shown) => {
+  ])('%s is returned as %s', async (given, shown) => {
     expect((await read(given)).data).toEqual({ taxpayerToken: { createdAt: shown } });
   });
 
   it.each(['5', '-1', 'order 66', '2024-02-30T00:00:00Z', '2024', 'Sat, 03 Feb 2024 04:05:06 GMT'])(
-    'is never made up: %j',
+    'is never guessed: %j refuses the record',
     async (given) => {
       expect((await read(given)).errors).toMatchObject([{ extensions: { code: 'UPSTREAM_INVALID_RESPONSE' } }]);
     },

@@ -118,9 +118,11 @@ export async function startFleet({
 }
 
 /** The code a read fails with, or `answered`. */
-export async function outcomeOf(read: Promise<unknown>): Promise<string> {
-  return read.then(
-    () => 'answered',
-    (error: GatewayError) => error.code ?? String(error),
-  );
+export async function outcomeOf(read: unknown): Promise<string> {
+  try {
+    await read;
+    return 'answered';
+  } catch (error) {
+    return (error as GatewayError).code ?? String(error);
+  }
 }

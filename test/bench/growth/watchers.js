@@ -24,7 +24,14 @@ async function watched(size) {
       return { job: { taxpayerId, jobId, name: 'job', status: `s${polls}` }, observedAt: now, unchangedSince: now };
     },
   };
-  const watcher = new JobWatcher({ jobs: service, pollMinMs: 200, pollMaxMs: 200, watchMaxMs: 3_600_000 });
+  const watcher = new JobWatcher({
+    jobs: service,
+    pollMinMs: 200,
+    pollMaxMs: 200,
+    watchMaxMs: 3_600_000,
+    now: Date.now,
+    onWatchers: () => {},
+  });
   const before = heapBytes();
   const cpuBefore = process.cpuUsage();
   const watches = Array.from({ length: size }, (_, n) => watcher.watch('taxpayer', `job-${n % jobs}`));
