@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/secret.js';
-import { minRouterSecretLength } from '../config/settingSchemas.js';
+import { minRouterSecretLength } from '../config/settings.js';
 import { watchSecretFile } from '../config/watchFile.js';
 import type { Logger } from '../observability/log.js';
 
@@ -19,7 +19,7 @@ export class RouterSecrets {
     const follow = (which: 'current' | 'previous', file: string) =>
       watchSecretFile(file, {
         minLength: minRouterSecretLength,
-        current: () => this.#secrets[which],
+        secret: this.#secrets[which],
         onRotated: (secret) => {
           this.#secrets[which] = secret;
           log.info({ which }, 'the secret shared with the router was rotated');

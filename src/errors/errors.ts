@@ -83,8 +83,3 @@ export function isRefusalOfAnother(error: unknown, holder: string | undefined): 
 export function badInput(path: string, message: string): GatewayError {
   return new GatewayError('BAD_USER_INPUT', `${path} ${message}`, { violations: [{ path, message }] });
 }
-
-/** For the `default` of a closed `switch`: fails to compile when a case is missing. */
-export function unreachable(value: never): never {
-  throw new Error(`Unreachable case of type ${typeof value}`);
-}

@@ -37,15 +37,11 @@ export class StandardOutput implements LogDestination {
   #state: 'written' | 'written when the turn ends' | 'stalled' = 'written';
   /** Since the last line that was kept. */
   #dropped = 0;
-  #linesDropped = 0;
+  /** Since the start of the process. */
+  linesDropped = 0;
 
   constructor() {
     process.once('exit', () => this.#writeBeforeExit());
-  }
-
-  /** Since the start of the process. */
-  get linesDropped(): number {
-    return this.#linesDropped;
   }
 
   /** Writes one line, its line break included, or a text that may only be written whole. */
@@ -53,7 +49,7 @@ export class StandardOutput implements LogDestination {
     // Goes on until everything kept is written, so that the log has one gap and not many.
     if (this.#dropped > 0 || this.#length + text.length > maxLength) {
       this.#dropped += 1;
-      this.#linesDropped += 1;
+      this.linesDropped += 1;
       return;
     }
     const last = this.#pieces.at(-1);
