@@ -8,7 +8,7 @@ import { connectToMachine, MachineMetrics } from './observability/MachineMetrics
 import { StandardOutput } from './observability/StandardOutput.js';
 import { serveMetrics } from './process/metricsServer.js';
 import { announce } from './process/startupScreen.js';
-import { allWorkersClosed, assignedUpstream, reportReady, Workers } from './process/workers.js';
+import { allWorkersClosed, assignedSandbox, reportReady, Workers } from './process/workers.js';
 import { credentialsOf, startEmbeddedSandbox, startGateway } from './server.js';
 
 const help = `taxpayer-gateway: a GraphQL gateway in front of a taxpayer-authorization service
@@ -56,9 +56,9 @@ async function serve(config: Config): Promise<void> {
 }
 
 async function serveAsWorker(config: Config): Promise<void> {
-  const upstream = await assignedUpstream();
+  const sandbox = await assignedSandbox();
   const gateway = await startGateway(config, {
-    ...(upstream && { upstream }),
+    ...(sandbox && { upstream: credentialsOf(sandbox) }),
     joinMachine: connectToMachine,
     logDestination: new StandardOutput(),
     allClosed: allWorkersClosed,
@@ -74,7 +74,7 @@ async function serveWithWorkers(config: Config): Promise<void> {
   const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
   const metrics = new MachineMetrics();
   const metricsServer = await serveMetrics(config, () => metrics.text());
-  const workers = new Workers({ count: config.workers, upstream: sandbox && credentialsOf(sandbox), metrics, log });
+  const workers = new Workers({ count: config.workers, sandbox, metrics, log });
   announce({ ...(await workers.start()), sandbox }, config, log, output);
   stopOnSignal(async () => {
     await workers.stop();
@@ -100,7 +100,7 @@ function stopOnSignal(stop: () => Promise<void>): void {
   }
 }
 
-/** One plain line for each thing that is wrong, without a stack trace: this is read by operators. */
+/** For operators: one plain line for each thing that is wrong, without a stack trace. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.problems.join('\n');
   const { code, message } = error as NodeJS.ErrnoException;

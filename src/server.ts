@@ -28,6 +28,7 @@ import type { PlanMode } from './operations/plans/PlanCache.js';
 import { readTrustedDocuments } from './operations/trustedDocuments.js';
 import { serveMetrics } from './process/metricsServer.js';
 import type { GatewayFacts } from './process/startupScreen.js';
+import type { SandboxAccess } from './process/workers.js';
 import { resolvers } from './resolvers/index.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
@@ -63,7 +64,6 @@ type Closings = (() => unknown)[];
 /**
  * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLEndpoint` (who, how large, which form) → a plan or
  * Apollo → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → the service.
- *
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
@@ -165,7 +165,7 @@ export async function startEmbeddedSandbox(): Promise<Sandbox> {
 }
 
 /** What the gateway presents to its embedded sandbox. */
-export function credentialsOf({ url, clientId, clientSecret }: Sandbox): UpstreamCredentials {
+export function credentialsOf({ url, clientId, clientSecret }: SandboxAccess): UpstreamCredentials {
   return { baseUrl: url, clientId, clientSecret: new Secret(clientSecret) };
 }
 

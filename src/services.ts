@@ -81,10 +81,9 @@ export interface Wiring extends Surroundings {
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
 export function wireServices(wiring: Wiring) {
-  const { config, metrics, now = Date.now } = wiring;
-  const { clientId } = wiring.credentials();
-  const scope = [wiring.baseUrl, clientId, config.service.apiVersion];
-  const sealed = new SealedStore({ store: wiring.store, sealer: wiring.sealer, scope, now });
+  const { config, metrics, store, sealer, now = Date.now } = wiring;
+  const scope = [wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion];
+  const sealed = new SealedStore({ store, sealer, scope, now });
   const http = resilientFetch(wiring);
   const service = taxpayerService(wiring, http, sealed);
   const cache = {
@@ -121,7 +120,8 @@ function resilientFetch({ config, metrics, tracing, monotonicNow, random }: Wiri
 }
 
 function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedStore): TaxpayerService {
-  const { config, log, metrics, now, monotonicNow } = wiring;
+  const { config, log, metrics, baseUrl, credentials, now, monotonicNow } = wiring;
+  const { apiVersion } = config.service;
   const gate = new CallGate({
     store: sealed,
     ...(now && { now }),
@@ -132,12 +132,7 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
     },
   });
   return new TaxpayerService({
-    baseUrl: wiring.baseUrl,
-    apiVersion: config.service.apiVersion,
-    credentials: wiring.credentials,
-    http,
-    gate,
-    maxDepth: config.limits.metadataDepth,
+    ...{ baseUrl, apiVersion, credentials, http, gate, maxDepth: config.limits.metadataDepth },
     ...(monotonicNow && { monotonicNow }),
     onForbidden: (endpoint) => {
       metrics.gateClosed.inc({ endpoint, reason: 'forbidden' });
@@ -202,8 +197,7 @@ function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: 
 /** What the resolvers need besides the service itself. */
 function domainOf({ config, log }: Surroundings, sealer: Sealer) {
   const pseudonym = (id: string) => sealer.digest('taxpayer', id);
-  // Its lines have fields of ours and no others: there is nothing to redact.
-  const auditLog = log.child({}, { redact: [] });
+  const auditLog = log.child({}, { redact: [] }); // its lines have fields of ours and no others
   return {
     ids: identifierReader(config.limits.idLength),
     maxMetadataDepth: config.limits.metadataDepth,

@@ -53,10 +53,7 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
   const direct = env[name] || undefined;
   const file = settings[name].secret && env[`${name}_FILE`];
   if (!file) return direct;
-  if (direct) {
-    problems.set(name, `${name} and ${name}_FILE are both set: expected one of them`);
-    return undefined;
-  }
+  if (direct) return void problems.set(name, `${name} and ${name}_FILE are both set: expected one of them`);
   try {
     const text = secretIn(readCompleteSync(file).toString());
     if (text !== '') return text;
@@ -78,11 +75,9 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   const isSandbox = upstream === 'embedded-sandbox';
   const auth = authOf(parsed, isSandbox, expect);
   const { HOST: host = isSandbox ? '127.0.0.1' : '0.0.0.0', TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = parsed;
-  expect(
-    'HOST',
-    auth.mode !== 'developer' || !isSandbox || isLoopback(host),
-    'HOST must be a loopback address while every caller is the local developer: set AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled',
-  );
+  const openToAll =
+    'HOST must be a loopback address while every caller is the local developer: set AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled';
+  expect('HOST', auth.mode !== 'developer' || !isSandbox || isLoopback(host), openToAll);
   expect('TLS_CERT_FILE', !certFile === !keyFile, 'TLS_CERT_FILE and TLS_KEY_FILE must be set together');
   /** A default gives way to a setting that it must not be below. */
   const atLeast = (name: 'JOB_POLL_MAX_MS' | 'UPSTREAM_DEADLINE_MS', least: number) =>
@@ -154,7 +149,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   });
 }
 
-/** Where the REST service is, and what we present to it. */
+/** Where the service is, and what we present to it. */
 export interface UpstreamCredentials {
   readonly baseUrl: string;
   readonly clientId: string;

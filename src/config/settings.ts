@@ -24,50 +24,41 @@ function optional<T>(schema: z.ZodType<T>, words: string, example: string, secre
 // What the text of a variable may be; the message of a failed check is shown to the operator.
 
 const text = z.string();
+const fitting = (fits: (text: string) => boolean, error: string) => text.refine(fits, { error });
 
-const integer = (min: number, max: number) =>
-  text
-    .refine((digits) => /^\d+$/.test(digits) && Number(digits) >= min && Number(digits) <= max, {
-      error: `must be a whole number from ${min} to ${max}`,
-    })
-    .transform(Number);
+const integer = (min: number, max: number) => {
+  const fits = (digits: string) => /^\d+$/.test(digits) && Number(digits) >= min && Number(digits) <= max;
+  return fitting(fits, `must be a whole number from ${min} to ${max}`).transform(Number);
+};
 
-const share = text
-  .refine((number) => /^(0?\.\d+|[01](\.0+)?)$/.test(number) && Number(number) > 0, {
-    error: 'must be a number above 0, and at most 1',
-  })
-  .transform(Number);
+const share = fitting(
+  (number) => /^(0?\.\d+|[01](\.0+)?)$/.test(number) && Number(number) > 0,
+  'must be a number above 0, and at most 1',
+).transform(Number);
 
-const webUrl = text.refine(
-  (address) => {
-    if (!URL.canParse(address)) return false;
-    const { protocol, username, search, hash } = new URL(address);
-    return ['http:', 'https:'].includes(protocol) && username === '' && search === '' && hash === '';
-  },
-  { error: 'must be an absolute http: or https: URL without user name, query or fragment' },
-);
+const webUrl = fitting((address) => {
+  if (!URL.canParse(address)) return false;
+  const { protocol, username, search, hash } = new URL(address);
+  return ['http:', 'https:'].includes(protocol) && username === '' && search === '' && hash === '';
+}, 'must be an absolute http: or https: URL without user name, query or fragment');
 
 const list = (item: z.ZodType<string, string>) =>
   text
-    .transform((items) =>
-      items
-        .trim()
-        .split(/\s*,\s*/)
-        .filter(Boolean),
-    )
+    .transform((items) => items.split(',').flatMap((part) => part.trim() || []))
     .pipe(z.array(item).min(1, 'must name at least one'));
 
-const origin = text.refine((address) => URL.canParse(address) && new URL(address).origin === address, {
-  error: 'must be origins such as https://app.example, separated by commas',
-});
+const origin = fitting(
+  (address) => URL.canParse(address) && new URL(address).origin === address,
+  'must be origins such as https://app.example, separated by commas',
+);
 
 const flag = z.enum(['true', 'false'], { error: 'must be true or false' }).transform((word) => word === 'true');
 
 const secret = (schema: z.ZodType<string>) => schema.transform((confidential) => new Secret(confidential));
 
-const base64Key = text.refine(
+const base64Key = fitting(
   (key) => /^[A-Za-z0-9+/_-]+={0,2}$/.test(key) && Buffer.from(key, 'base64').length === 32,
-  { error: 'must be 32 bytes in base64' },
+  'must be 32 bytes in base64',
 );
 
 /** Shortest secret that may be shared with a router, in characters. */

@@ -27,10 +27,7 @@ export interface GatewayErrorOptions {
   readonly allow?: string;
 }
 
-/**
- * The only kind of error that leaves the gateway as it is. Its message is written here for callers: it never holds an
- * upstream URL, header or body, nor a value the caller sent.
- */
+/** The only error that leaves as it is: its message holds no upstream URL, header or body, nor a value the caller sent. */
 export class GatewayError extends GraphQLError implements GatewayErrorOptions {
   readonly retryAfterSeconds?: number;
   readonly violations?: readonly Violation[];

@@ -121,7 +121,7 @@ function withoutValues({ message, nodes }: GraphQLError, suggestions: boolean): 
   return suggestions ? message : message.replace(/ Did you mean [\s\S]*$/, '');
 }
 
-/** What stays of a message about a value: the part that comes from the schema. Each form is anchored where the value cannot reach. */
+/** What of a message about a value comes from the schema. Each form is anchored where the value cannot reach. */
 const valueMessages: readonly (readonly [form: RegExp, message: (fromSchema: string) => string])[] = [
   [/^(Field "[\w.]+" of required type "[\w![\]]+" was not provided\.)$/, (whole) => whole],
   [/^(Expected value of type "[\w![\]]+"|(?:\w+|Enum "\w+") cannot represent [\w -]+(?=:))/, (unfit) => `${unfit}.`],

@@ -20,13 +20,12 @@ type ToPrimary =
 const patienceMs = 2000;
 
 /**
- * In the primary process: the numbers of all workers of this machine as one, so that a scrape does not depend on which
- * of them it happens to reach. What a dead worker had counted, as last seen, stays in the sums: a counter that went
- * down would look like a restart of everything.
+ * In the primary process: the numbers of all workers of this machine as one, whichever of them a scrape reaches. What a dead
+ * worker had counted, as last seen, stays in the sums: a counter that went down would look like a restart of everything.
  */
 export class MachineMetrics {
   readonly #registry = new Registry();
-  readonly #deaths = new Counter({
+  readonly deaths = new Counter({
     name: 'gateway_worker_deaths_total',
     help: 'Worker processes that died and were replaced.',
     registers: [this.#registry],
@@ -55,10 +54,6 @@ export class MachineMetrics {
   join(worker: Worker): void {
     this.#workers.set(worker, []);
     this.#serving.set(this.#workers.size);
-  }
-
-  noteDeath(): void {
-    this.#deaths.inc();
   }
 
   /** Everything in Prometheus' text format. */

@@ -1,14 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  type Attributes,
-  type Context,
-  ROOT_CONTEXT,
-  type Span,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-} from '@opentelemetry/api';
+import type { Attributes, Context, Span } from '@opentelemetry/api';
+import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { ExportResultCode, getNumberFromEnv, parseTraceParent } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
@@ -47,10 +40,9 @@ interface Position {
 }
 
 /**
- * Spans of HTTP requests, GraphQL operations, calls to the service and to the store, made and exported by the OpenTelemetry
- * SDK. Nothing is patched: the server puts these hooks in its path when an endpoint is configured, and otherwise this module
- * is not even loaded. The context of a caller is continued and goes no further than the collector; the service never sees it.
- * Attributes are values of closed sets and numbers only.
+ * Spans of HTTP requests, GraphQL operations, calls to the service and to the store; loaded only where an endpoint is
+ * configured, and nothing is patched. The context of a caller is continued as far as the collector; the service never sees
+ * it. Attributes are values of closed sets and numbers only.
  */
 export class Tracing {
   readonly #provider;

@@ -67,7 +67,7 @@ export class HotHistogram extends HotMetric {
 
   observe(label: string, seconds: number): void {
     const samples = this.samples(label, '', '');
-    // A bucket counts what is in the buckets before it as well.
+    // a bucket counts what is in those before it as well
     for (let place = bounds.length; place >= 0 && seconds <= (bounds[place] ?? Infinity); place -= 1)
       add(samples, place, 1);
     add(samples, bounds.length + 1, seconds);

@@ -1,17 +1,15 @@
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
-import type { UpstreamCredentials } from '../config/config.js';
-import { Secret } from '../config/secret.js';
 import type { Logger } from '../observability/log.js';
 import type { MachineMetrics } from '../observability/MachineMetrics.js';
+import type { Sandbox } from '../sandbox/Sandbox.js';
 import type { GatewayFacts } from './startupScreen.js';
 
+/** How to reach a sandbox that another process runs. */
+export type SandboxAccess = Pick<Sandbox, 'url' | 'clientId' | 'clientSecret'>;
+
 type ToWorker =
-  /** The service to use, when that is the sandbox the primary runs. */
-  | {
-      readonly kind: 'assignment';
-      readonly upstream: (Omit<UpstreamCredentials, 'clientSecret'> & { clientSecret: string }) | undefined;
-    }
+  | { readonly kind: 'assignment'; readonly sandbox: SandboxAccess | undefined }
   /** No worker accepts connections any more, and the listening socket is closed. */
   | { readonly kind: 'all closed' };
 
@@ -24,12 +22,12 @@ type ToPrimary =
 
 export interface WorkersOptions {
   readonly count: number;
-  readonly upstream: UpstreamCredentials | undefined;
+  readonly sandbox: SandboxAccess | undefined;
   readonly metrics: MachineMetrics;
   readonly log: Logger;
 }
 
-/** A worker that dies within this time is replaced after a pause: something is wrong with the start itself, in milliseconds. */
+/** A worker that dies within this time is replaced after a pause, both in milliseconds: its start itself fails. */
 const startMs = 5000;
 const replacementPauseMs = 1000;
 
@@ -58,24 +56,24 @@ export class Workers {
   }
 
   #fork(): Promise<GatewayFacts> {
-    const { upstream } = this.options;
+    const { sandbox, metrics } = this.options;
     const worker = cluster.fork();
     const bornAt = Date.now();
-    this.options.metrics.attend(worker);
-    const plain = upstream && { ...upstream, clientSecret: upstream.clientSecret.reveal() };
+    metrics.attend(worker);
+    const access = sandbox && { url: sandbox.url, clientId: sandbox.clientId, clientSecret: sandbox.clientSecret };
     return new Promise((resolve, reject) => {
       worker.on('message', (message: ToPrimary) => {
-        if (message?.kind === 'hello') worker.send({ kind: 'assignment', upstream: plain } satisfies ToWorker);
+        if (message?.kind === 'hello') worker.send({ kind: 'assignment', sandbox: access } satisfies ToWorker);
         if (message?.kind === 'closed') this.#closed(worker);
         if (message?.kind !== 'ready') return;
         this.#accepting.add(worker);
-        this.options.metrics.join(worker);
+        metrics.join(worker);
         resolve(message.facts);
       });
       worker.once('exit', (code, signal) => {
         this.#closed(worker);
         reject(new Error('A worker process ended before it was ready'));
-        this.#replace(worker, { code, signal, ageMs: Date.now() - bornAt });
+        this.#replace({ worker: worker.process.pid, code, signal, ageMs: Date.now() - bornAt });
       });
     });
   }
@@ -85,14 +83,12 @@ export class Workers {
     for (const each of running()) each.send({ kind: 'all closed' } satisfies ToWorker, () => {}); // some may be gone
   }
 
-  #replace(worker: Worker, death: { readonly code: number; readonly signal: string; readonly ageMs: number }): void {
+  #replace(death: { readonly ageMs: number; readonly [detail: string]: unknown }): void {
     if (this.#stopping) return;
-    this.options.metrics.noteDeath();
-    this.options.log.error({ worker: worker.process.pid, ...death }, 'a worker process died and is replaced');
-    const pauseMs = death.ageMs < startMs ? replacementPauseMs : 0;
-    setTimeout(() => {
-      if (!this.#stopping) this.#fork().catch(() => {}); // its own exit is seen to
-    }, pauseMs);
+    this.options.metrics.deaths.inc();
+    this.options.log.error(death, 'a worker process died and is replaced');
+    const fork = () => this.#stopping || this.#fork().catch(() => {}); // its own exit is seen to
+    setTimeout(fork, death.ageMs < startMs ? replacementPauseMs : 0);
   }
 }
 
@@ -100,11 +96,11 @@ function running(): Worker[] {
   return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
 }
 
-/** In a worker: what the primary assigned. */
-export async function assignedUpstream(): Promise<UpstreamCredentials | undefined> {
+/** In a worker: the sandbox to use, when the primary runs one. */
+export async function assignedSandbox(): Promise<SandboxAccess | undefined> {
   process.send?.({ kind: 'hello' } satisfies ToPrimary);
-  const [{ upstream }] = (await once(process, 'message')) as [Extract<ToWorker, { kind: 'assignment' }>];
-  return upstream && { ...upstream, clientSecret: new Secret(upstream.clientSecret) };
+  const [{ sandbox }] = (await once(process, 'message')) as [Extract<ToWorker, { kind: 'assignment' }>];
+  return sandbox;
 }
 
 /** In a worker: tells the primary that it serves. */
