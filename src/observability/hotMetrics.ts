@@ -1,16 +1,16 @@
-import type { Metric, MetricValueWithName, Registry } from 'prom-client';
+import type { Metric, MetricValue, MetricValueWithName, Registry } from 'prom-client';
 
-type Samples = MetricValueWithName<string>[];
+type Labels = Record<string, string>;
 
 /**
  * Counters and histograms for what happens several times in every request. They are read like those of prom-client and
  * registered beside them, but do not hash and copy labels at every count, which costs more than answering from memory.
  */
-abstract class HotMetric {
+abstract class HotMetric<Series> {
   abstract readonly type: 'counter' | 'histogram';
-  readonly #all: Samples = [];
-  /** Of each series, by up to three label values, without making a key of them. */
-  readonly #found = new Map<string, Map<string, Map<string, Samples>>>();
+  readonly #all: { readonly labels: Labels; readonly series: Series }[] = [];
+  /** By up to three label values, without making a key of them. */
+  readonly #found = new Map<string, Map<string, Map<string, Series>>>();
 
   constructor(
     readonly name: string,
@@ -21,40 +21,44 @@ abstract class HotMetric {
     registry.registerMetric(this as unknown as Metric);
   }
 
+  protected abstract create(): Series;
+  protected abstract values(labels: Labels, series: Series): MetricValue<string>[];
+
   /** What prom-client's registry asks of a metric. */
   async get() {
-    const { name, help, type } = this;
-    return { name, help, type, aggregator: 'sum', values: this.#all };
+    const values = this.#all.flatMap(({ labels, series }) => this.values(labels, series));
+    return { name: this.name, help: this.help, type: this.type, aggregator: 'sum', values };
   }
 
-  /** What a new series shows, all 0. */
-  protected abstract create(labels: Record<string, string>): Samples;
-
-  protected samples(first: string, second: string, third: string): Samples {
+  protected of(first: string, second: string, third: string): Series {
     return this.#found.get(first)?.get(second)?.get(third) ?? this.#add(first, second, third);
   }
 
-  #add(...values: [first: string, second: string, third: string]): Samples {
+  #add(...values: [first: string, second: string, third: string]): Series {
     const [first, second, third] = values;
-    const samples = this.create(Object.fromEntries(this.labelNames.map((name, n) => [name, values[n] ?? ''])));
-    const bySecond = this.#found.get(first) ?? new Map<string, Map<string, Samples>>();
-    const byThird = bySecond.get(second) ?? new Map<string, Samples>();
-    this.#found.set(first, bySecond.set(second, byThird.set(third, samples)));
-    this.#all.push(...samples);
-    return samples;
+    const series = this.create();
+    const bySecond = this.#found.get(first) ?? new Map<string, Map<string, Series>>();
+    const byThird = bySecond.get(second) ?? new Map<string, Series>();
+    this.#found.set(first, bySecond.set(second, byThird.set(third, series)));
+    this.#all.push({ labels: Object.fromEntries(this.labelNames.map((name, n) => [name, values[n] ?? ''])), series });
+    return series;
   }
 }
 
-export class HotCounter extends HotMetric {
+export class HotCounter extends HotMetric<{ value: number }> {
   readonly type = 'counter';
 
   /** Label values in the order of the names. */
   inc(first = '', second = '', third = ''): void {
-    add(this.samples(first, second, third), 0, 1);
+    this.of(first, second, third).value += 1;
   }
 
-  protected create(labels: Record<string, string>): Samples {
-    return [{ labels, value: 0 }];
+  protected create() {
+    return { value: 0 };
+  }
+
+  protected values(labels: Labels, { value }: { value: number }) {
+    return [{ value, labels }];
   }
 }
 
@@ -62,25 +66,32 @@ export class HotCounter extends HotMetric {
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** With one label. */
-export class HotHistogram extends HotMetric {
+export class HotHistogram extends HotMetric<{ sum: number; readonly counts: Float64Array }> {
   readonly type = 'histogram';
 
   observe(label: string, seconds: number): void {
-    const samples = this.samples(label, '', '');
-    // a bucket counts what is in those before it as well
-    for (let place = bounds.length; place >= 0 && seconds <= (bounds[place] ?? Infinity); place -= 1)
-      add(samples, place, 1);
-    add(samples, bounds.length + 1, seconds);
-    add(samples, bounds.length + 2, 1);
+    const series = this.of(label, '', '');
+    let bucket = 0;
+    while (bucket < bounds.length && seconds > (bounds[bucket] as number)) bucket += 1;
+    series.counts[bucket] = (series.counts[bucket] as number) + 1;
+    series.sum += seconds;
   }
 
-  protected create(labels: Record<string, string>): Samples {
-    const buckets = [...bounds, '+Inf'].map((le) => ({ metricName: `${this.name}_bucket`, labels: { le, ...labels } }));
-    const totals = ['sum', 'count'].map((total) => ({ metricName: `${this.name}_${total}`, labels }));
-    return [...buckets, ...totals].map((sample) => ({ ...sample, value: 0 }));
+  protected create() {
+    return { sum: 0, counts: new Float64Array(bounds.length + 1) };
   }
-}
 
-function add(samples: Samples, place: number, value: number): void {
-  (samples[place] as Samples[number]).value += value;
+  protected values(
+    labels: Labels,
+    { sum, counts }: { readonly sum: number; readonly counts: Float64Array },
+  ): MetricValueWithName<string>[] {
+    const { name } = this;
+    let count = 0;
+    const buckets = Array.from(counts, (inBucket, place) => {
+      count += inBucket;
+      return { metricName: `${name}_bucket`, labels: { le: bounds[place] ?? '+Inf', ...labels }, value: count };
+    });
+    const total = { metricName: `${name}_sum`, labels, value: sum };
+    return [...buckets, total, { metricName: `${name}_count`, labels, value: count }];
+  }
 }
