@@ -9,17 +9,13 @@ const tokens = /\\.|"|(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/gs;
  * {@link pathOfInfinity} finds both. @throws SyntaxError
  */
 export function parseJson(text: string): unknown {
-  return JSON.parse(withInfinities(text));
-}
-
-/** The text with each integer that a double cannot hold replaced by one that is read as an infinity. */
-export function withInfinities(text: string): string {
-  if (!longInteger.test(text)) return text;
+  if (!longInteger.test(text)) return JSON.parse(text);
   let inString = false;
-  return text.replace(tokens, (token) => {
+  const withInfinities = text.replace(tokens, (token) => {
     if (token === '"') inString = !inString;
     return !inString && isLostInteger(token) ? '1e999' : token;
   });
+  return JSON.parse(withInfinities);
 }
 
 /** Whether a number, as JSON or GraphQL writes it, is an integer that a double cannot hold. */

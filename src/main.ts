@@ -2,15 +2,14 @@
 import cluster from 'node:cluster';
 import { parseArgs } from 'node:util';
 import { prepareStore } from './cache/stores/openStore.js';
-import { type Config, ConfigError, loadConfig } from './config/config.js';
-import { packageVersion } from './config/packageVersion.js';
+import { type Config, ConfigError, loadConfig, packageVersion } from './config/config.js';
 import { createLogger } from './observability/log.js';
 import { connectToMachine, MachineMetrics } from './observability/MachineMetrics.js';
 import { StandardOutput } from './observability/StandardOutput.js';
 import { serveMetrics } from './process/metricsServer.js';
-import { announce, type GatewayFacts } from './process/startupScreen.js';
-import { allWorkersClosed, assignedUpstream, reportReady, Workers } from './process/workers.js';
-import { credentialsOf, type Gateway, startEmbeddedSandbox, startGateway } from './server.js';
+import { announce } from './process/startupScreen.js';
+import { allWorkersClosed, assignedSandbox, reportReady, Workers } from './process/workers.js';
+import { credentialsOf, startEmbeddedSandbox, startGateway } from './server.js';
 
 const help = `taxpayer-gateway: a GraphQL gateway in front of a taxpayer-authorization service
 
@@ -52,19 +51,19 @@ async function serve(config: Config): Promise<void> {
   if (config.workers > 1) return serveWithWorkers(config);
   const output = new StandardOutput();
   const gateway = await startGateway(config, { logDestination: output });
-  announce(factsOf(gateway), config, gateway.log, output);
+  announce(gateway, config, gateway.log, output);
   stopOnSignal(() => gateway.stop());
 }
 
 async function serveAsWorker(config: Config): Promise<void> {
-  const upstream = await assignedUpstream();
+  const sandbox = await assignedSandbox();
   const gateway = await startGateway(config, {
-    ...(upstream && { upstream }),
+    ...(sandbox && { upstream: credentialsOf(sandbox) }),
     joinMachine: connectToMachine,
     logDestination: new StandardOutput(),
     allClosed: allWorkersClosed,
   });
-  reportReady(factsOf(gateway));
+  reportReady(gateway);
   stopOnSignal(() => gateway.stop());
 }
 
@@ -75,18 +74,13 @@ async function serveWithWorkers(config: Config): Promise<void> {
   const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
   const metrics = new MachineMetrics();
   const metricsServer = await serveMetrics(config, () => metrics.text());
-  const workers = new Workers({ count: config.workers, upstream: sandbox && credentialsOf(sandbox), metrics, log });
-  const facts = await workers.start();
-  announce({ ...facts, sandbox }, config, log, output);
+  const workers = new Workers({ count: config.workers, sandbox, metrics, log });
+  announce({ ...(await workers.start()), sandbox }, config, log, output);
   stopOnSignal(async () => {
     await workers.stop();
     await sandbox?.stop();
     await metricsServer?.drain(0);
   });
-}
-
-function factsOf({ port, firstQuery, sandbox }: Gateway): GatewayFacts {
-  return { port, firstQuery, sandbox: sandbox && { url: sandbox.url, demo: sandbox.demo } };
 }
 
 /** The first signal drains; a second one ends the process at once. */
@@ -106,7 +100,7 @@ function stopOnSignal(stop: () => Promise<void>): void {
   }
 }
 
-/** One plain line for each thing that is wrong, without a stack trace: this is read by operators. */
+/** For operators: one plain line for each thing that is wrong, without a stack trace. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.problems.join('\n');
   const { code, message } = error as NodeJS.ErrnoException;

@@ -5,8 +5,7 @@ import { Authenticator } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
 import { identifier, RouterSecrets } from './auth/identify.js';
-import type { Config, UpstreamCredentials } from './config/config.js';
-import { packageVersion } from './config/packageVersion.js';
+import { type Config, packageVersion, type UpstreamCredentials } from './config/config.js';
 import { Secret } from './config/secret.js';
 import { RequestContext } from './context.js';
 import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
@@ -21,23 +20,25 @@ import { OpenStreams } from './live/OpenStreams.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
-import type { Tracing } from './observability/tracing/Tracing.js';
+import type { Tracing } from './observability/Tracing.js';
 import { observeBoth } from './operations/observeOperations.js';
 import { Pipeline } from './operations/Pipeline.js';
 import type { PlanMode } from './operations/plans/PlanCache.js';
 import { readTrustedDocuments } from './operations/trustedDocuments.js';
 import { serveMetrics } from './process/metricsServer.js';
+import type { GatewayFacts } from './process/startupScreen.js';
+import type { SandboxAccess } from './process/workers.js';
 import { resolvers } from './resolvers/index.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
 import { defaultProviders, readProviders } from './schema/Provider.js';
-import { type RunningServices, startServices } from './services.js';
+import { type RunningServices, type Surroundings, startServices } from './services.js';
 
 export interface GatewayOptions {
   /** The service to use in place of the configured one: where another process runs the embedded sandbox. */
   readonly upstream?: UpstreamCredentials;
   /** In a worker: joins the numbers of this process to those of the machine, and gives all of them as text. */
-  readonly joinMachine?: (registry: Registry) => { readonly text: () => Promise<string> };
+  readonly joinMachine?: (registry: Registry) => () => Promise<string>;
   /** In a worker that stopped accepting connections: resolves when all of them have. */
   readonly allClosed?: () => Promise<void>;
   /** Where log lines go; by default standard output. */
@@ -49,11 +50,8 @@ export interface GatewayOptions {
 }
 
 /** A gateway that serves. */
-export interface Gateway {
-  readonly port: number;
-  /** The embedded sandbox, when this process runs it. */
+export interface Gateway extends GatewayFacts {
   readonly sandbox: Sandbox | undefined;
-  readonly firstQuery: string;
   readonly log: Logger;
   /** Answers what is in flight, closes everything, and resolves when nothing of the gateway is left. */
   stop(): Promise<void>;
@@ -65,7 +63,6 @@ type Closings = (() => unknown)[];
 /**
  * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLEndpoint` (who, how large, which form) → a plan or
  * Apollo → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → the service.
- *
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {
@@ -82,7 +79,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
 }
 
 async function open(config: Config, options: GatewayOptions, closings: Closings): Promise<Omit<Gateway, 'stop'>> {
-  const { logDestination = new StandardOutput() } = options;
+  const { logDestination = new StandardOutput(), joinMachine } = options;
   const log = createLogger(config.logLevel, logDestination);
   const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
@@ -96,29 +93,22 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const sandbox = needsSandbox ? await startEmbeddedSandbox() : undefined;
   closings.push(() => sandbox?.stop());
   const upstream = options.upstream ?? (sandbox ? credentialsOf(sandbox) : (config.upstream as UpstreamCredentials));
-  const services = await startServices({ config, upstream, log, metrics, tracing });
+  const surroundings = { config, log, metrics, tracing };
+  const services = await startServices({ ...surroundings, upstream });
   closings.push(() => services.stop());
-  const authenticator = startAuthenticator(config, developerKeys, log, metrics);
+  const authenticator = startAuthenticator(surroundings, developerKeys);
   closings.push(() => authenticator.stop());
   const routerSecrets = new RouterSecrets(config.federation, log);
   closings.push(() => routerSecrets.stop());
 
-  const { ledger } = services;
-  const admission = new Admission({
-    store: services.sealed,
-    perMinute: config.limits.requestsPerMinute,
-    workTime: services.workTime,
-  });
+  const { ledger, sealed: store, workTime } = services;
+  const admission = new Admission({ store, perMinute: config.limits.requestsPerMinute, workTime });
   closings.push(() => admission.stop());
-  const pipeline = pipelineOf({ config, log, metrics, tracing, services, admission, plans: options.plans });
+  const pipeline = pipelineOf(surroundings, services, admission, options.plans);
   await pipeline.start();
   closings.push(() => pipeline.stop());
-  const given = {
-    pipeline,
-    identify: identifier(authenticator, routerSecrets),
-    ledger,
-    unread: new Unread(ledger, options.stallMs),
-  };
+  const identify = identifier(authenticator, routerSecrets);
+  const given = { pipeline, identify, ledger, unread: new Unread(ledger, options.stallMs) };
   const endpoint = new GraphQLEndpoint(given);
   const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));
   const live = new LiveEdge({
@@ -129,8 +119,8 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     maxOperations: config.limits.subscriptions,
   });
 
-  const metricsText = options.joinMachine?.(metrics.registry).text ?? (() => metrics.registry.metrics());
-  const metricsServer = options.joinMachine ? undefined : await serveMetrics(config, metricsText);
+  const metricsText = joinMachine?.(metrics.registry) ?? (() => metrics.registry.metrics());
+  const metricsServer = joinMachine ? undefined : await serveMetrics(config, metricsText);
   closings.push(() => metricsServer?.drain(0));
   const forms = { ...live, answer: endpoint.handle.bind(endpoint) };
   const graphql: Handler = (request, response) => forms[formOf(request)](request, response);
@@ -163,7 +153,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
 /** Loaded only where it is configured. */
 async function startTracing({ otlpEndpoint: endpoint }: Config, metrics: Metrics): Promise<Tracing | undefined> {
   if (endpoint === undefined) return undefined;
-  const { Tracing } = await import('./observability/tracing/Tracing.js');
+  const { Tracing } = await import('./observability/Tracing.js');
   return new Tracing({ endpoint, version: packageVersion(), onDropped: (count) => metrics.spansDropped.inc(count) });
 }
 
@@ -174,12 +164,12 @@ export async function startEmbeddedSandbox(): Promise<Sandbox> {
 }
 
 /** What the gateway presents to its embedded sandbox. */
-export function credentialsOf({ url, clientId, clientSecret }: Sandbox): UpstreamCredentials {
-  return { baseUrl: url, clientId, clientSecret: new Secret(clientSecret), clientSecretFile: undefined };
+export function credentialsOf({ url, clientId, clientSecret }: SandboxAccess): UpstreamCredentials {
+  return { baseUrl: url, clientId, clientSecret: new Secret(clientSecret) };
 }
 
-function startAuthenticator({ auth }: Config, keys: DeveloperKeys | undefined, log: Logger, metrics: Metrics) {
-  const { mode, ...jwt } = auth;
+function startAuthenticator({ config, log, metrics }: Surroundings, keys: DeveloperKeys | undefined) {
+  const { mode, ...jwt } = config.auth;
   const authenticator = new Authenticator({
     ...(keys ? { mode: 'developer', developerKeys: keys } : mode === 'disabled' ? { mode } : { mode: 'jwt', ...jwt }),
     onKeySetFailure: (issuer, reason) => log.warn({ issuer, reason }, 'a key set could not be read'),
@@ -190,17 +180,12 @@ function startAuthenticator({ auth }: Config, keys: DeveloperKeys | undefined, l
   return authenticator;
 }
 
-interface PipelineParts {
-  readonly config: Config;
-  readonly log: Logger;
-  readonly metrics: Metrics;
-  readonly tracing: Tracing | undefined;
-  readonly services: RunningServices;
-  readonly admission: Admission;
-  readonly plans: PlanMode | undefined;
-}
-
-function pipelineOf({ config, log, metrics, tracing, services, admission, plans: planMode }: PipelineParts): Pipeline {
+function pipelineOf(
+  { config, log, metrics, tracing }: Surroundings,
+  services: RunningServices,
+  admission: Admission,
+  planMode: PlanMode | undefined,
+): Pipeline {
   const schema = buildSchema({
     resolvers,
     providers: config.providersFile === undefined ? defaultProviders : readProviders(config.providersFile),
@@ -213,7 +198,7 @@ function pipelineOf({ config, log, metrics, tracing, services, admission, plans:
   });
   const { onRequest, onExecution, onError } = metrics;
   const observe = observeBoth(metrics.observeOperation, tracing?.observeOperation);
-  const onBug = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
+  const onBug = (err: unknown, requestId?: string) => log.error({ requestId, err }, 'a bug of the gateway');
   return new Pipeline({
     schema,
     contextFor: (facts) => new RequestContext(facts, services),
@@ -247,9 +232,9 @@ function followTlsFiles(files: TlsFiles, inUse: TlsMaterial, http: HttpServer, l
     http.renewTls(material);
     log.info('the TLS certificate was renewed');
   };
-  return watchTlsFiles(files, inUse, onChange, (problem) =>
-    log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays'),
-  );
+  const onTrouble = (problem: string) =>
+    log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays');
+  return watchTlsFiles(files, inUse, onChange, onTrouble);
 }
 
 /** A token for the explorer's first tab, in developer mode only: there every caller is the local developer anyway. */

@@ -18,13 +18,13 @@ import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker } from './datasources/TokenBroker.js';
 import type { Logger } from './observability/log.js';
 import type { Metrics } from './observability/Metrics.js';
-import type { Tracing } from './observability/tracing/Tracing.js';
+import type { Tracing } from './observability/Tracing.js';
 import { CallGate } from './upstream/CallGate.js';
 import { ResilientFetch } from './upstream/ResilientFetch.js';
 
-export interface ServicesOptions {
+/** What every part is configured and watched by. */
+export interface Surroundings {
   readonly config: Config;
-  readonly upstream: UpstreamCredentials;
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly tracing?: Tracing | undefined;
@@ -38,18 +38,16 @@ export interface RunningServices extends Services {
 }
 
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
-export async function startServices(options: ServicesOptions): Promise<RunningServices> {
-  const { config, upstream, log, metrics, tracing } = options;
+export async function startServices(
+  surroundings: Surroundings & { readonly upstream: UpstreamCredentials },
+): Promise<RunningServices> {
+  const { config, upstream, log, metrics, tracing } = surroundings;
   const sealer = sealerFor(config, upstream);
-  const credentials = { clientId: upstream.clientId, clientSecret: upstream.clientSecret };
-  const store = await openObservedStore(options);
-  const wired = wireServices({
-    ...options,
-    store: tracing?.store(store) ?? store,
-    sealer,
-    baseUrl: upstream.baseUrl,
-    credentials: () => credentials,
-  });
+  const { baseUrl, clientId, clientSecret } = upstream;
+  const credentials = { clientId, clientSecret };
+  const store = await openObservedStore(surroundings);
+  const traced = tracing?.store(store) ?? store;
+  const wired = wireServices({ ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials });
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => wired.http.breakerState(endpoint));
   const unwatch = followClientSecret(upstream, log, (secret) => {
@@ -58,7 +56,7 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
   });
   return {
     ...wired,
-    ...domainOf(options, sealer),
+    ...domainOf(surroundings, sealer),
     ledger: new Ledger(boundsFor(config.limits)),
     stop: async () => {
       unwatch();
@@ -68,7 +66,7 @@ export async function startServices(options: ServicesOptions): Promise<RunningSe
   };
 }
 
-export interface Wiring extends Pick<ServicesOptions, 'config' | 'log' | 'metrics' | 'tracing'> {
+export interface Wiring extends Surroundings {
   readonly store: Store;
   readonly sealer: Sealer;
   readonly baseUrl: string;
@@ -83,17 +81,16 @@ export interface Wiring extends Pick<ServicesOptions, 'config' | 'log' | 'metric
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
 export function wireServices(wiring: Wiring) {
-  const { config, metrics, now = Date.now } = wiring;
-  const { clientId } = wiring.credentials();
-  const scope = [wiring.baseUrl, clientId, config.service.apiVersion];
-  const sealed = new SealedStore({ store: wiring.store, sealer: wiring.sealer, scope, now });
+  const { config, metrics, store, sealer, now = Date.now } = wiring;
+  const scope = [wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion];
+  const sealed = new SealedStore({ store, sealer, scope, now });
   const http = resilientFetch(wiring);
   const service = taxpayerService(wiring, http, sealed);
   const cache = {
     maxEntries: config.cache.maxEntries,
     workMs: config.service.deadlineMs,
     onRead: metrics.onRead,
-    onLeaseWait: (kind: string, seconds: number) => metrics.leaseWaitSeconds.observe({ kind }, seconds),
+    onLeaseWait: metrics.onLeaseWait,
   };
   const workTime = new WorkTime();
   const shared = { service, store: sealed, places: servicePlaces(config, workTime), now };
@@ -123,7 +120,8 @@ function resilientFetch({ config, metrics, tracing, monotonicNow, random }: Wiri
 }
 
 function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedStore): TaxpayerService {
-  const { config, log, metrics, now, monotonicNow } = wiring;
+  const { config, log, metrics, baseUrl, credentials, now, monotonicNow } = wiring;
+  const { apiVersion } = config.service;
   const gate = new CallGate({
     store: sealed,
     now: now ?? Date.now,
@@ -134,12 +132,7 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
     },
   });
   return new TaxpayerService({
-    baseUrl: wiring.baseUrl,
-    apiVersion: config.service.apiVersion,
-    credentials: wiring.credentials,
-    http,
-    gate,
-    maxDepth: config.limits.metadataDepth,
+    ...{ baseUrl, apiVersion, credentials, http, gate, maxDepth: config.limits.metadataDepth },
     ...(monotonicNow && { monotonicNow }),
     onForbidden: (endpoint) => {
       metrics.gateClosed.inc({ endpoint, reason: 'forbidden' });
@@ -163,15 +156,13 @@ function servicePlaces(config: Config, workTime: WorkTime): FairQueue {
   });
 }
 
-function sealerFor({ cache }: Config, upstream: UpstreamCredentials): Sealer {
+function sealerFor({ cache }: Config, { clientSecret }: UpstreamCredentials): Sealer {
   const { encryptionKey: key, previousEncryptionKey: previous } = cache;
-  const current: KeyMaterial = key
-    ? { from: 'encryption-key', secret: key }
-    : { from: 'client-secret', secret: upstream.clientSecret };
+  const current: KeyMaterial = { from: key ? 'encryption-key' : 'client-secret', secret: key ?? clientSecret };
   return new Sealer(current, previous ? [{ from: 'encryption-key', secret: previous }] : []);
 }
 
-function openObservedStore({ config, log, metrics }: ServicesOptions) {
+function openObservedStore({ config, log, metrics }: Surroundings) {
   return openStore(config.cache.url, {
     onDegraded: (trouble) => {
       metrics.storeDegraded.set(1);
@@ -191,12 +182,10 @@ function openObservedStore({ config, log, metrics }: ServicesOptions) {
 /** Returns how to stop. */
 function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: (secret: Secret) => void): () => void {
   if (upstream.clientSecretFile === undefined) return () => {};
-  let current = upstream.clientSecret;
   return watchSecretFile(upstream.clientSecretFile, {
     minLength: 1,
-    current: () => current,
+    secret: upstream.clientSecret,
     onRotated: (secret) => {
-      current = secret;
       rotate(secret);
       log.info('the client secret was rotated');
     },
@@ -205,16 +194,15 @@ function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: 
 }
 
 /** What the resolvers need besides the service itself. */
-function domainOf({ config, log }: ServicesOptions, sealer: Sealer) {
-  // Its lines have fields of ours and no others: there is nothing to redact.
-  const auditLog = log.child({}, { redact: [] });
+function domainOf({ config, log }: Surroundings, sealer: Sealer) {
+  const auditLog = log.child({}, { redact: [] }); // its lines have fields of ours and no others
   return {
     ids: identifierReader(config.limits.idLength),
     maxMetadataDepth: config.limits.metadataDepth,
     maxAnswerBytes: config.limits.answerBytes,
     /** Callers by their key and taxpayers by a keyed hash, so that the log names nobody. */
-    audit: ({ action, caller, requestId, taxpayer, outcome }: AuditEvent) => {
-      const who = { caller: caller.key, callerKind: caller.kind, requestId };
+    audit: ({ action, caller: { key: caller, kind: callerKind }, requestId, taxpayer, outcome }: AuditEvent) => {
+      const who = { caller, callerKind, requestId };
       const what = { outcome, ...(taxpayer !== undefined && { taxpayer: sealer.digest('taxpayer', taxpayer) }) };
       auditLog.info({ audit: action, ...who, ...what }, 'audit');
     },

@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Config } from '../config/config.js';
 import type { Secret } from '../config/secret.js';
-import { minRouterSecretLength } from '../config/settingSchemas.js';
+import { minRouterSecretLength } from '../config/settings.js';
 import { watchSecretFile } from '../config/watchFile.js';
 import type { Logger } from '../observability/log.js';
 import type { Authenticator } from './Authenticator.js';
@@ -86,7 +86,7 @@ export class RouterSecrets {
       if (file === undefined) return () => {};
       return watchSecretFile(file, {
         minLength: minRouterSecretLength,
-        current: () => this.#secrets[which],
+        secret: this.#secrets[which],
         onRotated: (rotated) => {
           this.#secrets[which] = rotated;
           log.info({ which }, 'the secret shared with the router was rotated');

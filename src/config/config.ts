@@ -1,8 +1,14 @@
+import { createRequire } from 'node:module';
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { Secret } from './secret.js';
 import { type Setting, type SettingName, settings } from './settings.js';
 import { readCompleteSync, secretIn } from './watchFile.js';
+
+/** The version in our package.json. */
+export function packageVersion(): string {
+  return createRequire(import.meta.url)('taxpayer-gateway/package.json').version;
+}
 
 type Environment = Readonly<Record<string, string | undefined>>;
 type Parsed = { readonly [Name in SettingName]: z.output<(typeof settings)[Name]['schema']> };
@@ -16,7 +22,6 @@ export type Config = ReturnType<typeof assemble>;
 export class ConfigError extends Error {
   constructor(readonly problems: readonly string[]) {
     super(problems.join('\n'));
-    this.name = 'ConfigError';
   }
 }
 
@@ -48,37 +53,32 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
   const direct = env[name] || undefined;
   const file = settings[name].secret && env[`${name}_FILE`];
   if (!file) return direct;
-  if (direct) {
-    problems.set(name, `${name} and ${name}_FILE are both set: expected one of them`);
-    return undefined;
-  }
+  if (direct) return void problems.set(name, `${name} and ${name}_FILE are both set: expected one of them`);
   try {
     const text = secretIn(readCompleteSync(file).toString());
-    if (text === '') problems.set(name, `${name}_FILE is empty: expected a value in the file it names`);
-    return text || undefined;
+    if (text !== '') return text;
+    problems.set(name, `${name}_FILE is empty: expected a value in the file it names`);
   } catch (error) {
     problems.set(name, `${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);
-    return undefined;
   }
+  return undefined;
 }
 
+/** Notes that a setting is wrong, unless something was found about it before. */
+type Expect = (name: SettingName, isSo: boolean, line: string) => void;
+
 function assemble(parsed: Parsed, env: Environment, problems: Problems) {
-  /** What was found first about a setting stands. */
-  const expect = (name: SettingName, isSo: boolean, line: string) => {
+  const expect: Expect = (name, isSo, line) => {
     if (!isSo && !problems.has(name)) problems.set(name, line);
   };
   const upstream = upstreamOf(parsed, env, problems, expect);
   const isSandbox = upstream === 'embedded-sandbox';
   const auth = authOf(parsed, isSandbox, expect);
-  const host = parsed.HOST ?? (isSandbox ? '127.0.0.1' : '0.0.0.0');
-  expect(
-    'HOST',
-    auth.mode !== 'developer' || !isSandbox || isLoopback(host),
-    'HOST must be a loopback address while every caller is the local developer: set AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled',
-  );
-  const { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = parsed;
-  const isTlsWhole = (certFile === undefined) === (keyFile === undefined);
-  expect('TLS_CERT_FILE', isTlsWhole, 'TLS_CERT_FILE and TLS_KEY_FILE must be set together');
+  const { HOST: host = isSandbox ? '127.0.0.1' : '0.0.0.0', TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = parsed;
+  const openToAll =
+    'HOST must be a loopback address while every caller is the local developer: set AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled';
+  expect('HOST', auth.mode !== 'developer' || !isSandbox || isLoopback(host), openToAll);
+  expect('TLS_CERT_FILE', !certFile === !keyFile, 'TLS_CERT_FILE and TLS_KEY_FILE must be set together');
   /** A default gives way to a setting that it must not be below. */
   const atLeast = (name: 'JOB_POLL_MAX_MS' | 'UPSTREAM_DEADLINE_MS', least: number) =>
     env[name] ? parsed[name] : Math.max(parsed[name], least);
@@ -92,7 +92,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     host,
     workers: parsed.WORKERS,
     drainTimeoutMs: parsed.DRAIN_TIMEOUT_MS,
-    tls: certFile !== undefined && keyFile !== undefined ? { certFile, keyFile } : undefined,
+    tls: certFile && keyFile ? { certFile, keyFile } : undefined,
     logLevel: parsed.LOG_LEVEL,
     metricsPort: parsed.METRICS_PORT,
     otlpEndpoint: parsed.OTEL_EXPORTER_OTLP_ENDPOINT,
@@ -107,8 +107,8 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     providersFile: parsed.PROVIDERS_FILE,
     cache: {
       url: parsed.CACHE_URL,
-      encryptionKey: secretOf(parsed.CACHE_ENCRYPTION_KEY),
-      previousEncryptionKey: secretOf(parsed.CACHE_ENCRYPTION_KEY_PREVIOUS),
+      encryptionKey: parsed.CACHE_ENCRYPTION_KEY,
+      previousEncryptionKey: parsed.CACHE_ENCRYPTION_KEY_PREVIOUS,
       maxEntries: parsed.CACHE_MAX_ENTRIES,
     },
     tokens: {
@@ -119,8 +119,8 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     jobs: { pollMinMs, pollMaxMs, watchMaxMs: parsed.JOB_WATCH_MAX_SECONDS * 1000 },
     auth,
     federation: {
-      secret: secretOf(parsed.FEDERATION_SHARED_SECRET),
-      previousSecret: secretOf(parsed.FEDERATION_SHARED_SECRET_PREVIOUS),
+      secret: parsed.FEDERATION_SHARED_SECRET,
+      previousSecret: parsed.FEDERATION_SHARED_SECRET_PREVIOUS,
       /** Set when they came from files, which are then watched. */
       secretFile: env['FEDERATION_SHARED_SECRET_FILE'] || undefined,
       previousSecretFile: env['FEDERATION_SHARED_SECRET_PREVIOUS_FILE'] || undefined,
@@ -149,16 +149,14 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   });
 }
 
-/** Where the REST service is, and what we present to it. */
+/** Where the service is, and what we present to it. */
 export interface UpstreamCredentials {
   readonly baseUrl: string;
   readonly clientId: string;
   readonly clientSecret: Secret;
   /** Set when the secret came from a file, which is then watched. */
-  readonly clientSecretFile: string | undefined;
+  readonly clientSecretFile?: string | undefined;
 }
-
-type Expect = (name: SettingName, isSo: boolean, line: string) => void;
 
 const upstreamNeeds = {
   UPSTREAM_BASE_URL: 'UPSTREAM_BASE_URL is missing: expected with UPSTREAM_CLIENT_ID or UPSTREAM_CLIENT_SECRET',
@@ -179,7 +177,7 @@ function upstreamOf(
   return {
     baseUrl: parsed.UPSTREAM_BASE_URL ?? '',
     clientId: parsed.UPSTREAM_CLIENT_ID ?? '',
-    clientSecret: new Secret(parsed.UPSTREAM_CLIENT_SECRET ?? ''),
+    clientSecret: parsed.UPSTREAM_CLIENT_SECRET ?? new Secret(''),
     clientSecretFile: env['UPSTREAM_CLIENT_SECRET_FILE'] || undefined,
   };
 }
@@ -187,22 +185,15 @@ function upstreamOf(
 function authOf(parsed: Parsed, isSandbox: boolean, expect: Expect) {
   const { AUTH_JWKS_URL: jwksUrls = [], AUTH_ISSUER: issuers = [], AUTH_AUDIENCE: audience = [] } = parsed;
   const mode = parsed.AUTH_MODE ?? (isSandbox && jwksUrls.length === 0 ? 'developer' : 'jwt');
-  expect(
-    'AUTH_MODE',
-    mode !== 'developer' || isSandbox,
-    'AUTH_MODE=developer is for the embedded sandbox: expected jwt or disabled with UPSTREAM_BASE_URL',
-  );
+  const developer = 'AUTH_MODE=developer is for the embedded sandbox: expected jwt or disabled with UPSTREAM_BASE_URL';
+  expect('AUTH_MODE', mode !== 'developer' || isSandbox, developer);
   if (mode === 'jwt') {
     const why = 'is missing: expected with AUTH_MODE=jwt (AUTH_MODE=disabled serves anybody)';
     expect('AUTH_JWKS_URL', jwksUrls.length > 0, `AUTH_JWKS_URL ${why}`);
     expect('AUTH_ISSUER', issuers.length > 0, `AUTH_ISSUER ${why}`);
     expect('AUTH_AUDIENCE', audience.length > 0, `AUTH_AUDIENCE ${why}`);
-    const isPaired = issuers.length === 0 || jwksUrls.length === issuers.length;
-    expect(
-      'AUTH_JWKS_URL',
-      isPaired,
-      'AUTH_JWKS_URL and AUTH_ISSUER must have the same number of entries: they pair one by one',
-    );
+    const pairs = 'AUTH_JWKS_URL and AUTH_ISSUER must have the same number of entries: they pair one by one';
+    expect('AUTH_JWKS_URL', issuers.length === 0 || jwksUrls.length === issuers.length, pairs);
   }
   expect('AUTH_ISSUER', new Set(issuers).size === issuers.length, 'AUTH_ISSUER must not name an issuer twice');
   return {
@@ -211,10 +202,6 @@ function authOf(parsed: Parsed, isSandbox: boolean, expect: Expect) {
     audience,
     taxpayersClaim: parsed.AUTH_TAXPAYERS_CLAIM,
   };
-}
-
-function secretOf(text: string | undefined): Secret | undefined {
-  return text === undefined ? undefined : new Secret(text);
 }
 
 function isLoopback(host: string): boolean {

@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import { base64Key, flag, integer, list, origin, routerSecret, share, text, webUrl } from './settingSchemas.js';
+import { Secret } from './secret.js';
 
 /** One environment variable: what it accepts and what holds without it. What it means is in `settingMeanings.ts`. */
 export interface Setting<T = unknown> {
-  /** Turns the text of the variable into its value; the message of a failed check is shown to the operator. */
   readonly schema: z.ZodType<T>;
   /** What holds when the variable is unset: the text of a value, or words for `optional` ones. */
   readonly fallback: string;
@@ -13,14 +12,58 @@ export interface Setting<T = unknown> {
   readonly secret: boolean;
 }
 
-function setting<T>(schema: z.ZodType<T>, fallback: string, example: string, secret?: 'secret') {
-  return { schema, fallback, optional: false, example, secret: secret === 'secret' } satisfies Setting<T>;
+function setting<T>(schema: z.ZodType<T>, fallback: string, example: string, secret?: 'secret'): Setting<T> {
+  return { schema, fallback, optional: false, example, secret: secret === 'secret' };
 }
 
 /** One that may have no value, or whose value depends on other settings; `words` say which. */
-function optional<T>(schema: z.ZodType<T>, words: string, example: string, secret?: 'secret') {
+function optional<T>(schema: z.ZodType<T>, words: string, example: string, secret?: 'secret'): Setting<T | undefined> {
   return { ...setting<T | undefined>(schema.optional(), words, example, secret), optional: true };
 }
+
+// What the text of a variable may be; the message of a failed check is shown to the operator.
+
+const text = z.string();
+const fitting = (fits: (text: string) => boolean, error: string) => text.refine(fits, { error });
+
+const integer = (min: number, max: number) => {
+  const fits = (digits: string) => /^\d+$/.test(digits) && Number(digits) >= min && Number(digits) <= max;
+  return fitting(fits, `must be a whole number from ${min} to ${max}`).transform(Number);
+};
+
+const share = fitting(
+  (number) => /^(0?\.\d+|[01](\.0+)?)$/.test(number) && Number(number) > 0,
+  'must be a number above 0, and at most 1',
+).transform(Number);
+
+const webUrl = fitting((address) => {
+  if (!URL.canParse(address)) return false;
+  const { protocol, username, search, hash } = new URL(address);
+  return ['http:', 'https:'].includes(protocol) && username === '' && search === '' && hash === '';
+}, 'must be an absolute http: or https: URL without user name, query or fragment');
+
+const list = (item: z.ZodType<string, string>) =>
+  text
+    .transform((items) => items.split(',').flatMap((part) => part.trim() || []))
+    .pipe(z.array(item).min(1, 'must name at least one'));
+
+const origin = fitting(
+  (address) => URL.canParse(address) && new URL(address).origin === address,
+  'must be origins such as https://app.example, separated by commas',
+);
+
+const flag = z.enum(['true', 'false'], { error: 'must be true or false' }).transform((word) => word === 'true');
+
+const secret = (schema: z.ZodType<string>) => schema.transform((confidential) => new Secret(confidential));
+
+const base64Key = fitting(
+  (key) => /^[A-Za-z0-9+/_-]+={0,2}$/.test(key) && Buffer.from(key, 'base64').length === 32,
+  'must be 32 bytes in base64',
+);
+
+/** Shortest secret that may be shared with a router, in characters. */
+export const minRouterSecretLength = 16;
+const routerSecret = text.min(minRouterSecretLength, `must have at least ${minRouterSecretLength} characters`);
 
 /**
  * Every setting of the gateway, in the order of the documentation. `config.ts` parses the environment by this table and
@@ -47,7 +90,7 @@ export const settings = {
     'required with UPSTREAM_BASE_URL',
     'acme',
   ),
-  UPSTREAM_CLIENT_SECRET: optional(text, 'required with UPSTREAM_BASE_URL', 'change-me', 'secret'),
+  UPSTREAM_CLIENT_SECRET: optional(secret(text), 'required with UPSTREAM_BASE_URL', 'change-me', 'secret'),
   UPSTREAM_API_VERSION: setting(
     text.regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters'),
     '2024-01-01',
@@ -68,12 +111,17 @@ export const settings = {
     'secret',
   ),
   CACHE_ENCRYPTION_KEY: optional(
-    base64Key,
+    secret(base64Key),
     'derived from the client secret',
     'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
     'secret',
   ),
-  CACHE_ENCRYPTION_KEY_PREVIOUS: optional(base64Key, 'none', 'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=', 'secret'),
+  CACHE_ENCRYPTION_KEY_PREVIOUS: optional(
+    secret(base64Key),
+    'none',
+    'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
+    'secret',
+  ),
   CACHE_MAX_ENTRIES: setting(integer(1, 10_000_000), '100000', '20000'),
   TOKEN_FRESH_SECONDS: setting(integer(1, 2_592_000), '900', '300'),
   TOKEN_BUDGET_PER_HOUR: setting(integer(0, 100_000_000), '600', '100'),
@@ -92,12 +140,12 @@ export const settings = {
   AUTH_AUDIENCE: optional(list(text), 'required with AUTH_MODE=jwt', 'taxpayer-gateway'),
   AUTH_TAXPAYERS_CLAIM: setting(text, 'taxpayer_ids', 'https://example.com/taxpayers'),
   FEDERATION_SHARED_SECRET: optional(
-    routerSecret,
+    secret(routerSecret),
     'none: _service and _entities answer any authenticated caller',
     'a-long-random-text',
     'secret',
   ),
-  FEDERATION_SHARED_SECRET_PREVIOUS: optional(routerSecret, 'none', 'a-long-random-text', 'secret'),
+  FEDERATION_SHARED_SECRET_PREVIOUS: optional(secret(routerSecret), 'none', 'a-long-random-text', 'secret'),
   CALLBACK_ORIGINS: optional(list(origin), 'none: callback subscriptions are refused', 'https://router.example'),
   CORS_ORIGINS: optional(list(origin), "none; in development Apollo Sandbox's origin", 'https://app.example'),
   INTROSPECTION: optional(flag, 'false when NODE_ENV is production, otherwise true', 'true'),

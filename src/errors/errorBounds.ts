@@ -11,24 +11,18 @@ const maxErrors = 5;
 const maxLocations = 10;
 /** Longest text of an error, in characters. */
 const maxText = 500;
-/** A name whose end is left out. */
-const longName = /([_0-9A-Za-z]{100})[_0-9A-Za-z]+/g;
 
 /** A text of an error, which may quote names of any length and any number. */
 export function boundedText(text: string): string {
-  if (text.length <= 100) return text;
-  const short = text.replace(longName, '$1…');
+  const short = text.replace(/(\w{100})\w+/g, '$1…');
   return short.length <= maxText ? short : `${short.slice(0, maxText - 1)}…`;
 }
 
 export function boundedLocations(locations: readonly SourceLocation[]): readonly SourceLocation[] {
-  return locations.length <= maxLocations ? locations : locations.slice(0, maxLocations);
+  return locations.slice(0, maxLocations);
 }
 
-/**
- * The errors of a document that is not valid: the first few, and if there are more, one that says how many. Not for errors of
- * fields, each of which explains a null.
- */
+/** The errors of a document that is not valid: the first few, and if there are more, one that says how many. */
 export function boundedErrors<E>(errors: readonly E[]): {
   readonly listed: readonly E[];
   readonly more: GatewayError[];

@@ -27,10 +27,7 @@ export interface GatewayErrorOptions {
   readonly allow?: string;
 }
 
-/**
- * The only kind of error that leaves the gateway as it is. Its message is written here for callers: it never holds an
- * upstream URL, header or body, nor a value the caller sent.
- */
+/** The only error that leaves as it is: its message holds no upstream URL, header or body, nor a value the caller sent. */
 export class GatewayError extends GraphQLError implements GatewayErrorOptions {
   readonly retryAfterSeconds?: number;
   readonly violations?: readonly Violation[];
@@ -82,9 +79,4 @@ export function isRefusalOfAnother(error: unknown, holder: string | undefined): 
 /** One malformed input; `message` says what was expected and never holds the value. */
 export function badInput(path: string, message: string): GatewayError {
   return new GatewayError('BAD_USER_INPUT', `${path} ${message}`, { violations: [{ path, message }] });
-}
-
-/** For the `default` of a closed `switch`: fails to compile when a case is missing. */
-export function unreachable(value: never): never {
-  throw new Error(`Unreachable case of type ${typeof value}`);
 }

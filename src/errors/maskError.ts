@@ -46,7 +46,8 @@ function publicFace(error: unknown, suggestions: boolean): PublicFace {
   const original = unwrapResolverError(error);
   if (original instanceof GatewayError) return original;
   if (!(original instanceof GraphQLError)) return bug;
-  const tooLarge = limitOfGraphqlJs(original);
+  const { message } = original;
+  const tooLarge = limitOfGraphqlJs(message);
   if (tooLarge !== undefined) return { code: 'GRAPHQL_VALIDATION_FAILED', message: tooLarge };
   const code = original.extensions['code'];
   if (code === undefined && isAboutTheDocument(original)) {
@@ -57,18 +58,18 @@ function publicFace(error: unknown, suggestions: boolean): PublicFace {
   }
   switch (code) {
     case 'GRAPHQL_PARSE_FAILED':
-      return { code, message: syntaxMessage(original.message) };
+      return { code, message: syntaxMessage(message) };
     case 'GRAPHQL_VALIDATION_FAILED':
       return { code, message: withoutValues(original, suggestions) };
     case 'BAD_USER_INPUT':
-      return { code, message: variableMessage(original.message) };
+      return { code, message: variableMessage(message) };
     case 'OPERATION_RESOLUTION_FAILURE':
       return { code: 'BAD_USER_INPUT', message: unknownOperation };
     // Apollo's refusals of a request: their texts are its own
     case 'BAD_REQUEST':
     case 'PERSISTED_QUERY_NOT_FOUND':
     case 'PERSISTED_QUERY_NOT_SUPPORTED':
-      return { code: 'BAD_USER_INPUT', message: original.message };
+      return { code: 'BAD_USER_INPUT', message };
     default:
       return bug;
   }
@@ -85,7 +86,7 @@ function isAboutTheDocument(error: GraphQLError): boolean {
 }
 
 /** What graphql-js says, without a code and a place, when a document is too large for it; in words that name the setting. */
-function limitOfGraphqlJs({ message }: GraphQLError): string | undefined {
+function limitOfGraphqlJs(message: string): string | undefined {
   const tokens = /^Syntax Error: Document contains more that (\d+) tokens/.exec(message);
   if (tokens) return `The document must have at most ${tokens[1]} tokens (MAX_TOKENS)`;
   if (message === 'Validation aborted.') return 'The document selects the same fields too often to be checked';
@@ -112,29 +113,26 @@ function variableMessage(message: string): string {
   return `${name === undefined ? 'A variable' : `Variable ${name}`} does not have the expected type`;
 }
 
-function isOfValue({ nodes }: GraphQLError): boolean {
-  const kind = nodes?.[0]?.kind;
-  return kind === Kind.OBJECT_FIELD || (kind?.endsWith('Value') ?? false);
-}
-
 /** Messages about the document quote its names, which help, and its values, which stay out: those are told by their node. */
-function withoutValues(error: GraphQLError, suggestions: boolean): string {
-  const { message } = error;
-  if (isOfValue(error)) return valueMessage(message);
+function withoutValues({ message, nodes }: GraphQLError, suggestions: boolean): string {
+  const kind = nodes?.[0]?.kind;
+  if (kind === Kind.OBJECT_FIELD || kind?.endsWith('Value')) return valueMessage(message);
   if (message.startsWith('There can be only one input field named')) return 'An input field is given twice.';
   return suggestions ? message : message.replace(/ Did you mean [\s\S]*$/, '');
 }
 
-/** The part of the message that comes from the schema. Each form is anchored where the value cannot reach. */
+/** What of a message about a value comes from the schema. Each form is anchored where the value cannot reach. */
+const valueMessages: readonly (readonly [form: RegExp, message: (fromSchema: string) => string])[] = [
+  [/^(Field "[\w.]+" of required type "[\w![\]]+" was not provided\.)$/, (whole) => whole],
+  [/^(Expected value of type "[\w![\]]+"|(?:\w+|Enum "\w+") cannot represent [\w -]+(?=:))/, (unfit) => `${unfit}.`],
+  [/^Field [\s\S]* is not defined by type "(\w+)"/, (type) => `An input field is not defined by type "${type}".`],
+  [/^Value [\s\S]* does not exist in "(\w+)" enum/, (name) => `A value does not exist in "${name}" enum.`],
+];
+
 function valueMessage(message: string): string {
-  if (/^Field "[\w.]+" of required type "[\w![\]]+" was not provided\.$/.test(message)) return message;
-  const unfit = /^(?:Expected value of type "[\w![\]]+"|(?:\w+|Enum "\w+") cannot represent [\w -]+(?=:))/.exec(
-    message,
-  );
-  if (unfit) return `${unfit[0]}.`;
-  const owner = /^Field [\s\S]* is not defined by type "(\w+)"/.exec(message)?.[1];
-  if (owner !== undefined) return `An input field is not defined by type "${owner}".`;
-  const enumName = /^Value [\s\S]* does not exist in "(\w+)" enum/.exec(message)?.[1];
-  if (enumName !== undefined) return `A value does not exist in "${enumName}" enum.`;
+  for (const [form, told] of valueMessages) {
+    const fromSchema = form.exec(message)?.[1];
+    if (fromSchema !== undefined) return told(fromSchema);
+  }
   return 'A value does not have the expected type.';
 }

@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { CacheTier, ReadReason } from '../cache/LeasedCache.js';
 import type { TokenEvent } from '../datasources/TokenBroker.js';
 import { type ErrorCode, errorCodes } from '../errors/errors.js';
@@ -38,7 +38,6 @@ const helps = {
 type Name = keyof typeof helps;
 
 const openness = { open: 1, 'half-open': 0.5, closed: 0 } as const satisfies Record<BreakerState, number>;
-const latencyBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /**
  * What the gateway counts. Every label is of a closed set: no id, URL or name that a caller chose can become one, so the
@@ -58,12 +57,9 @@ export class Metrics {
   readonly gateClosed = this.#counter('gateway_calls_silenced_total', 'endpoint', 'reason');
   readonly #cacheReads = this.#hotCounter('gateway_cache_reads_total', 'kind', 'tier', 'reason');
   readonly #tokenCallsSaved = this.#hotCounter('gateway_token_calls_saved_total');
-  readonly leaseWaitSeconds = new Histogram({
-    ...this.#described('gateway_lease_wait_seconds', 'kind'),
-    buckets: latencyBuckets,
-  });
-  readonly tokenEvents = this.#counter('gateway_token_events_total', 'event');
-  readonly tokenBudgetPerHour = this.#gauge('gateway_token_budget_per_hour', 'max');
+  readonly #leaseWaitSeconds = this.#hotHistogram('gateway_lease_wait_seconds', 'kind');
+  readonly #tokenEvents = this.#hotCounter('gateway_token_events_total', 'event');
+  readonly #tokenBudgetPerHour = this.#gauge('gateway_token_budget_per_hour', 'max');
   readonly #links = this.#hotCounter('gateway_client_links_total', 'outcome');
   readonly unknownValues = this.#counter('gateway_unknown_values_total', 'kind');
   readonly storeDegraded = this.#gauge('gateway_store_degraded', 'max');
@@ -90,9 +86,7 @@ export class Metrics {
     if (startedAt !== undefined) this.#requestSeconds.observe(transport, (performance.now() - startedAt) / 1000);
   };
 
-  onExecution = (way: 'plan' | 'apollo'): void => {
-    this.#executions.inc(way);
-  };
+  onExecution = (way: 'plan' | 'apollo'): void => this.#executions.inc(way);
 
   /** Counts and times operations, on whatever way they are executed. */
   observeOperation: OperationObserver = () => {
@@ -113,8 +107,9 @@ export class Metrics {
     if (kind === 'token' && tier !== 'fetched') this.#tokenCallsSaved.inc();
   };
 
+  onLeaseWait = (kind: string, seconds: number): void => this.#leaseWaitSeconds.observe(kind, seconds);
   onLink = (outcome: string): void => this.#links.inc(outcome);
-  onTokenEvent = (event: TokenEvent): void => this.tokenEvents.inc({ event });
+  onTokenEvent = (event: TokenEvent): void => this.#tokenEvents.inc(event);
   onError = (code: ErrorCode): void => this.errors.inc({ code });
   onBudget = (left: number, resetsInMs: number): void => {
     this.#budget = { left, until: performance.now() + resetsInMs };
@@ -122,10 +117,11 @@ export class Metrics {
 
   /** Shows what is left of a budget; of an unlimited one there is nothing to show. */
   showBudget(perHour: number): void {
-    this.tokenBudgetPerHour.set(perHour);
+    this.#tokenBudgetPerHour.set(perHour);
     if (perHour === 0) return;
-    const left = () => (this.#budget && this.#budget.until > performance.now() ? this.#budget.left : perHour);
-    this.#measured('gateway_token_budget_left', 'min', left);
+    this.#collected('gateway_token_budget_left', 'min', (gauge) =>
+      gauge.set(this.#budget && this.#budget.until > performance.now() ? this.#budget.left : perHour),
+    );
   }
 
   /** Shows how many log lines were dropped so far, for want of a reader. */
@@ -139,17 +135,18 @@ export class Metrics {
 
   /** Shows whether calls are refused without being made, of anybody. */
   showBreakers(stateOf: (endpoint: Endpoint) => BreakerState): void {
-    const collect = function (this: Gauge<'endpoint'>) {
-      for (const endpoint of endpoints) this.set({ endpoint }, openness[stateOf(endpoint)]);
+    const collect = (gauge: Gauge<'endpoint'>) => {
+      for (const endpoint of endpoints) gauge.set({ endpoint }, openness[stateOf(endpoint)]);
     };
-    new Gauge({ ...this.#described('gateway_breaker_open', 'endpoint'), aggregator: 'max', collect });
+    this.#collected('gateway_breaker_open', 'max', collect, 'endpoint');
   }
 
   /** Shows the age of the oldest key set held; nothing while none is. Ages are in milliseconds. */
   showKeySets(agesMs: () => readonly (number | undefined)[]): void {
-    this.#measured('gateway_key_set_age_seconds', 'max', () => {
+    this.#collected('gateway_key_set_age_seconds', 'max', (gauge) => {
       const ages = agesMs().filter((age) => age !== undefined);
-      return ages.length === 0 ? undefined : Math.max(...ages) / 1000;
+      if (ages.length === 0) gauge.reset();
+      else gauge.set(Math.max(...ages) / 1000);
     });
   }
 
@@ -166,24 +163,19 @@ export class Metrics {
     return new Gauge({ ...this.#described(name, ...labelNames), aggregator });
   }
 
-  #measured(name: Name, aggregator: 'min' | 'max', measure: () => number | undefined): void {
-    const collect = function (this: Gauge) {
-      const value = measure();
-      if (value === undefined) this.reset();
-      else this.set(value);
+  /** A gauge that is set when it is read. */
+  #collected<L extends string>(name: Name, aggregator: 'min' | 'max', set: (gauge: Gauge<L>) => void, ...labels: L[]) {
+    const collect = function (this: Gauge<L>) {
+      set(this);
     };
-    new Gauge({ ...this.#described(name), aggregator, collect });
+    new Gauge({ ...this.#described(name, ...labels), aggregator, collect });
   }
 
   #hotCounter(name: Name, ...labelNames: string[]): HotCounter {
-    const counter = new HotCounter(name, helps[name], labelNames);
-    this.registry.registerMetric(counter as unknown as Metric);
-    return counter;
+    return new HotCounter(name, helps[name], labelNames, this.registry);
   }
 
   #hotHistogram(name: Name, labelName: string): HotHistogram {
-    const histogram = new HotHistogram(name, helps[name], labelName, latencyBuckets);
-    this.registry.registerMetric(histogram as unknown as Metric);
-    return histogram;
+    return new HotHistogram(name, helps[name], [labelName], this.registry);
   }
 }

@@ -23,10 +23,8 @@ const exitRetryMs = 10;
 
 /**
  * Standard output that never makes the process wait: what the reader does not take is kept, up to a bound, and lines
- * beyond it are dropped and counted. Once everything kept is written, one line tells how many were dropped.
- *
- * The lines of one turn of the event loop are written together when it ends, or when the process does: a line is lost
- * only with a process that is killed in the very turn it was logged in.
+ * beyond it are dropped and counted. Once everything kept is written, one line tells how many were dropped. The lines of one
+ * turn of the event loop are written together when it ends, or when the process does.
  */
 export class StandardOutput implements LogDestination {
   readonly isTerminal = isatty(standardOutput);
@@ -37,15 +35,11 @@ export class StandardOutput implements LogDestination {
   #state: 'written' | 'written when the turn ends' | 'stalled' = 'written';
   /** Since the last line that was kept. */
   #dropped = 0;
-  #linesDropped = 0;
+  /** Since the start of the process. */
+  linesDropped = 0;
 
   constructor() {
     process.once('exit', () => this.#writeBeforeExit());
-  }
-
-  /** Since the start of the process. */
-  get linesDropped(): number {
-    return this.#linesDropped;
   }
 
   /** Writes one line, its line break included, or a text that may only be written whole. */
@@ -53,7 +47,7 @@ export class StandardOutput implements LogDestination {
     // Goes on until everything kept is written, so that the log has one gap and not many.
     if (this.#dropped > 0 || this.#length + text.length > maxLength) {
       this.#dropped += 1;
-      this.#linesDropped += 1;
+      this.linesDropped += 1;
       return;
     }
     const last = this.#pieces.at(-1);
@@ -62,9 +56,7 @@ export class StandardOutput implements LogDestination {
     this.#length += text.length;
     if (this.#state === 'written') {
       this.#state = 'written when the turn ends';
-      setImmediate(() => {
-        if (this.#state === 'written when the turn ends') this.#flush();
-      });
+      setImmediate(() => this.#state === 'written when the turn ends' && this.#flush());
     }
     if (this.#state !== 'stalled' && this.#length > maxTurnLength) this.#flush();
   }
@@ -108,11 +100,9 @@ export class StandardOutput implements LogDestination {
 }
 
 /**
- * A write to a pipe that is full stops the process, unless the pipe was opened as one that does not block. That is a
- * property of the opening, which is shared with whoever else holds it: workers, the shell. So it is opened again.
- * A thread that writes in our place does not help: Node.js waits for its threads when it ends.
- *
- * @returns where to write, and what to call before
+ * A write to a full pipe stops the process, unless the pipe was opened as one that does not block. That is a property of the
+ * opening, which is shared with whoever else holds it: workers, the shell. So it is opened again. A thread that writes in
+ * our place does not help: Node.js waits for its threads when it ends. Returns where to write, and what to call before.
  */
 function openWithoutBlocking(): { readonly fd: number; readonly unblock?: () => void } {
   // Writes to a file do not wait for a reader, and opened again it would be written from its beginning.
@@ -133,7 +123,6 @@ function openWithoutBlocking(): { readonly fd: number; readonly unblock?: () => 
   }
 }
 
-/** In the form of the log's other lines. */
 function lossLine(dropped: number): string {
   const msg = 'log lines were dropped: the reader of standard output did not take them';
   return `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), pid: process.pid, dropped, msg })}\n`;

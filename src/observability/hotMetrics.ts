@@ -1,4 +1,6 @@
-import type { MetricValue, MetricValueWithName } from 'prom-client';
+import type { Metric, MetricValue, MetricValueWithName, Registry } from 'prom-client';
+
+type Labels = Record<string, string>;
 
 /**
  * Counters and histograms for what happens several times in every request. They are read like those of prom-client and
@@ -6,8 +8,7 @@ import type { MetricValue, MetricValueWithName } from 'prom-client';
  */
 abstract class HotMetric<Series> {
   abstract readonly type: 'counter' | 'histogram';
-  readonly aggregator = 'sum';
-  readonly #all: { readonly labels: Record<string, string>; readonly series: Series }[] = [];
+  readonly #all: { readonly labels: Labels; readonly series: Series }[] = [];
   /** By up to three label values, without making a key of them. */
   readonly #found = new Map<string, Map<string, Map<string, Series>>>();
 
@@ -15,21 +16,18 @@ abstract class HotMetric<Series> {
     readonly name: string,
     readonly help: string,
     private readonly labelNames: readonly string[],
-  ) {}
+    registry: Registry,
+  ) {
+    registry.registerMetric(this as unknown as Metric);
+  }
 
   protected abstract create(): Series;
-  protected abstract values(labels: Record<string, string>, series: Series): MetricValue<string>[];
+  protected abstract values(labels: Labels, series: Series): MetricValue<string>[];
 
   /** What prom-client's registry asks of a metric. */
   async get() {
-    const { name, help, type, aggregator } = this;
-    return {
-      name,
-      help,
-      type,
-      aggregator,
-      values: this.#all.flatMap(({ labels, series }) => this.values(labels, series)),
-    };
+    const values = this.#all.flatMap(({ labels, series }) => this.values(labels, series));
+    return { name: this.name, help: this.help, type: this.type, aggregator: 'sum', values };
   }
 
   protected of(first: string, second: string, third: string): Series {
@@ -59,50 +57,41 @@ export class HotCounter extends HotMetric<{ value: number }> {
     return { value: 0 };
   }
 
-  protected values(labels: Record<string, string>, { value }: { value: number }): MetricValue<string>[] {
+  protected values(labels: Labels, { value }: { value: number }) {
     return [{ value, labels }];
   }
 }
 
-interface Buckets {
-  sum: number;
-  readonly counts: Float64Array;
-}
+/** Upper ends of all but the last bucket, in seconds. */
+const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** With one label. */
-export class HotHistogram extends HotMetric<Buckets> {
+export class HotHistogram extends HotMetric<{ sum: number; readonly counts: Float64Array }> {
   readonly type = 'histogram';
-  readonly #bounds: readonly number[];
 
-  /** `bounds`: the upper ends of the buckets in ascending order, without infinity. */
-  constructor(name: string, help: string, labelName: string, bounds: readonly number[]) {
-    super(name, help, [labelName]);
-    this.#bounds = bounds;
-  }
-
-  observe(label: string, value: number): void {
+  observe(label: string, seconds: number): void {
     const series = this.of(label, '', '');
     let bucket = 0;
-    while (bucket < this.#bounds.length && value > (this.#bounds[bucket] as number)) bucket += 1;
+    while (bucket < bounds.length && seconds > (bounds[bucket] as number)) bucket += 1;
     series.counts[bucket] = (series.counts[bucket] as number) + 1;
-    series.sum += value;
+    series.sum += seconds;
   }
 
   protected create() {
-    return { sum: 0, counts: new Float64Array(this.#bounds.length + 1) };
+    return { sum: 0, counts: new Float64Array(bounds.length + 1) };
   }
 
-  protected values(labels: Record<string, string>, { sum, counts }: Buckets): MetricValueWithName<string>[] {
+  protected values(
+    labels: Labels,
+    { sum, counts }: { readonly sum: number; readonly counts: Float64Array },
+  ): MetricValueWithName<string>[] {
+    const { name } = this;
     let count = 0;
     const buckets = Array.from(counts, (inBucket, place) => {
       count += inBucket;
-      const le = this.#bounds[place] ?? '+Inf';
-      return { metricName: `${this.name}_bucket`, labels: { le, ...labels }, value: count };
+      return { metricName: `${name}_bucket`, labels: { le: bounds[place] ?? '+Inf', ...labels }, value: count };
     });
-    return [
-      ...buckets,
-      { metricName: `${this.name}_sum`, labels, value: sum },
-      { metricName: `${this.name}_count`, labels, value: count },
-    ];
+    const total = { metricName: `${name}_sum`, labels, value: sum };
+    return [...buckets, total, { metricName: `${name}_count`, labels, value: count }];
   }
 }

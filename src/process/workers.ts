@@ -1,13 +1,15 @@
 import cluster, { type Worker } from 'node:cluster';
-import type { UpstreamCredentials } from '../config/config.js';
-import { Secret } from '../config/secret.js';
+import { once } from 'node:events';
 import type { Logger } from '../observability/log.js';
 import type { MachineMetrics } from '../observability/MachineMetrics.js';
+import type { Sandbox } from '../sandbox/Sandbox.js';
 import type { GatewayFacts } from './startupScreen.js';
 
+/** How to reach a sandbox that another process runs. */
+export type SandboxAccess = Pick<Sandbox, 'url' | 'clientId' | 'clientSecret'>;
+
 type ToWorker =
-  /** The service to use, when that is the sandbox the primary runs. */
-  | { readonly kind: 'assignment'; readonly upstream: PlainCredentials | undefined }
+  | { readonly kind: 'assignment'; readonly sandbox: SandboxAccess | undefined }
   /** No worker accepts connections any more, and the listening socket is closed. */
   | { readonly kind: 'all closed' };
 
@@ -18,105 +20,92 @@ type ToPrimary =
   /** This worker accepts no more connections. */
   | { readonly kind: 'closed' };
 
-type PlainCredentials = { readonly [Key in 'baseUrl' | 'clientId' | 'clientSecret']: string };
-
 export interface WorkersOptions {
   readonly count: number;
-  readonly upstream: UpstreamCredentials | undefined;
+  readonly sandbox: SandboxAccess | undefined;
   readonly metrics: MachineMetrics;
   readonly log: Logger;
 }
 
-/** A worker that dies within this time is replaced after a pause: something is wrong with the start itself, in milliseconds. */
+/** A worker that dies within this time is replaced after a pause, both in milliseconds: its start itself fails. */
 const startMs = 5000;
 const replacementPauseMs = 1000;
 
 /** Processes that share one port. A dead one is replaced; all are drained together. */
 export class Workers {
-  readonly #options: WorkersOptions;
   readonly #accepting = new Set<Worker>();
   #stopping = false;
 
-  constructor(options: WorkersOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: WorkersOptions) {}
 
   /** Resolves when every worker serves. @throws Error when one ends before it does */
   async start(): Promise<GatewayFacts> {
-    const ready = await Promise.all(Array.from({ length: this.#options.count }, () => this.#fork()));
-    const [facts] = ready;
-    if (facts === undefined) throw new Error('WORKERS must be at least 1');
-    return facts;
+    const [facts] = await Promise.all(Array.from({ length: this.options.count }, () => this.#fork()));
+    return facts as GatewayFacts;
   }
 
   /** Has every worker answer what it has in flight; resolves when all are gone. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
     await Promise.all(
-      workers.map((worker) => {
-        const gone = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
+      running().map((worker) => {
         worker.process.kill('SIGTERM');
-        return gone;
+        return once(worker, 'exit');
       }),
     );
   }
 
   #fork(): Promise<GatewayFacts> {
-    const { upstream } = this.#options;
+    const { sandbox, metrics } = this.options;
     const worker = cluster.fork();
     const bornAt = Date.now();
-    this.#options.metrics.attend(worker);
-    const plain = upstream && { ...upstream, clientSecret: upstream.clientSecret.reveal() };
+    metrics.attend(worker);
+    const access = sandbox && { url: sandbox.url, clientId: sandbox.clientId, clientSecret: sandbox.clientSecret };
     return new Promise((resolve, reject) => {
       worker.on('message', (message: ToPrimary) => {
-        if (message?.kind === 'hello') worker.send({ kind: 'assignment', upstream: plain } satisfies ToWorker);
+        if (message?.kind === 'hello') worker.send({ kind: 'assignment', sandbox: access } satisfies ToWorker);
         if (message?.kind === 'closed') this.#closed(worker);
         if (message?.kind !== 'ready') return;
         this.#accepting.add(worker);
-        this.#options.metrics.join(worker);
+        metrics.join(worker);
         resolve(message.facts);
       });
       worker.once('exit', (code, signal) => {
         this.#closed(worker);
         reject(new Error('A worker process ended before it was ready'));
-        this.#replace(worker, { code, signal, ageMs: Date.now() - bornAt });
+        this.#replace({ worker: worker.process.pid, code, signal, ageMs: Date.now() - bornAt });
       });
     });
   }
 
   #closed(worker: Worker): void {
     if (!this.#accepting.delete(worker) || this.#accepting.size > 0) return;
-    for (const each of Object.values(cluster.workers ?? {})) {
-      each?.send({ kind: 'all closed' } satisfies ToWorker, () => {}); // one that is gone does not wait for it
-    }
+    for (const each of running()) each.send({ kind: 'all closed' } satisfies ToWorker, () => {}); // some may be gone
   }
 
-  #replace(worker: Worker, death: { readonly code: number; readonly signal: string; readonly ageMs: number }): void {
+  #replace(death: { readonly ageMs: number; readonly [detail: string]: unknown }): void {
     if (this.#stopping) return;
-    this.#options.metrics.noteDeath();
-    this.#options.log.error({ worker: worker.process.pid, ...death }, 'a worker process died and is replaced');
-    const pauseMs = death.ageMs < startMs ? replacementPauseMs : 0;
-    setTimeout(() => {
-      if (!this.#stopping) this.#fork().catch(() => {}); // its own exit is seen to
-    }, pauseMs);
+    this.options.metrics.deaths.inc();
+    this.options.log.error(death, 'a worker process died and is replaced');
+    const fork = () => this.#stopping || this.#fork().catch(() => {}); // its own exit is seen to
+    setTimeout(fork, death.ageMs < startMs ? replacementPauseMs : 0);
   }
 }
 
-/** In a worker: what the primary assigned. */
-export async function assignedUpstream(): Promise<UpstreamCredentials | undefined> {
-  const message = await new Promise<ToWorker>((resolve) => {
-    process.once('message', (first) => resolve(first as ToWorker));
-    process.send?.({ kind: 'hello' } satisfies ToPrimary);
-  });
-  if (message.kind !== 'assignment' || message.upstream === undefined) return undefined;
-  const { upstream } = message;
-  return { ...upstream, clientSecret: new Secret(upstream.clientSecret), clientSecretFile: undefined };
+function running(): Worker[] {
+  return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+}
+
+/** In a worker: the sandbox to use, when the primary runs one. */
+export async function assignedSandbox(): Promise<SandboxAccess | undefined> {
+  process.send?.({ kind: 'hello' } satisfies ToPrimary);
+  const [{ sandbox }] = (await once(process, 'message')) as [Extract<ToWorker, { kind: 'assignment' }>];
+  return sandbox;
 }
 
 /** In a worker: tells the primary that it serves. */
-export function reportReady(facts: GatewayFacts): void {
-  process.send?.({ kind: 'ready', facts } satisfies ToPrimary);
+export function reportReady({ port, firstQuery }: GatewayFacts): void {
+  process.send?.({ kind: 'ready', facts: { port, firstQuery } } satisfies ToPrimary);
 }
 
 /** In a worker that accepts no more connections: resolves when no worker does, and the listening socket is closed. */

@@ -43,15 +43,13 @@ async function writeSlowly(path: string, parts: readonly string[]): Promise<void
 describe('A secret file that is written in place', () => {
   it('is taken when it is complete, not before', async () => {
     writeFileSync(file, 'the-secret-before');
-    let current = new Secret('the-secret-before');
     const taken: string[] = [];
     let refused = 0;
     const complete = new Promise<void>((resolve) => {
       stop = watchSecretFile(file, {
         minLength: 16,
-        current: () => current,
+        secret: new Secret('the-secret-before'),
         onRotated: (next) => {
-          current = next;
           taken.push(next.reveal());
           if (next.reveal() === secret) resolve();
         },

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { tracerProvider } from '../../src/observability/tracing/tracerProvider.js';
+import { tracerProvider } from '../../src/observability/Tracing.js';
 import { type CollectedSpan, startCollector } from '../support/collector.js';
 import { freePort } from '../support/freePort.js';
 import { startTestGateway } from '../support/gateway.js';

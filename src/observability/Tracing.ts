@@ -1,28 +1,38 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Attributes, Context, Span } from '@opentelemetry/api';
+import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { ExportResultCode, getNumberFromEnv, parseTraceParent } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
-  type Attributes,
-  type Context,
-  ROOT_CONTEXT,
-  type Span,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-} from '@opentelemetry/api';
-import { parseTraceParent } from '@opentelemetry/core';
-import type { Store } from '../../cache/stores/Store.js';
-import type { Handler } from '../../http/HttpServer.js';
-import type { OperationObserver } from '../../operations/observeOperations.js';
-import type { Endpoint, TryOutcome } from '../../upstream/ResilientFetch.js';
-import { type TraceExportOptions, tracerProvider } from './tracerProvider.js';
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  type SpanExporter,
+  type SpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
+import type { Store } from '../cache/stores/Store.js';
+import type { Handler } from '../http/HttpServer.js';
+import type { OperationObserver } from '../operations/observeOperations.js';
+import type { Endpoint, TryOutcome } from '../upstream/ResilientFetch.js';
 
-const storeOperations = [
+const operations = [
   ...(['get', 'set', 'claim', 'acquire', 'settle'] as const),
   ...(['compareAndDelete', 'increment', 'waitForDelete'] as const),
 ];
 
+/** A collector that is down costs this many spans of memory and no more. */
+const maxWaiting = 4096;
 /** How long the end of the process waits for the collector, in milliseconds. */
 const stopMs = 5000;
+
+export interface TraceExportOptions {
+  /** Base address of the collector: spans are posted to its `/v1/traces`. */
+  readonly endpoint: string;
+  readonly version: string;
+  /** Spans that were given up: too many waited or the collector did not take them. */
+  readonly onDropped: (count: number) => void;
+}
 
 /** What spans are begun under now. It moves from the HTTP request to its operation and back, so it is a box. */
 interface Position {
@@ -30,10 +40,9 @@ interface Position {
 }
 
 /**
- * Spans of HTTP requests, GraphQL operations, calls to the service and to the store, made and exported by the OpenTelemetry
- * SDK. Nothing is patched: the server puts these hooks in its path when an endpoint is configured, and otherwise this module
- * is not even loaded. The context of a caller is continued and goes no further than the collector; the service never sees it.
- * Attributes are values of closed sets and numbers only.
+ * Spans of HTTP requests, GraphQL operations, calls to the service and to the store; loaded only where an endpoint is
+ * configured, and nothing is patched. The context of a caller is continued as far as the collector; the service never sees
+ * it. Attributes are values of closed sets and numbers only.
  */
 export class Tracing {
   readonly #provider;
@@ -84,11 +93,11 @@ export class Tracing {
 
   /** `store` with a span for each operation; keys and values are not told. It reads nothing at once, so that reads are seen. */
   store(store: Store): Store {
-    const traced = storeOperations.map((operation) => [operation, this.#tracedOperation(store, operation)]);
+    const traced = operations.map((operation) => [operation, this.#tracedOperation(store, operation)]);
     return { kind: store.kind, close: () => store.close(), ...Object.fromEntries(traced) };
   }
 
-  #tracedOperation(store: Store, operation: (typeof storeOperations)[number]) {
+  #tracedOperation(store: Store, operation: (typeof operations)[number]) {
     const attributes = { 'db.system.name': store.kind, 'db.operation.name': operation };
     return async (...args: unknown[]) => {
       const startTime = now();
@@ -105,10 +114,7 @@ export class Tracing {
 
   /** Sends what is left, and gives it up after a while. */
   async stop(): Promise<void> {
-    const limit = new AbortController();
-    const timeUp = delay(stopMs, undefined, { signal: limit.signal }).catch(() => {});
-    await Promise.race([this.#provider.shutdown().catch(() => {}), timeUp]);
-    limit.abort();
+    await Promise.race([this.#provider.shutdown().catch(() => {}), delay(stopMs, undefined, { ref: false })]);
   }
 
   #begin(name: string, kind: SpanKind, parent: Context, attributes: Attributes = {}, startTime = now()): Span {
@@ -136,4 +142,42 @@ function end(span: Span, failed: boolean): void {
 /** Epoch milliseconds with the resolution of the monotonic clock. */
 function now(): number {
   return performance.timeOrigin + performance.now();
+}
+
+/** Sends spans in batches as OTLP over HTTP. Headers, compression, retries, sampler and resource are set by `OTEL_*` variables. */
+export function tracerProvider(options: TraceExportOptions): BasicTracerProvider {
+  const own = { 'service.name': 'taxpayer-gateway', 'service.version': options.version, 'process.pid': process.pid };
+  return new BasicTracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes(own))
+      .merge(detectResources({ detectors: [envDetector] })),
+    spanProcessors: [boundedProcessor(options)],
+  });
+}
+
+/** A batch processor that counts the spans that wait or are on their way, and tells of each that was given up. */
+function boundedProcessor({ endpoint, onDropped }: TraceExportOptions): SpanProcessor {
+  const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces` });
+  let waiting = 0;
+  const counting: SpanExporter = {
+    export: (spans, done) =>
+      exporter.export(spans, (result) => {
+        waiting -= spans.length;
+        if (result.code !== ExportResultCode.SUCCESS) onDropped(spans.length);
+        done(result);
+      }),
+    shutdown: () => exporter.shutdown(),
+  };
+  const scheduledDelayMillis = getNumberFromEnv('OTEL_BSP_SCHEDULE_DELAY') ?? 1000;
+  const batches = new BatchSpanProcessor(counting, { maxQueueSize: maxWaiting, scheduledDelayMillis });
+  return {
+    onStart: () => {},
+    onEnd: (span) => {
+      if (waiting >= maxWaiting) return onDropped(1);
+      waiting += 1;
+      batches.onEnd(span);
+    },
+    forceFlush: () => batches.forceFlush(),
+    shutdown: () => batches.shutdown(),
+  };
 }
