@@ -3,21 +3,12 @@ import { DeleteWaiters } from './DeleteWaiters.js';
 import { type Count, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError } from './StoreError.js';
 
-export interface MemoryStoreOptions {
-  /** Most entries held; the least recently used go first. Default 100,000. */
-  readonly maxEntries?: number;
-  /** Most bytes of values held. Default 128 MiB. */
-  readonly maxBytes?: number;
-  /** Milliseconds on any clock that only moves forward. Default `performance.now`. */
-  readonly now?: () => number;
-}
-
 interface Entry {
   readonly value: Buffer;
   readonly expiresAt: number;
 }
 
-/** A store inside this process: for `memory:`, and what a failing shared store falls back to. Nothing in it survives. */
+/** A store inside this process, for `memory:`. The least recently used entries go first. */
 export class MemoryStore implements Store {
   readonly kind = 'memory';
   readonly degraded = false;
@@ -26,11 +17,16 @@ export class MemoryStore implements Store {
   readonly #now: () => number;
   #closed = false;
 
-  constructor(options: MemoryStoreOptions = {}) {
-    this.#now = options.now ?? (() => performance.now());
+  /** `now`: milliseconds of a clock that only moves forward. */
+  constructor({
+    maxEntries = 100_000,
+    maxBytes = 128 * 1024 * 1024,
+    now = () => performance.now(),
+  }: { maxEntries?: number; maxBytes?: number; now?: () => number } = {}) {
+    this.#now = now;
     this.#entries = new LRUCache({
-      max: options.maxEntries ?? 100_000,
-      maxSize: options.maxBytes ?? 128 * 1024 * 1024,
+      max: maxEntries,
+      maxSize: maxBytes,
       sizeCalculation: (entry, key) => entry.value.length + key.length + 64,
     });
   }
@@ -107,7 +103,7 @@ export class MemoryStore implements Store {
   }
 }
 
-/** The number a counter's bytes stand for, or undefined when they are something else. A counter reads as decimal text. */
+/** A counter is stored as decimal text; undefined for anything else. */
 export function countIn(value: Buffer): number | undefined {
   return /^\d{1,15}$/.test(value.toString('latin1')) ? Number(value.toString('latin1')) : undefined;
 }

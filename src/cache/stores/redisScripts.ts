@@ -1,7 +1,6 @@
 /**
- * The atomic operations, on one key, or on several of one slot, so that they run on a cluster. A key of a foreign type was
- * not written by us and counts as absent, and so does a lease or counter without an expiry: garbage must not hold a lease
- * for ever. Publishing may be forbidden to our user; the waiters then find out by looking.
+ * The atomic operations, on one key or several of one cluster slot. Absent are a key of a foreign type, and a lease or counter
+ * without an expiry, which would last for ever. Publishing may be forbidden to our user; the waiters then poll.
  */
 const present = `
   local function present(key)
