@@ -78,7 +78,7 @@ export class RateLimit {
     const name = ['rate', count.key, String(count.window)];
     const most = this.#options.perMinute * maxProcesses;
     try {
-      const { count: fleet } = await this.#options.store.increment(name, sending, 2 * windowMs, most);
+      const fleet = await this.#options.store.increment(name, sending, 2 * windowMs, most);
       count.fleet = Math.max(fleet, count.fleet);
     } catch {} // the store is away, or its count cannot be true: what this process counted still holds
   }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { KeyRing, Sealer } from './sealing.js';
-import { type Count, failureKeyOf, leaseKeyOf, type Store, type Turn } from './stores/Store.js';
+import { failureKeyOf, leaseKeyOf, type Store, type Turn } from './stores/Store.js';
 import { StoreError } from './stores/StoreError.js';
 
 /** A name in the store as readable parts; only its keyed hash leaves the process. */
@@ -103,12 +103,12 @@ export class SealedStore {
    * @param most the highest count that can be true
    * @throws StoreError when the shared store gives no answer, or one that cannot be true
    */
-  async increment(name: EntryName, by: number, ttlMs: number, most = Number.MAX_SAFE_INTEGER): Promise<Count> {
+  async increment(name: EntryName, by: number, ttlMs: number, most = Number.MAX_SAFE_INTEGER): Promise<number> {
     const counts = await Promise.all(this.#slots(name).map(({ key }) => this.#store.increment(key, by, ttlMs)));
-    if (counts.some(({ count }) => !(Number.isSafeInteger(count) && count >= by && count <= most))) {
+    if (counts.some((count) => !(Number.isSafeInteger(count) && count >= by && count <= most))) {
       throw new StoreError('failed', 'The store gave a count that cannot be true.');
     }
-    return counts.reduce((highest, other) => (other.count > highest.count ? other : highest));
+    return Math.max(...counts);
   }
 
   /** As {@link Store.acquire}; `owner` is random and not secret. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answer, Circuit, failuresToOpen } from './Circuit.js';
-import { type Count, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
+import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { type PendingWrite, WriteJournal } from './WriteJournal.js';
 
@@ -142,7 +142,7 @@ export class FallbackStore implements Store {
   }
 
   /** Rejects when the primary does not answer (it may have counted all the same): only it has the fleet's count. */
-  async increment(key: string, by: number, ttlMs: number): Promise<Count> {
+  async increment(key: string, by: number, ttlMs: number): Promise<number> {
     this.#assertOpen();
     const answer = await this.#write(() => this.primary.increment(key, by, ttlMs));
     if (answer.answered) return answer.value;

@@ -1,11 +1,10 @@
 import { randomInt } from 'node:crypto';
-import { statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import { DeleteWaiters } from './DeleteWaiters.js';
-import { makeLmdbDirectory, setAside, setAsideDamaged, textOf, unusable } from './lmdbDirectory.js';
+import { makeLmdbDirectory, setAsideDamaged, textOf, unusable } from './lmdbDirectory.js';
 import { countIn } from './MemoryStore.js';
-import { type Count, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
+import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
@@ -31,8 +30,6 @@ const maxTries = 1000;
 const headerBytes = 9;
 const format = 1;
 const pollPace = { firstMs: 5, maxMs: 50 };
-/** What LMDB says of a file that is no database, of another version, or damaged. */
-const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
 
 /**
  * An embedded store on disk, shared by all processes of one machine that open the same directory. It survives restarts and
@@ -58,19 +55,17 @@ export class LmdbStore implements Store {
   static open(directory: string, options: LmdbStoreOptions = {}): LmdbStore {
     try {
       const path = resolve(directory);
-      const data = join(path, 'data.mdb');
       setAsideDamaged(path, options.onSetAside);
       makeLmdbDirectory(path);
-      const inode = statSync(data).ino;
-      try {
-        return new LmdbStore(openDatabase(path), options);
-      } catch (error) {
-        if (!damage.test(textOf(error))) throw error;
-        const isSame = () => statSync(data, { throwIfNoEntry: false })?.ino === inode;
-        setAside(path, isSame, options.onSetAside);
-        makeLmdbDirectory(path);
-        return new LmdbStore(openDatabase(path), options);
-      }
+      const db = open<Buffer, string>({
+        path,
+        noSubdir: false,
+        encoding: 'binary',
+        useVersions: true,
+        separateFlushed: true,
+        eventTurnBatching: false, // with it, a failed commit rejects a promise nobody can get hold of
+      });
+      return new LmdbStore(db, options);
     } catch (error) {
       throw unusable(error);
     }
@@ -145,14 +140,14 @@ export class LmdbStore implements Store {
   }
 
   /** In turn within this process, so that increments do not make each other try again. */
-  increment(key: string, by: number, ttlMs: number): Promise<Count> {
+  increment(key: string, by: number, ttlMs: number): Promise<number> {
     const step = async () => {
       const held = this.#read(key);
       const before = held?.value && countIn(held.value);
       const count = (before ?? 0) + by;
-      const resetsInMs = before === undefined ? ttlMs : (held?.expiresAt ?? 0) - this.#now();
-      const isDone = await this.#replace(key, held, this.#encode(Buffer.from(String(count)), resetsInMs));
-      return isDone ? { count, resetsInMs } : undefined;
+      const leftMs = before === undefined ? ttlMs : (held?.expiresAt ?? 0) - this.#now();
+      const isDone = await this.#replace(key, held, this.#encode(Buffer.from(String(count)), leftMs));
+      return isDone ? count : undefined;
     };
     const result = this.#lastIncrement.then(() => this.#untilDone(step));
     this.#lastIncrement = result.catch(() => undefined);
@@ -207,8 +202,7 @@ export class LmdbStore implements Store {
 
   /** Writes `entry` unless somebody changed what was held; tells whether it did. */
   #replace(key: string, held: Held | undefined, entry: Buffer): Promise<boolean> {
-    if (held) return this.#write(() => this.db.put(key, entry, newVersion(), held.version));
-    return this.#writeIf(key, null, () => [this.db.put(key, entry, newVersion())]);
+    return this.#writeIf(key, held?.version ?? null, () => [this.db.put(key, entry, newVersion())]);
   }
 
   /** Does `writes` if `key` still has `version`, or null for absent; tells whether it did. */
@@ -250,24 +244,6 @@ export class LmdbStore implements Store {
 
   #assertOpen(): void {
     if (this.#closing) throw new StoreError('closed');
-  }
-}
-
-function openDatabase(path: string): RootDatabase<Buffer, string> {
-  const db = open<Buffer, string>({
-    path,
-    noSubdir: false,
-    encoding: 'binary',
-    useVersions: true,
-    separateFlushed: true,
-    eventTurnBatching: false, // with it, a failed commit rejects a promise nobody can get hold of
-  });
-  try {
-    for (const reverse of [false, true]) db.getRange({ limit: 1, reverse }).asArray; // throws when it is damaged
-    return db;
-  } catch (error) {
-    void db.close().catch(() => undefined);
-    throw error;
   }
 }
 

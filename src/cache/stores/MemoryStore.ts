@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { DeleteWaiters } from './DeleteWaiters.js';
-import { type Count, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
+import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError } from './StoreError.js';
 
 interface Entry {
@@ -18,17 +18,11 @@ export class MemoryStore implements Store {
   #closed = false;
 
   /** `now`: milliseconds of a clock that only moves forward. */
-  constructor({
-    maxEntries = 100_000,
-    maxBytes = 128 * 1024 * 1024,
-    now = () => performance.now(),
-  }: { maxEntries?: number; maxBytes?: number; now?: () => number } = {}) {
-    this.#now = now;
-    this.#entries = new LRUCache({
-      max: maxEntries,
-      maxSize: maxBytes,
-      sizeCalculation: (entry, key) => entry.value.length + key.length + 64,
-    });
+  constructor(options: { maxEntries?: number; maxBytes?: number; now?: () => number } = {}) {
+    const { maxEntries: max = 100_000, maxBytes: maxSize = 128 * 1024 * 1024 } = options;
+    this.#now = options.now ?? (() => performance.now());
+    const sizeCalculation = ({ value }: Entry, key: string) => value.length + key.length + 64;
+    this.#entries = new LRUCache({ max, maxSize, sizeCalculation });
   }
 
   async get(key: string): Promise<Buffer | undefined> {
@@ -68,13 +62,13 @@ export class MemoryStore implements Store {
     return true;
   }
 
-  async increment(key: string, by: number, ttlMs: number): Promise<Count> {
+  async increment(key: string, by: number, ttlMs: number): Promise<number> {
     const entry = this.#live(key);
     const held = entry && countIn(entry.value);
     const count = (held ?? 0) + by;
     const expiresAt = entry && held !== undefined ? entry.expiresAt : this.#now() + ttlMs;
     this.#write(key, Buffer.from(String(count)), expiresAt);
-    return { count, resetsInMs: Math.max(0, expiresAt - this.#now()) };
+    return count;
   }
 
   async waitForDelete(key: string, timeoutMs: number): Promise<void> {

@@ -3,7 +3,7 @@ import { Cluster, type Redis } from 'ioredis';
 import { DeleteWaiters, type PollPace } from './DeleteWaiters.js';
 import { createRedisClient, parseRedisUrl } from './redisClient.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
-import { baseKeyOf, type Count, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
+import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
@@ -82,10 +82,8 @@ export class RedisStore implements Store {
     return (await this.#run(() => this.#client.gatewayCompareAndDelete(name, expected, channel))) === 1;
   }
 
-  async increment(key: string, by: number, ttlMs: number): Promise<Count> {
-    const name = nameOf(key);
-    const [count, resetsInMs] = await this.#run(() => this.#client.gatewayIncrement(name, by, wholeMs(ttlMs)));
-    return { count, resetsInMs: Math.max(0, resetsInMs) };
+  increment(key: string, by: number, ttlMs: number): Promise<number> {
+    return this.#run(() => this.#client.gatewayIncrement(nameOf(key), by, wholeMs(ttlMs)));
   }
 
   async waitForDelete(key: string, timeoutMs: number): Promise<void> {

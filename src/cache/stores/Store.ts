@@ -4,11 +4,6 @@ export type Turn<Entry = Buffer> =
   | { readonly state: 'taken' }
   | { readonly state: 'held'; readonly owner: Buffer };
 
-export interface Count {
-  readonly count: number;
-  readonly resetsInMs: number;
-}
-
 export interface StoreEntry {
   readonly key: string;
   readonly value: Buffer;
@@ -47,8 +42,8 @@ export interface Store {
   /** Deletes `key` if it holds exactly `expected`; tells whether it did. Atomic. Wakes {@link waitForDelete}. */
   compareAndDelete(key: string, expected: Buffer): Promise<boolean>;
 
-  /** Adds `by` to the counter under `key`, created with `ttlMs` to live when absent. Atomic. */
-  increment(key: string, by: number, ttlMs: number): Promise<Count>;
+  /** Adds `by` to the counter under `key`, created with `ttlMs` to live when absent, and returns it. Atomic. */
+  increment(key: string, by: number, ttlMs: number): Promise<number>;
 
   /** Resolves when any process deleted `key`, or after `timeoutMs`, or early for no reason. Never rejects. */
   waitForDelete(key: string, timeoutMs: number): Promise<void>;

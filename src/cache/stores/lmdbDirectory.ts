@@ -33,11 +33,6 @@ export function setAsideDamaged(directory: string, onSetAside?: (name: string) =
   const isBad = () => existsSync(data) && isDamaged(data);
   if (!isBad()) return;
   pause(creationMs);
-  setAside(directory, isBad, onSetAside);
-}
-
-/** Renames the database in `directory` if it is still bad once no other process is renaming one. */
-export function setAside(directory: string, isBad: () => boolean, onSetAside?: (name: string) => void): void {
   const guard = join(directory, GUARD);
   const waitedFrom = performance.now();
   while (!createPrivate(guard)) {
@@ -45,7 +40,7 @@ export function setAside(directory: string, isBad: () => boolean, onSetAside?: (
     pause(20);
   }
   try {
-    if (!isBad()) return;
+    if (!isBad()) return; // another process renamed it
     const suffix = `.damaged-${new Date().toISOString().replaceAll(':', '-')}`;
     // The lock file first: a process that finds no data file goes on, and must not find the old lock file.
     for (const name of FILES.toReversed()) {

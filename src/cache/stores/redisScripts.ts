@@ -49,11 +49,9 @@ export const redisScripts = {
     numberOfKeys: 1,
     lua: `${present}
       local held = expiring(KEYS[1])
-      if held and #held <= 15 and string.match(held, '^%d+$') then
-        return { redis.call('incrby', KEYS[1], ARGV[1]), redis.call('pttl', KEYS[1]) }
-      end
+      if held and #held <= 15 and string.match(held, '^%d+$') then return redis.call('incrby', KEYS[1], ARGV[1]) end
       redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
-      return { tonumber(ARGV[1]), tonumber(ARGV[2]) }`,
+      return tonumber(ARGV[1])`,
   },
 } as const;
 
@@ -65,5 +63,5 @@ export interface ScriptedCommands {
     ...keysAndArguments: [leaseKey: string, key: string, owner: Buffer, value: Buffer, ttlMs: number, channel: string]
   ): Promise<number>;
   gatewayCompareAndDelete(key: string, expected: Buffer, channel: string): Promise<number>;
-  gatewayIncrement(key: string, by: number, ttlMs: number): Promise<[count: number, resetsInMs: number]>;
+  gatewayIncrement(key: string, by: number, ttlMs: number): Promise<number>;
 }
