@@ -21,7 +21,7 @@ export interface ReadRequest<Value, Prepared = undefined> {
 
 export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
 
-/** `held`: memory had an acceptable entry. Otherwise it had none (`absent`), or one too old or refused (`outdated`). */
+/** What memory had: an acceptable entry, none, or one that is too old or refused. */
 export type ReadReason = 'held' | 'absent' | 'outdated';
 
 export interface LeasedCacheOptions<Value> {
@@ -52,10 +52,10 @@ const lookAgainMs = 1000;
 /** How long the failure of a lease holder can be read by those who waited for it, in milliseconds. */
 const failureTtlMs = 10_000;
 
-/** One read: of which entry, and since when its reader waits (epoch milliseconds). */
 interface Reader<Value, Prepared> extends ReadRequest<Value, Prepared> {
   readonly id: string;
   readonly name: EntryName;
+  /** Epoch milliseconds. */
   readonly askedAt: number;
 }
 
@@ -100,9 +100,7 @@ export class LeasedCache<Value> {
   }
 
   /**
-   * An acceptable entry: at once when memory has it, otherwise from the store, another's fetch, or our own. Waits at most
-   * twice the work time plus the lease margin for others, and that only when a lease holder died.
-   *
+   * An acceptable entry: at once when memory has it. Waits for other processes at most twice the work time plus the margin.
    * @throws whatever the fetch threw, here or in the process that held the lease
    */
   read<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Entry<Value> | Promise<Entry<Value>> {
@@ -188,9 +186,8 @@ export class LeasedCache<Value> {
   }
 
   /**
-   * Writes what was fetched and ends the lease. A process that was paused until its lease was over must not overwrite what
-   * the next holder wrote: it takes the lease again, and writes when the store has nothing new since `before`. What the
-   * store has instead is newer: it is kept, and answered if it will do.
+   * Writes what was fetched and ends the lease. A process whose lease was over must not overwrite what the next holder wrote:
+   * it takes the lease again, and writes only when the store has nothing newer than `before`.
    */
   async #publish<Prepared>(reader: Reader<Value, Prepared>, owner: string, fetched: Entry<Value>, before?: Buffer) {
     const { store, codec, ttlMs } = this.options;

@@ -14,9 +14,8 @@ export interface Found extends z.output<typeof envelope> {
   readonly bytes: Buffer;
 }
 
-/** A name that was claimed. */
+/** A name that was claimed; `withdraw` makes it free again, unless something was written over the claim. */
 export interface Claim {
-  /** Makes the name free again, unless something was written over the claim. */
   withdraw(): Promise<void>;
 }
 
@@ -62,19 +61,13 @@ export class SealedStore {
     return newestOf(await this.#findAll(this.#slots(name)))?.value;
   }
 
-  /**
-   * As {@link look}, with the stored bytes for {@link acquire}. Seals an entry from before a key rotation anew, to outlive the
-   * old key; so not for a value that its writer may still delete under the old key alone.
-   */
+  /** As {@link look}, and seals what was written under an old key anew; not for what its writer may delete under that key. */
   async find(name: EntryName): Promise<Found | undefined> {
     const slots = this.#slots(name);
     return this.#sealAnew(slots, await this.#findAll(slots));
   }
 
-  /**
-   * The value of a mark that holds calls back for a while. One that lasts longer from now than it was written for was written
-   * by a clock that was ahead, and is absent: a correction of that clock must not make a second of silence a day.
-   */
+  /** The value of a mark that holds calls back for a while. One that a clock far ahead of ours wrote is absent. */
   async mark(name: EntryName): Promise<unknown> {
     const latest = (mark: Found) => this.#now() + (mark.ttlMs ?? longestMarkMs) + skewMs;
     const marks = await this.#findAll(this.#slots(name));
@@ -86,11 +79,7 @@ export class SealedStore {
     await Promise.all(sealed.map(([key, bytes]) => this.#store.set(key, bytes, ttlMs)));
   }
 
-  /**
-   * Writes only when there is nothing under `name`: undefined when there is something. Atomic over the fleet.
-   *
-   * @throws StoreError when the shared store does not answer; then nothing is claimed
-   */
+  /** Writes if nothing is under `name`, else undefined. Atomic over the fleet. @throws StoreError when the store is away */
   async claim(name: EntryName, value: unknown, ttlMs: number): Promise<Claim | undefined> {
     const claims = this.#seal(this.#slots(name), value, ttlMs);
     const isOurs = await this.#takeAll(claims, ([key, bytes]) => this.#store.claim(key, bytes, ttlMs));
@@ -99,9 +88,7 @@ export class SealedStore {
 
   /**
    * Adds `by` to the counter `name`. Under each key count the processes that know it: the highest count is the fleet's.
-   *
-   * @param most the highest count that can be true
-   * @throws StoreError when the shared store gives no answer, or one that cannot be true
+   * @throws StoreError when the store is away, or its count cannot be true: it is above `most`
    */
   async increment(name: EntryName, by: number, ttlMs: number, most = Number.MAX_SAFE_INTEGER): Promise<number> {
     const counts = await Promise.all(this.#slots(name).map(({ key }) => this.#store.increment(key, by, ttlMs)));
@@ -127,7 +114,7 @@ export class SealedStore {
     return turn;
   }
 
-  /** Writes the entry and ends the lease, if `owner` holds it; tells whether it did. */
+  /** As {@link Store.settle}. */
   settle(name: EntryName, value: unknown, ttlMs: number, owner: string): Promise<boolean> {
     return this.#settle(name, this.#seal(this.#slots(name), value, ttlMs), ttlMs, owner);
   }
@@ -137,7 +124,6 @@ export class SealedStore {
     await this.#settle(name, this.#seal(this.#failureSlots(name, owner), failure, ttlMs), ttlMs, owner);
   }
 
-  /** What {@link fail} left of `owner`. */
   async failureOf(name: EntryName, owner: string): Promise<unknown> {
     if (!/^[\w-]{1,64}$/.test(owner)) return undefined; // a forged lease
     return newestOf(await this.#findAll(this.#failureSlots(name, owner)))?.value;
@@ -165,7 +151,7 @@ export class SealedStore {
     return this.#slots(name).map(({ key }) => leaseKeyOf(key));
   }
 
-  #ownersOf(leaseKeys: readonly string[]): Promise<readonly (Buffer | undefined)[]> {
+  #ownersOf(leaseKeys: readonly string[]) {
     return Promise.all(leaseKeys.map((key) => this.#store.get(key)));
   }
 
@@ -230,8 +216,8 @@ export class SealedStore {
 
   /** One for each key, current first. */
   #slots(name: EntryName): readonly Slot[] {
-    const parts = [...this.options.scope, ...name];
-    return this.options.sealer.rings.map((ring) => ({ ring, key: ring.name(parts) }));
+    const { scope, sealer } = this.options;
+    return sealer.rings.map((ring) => ({ ring, key: ring.name([...scope, ...name]) }));
   }
 
   #failureSlots(name: EntryName, owner: string): readonly Slot[] {

@@ -1,12 +1,6 @@
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
-export interface CircuitOptions {
-  readonly limitMs: number;
-  readonly onOpen: (trouble: StoreTrouble) => void;
-  readonly onClose: () => void;
-}
-
 /** An answer of the primary store. `asked`: it may have done what was asked, although no answer came. */
 export type Answer<T> =
   | { readonly answered: true; readonly value: T }
@@ -22,7 +16,11 @@ export class Circuit {
   /** What began the present row of failures; the later ones are often only its consequence, such as a reconnect. */
   #firstTrouble: StoreTrouble = 'failed';
 
-  constructor(private readonly options: CircuitOptions) {}
+  constructor(
+    private readonly limitMs: number,
+    private readonly onOpen: (trouble: StoreTrouble) => void,
+    private readonly onClose: () => void,
+  ) {}
 
   get isClosed(): boolean {
     return this.#isClosed;
@@ -31,7 +29,7 @@ export class Circuit {
   async ask<T>(work: () => Promise<T>): Promise<Answer<T>> {
     if (!this.#isClosed) return { answered: false, asked: false };
     try {
-      const value = await timeLimit(work, this.options.limitMs);
+      const value = await timeLimit(work, this.limitMs);
       this.#failures = 0;
       return { answered: true, value };
     } catch (error) {
@@ -40,7 +38,7 @@ export class Circuit {
       if (this.#failures++ === 0) this.#firstTrouble = trouble;
       if (this.#isClosed && this.#failures >= failuresToOpen) {
         this.#isClosed = false;
-        this.options.onOpen(this.#firstTrouble);
+        this.onOpen(this.#firstTrouble);
       }
       return { answered: false, asked: true };
     }
@@ -49,12 +47,12 @@ export class Circuit {
   /** Asks although the circuit is open; success closes it. */
   async probe(work: () => Promise<unknown>): Promise<boolean> {
     if (this.#isClosed) return (await this.ask(work)).answered;
-    const isPassed = timeLimit(work, this.options.limitMs).then(() => true);
+    const isPassed = timeLimit(work, this.limitMs).then(() => true);
     if (!(await isPassed.catch(() => false))) return false;
     if (!this.#isClosed) {
       this.#isClosed = true;
       this.#failures = 0;
-      this.options.onClose();
+      this.onClose();
     }
     return true;
   }

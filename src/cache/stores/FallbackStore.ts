@@ -47,10 +47,9 @@ export class FallbackStore implements Store {
     this.kind = primary.kind;
     this.#probeEveryMs = options.probeEveryMs ?? 1000;
     this.#probeMs = this.#probeEveryMs;
-    const onOpen = (trouble: StoreTrouble) => this.#onOpen(trouble);
-    const circuit = { limitMs: options.limitMs ?? 250, onOpen, onClose: () => this.#onClose() };
-    this.#reads = new Circuit(circuit);
-    this.#writes = new Circuit(circuit);
+    const newCircuit = () => new Circuit(options.limitMs ?? 250, this.#onOpen, this.#onClose);
+    this.#reads = newCircuit();
+    this.#writes = newCircuit();
   }
 
   /** Whether some operations are done in this process only. */
@@ -210,7 +209,7 @@ export class FallbackStore implements Store {
       });
   }
 
-  #onOpen(trouble: StoreTrouble): void {
+  readonly #onOpen = (trouble: StoreTrouble): void => {
     if (this.degraded || this.#closed) return;
     this.#degradedSince = performance.now();
     // A primary that passes its probes and fails again is left alone for longer each time, up to 30 pauses.
@@ -218,16 +217,16 @@ export class FallbackStore implements Store {
     this.#probeMs = relapsed ? Math.min(2 * this.#probeMs, 30 * this.#probeEveryMs) : this.#probeEveryMs;
     this.#scheduleProbe();
     this.options.onDegraded?.(trouble);
-  }
+  };
 
-  #onClose(): void {
+  readonly #onClose = (): void => {
     if (this.#degradedSince === undefined || !this.#reads.isClosed || !this.#writes.isClosed) return;
     this.#recoveredAt = performance.now();
     const durationMs = this.#recoveredAt - this.#degradedSince;
     this.#degradedSince = undefined;
     this.#deliver();
     this.options.onRecovered?.(durationMs);
-  }
+  };
 
   /** Until the primary answers and has been told everything; also after one lost answer, since no write may follow soon. */
   #scheduleProbe(): void {

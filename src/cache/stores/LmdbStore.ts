@@ -19,11 +19,11 @@ export interface LmdbStoreOptions {
   readonly onSetAside?: (name: string) => void;
 }
 
-/** What is stored under a key; without a value when it has expired or was not written by us. */
+/** What is stored under a key. `value` is undefined when it has expired or was not written by us. */
 interface Held {
   readonly version: number;
-  readonly value?: Buffer;
-  readonly expiresAt?: number;
+  readonly value: Buffer | undefined;
+  readonly expiresAt: number;
 }
 
 const maxTries = 1000;
@@ -116,24 +116,15 @@ export class LmdbStore implements Store {
   }
 
   settle(key: string, owner: Buffer, { key: target, value, ttlMs }: StoreEntry): Promise<boolean> {
-    const leaseKey = leaseKeyOf(key);
-    return this.#untilDone(async () => {
-      const lease = this.#read(leaseKey);
-      if (!lease?.value?.equals(owner)) return false;
-      const isDone = await this.#writeIf(leaseKey, lease.version, () => [
-        this.db.put(target, this.#encode(value, ttlMs), newVersion()),
-        this.db.remove(leaseKey),
-      ]);
-      if (isDone) this.#waiters.wake(leaseKey);
-      return isDone || undefined;
-    });
+    const entry = this.#encode(value, ttlMs);
+    return this.compareAndDelete(leaseKeyOf(key), owner, () => [this.db.put(target, entry, newVersion())]);
   }
 
-  compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
+  compareAndDelete(key: string, expected: Buffer, writes = (): Promise<boolean>[] => []): Promise<boolean> {
     return this.#untilDone(async () => {
       const held = this.#read(key);
       if (!held?.value?.equals(expected)) return false;
-      const isDone = await this.#write(() => this.db.remove(key, held.version));
+      const isDone = await this.#writeIf(key, held.version, () => [...writes(), this.db.remove(key)]);
       if (isDone) this.#waiters.wake(key);
       return isDone || undefined;
     });
@@ -145,7 +136,7 @@ export class LmdbStore implements Store {
       const held = this.#read(key);
       const before = held?.value && countIn(held.value);
       const count = (before ?? 0) + by;
-      const leftMs = before === undefined ? ttlMs : (held?.expiresAt ?? 0) - this.#now();
+      const leftMs = held && before !== undefined ? held.expiresAt - this.#now() : ttlMs;
       const isDone = await this.#replace(key, held, this.#encode(Buffer.from(String(count)), leftMs));
       return isDone ? count : undefined;
     };
@@ -185,7 +176,11 @@ export class LmdbStore implements Store {
     try {
       this.db.resetReadTxn();
       const entry = this.db.getEntry(key);
-      return entry && { version: entry.version ?? 0, ...decode(entry.value, this.#now()) };
+      if (!entry) return undefined;
+      const { value: bytes, version = 0 } = entry;
+      const isOurs = bytes.length >= headerBytes && bytes[0] === format;
+      const expiresAt = isOurs ? bytes.readDoubleBE(1) : 0;
+      return { version, expiresAt, value: expiresAt > this.#now() ? bytes.subarray(headerBytes) : undefined };
     } catch (error) {
       throw new StoreError(troubleOfLmdb(error));
     }
@@ -249,13 +244,6 @@ export class LmdbStore implements Store {
 
 /** Random, so that an entry that was written again is never taken for the one that was read. */
 const newVersion = () => randomInt(1, 2 ** 48 - 1);
-
-/** No value when the entry has expired or was not written by us. */
-function decode(entry: Buffer, now: number): { value?: Buffer; expiresAt?: number } {
-  if (entry.length < headerBytes || entry[0] !== format) return {};
-  const expiresAt = entry.readDoubleBE(1);
-  return expiresAt > now ? { value: entry.subarray(headerBytes), expiresAt } : {};
-}
 
 /** The driver gives the cause of a failed commit as a promise that rejects; left alone, it would end the process. */
 async function troubleOfCommit(error: unknown): Promise<StoreTrouble> {

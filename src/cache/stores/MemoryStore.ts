@@ -3,10 +3,7 @@ import { DeleteWaiters } from './DeleteWaiters.js';
 import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError } from './StoreError.js';
 
-interface Entry {
-  readonly value: Buffer;
-  readonly expiresAt: number;
-}
+type Entry = { readonly value: Buffer; readonly expiresAt: number };
 
 /** A store inside this process, for `memory:`. The least recently used entries go first. */
 export class MemoryStore implements Store {

@@ -17,8 +17,7 @@ export interface RedisStoreOptions {
 }
 
 const prefix = 'txgw:';
-/** Where the names of deleted keys are published. */
-const channel = `${prefix}deleted`;
+const channel = `${prefix}deleted`; // where the names of deleted keys are published
 
 /** A store in Redis or Valkey (one server, behind sentinels, or a cluster), shared by any number of machines. */
 export class RedisStore implements Store {
@@ -72,14 +71,13 @@ export class RedisStore implements Store {
   }
 
   async settle(key: string, owner: Buffer, { key: target, value, ttlMs }: StoreEntry): Promise<boolean> {
-    const names = [nameOf(leaseKeyOf(key)), nameOf(target)] as const;
-    const work = () => this.#client.gatewaySettle(...names, owner, value, wholeMs(ttlMs), channel);
+    const names = [nameOf(leaseKeyOf(key)), nameOf(target)];
+    const work = () => this.#client.gatewayDelete(2, ...names, owner, channel, value, wholeMs(ttlMs));
     return (await this.#run(work)) === 1;
   }
 
   async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
-    const name = nameOf(key);
-    return (await this.#run(() => this.#client.gatewayCompareAndDelete(name, expected, channel))) === 1;
+    return (await this.#run(() => this.#client.gatewayDelete(1, nameOf(key), expected, channel))) === 1;
   }
 
   increment(key: string, by: number, ttlMs: number): Promise<number> {

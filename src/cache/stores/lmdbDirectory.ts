@@ -4,8 +4,7 @@ import { isDamaged } from './lmdbFile.js';
 import { StoreError } from './StoreError.js';
 
 const FILES = ['data.mdb', 'lock.mdb'];
-/** Exists while a process renames a database. */
-const GUARD = 'set-aside.guard';
+const GUARD = 'set-aside.guard'; // exists while a process renames a database
 const OURS = /^((data|lock)\.mdb(\.damaged-.*)?|set-aside\.guard)$/;
 
 /** A database that is only being created looks whole after this long, in milliseconds. */

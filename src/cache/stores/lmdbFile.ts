@@ -19,20 +19,12 @@ interface Expected {
   readonly count: number;
 }
 
-// The layout of LMDB's `MDB_page_header`, `MDB_meta`, `MDB_db` and `MDB_node` as lmdb-js has them, in bytes.
-const pageHeader = 24;
-const flagsAt = 18;
-const lowerAt = 20;
-const metaBytes = 160;
-const dbsAt = 24;
-const dbBytes = 48;
-const nodeHeader = 8;
-const magic = 0xbeefc0de;
-const dataVersion = 2;
-const metaFlag = 8;
+// The layout of LMDB's `MDB_page_header`, `MDB_meta` and `MDB_node` as lmdb-js has them, in bytes.
+const header = { bytes: 24, flagsAt: 18, lowerAt: 20 };
+const meta = { bytes: 160, dbsAt: 24, dbBytes: 48, flag: 8, magic: 0xbeefc0de, version: 2 };
+const node = { headerBytes: 8, bigDataFlag: 1 };
 /** The flags of pages by their height: overflow, leaf, branch and above. */
 const kindFlags = [4, 2, 1];
-const bigDataFlag = 1;
 const noPage = 0xffff_ffff_ffff_ffffn;
 
 /** Pages of each tree that are read in a file that has its full length. */
@@ -52,8 +44,8 @@ export function isDamaged(file: string): boolean {
     for (let reads = 0; reads < maxReads; reads++) {
       const { size } = fstatSync(descriptor);
       const metas = readMetas(descriptor);
-      const meta = metas && metaInUse(metas);
-      if (size === 0 || meta?.roots.every((root) => isWhole(descriptor, root, size, meta))) return false;
+      const inUse = metas && metaInUse(metas);
+      if (size === 0 || inUse?.roots.every((root) => isWhole(descriptor, root, size, inUse))) return false;
       const isUnchanged = stateOf(readMetas(descriptor)) === stateOf(metas) && fstatSync(descriptor).size === size;
       if (isUnchanged) return true;
     }
@@ -69,22 +61,22 @@ function stateOf(metas: readonly Meta[] | undefined): string | undefined {
 
 /** The two that are written in turn and, where there is one, that of the state last forced to the disk. */
 function readMetas(descriptor: number): readonly Meta[] | undefined {
-  const pageSize = read(descriptor, 0, pageHeader + metaBytes)?.readUInt32LE(pageHeader + dbsAt) ?? 0;
+  const pageSize = read(descriptor, 0, header.bytes + meta.bytes)?.readUInt32LE(header.bytes + meta.dbsAt) ?? 0;
   if (pageSize < 512 || pageSize > 65_536 || pageSize % 512 !== 0) return undefined;
-  const pages = [0, pageSize, pageSize / 2].map((at) => read(descriptor, at, pageHeader + metaBytes));
+  const pages = [0, pageSize, pageSize / 2].map((at) => read(descriptor, at, header.bytes + meta.bytes));
   if (!pages.slice(0, 2).every(isMarked)) return undefined;
-  const [first, second, flushed] = pages.map((page) => page && metaOf(page.subarray(pageHeader), pageSize));
+  const [first, second, flushed] = pages.map((page) => page && metaOf(page.subarray(header.bytes), pageSize));
   return first && second && [first, second, ...(flushed && flushed.txnId > 0n ? [flushed] : [])];
 }
 
 function isMarked(page: Buffer | undefined): boolean {
-  if (page === undefined || (page.readUInt16LE(flagsAt) & metaFlag) === 0) return false;
-  return page.readUInt32LE(pageHeader) === magic && page.readUInt16LE(pageHeader + 4) === dataVersion;
+  if (page === undefined || (page.readUInt16LE(header.flagsAt) & meta.flag) === 0) return false;
+  return page.readUInt32LE(header.bytes) === meta.magic && page.readUInt16LE(header.bytes + 4) === meta.version;
 }
 
 function metaOf(bytes: Buffer, pageSize: number): Meta {
-  const rest = dbsAt + 2 * dbBytes;
-  const roots = [dbsAt, dbsAt + dbBytes].flatMap((db) => {
+  const rest = meta.dbsAt + 2 * meta.dbBytes;
+  const roots = [meta.dbsAt, meta.dbsAt + meta.dbBytes].flatMap((db) => {
     const page = bytes.readBigUInt64LE(db + 40);
     return page === noPage ? [] : [{ page: Number(page), height: bytes.readUInt16LE(db + 6), count: 1 }];
   });
@@ -122,9 +114,9 @@ function isWhole(descriptor: number, root: Expected, size: number, { pageSize, l
     if (next === undefined) return true;
     const { page, height, count } = next;
     if ((page + count) * pageSize > size) return false;
-    const bytes = read(descriptor, page * pageSize, height === 0 ? pageHeader : pageSize);
+    const bytes = read(descriptor, page * pageSize, height === 0 ? header.bytes : pageSize);
     if (bytes === undefined || Number(bytes.readBigUInt64LE(0)) !== page) return false;
-    if ((bytes.readUInt16LE(flagsAt) & (kindFlags[Math.min(height, 2)] ?? 0)) === 0) return false;
+    if ((bytes.readUInt16LE(header.flagsAt) & (kindFlags[Math.min(height, 2)] ?? 0)) === 0) return false;
     const children = height === 0 ? [] : childrenIn(bytes, height);
     if (!children) return false;
     expected.push(...children);
@@ -135,18 +127,18 @@ function isWhole(descriptor: number, root: Expected, size: number, { pageSize, l
 /** Undefined when the page is not laid out as it should be. */
 function childrenIn(page: Buffer, height: number): readonly Expected[] | undefined {
   const children: Expected[] = [];
-  for (let n = 0; n < page.readUInt16LE(lowerAt) >> 1; n++) {
-    const pointer = pageHeader + 2 * n;
-    const node = pointer + 2 <= page.length ? pageHeader + page.readUInt16LE(pointer) : page.length;
-    if (node + nodeHeader > page.length) return undefined;
-    const flags = page.readUInt16LE(node + 4);
+  for (let n = 0; n < page.readUInt16LE(header.lowerAt) >> 1; n++) {
+    const pointer = header.bytes + 2 * n;
+    const at = pointer + 2 <= page.length ? header.bytes + page.readUInt16LE(pointer) : page.length;
+    if (at + node.headerBytes > page.length) return undefined;
+    const flags = page.readUInt16LE(at + 4);
     if (height > 1) {
-      children.push({ page: page.readUInt32LE(node) + flags * 2 ** 32, height: height - 1, count: 1 });
-    } else if (flags & bigDataFlag) {
-      const data = node + nodeHeader + page.readUInt16LE(node + 6);
+      children.push({ page: page.readUInt32LE(at) + flags * 2 ** 32, height: height - 1, count: 1 });
+    } else if (flags & node.bigDataFlag) {
+      const data = at + node.headerBytes + page.readUInt16LE(at + 6);
       if (data + 24 > page.length) return undefined;
-      const [first, count] = [data, data + 16].map((at) => Number(page.readBigUInt64LE(at))) as [number, number];
-      children.push({ page: first, height: 0, count });
+      const count = Number(page.readBigUInt64LE(data + 16));
+      children.push({ page: Number(page.readBigUInt64LE(data)), height: 0, count });
     }
   }
   return children;

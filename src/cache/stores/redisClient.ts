@@ -1,8 +1,7 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { StoreError } from './StoreError.js';
 
-/** Where a CACHE_URL points to. */
-export type RedisAddress = ReturnType<typeof parseRedisUrl>;
+type RedisAddress = ReturnType<typeof parseRedisUrl>;
 
 const urlForm =
   /^redis(?<tls>s?)(?:\+(?<form>sentinel|cluster))?:\/\/(?:(?<login>[^/?#]*)@)?(?<hosts>[^/?#@]+)(?:\/(?<path>[^?#]*))?(?:\?(?<query>[^#]*))?$/;

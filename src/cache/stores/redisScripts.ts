@@ -28,19 +28,11 @@ export const redisScripts = {
       redis.call('set', KEYS[2], ARGV[1], 'px', ARGV[2])
       return { 'taken' }`,
   },
-  gatewaySettle: {
-    numberOfKeys: 2,
+  /** Deletes the first key; before that writes the second, when there is one. */
+  gatewayDelete: {
     lua: `${present}
       if present(KEYS[1]) ~= ARGV[1] then return 0 end
-      redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
-      redis.call('del', KEYS[1])
-      redis.pcall('publish', ARGV[4], KEYS[1])
-      return 1`,
-  },
-  gatewayCompareAndDelete: {
-    numberOfKeys: 1,
-    lua: `${present}
-      if present(KEYS[1]) ~= ARGV[1] then return 0 end
+      if KEYS[2] then redis.call('set', KEYS[2], ARGV[3], 'px', ARGV[4]) end
       redis.call('del', KEYS[1])
       redis.pcall('publish', ARGV[2], KEYS[1])
       return 1`,
@@ -59,9 +51,6 @@ export const redisScripts = {
 export interface ScriptedCommands {
   gatewayClaim(key: string, value: Buffer, ttlMs: number): Promise<number>;
   gatewayAcquireBuffer(key: string, leaseKey: string, owner: Buffer, ttlMs: number, refused: Buffer): Promise<Buffer[]>;
-  gatewaySettle(
-    ...keysAndArguments: [leaseKey: string, key: string, owner: Buffer, value: Buffer, ttlMs: number, channel: string]
-  ): Promise<number>;
-  gatewayCompareAndDelete(key: string, expected: Buffer, channel: string): Promise<number>;
+  gatewayDelete(numberOfKeys: 1 | 2, ...keysAndArguments: (string | Buffer | number)[]): Promise<number>;
   gatewayIncrement(key: string, by: number, ttlMs: number): Promise<number>;
 }
