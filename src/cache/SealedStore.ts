@@ -236,8 +236,5 @@ function leasesOf(slots: readonly Slot[], owner: string | Buffer): readonly KeyA
 
 /** Values under one name usually have the same time to live: the one that expires last was written last. */
 function newestOf(found: readonly (Found | undefined)[]): Found | undefined {
-  return found.reduce(
-    (newest, other) => (newest === undefined || (other && other.expiresAt > newest.expiresAt) ? other : newest),
-    undefined,
-  );
+  return found.filter((each) => each !== undefined).sort((one, other) => other.expiresAt - one.expiresAt)[0];
 }

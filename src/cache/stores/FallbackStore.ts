@@ -63,12 +63,10 @@ export class FallbackStore implements Store {
   }
 
   async get(key: string): Promise<Buffer | undefined> {
-    this.#assertOpen();
     return this.#pending(key) ?? (await this.#readPrimary(key)) ?? this.#pending(key);
   }
 
   async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
-    this.#assertOpen();
     const write: PendingWrite = { kind: 'set', value, expiresAt: performance.now() + ttlMs };
     this.#journal.supersede(key, write);
     const answer = await this.#write(() => this.primary.set(key, value, ttlMs));
@@ -77,20 +75,15 @@ export class FallbackStore implements Store {
   }
 
   async claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
-    this.#assertOpen();
-    if (this.#pending(key)) return false;
-    const answer = await this.#write(() => this.primary.claim(key, value, ttlMs));
-    if (answer.answered) return answer.value;
-    const seen = await this.#readPrimary(key); // a primary that takes no writes can often be read
-    if (seen) return seen.equals(value);
-    if (answer.asked) this.#journal.addDeletion(key, value);
+    const { claimed, asked } = await this.#tryClaim(key, value, ttlMs);
+    if (claimed !== undefined) return claimed;
+    if (asked) this.#journal.addDeletion(key, value);
     throw new StoreError('unreachable');
   }
 
   /** In one operation while the primary answers and nothing is pending; otherwise step by step. */
   async acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
     const leaseKey = leaseKeyOf(key);
-    this.#assertOpen();
     let answer: Answer<Turn> | undefined;
     if (!this.#pending(key) && !this.#pending(leaseKey)) {
       answer = await this.#write(() => this.primary.acquire(key, owner, ttlMs, refused));
@@ -100,14 +93,22 @@ export class FallbackStore implements Store {
     }
     const entry = await this.get(key);
     if (entry && !refused?.equals(entry)) return { state: 'found', entry };
-    if (await this.#takeLease(leaseKey, owner, ttlMs, answer)) return { state: 'taken' };
+    const { claimed, asked } = await this.#tryClaim(leaseKey, owner, ttlMs, answer);
+    if (claimed) {
+      this.#journal.forget(leaseKey);
+      return { state: 'taken' };
+    }
+    if (claimed === undefined && !this.#pending(leaseKey)) {
+      // A lease that the primary took after all is deleted when this one is released, now or when the primary is back.
+      this.#journal.add(leaseKey, { kind: 'added', value: owner, expiresAt: performance.now() + ttlMs, asked });
+      return { state: 'taken' };
+    }
     const holder = await this.get(leaseKey);
     return holder?.equals(owner) ? { state: 'taken' } : { state: 'held', owner: holder ?? Buffer.alloc(0) };
   }
 
   /** A lease taken in this process, while the primary did not answer, covers what is written in this process. */
   async settle(key: string, owner: Buffer, entry: StoreEntry): Promise<boolean> {
-    this.#assertOpen();
     const leaseKey = leaseKeyOf(key);
     const leaseHere = this.#pending(leaseKey);
     if (leaseHere) {
@@ -129,7 +130,6 @@ export class FallbackStore implements Store {
   }
 
   async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
-    this.#assertOpen();
     const pending = this.#journal.get(key);
     const deletedHere = pending?.value.equals(expected) ?? false;
     if (deletedHere) this.#journal.forgetWrite(key);
@@ -142,7 +142,6 @@ export class FallbackStore implements Store {
 
   /** Rejects when the primary does not answer (it may have counted all the same): only it has the fleet's count. */
   async increment(key: string, by: number, ttlMs: number): Promise<number> {
-    this.#assertOpen();
     const answer = await this.#write(() => this.primary.increment(key, by, ttlMs));
     if (answer.answered) return answer.value;
     throw new StoreError('unreachable');
@@ -163,22 +162,14 @@ export class FallbackStore implements Store {
   }
 
   /**
-   * When the primary did not answer it may still have stored the lease, so it is read: our own bytes there mean that it did
-   * (an owner is random), others that somebody was first. When it cannot be read either, this process decides. A lease that
-   * was stored after all is deleted when this one is released, now or when the primary is back.
+   * `claimed` is undefined when the primary gives no answer. It may still have stored the value, so it is read: our own bytes
+   * there mean that it did (they are random), others that another process was first.
    */
-  async #takeLease(key: string, value: Buffer, ttlMs: number, lost?: Answer<unknown>): Promise<boolean> {
-    if (this.#pending(key)) return false;
+  async #tryClaim(key: string, value: Buffer, ttlMs: number, lost?: Answer<unknown>) {
+    if (this.#pending(key)) return { claimed: false, asked: false };
     const answer = lost?.answered === false ? lost : await this.#write(() => this.primary.claim(key, value, ttlMs));
-    if (answer.answered) {
-      if (answer.value) this.#journal.forget(key);
-      return answer.value;
-    }
-    const seen = await this.#readPrimary(key);
-    if (seen) return seen.equals(value);
-    if (this.#pending(key)) return false;
-    this.#journal.add(key, { kind: 'added', value, expiresAt: performance.now() + ttlMs, asked: answer.asked });
-    return true;
+    if (answer.answered) return { claimed: answer.value, asked: true };
+    return { claimed: (await this.#readPrimary(key))?.equals(value), asked: answer.asked };
   }
 
   /** What was written here and not yet delivered. */
@@ -187,12 +178,14 @@ export class FallbackStore implements Store {
   }
 
   async #readPrimary(key: string): Promise<Buffer | undefined> {
+    if (this.#closed) throw new StoreError('closed');
     const answer = await this.#reads.ask(() => this.primary.get(key));
     if (!answer.answered || !answer.value || this.#journal.isDeleted(key, answer.value)) return undefined;
     return answer.value;
   }
 
   async #write<T>(work: () => Promise<T>): Promise<Answer<T>> {
+    if (this.#closed) throw new StoreError('closed');
     const answer = await this.#writes.ask(work);
     if (!answer.answered && this.#probeTimer === undefined) this.#scheduleProbe();
     if (answer.answered && !this.#journal.isEmpty) this.#deliver();
@@ -245,9 +238,5 @@ export class FallbackStore implements Store {
     const write = () => Promise.all(probeKeys.map((key) => this.primary.set(key, probeValue, 1000)));
     const passed = await Promise.all([this.#reads.probe(read), this.#writes.probe(write)]).catch(() => [false]);
     return passed.every(Boolean);
-  }
-
-  #assertOpen(): void {
-    if (this.#closed) throw new StoreError('closed');
   }
 }
