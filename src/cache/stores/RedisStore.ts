@@ -176,9 +176,7 @@ function replyCode(error: unknown): string | undefined {
 }
 
 /** The driver had no connection to send the command on, so it can be tried again without doing anything twice. */
-function wasNotSent(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('enableOfflineQueue');
-}
+const wasNotSent = (error: unknown): boolean => error instanceof Error && error.message.includes('enableOfflineQueue');
 
 /** A derived key has the name of its base in braces: a cluster then keeps both in one slot, for one script. */
 function nameOf(key: string): string {
@@ -187,6 +185,4 @@ function nameOf(key: string): string {
 }
 
 /** Redis takes whole milliseconds and no zero. */
-function wholeMs(ttlMs: number): number {
-  return Math.max(1, Math.ceil(ttlMs));
-}
+const wholeMs = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs));

@@ -53,16 +53,10 @@ export interface Store {
 }
 
 /** The key of the lease that covers the entry under `key`. */
-export function leaseKeyOf(key: string): string {
-  return `${key}:lease`;
-}
+export const leaseKeyOf = (key: string): string => `${key}:lease`;
 
 /** The key of the note that tells why the work of `owner`, who held the lease of `key`, failed. */
-export function failureKeyOf(key: string, owner: string): string {
-  return `${key}:failure:${owner}`;
-}
+export const failureKeyOf = (key: string, owner: string): string => `${key}:failure:${owner}`;
 
 /** The key that `key` was derived from, or `key` itself: what comes before the first colon. */
-export function baseKeyOf(key: string): string {
-  return key.split(':', 1)[0] as string;
-}
+export const baseKeyOf = (key: string): string => key.split(':', 1)[0] as string;

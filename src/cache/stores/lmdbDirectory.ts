@@ -84,6 +84,4 @@ export function unusable(error: unknown): StoreError {
 }
 
 /** The message of anything thrown. */
-export function textOf(error: unknown): string {
-  return String((error as Error | undefined)?.message ?? 'unknown error');
-}
+export const textOf = (error: unknown): string => String((error as Error | undefined)?.message ?? 'unknown error');

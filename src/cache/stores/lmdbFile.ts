@@ -55,9 +55,7 @@ export function isDamaged(file: string): boolean {
   }
 }
 
-function stateOf(metas: readonly Meta[] | undefined): string | undefined {
-  return metas?.map(({ txnId }) => txnId).join();
-}
+const stateOf = (metas: readonly Meta[] | undefined): string | undefined => metas?.map(({ txnId }) => txnId).join();
 
 /** The two that are written in turn and, where there is one, that of the state last forced to the disk. */
 function readMetas(descriptor: number): readonly Meta[] | undefined {

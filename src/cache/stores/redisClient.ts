@@ -129,6 +129,4 @@ function decode(text = ''): string {
   }
 }
 
-function misconfigured(what: string): StoreError {
-  return new StoreError('misconfigured', `CACHE_URL ${what}`);
-}
+const misconfigured = (what: string): StoreError => new StoreError('misconfigured', `CACHE_URL ${what}`);
