@@ -127,7 +127,7 @@ export class LeasedCache<Value> {
   async #load<Prepared>(reader: Reader<Value, Prepared>): Promise<Entry<Value>> {
     const { id, name, prepare } = reader;
     const { store, codec, workMs } = this.options;
-    const reason = this.#reasonToLook(id);
+    const reason = this.#memory.has(id) ? 'outdated' : 'absent';
     let prepared: { readonly value: Prepared } | undefined;
     let refused: Buffer | undefined;
     // By a clock that nobody sets: a correction of another would end or prolong the wait.
@@ -176,7 +176,7 @@ export class LeasedCache<Value> {
     try {
       const value = await fetch(prepared, work.signal);
       const entry: Entry<Value> = { version: randomUUID(), value, fetchedAt: this.#now() };
-      const reason = this.#reasonToLook(id);
+      const reason = this.#memory.has(id) ? 'outdated' : 'absent';
       this.#memory.set(id, entry); // also over one with a later time, whose clock may have been ahead
       this.options.onRead?.(this.options.kind, 'fetched', reason);
       return entry;
@@ -242,10 +242,6 @@ export class LeasedCache<Value> {
     if (held !== undefined && !this.#willDo(held, reader)) this.#memory.set(reader.id, entry);
     this.options.onRead?.(this.options.kind, tier, reason);
     return entry;
-  }
-
-  #reasonToLook(id: string): ReadReason {
-    return this.#memory.has(id) ? 'outdated' : 'absent';
   }
 
   /** Keeps the newer of `stored` and what is held, which for the same version is what readers made their views of. */

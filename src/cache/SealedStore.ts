@@ -131,7 +131,7 @@ export class SealedStore {
 
   /** Who holds the lease of `name`. A forged owner need not be text. */
   async leaseOwner(name: EntryName): Promise<Buffer | undefined> {
-    return (await this.#ownersOf(this.#leaseKeys(name))).findLast(Boolean);
+    return (await Promise.all(this.#leaseKeys(name).map((key) => this.#store.get(key)))).findLast(Boolean);
   }
 
   /** Ends the lease when `owner` still holds it, which wakes {@link waitForRelease}. */
@@ -142,17 +142,13 @@ export class SealedStore {
   /** Resolves when the lease may have been released, at the latest after `timeoutMs`. */
   async waitForRelease(name: EntryName, timeoutMs: number): Promise<void> {
     const keys = this.#leaseKeys(name);
-    const owners = keys.length > 1 ? await this.#ownersOf(keys) : [];
+    const owners = keys.length > 1 ? await Promise.all(keys.map((key) => this.#store.get(key))) : [];
     const held = keys.findLast((_, at) => owners[at]) ?? (keys[0] as string);
     await this.#store.waitForDelete(held, timeoutMs);
   }
 
   #leaseKeys(name: EntryName): readonly string[] {
     return this.#slots(name).map(({ key }) => leaseKeyOf(key));
-  }
-
-  #ownersOf(leaseKeys: readonly string[]) {
-    return Promise.all(leaseKeys.map((key) => this.#store.get(key)));
   }
 
   async #settle(name: EntryName, sealed: readonly KeyAndBytes[], ttlMs: number, owner: string): Promise<boolean> {

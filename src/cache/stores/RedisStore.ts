@@ -7,15 +7,8 @@ import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from '.
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
-export interface RedisStoreOptions {
-  /** Longest wait for one answer, after which the command fails. Default 1000 ms. */
-  readonly commandTimeoutMs?: number;
-  /** Pace of polling for a deletion whose message was lost. Default 50 ms slowing to 250 ms. */
-  readonly pollPace?: PollPace;
-  /** How long opening waits for the first connection before it leaves that to the background. Default 1000 ms. */
-  readonly connectWaitMs?: number;
-}
-
+/** How long opening waits for the first connection before it leaves that to the background. */
+const connectWaitMs = 1000;
 const prefix = 'txgw:';
 const channel = `${prefix}deleted`; // where the names of deleted keys are published
 
@@ -30,9 +23,8 @@ export class RedisStore implements Store {
   #closing: Promise<void> | undefined;
 
   /** Throws a `misconfigured` {@link StoreError} when `url` is wrong. Operations reject until the server can be reached. */
-  static async open(url: string, options: RedisStoreOptions = {}): Promise<RedisStore> {
-    const { commandTimeoutMs = 1000, pollPace = { firstMs: 50, maxMs: 250 }, connectWaitMs = 1000 } = options;
-    const client = createRedisClient(parseRedisUrl(url), commandTimeoutMs);
+  static async open(url: string, pollPace: PollPace = { firstMs: 50, maxMs: 250 }): Promise<RedisStore> {
+    const client = createRedisClient(parseRedisUrl(url));
     const failed = new Promise<void>((resolve) => client.once('error', () => resolve()));
     const connected = client.connect().catch(() => undefined);
     await timeLimit(() => Promise.race([connected, failed]), connectWaitMs).catch(() => undefined);

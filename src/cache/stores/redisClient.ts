@@ -47,7 +47,7 @@ export function parseRedisUrl(url: string) {
  * A client that never queues commands while disconnected, never repeats one, and reconnects for ever. It does not connect
  * until told to, and its connection errors are silent: the failing commands tell.
  */
-export function createRedisClient(address: RedisAddress, commandTimeoutMs: number): Redis | Cluster {
+export function createRedisClient(address: RedisAddress): Redis | Cluster {
   const { username, password, tls, nodes } = address;
   let reconnectedAt = Number.NEGATIVE_INFINITY;
   let isReconnecting = false;
@@ -66,11 +66,11 @@ export function createRedisClient(address: RedisAddress, commandTimeoutMs: numbe
   const common: RedisOptions = {
     username,
     password,
-    commandTimeout: commandTimeoutMs,
+    commandTimeout: 1000,
     connectTimeout: 2000,
     disconnectTimeout: 500,
     // A dead peer that never closes its socket is noticed by silence, and by keep-alive probes on a quiet subscriber.
-    socketTimeout: commandTimeoutMs * 3,
+    socketTimeout: 3000,
     keepAlive: 10_000,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
