@@ -47,8 +47,7 @@ export interface LeasedCacheOptions<Value> {
 export const leaseMarginMs = 2000;
 /** A preparation that takes longer does not leave the lease long enough for the work, in milliseconds. */
 const quickMs = 500;
-/** Longest time between two looks at the store while another process holds the lease. */
-const lookAgainMs = 1000;
+const lookAgainMs = 1000; // longest time between two looks at the store while another process holds the lease
 /** How long the failure of a lease holder can be read by those who waited for it, in milliseconds. */
 const failureTtlMs = 10_000;
 

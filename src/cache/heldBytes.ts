@@ -1,9 +1,7 @@
 /** What V8 takes for an object or array besides its members: at most, for an empty one with room to grow. */
 const containerBytes = 64;
-/** A number, boolean or null, and its JSON. */
-const scalarBytes = 16;
-/** A slot that holds a member. */
-const slotBytes = 8;
+const scalarBytes = 16; // a number, boolean or null, and its JSON
+const slotBytes = 8; // a slot that holds a member
 
 /**
  * About how many bytes of memory a JSON value takes, once as objects and once as text. (Empty objects take twenty times as

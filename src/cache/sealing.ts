@@ -14,8 +14,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES;
 const MAX_KNOWN_NAMES = 5000;
-/** The current key and two before it: each costs one store operation more. */
-const MAX_RINGS = 3;
+const MAX_RINGS = 3; // the current key and two before it: each costs one store operation more
 
 /**
  * Makes what leaves the process for a store unreadable and unforgeable, and its names unguessable.
@@ -40,7 +39,7 @@ export class Sealer {
     return this.#rings[0] as KeyRing;
   }
 
-  /** Makes `current` the key of new entries, when it is not already; of the keys before it the newest two stay known. */
+  /** Makes `current` the key of new entries; of the keys before it the newest two stay known. */
   rotate(current: KeyMaterial): void {
     this.#rings = newestOnce([new KeyRing(current), ...this.#rings]);
   }

@@ -49,11 +49,10 @@ export class Circuit {
     if (this.#isClosed) return (await this.ask(work)).answered;
     const isPassed = timeLimit(work, this.limitMs).then(() => true);
     if (!(await isPassed.catch(() => false))) return false;
-    if (!this.#isClosed) {
-      this.#isClosed = true;
-      this.#failures = 0;
-      this.onClose();
-    }
+    if (this.#isClosed) return true; // another probe closed it
+    this.#isClosed = true;
+    this.#failures = 0;
+    this.onClose();
     return true;
   }
 }

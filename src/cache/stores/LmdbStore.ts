@@ -32,8 +32,8 @@ const format = 1;
 const pollPace = { firstMs: 5, maxMs: 50 };
 
 /**
- * An embedded store on disk, shared by all processes of one machine that open the same directory. It survives restarts and
- * `kill -9`; a power cut may lose the last moments, never the consistency of the file.
+ * An embedded store on disk, shared by all processes of one machine. It survives restarts and `kill -9`; a power cut may lose
+ * the last moments, never the consistency of the file.
  *
  * Atomic operations read, and then write on condition that the version they read is still there. The driver's own thread
  * checks that: a transaction with a callback would hold the write lock of all processes until this event loop is free.
@@ -195,7 +195,7 @@ export class LmdbStore implements Store {
     throw new StoreError('failed');
   }
 
-  /** Writes `entry` unless somebody changed what was held; tells whether it did. */
+  /** Writes `entry` unless another process changed what was held; tells whether it did. */
   #replace(key: string, held: Held | undefined, entry: Buffer): Promise<boolean> {
     return this.#writeIf(key, held?.version ?? null, () => [this.db.put(key, entry, newVersion())]);
   }

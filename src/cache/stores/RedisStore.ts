@@ -7,8 +7,7 @@ import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from '.
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
-/** How long opening waits for the first connection before it leaves that to the background. */
-const connectWaitMs = 1000;
+const connectWaitMs = 1000; // how long opening waits for the first connection before it leaves that to the background
 const prefix = 'txgw:';
 const channel = `${prefix}deleted`; // where the names of deleted keys are published
 
@@ -176,5 +175,4 @@ function nameOf(key: string): string {
   return base === key ? prefix + key : `${prefix}{${prefix}${base}}${key.slice(base.length)}`;
 }
 
-/** Redis takes whole milliseconds and no zero. */
-const wholeMs = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs));
+const wholeMs = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs)); // Redis takes whole milliseconds and no zero

@@ -7,10 +7,8 @@ const FILES = ['data.mdb', 'lock.mdb'];
 const GUARD = 'set-aside.guard'; // exists while a process renames a database
 const OURS = /^((data|lock)\.mdb(\.damaged-.*)?|set-aside\.guard)$/;
 
-/** A database that is only being created looks whole after this long, in milliseconds. */
-const creationMs = 50;
-/** A process that has held the guard for longer than this has died, in milliseconds. */
-const guardMs = 3000;
+const creationMs = 50; // a database that is only being created looks whole after this long, in milliseconds
+const guardMs = 3000; // a process that has held the guard for longer than this has died, in milliseconds
 
 /** Creates the directory and its files so that nobody else on the machine can read them at any moment. May throw. */
 export function makeLmdbDirectory(directory: string): void {

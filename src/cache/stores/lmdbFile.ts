@@ -23,14 +23,11 @@ interface Expected {
 const header = { bytes: 24, flagsAt: 18, lowerAt: 20 };
 const meta = { bytes: 160, dbsAt: 24, dbBytes: 48, flag: 8, magic: 0xbeefc0de, version: 2 };
 const node = { headerBytes: 8, bigDataFlag: 1 };
-/** The flags of pages by their height: overflow, leaf, branch and above. */
-const kindFlags = [4, 2, 1];
+const kindFlags = [4, 2, 1]; // the flags of pages by their height: overflow, leaf, branch and above
 const noPage = 0xffff_ffff_ffff_ffffn;
 
-/** Pages of each tree that are read in a file that has its full length. */
-const maxPages = 2000;
-/** How often a database that other processes keep changing is read before it is taken for sound. */
-const maxReads = 5;
+const maxPages = 2000; // pages of each tree that are read in a file that has its full length
+const maxReads = 5; // how often a database that other processes keep changing is read before it is taken for sound
 
 /**
  * Whether `file` is no LMDB database, or one with a part cut off or overwritten: reading a missing page through LMDB would

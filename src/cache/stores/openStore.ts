@@ -18,13 +18,12 @@ export interface OpenStoreOptions extends FallbackStoreOptions {
   readonly onSetAside?: (name: string) => void;
 }
 
-/** A store, and whether it now answers from this process alone. */
+/** `degraded`: it now answers from this process alone. */
 export type OpenedStore = Store & { readonly degraded: boolean };
 
 /**
- * Opens the store that `CACHE_URL` names, loading only the driver it needs. With a Redis that is down it starts degraded;
- * a damaged LMDB database is renamed and a new one begun. Rejects with a `misconfigured` {@link StoreError}, fit to be
- * shown, when the URL is wrong or the directory cannot be opened.
+ * Opens the store that `CACHE_URL` names, loading only the driver it needs. With a Redis that is down it starts degraded.
+ * Rejects with a `misconfigured` {@link StoreError}, fit to be shown, when the URL or the directory cannot be used.
  */
 export async function openStore(cacheUrl: string, options: OpenStoreOptions = {}): Promise<OpenedStore> {
   if (cacheUrl === 'memory:') return new MemoryStore();

@@ -77,6 +77,15 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     reconnectOnError,
     ...(tls && { tls: {} }),
   };
+  const sentinel: RedisOptions = {
+    name: address.sentinelName,
+    sentinelUsername: address.sentinelUsername,
+    sentinelPassword: address.sentinelPassword,
+    sentinelRetryStrategy: backoff,
+    sentinelCommandTimeout: 1000,
+    failoverDetector: true,
+    ...(tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
+  };
   const client =
     address.mode === 'cluster'
       ? new Cluster([...nodes], {
@@ -92,25 +101,12 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
       : new Redis({
           ...offline,
           ...common,
-          ...(address.mode === 'sentinel' ? sentinelOptions(address, backoff) : nodes[0]),
+          ...(address.mode === 'sentinel' ? { sentinels: [...nodes], ...sentinel } : nodes[0]),
           db: address.database,
           retryStrategy: backoff,
         });
   client.on('error', () => undefined);
   return client;
-}
-
-function sentinelOptions(address: RedisAddress, backoff: (attempt: number) => number): RedisOptions {
-  return {
-    sentinels: [...address.nodes],
-    name: address.sentinelName,
-    sentinelUsername: address.sentinelUsername,
-    sentinelPassword: address.sentinelPassword,
-    sentinelRetryStrategy: backoff,
-    sentinelCommandTimeout: 1000,
-    failoverDetector: true,
-    ...(address.tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
-  };
 }
 
 function hostAndPort(text: string, defaultPort: number): { host: string; port: number } {
