@@ -93,7 +93,7 @@ export class Admission {
     const { store, perMinute } = this.options;
     const name = ['rate', count.key, String(count.window)];
     try {
-      const { count: fleet } = await store.increment(name, sending, 2 * windowMs, perMinute * maxProcesses);
+      const fleet = await store.increment(name, sending, 2 * windowMs, perMinute * maxProcesses);
       count.fleet = Math.max(fleet, count.fleet);
     } catch {} // the store is away, or its count cannot be true: what this process counted still holds
   }

@@ -3,15 +3,15 @@ import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
 import { heldBytes } from './heldBytes.js';
-import type { EntryName } from './SealedStore.js';
-import { type Entry, type Stored, StoredEntries, type StoredEntriesOptions } from './StoredEntries.js';
+import type { EntryName, SealedStore } from './SealedStore.js';
+import { type Codec, decodeEntry, decodeFailure, type Entry, encodeEntry, encodeFailure } from './StoredEntries.js';
 
 export interface ReadRequest<Value, Prepared = undefined> {
   /** Whether an entry will do. */
   readonly acceptable: (entry: Entry<Value>) => boolean;
-  /** Whether one will do as well that was fetched since the reader asked: it is as fresh as one it would fetch itself. */
+  /** Whether one will do as well that was fetched since the reader asked. */
   readonly takesFetchedMeanwhile?: boolean;
-  /** What the fetch needs. May take long: the lease is then taken again, at the cost of two more operations of the store. */
+  /** What the fetch needs. When it takes long the lease is given back and taken again. */
   readonly prepare?: () => Promise<Prepared> | Prepared;
   /** Asks the service. `signal` aborts when the work has to end. */
   readonly fetch: (prepared: Prepared, signal: AbortSignal) => Promise<Value>;
@@ -21,10 +21,14 @@ export interface ReadRequest<Value, Prepared = undefined> {
 
 export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
 
-/** `held`: memory had an acceptable entry. Otherwise it had none (`absent`), or one too old or refused (`outdated`). */
+/** What memory had: an acceptable entry, none, or one that is too old or refused. */
 export type ReadReason = 'held' | 'absent' | 'outdated';
 
-export interface LeasedCacheOptions<Value> extends StoredEntriesOptions<Value> {
+export interface LeasedCacheOptions<Value> {
+  readonly store: SealedStore;
+  readonly codec: Codec<Value>;
+  /** How long the store keeps a value, in milliseconds. */
+  readonly ttlMs: (value: Value) => number;
   /** First part of every name, and the label of metrics. */
   readonly kind: string;
   readonly maxEntries: number;
@@ -41,36 +45,33 @@ export interface LeasedCacheOptions<Value> extends StoredEntriesOptions<Value> {
 
 /** What a lease lives longer than the work it covers: slow timers, a paused event loop. */
 export const leaseMarginMs = 2000;
-/** A preparation that ends so soon after the lease was asked for leaves it long enough for the work, in milliseconds. */
+/** A preparation that takes longer does not leave the lease long enough for the work, in milliseconds. */
 const quickMs = 500;
-/** Longest time between two looks at the store while somebody else holds the lease. */
-const lookAgainMs = 1000;
+const lookAgainMs = 1000; // longest time between two looks at the store while another process holds the lease
+/** How long the failure of a lease holder can be read by those who waited for it, in milliseconds. */
+const failureTtlMs = 10_000;
 
-/** One read: of which entry, and since when its reader waits (epoch milliseconds). */
 interface Reader<Value, Prepared> extends ReadRequest<Value, Prepared> {
   readonly id: string;
   readonly name: EntryName;
+  /** Epoch milliseconds. */
   readonly askedAt: number;
 }
 
 /**
- * A read-through cache in two tiers, memory and shared store, in which a fetch happens once: per process because everyone
- * joins the flight under way, per fleet because a flight fetches only while it holds the lease. Losers wait for the value.
+ * A read-through cache in two tiers, memory and shared store, in which a fetch happens once: per process because all readers
+ * join the flight under way, per fleet because a flight fetches only while it holds the lease. The others wait for the value.
  * A failure is never kept; it is shared only with those who were waiting for it, in this process and in others.
  */
 export class LeasedCache<Value> {
-  readonly #options: LeasedCacheOptions<Value>;
   readonly #now: () => number;
   readonly #memory: LRUCache<string, Entry<Value>>;
-  readonly #stored: StoredEntries<Value>;
   readonly #flights = new Map<string, Promise<Entry<Value>>>();
   readonly #leaseMs: number;
 
-  constructor(options: LeasedCacheOptions<Value>) {
-    this.#options = options;
+  constructor(private readonly options: LeasedCacheOptions<Value>) {
     this.#now = options.now ?? Date.now;
     this.#leaseMs = options.workMs + leaseMarginMs;
-    this.#stored = new StoredEntries(options);
     this.#memory = new LRUCache({
       max: options.maxEntries,
       maxSize: options.maxBytes ?? Math.floor(getHeapStatistics().heap_size_limit / 4),
@@ -93,14 +94,12 @@ export class LeasedCache<Value> {
   held(id: string, acceptable: (entry: Entry<Value>) => boolean): Entry<Value> | undefined {
     const entry = this.#memory.get(id);
     if (entry === undefined || !acceptable(entry)) return undefined;
-    this.#options.onRead?.(this.#options.kind, 'memory', 'held');
+    this.options.onRead?.(this.options.kind, 'memory', 'held');
     return entry;
   }
 
   /**
-   * An acceptable entry: at once when memory has it, otherwise from the store, another's fetch, or our own. Waits at most
-   * twice the work time plus the lease margin for others, and that only when a lease holder died.
-   *
+   * An acceptable entry: at once when memory has it. Waits for other processes at most twice the work time plus the margin.
    * @throws whatever the fetch threw, here or in the process that held the lease
    */
   read<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Entry<Value> | Promise<Entry<Value>> {
@@ -108,7 +107,7 @@ export class LeasedCache<Value> {
   }
 
   async #join<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
-    const reader = { ...request, id, name: [this.#options.kind, id], askedAt: this.#now() };
+    const reader = { ...request, id, name: [this.options.kind, id], askedAt: this.#now() };
     for (;;) {
       const underway = this.#flights.get(id);
       if (underway === undefined) {
@@ -126,40 +125,43 @@ export class LeasedCache<Value> {
 
   async #load<Prepared>(reader: Reader<Value, Prepared>): Promise<Entry<Value>> {
     const { id, name, prepare } = reader;
-    const reason = this.#reasonToLook(id);
+    const { store, codec, workMs } = this.options;
+    const reason = this.#memory.has(id) ? 'outdated' : 'absent';
     let prepared: { readonly value: Prepared } | undefined;
-    let refused: Stored<Value> | undefined;
+    let refused: Buffer | undefined;
     // By a clock that nobody sets: a correction of another would end or prolong the wait.
-    const patience = () => performance.now() + this.#leaseMs + this.#options.workMs;
+    const patience = () => performance.now() + this.#leaseMs + workMs;
     let patienceEndsAt = patience();
     while (performance.now() < patienceEndsAt) {
       const owner = randomUUID();
       const askedAt = performance.now();
-      const turn = await this.#stored.acquire(name, owner, this.#leaseMs, refused?.bytes);
+      const turn = await store.acquire(name, owner, this.#leaseMs, refused);
       if (turn.state === 'held') {
         const brought = await this.#waitForHolder(reader, turn.owner, patienceEndsAt);
         if (brought !== undefined) return this.#remember(brought, reader, 'waited', reason);
       } else if (turn.state === 'found') {
-        refused = turn.entry;
+        refused = turn.entry.bytes;
+        const stored = decodeEntry(turn.entry.value, codec);
         // Even one that will not do now is kept: it can be shown when the service fails.
-        const entry = refused.entry && this.#keepNewer(id, refused.entry);
+        const entry = stored && this.#keepNewer(id, stored);
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
       } else {
         try {
           if (prepare && !prepared) {
             prepared = { value: await prepare() };
             if (performance.now() - askedAt > quickMs) {
-              await this.#options.store.release(name, owner);
+              await store.release(name, owner);
               patienceEndsAt = patience();
               continue;
             }
           }
           const fetched = await this.#fetch(reader, prepared?.value as Prepared);
-          return await this.#publish(reader, owner, fetched, refused?.bytes);
+          return await this.#publish(reader, owner, fetched, refused);
         } catch (error) {
           // What one caller alone is refused says nothing to others.
           const isShared = error instanceof GatewayError && error.refused === undefined;
-          await (isShared ? this.#stored.fail(name, owner, error) : this.#options.store.release(name, owner));
+          if (isShared) await store.fail(name, encodeFailure(error), failureTtlMs, owner);
+          else await store.release(name, owner);
           throw error;
         }
       }
@@ -169,14 +171,13 @@ export class LeasedCache<Value> {
 
   async #fetch<Prepared>({ id, fetch }: Reader<Value, Prepared>, prepared: Prepared): Promise<Entry<Value>> {
     const work = new AbortController();
-    const timer = setTimeout(() => work.abort(), this.#options.workMs);
+    const timer = setTimeout(() => work.abort(), this.options.workMs);
     try {
       const value = await fetch(prepared, work.signal);
       const entry: Entry<Value> = { version: randomUUID(), value, fetchedAt: this.#now() };
-      const reason = this.#reasonToLook(id);
-      // Whatever the time of the entry held until now: its clock may have been ahead.
-      this.#memory.set(id, entry);
-      this.#options.onRead?.(this.#options.kind, 'fetched', reason);
+      const reason = this.#memory.has(id) ? 'outdated' : 'absent';
+      this.#memory.set(id, entry); // also over one with a later time, whose clock may have been ahead
+      this.options.onRead?.(this.options.kind, 'fetched', reason);
       return entry;
     } finally {
       clearTimeout(timer);
@@ -184,16 +185,17 @@ export class LeasedCache<Value> {
   }
 
   /**
-   * Writes what was fetched and ends the lease. A process that was paused for longer than its lease lasts must not overwrite
-   * what the next holder wrote: it takes the lease again, and writes when the store has nothing new since `before`. What
-   * the store has instead is newer: it is kept, and answered if it will do.
+   * Writes what was fetched and ends the lease. A process whose lease was over must not overwrite what the next holder wrote:
+   * it takes the lease again, and writes only when the store has nothing newer than `before`.
    */
   async #publish<Prepared>(reader: Reader<Value, Prepared>, owner: string, fetched: Entry<Value>, before?: Buffer) {
+    const { store, codec, ttlMs } = this.options;
     const { id, name } = reader;
-    if (await this.#stored.settle(name, fetched, owner)) return fetched;
-    const turn = await this.#stored.acquire(name, owner, this.#leaseMs, before);
-    if (turn.state === 'taken') await this.#stored.settle(name, fetched, owner);
-    const newer = turn.state === 'found' ? turn.entry.entry : undefined;
+    const settle = () => store.settle(name, encodeEntry(fetched, codec), ttlMs(fetched.value), owner);
+    if (await settle()) return fetched;
+    const turn = await store.acquire(name, owner, this.#leaseMs, before);
+    if (turn.state === 'taken') await settle();
+    const newer = turn.state === 'found' ? decodeEntry(turn.entry.value, codec) : undefined;
     if (newer === undefined || !this.#willDo(newer, reader)) return fetched;
     this.#memory.set(id, newer);
     return newer;
@@ -202,9 +204,9 @@ export class LeasedCache<Value> {
   /** Waits until `holder` is done, or must have died. @throws the holder's failure */
   async #waitForHolder<Prepared>(reader: Reader<Value, Prepared>, holder: Buffer, until: number) {
     const { id, name } = reader;
-    const { store } = this.#options;
+    const { store, codec, kind, onLeaseWait } = this.options;
     const waitedFrom = performance.now();
-    // No work lasts that long: the lease is forged, or the store's clock is wrong. It must not hold up every reader.
+    // No work lasts longer: then the lease is forged, or the store's clock is wrong. It must not hold up every reader.
     const deadAt = waitedFrom + this.#leaseMs;
     do {
       const leftMs = deadAt - performance.now();
@@ -214,16 +216,15 @@ export class LeasedCache<Value> {
       }
       await store.waitForRelease(name, Math.min(lookAgainMs, leftMs, until - performance.now()));
     } while (performance.now() < until && (await store.leaseOwner(name))?.equals(holder));
-    this.#options.onLeaseWait?.(this.#options.kind, (performance.now() - waitedFrom) / 1000);
-    const stored = await this.#stored.find(name);
+    onLeaseWait?.(kind, (performance.now() - waitedFrom) / 1000);
+    const stored = decodeEntry((await store.find(name))?.value, codec);
     const entry = stored && this.#keepNewer(id, stored);
     if (entry && this.#willDo(entry, reader)) return entry;
-    const failure = await this.#stored.failureOf(name, holder);
+    const failure = decodeFailure(await store.failureOf(name, holder.toString()));
     if (failure !== undefined) throw failure;
     return undefined;
   }
 
-  /** Whether an entry will do for a reader. */
   #willDo<Prepared>(entry: Entry<Value>, reader: Reader<Value, Prepared>): boolean {
     if (reader.acceptable(entry)) return true;
     return reader.takesFetchedMeanwhile === true && entry.fetchedAt >= reader.askedAt && !this.#isOfWrongClock(entry);
@@ -231,19 +232,15 @@ export class LeasedCache<Value> {
 
   /** Further ahead of our clock than two clocks may be apart. */
   #isOfWrongClock({ fetchedAt }: Entry<Value>): boolean {
-    return fetchedAt - this.#now() > (this.#options.skewMs ?? 1000);
+    return fetchedAt - this.#now() > (this.options.skewMs ?? 1000);
   }
 
   /** Keeps an entry that will do in place of one that will not, whatever their times: clocks of two machines differ. */
   #remember<Prepared>(entry: Entry<Value>, reader: Reader<Value, Prepared>, tier: CacheTier, reason: ReadReason) {
     const held = this.#memory.get(reader.id);
     if (held !== undefined && !this.#willDo(held, reader)) this.#memory.set(reader.id, entry);
-    this.#options.onRead?.(this.#options.kind, tier, reason);
+    this.options.onRead?.(this.options.kind, tier, reason);
     return entry;
-  }
-
-  #reasonToLook(id: string): ReadReason {
-    return this.#memory.has(id) ? 'outdated' : 'absent';
   }
 
   /** Keeps the newer of `stored` and what is held, which for the same version is what readers made their views of. */

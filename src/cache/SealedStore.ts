@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { KeyRing, Sealer } from './sealing.js';
-import { type Count, failureKeyOf, leaseKeyOf, type Store, type Turn } from './stores/Store.js';
+import { failureKeyOf, leaseKeyOf, type Store, type Turn } from './stores/Store.js';
 import { StoreError } from './stores/StoreError.js';
 
 /** A name in the store as readable parts; only its keyed hash leaves the process. */
@@ -14,13 +14,20 @@ export interface Found extends z.output<typeof envelope> {
   readonly bytes: Buffer;
 }
 
-/** A name that was claimed. */
+/** A name that was claimed; `withdraw` makes it free again, unless something was written over the claim. */
 export interface Claim {
-  /** Makes the name free again, unless something was written over the claim. */
   withdraw(): Promise<void>;
 }
 
-/** How far two clocks of the fleet may be apart before a {@link SealedStore.mark} of one is nothing to the other. */
+/** A name under one key. */
+interface Slot {
+  readonly ring: KeyRing;
+  readonly key: string;
+}
+
+type KeyAndBytes = readonly [key: string, bytes: Buffer];
+
+/** How far two clocks of the fleet may be apart before a {@link SealedStore.mark} counts as absent. */
 const skewMs = 10_000;
 const longestMarkMs = 3_600_000;
 
@@ -36,21 +43,16 @@ export interface SealedStoreOptions {
  * JSON values in a {@link Store} that sees neither names nor values: names are HMACs, values are encrypted and bound to
  * their name. What does not decrypt or parse (tampered, foreign, moved to another name) is absent.
  *
- * While a previous key is known, a name has one {@link Slot} for each key, and everything is done in all of them: processes
- * that know only the old key and those that know only the new one both see it. Values are written to all and the newest is
- * read. Claims and leases are taken oldest key first and given back in the other direction, so whoever finds the oldest
- * free finds the others free too. A process that dies half-way leaves at worst a claim that expires.
+ * While a previous key is known, a name has one {@link Slot} for each key, so that processes that know only one of the keys
+ * see everything. Values are written to all slots and the newest is read. Claims and leases are taken oldest key first and
+ * given back newest first: whoever gets the oldest gets them all. A process that dies half-way leaves claims that expire.
  */
 export class SealedStore {
   readonly #store: Store;
-  readonly #sealer: Sealer;
-  readonly #scope: readonly string[];
   readonly #now: () => number;
 
-  constructor(options: SealedStoreOptions) {
+  constructor(private readonly options: SealedStoreOptions) {
     this.#store = options.store;
-    this.#sealer = options.sealer;
-    this.#scope = options.scope;
     this.#now = options.now ?? Date.now;
   }
 
@@ -59,38 +61,25 @@ export class SealedStore {
     return newestOf(await this.#findAll(this.#slots(name)))?.value;
   }
 
-  /**
-   * As {@link look}, with the stored bytes for {@link acquire}. An entry from before a key rotation is sealed anew, to outlive
-   * the old key; so not for a value that its writer may still delete under the old key alone.
-   */
+  /** As {@link look}, and seals what was written under an old key anew; not for what its writer may delete under that key. */
   async find(name: EntryName): Promise<Found | undefined> {
     const slots = this.#slots(name);
-    const found = await this.#findAll(slots);
-    return this.#sealAnew(slots, found);
+    return this.#sealAnew(slots, await this.#findAll(slots));
   }
 
-  /**
-   * The value of a mark that holds calls back for a while. One that would last longer from now than it was written for bears
-   * the time of a clock that was ahead, and is absent: a correction of that clock must not make a second of silence a day.
-   */
+  /** The value of a mark that holds calls back for a while. One that a clock far ahead of ours wrote is absent. */
   async mark(name: EntryName): Promise<unknown> {
     const latest = (mark: Found) => this.#now() + (mark.ttlMs ?? longestMarkMs) + skewMs;
-    const marks = (await this.#findAll(this.#slots(name))).filter((mark) => mark && mark.expiresAt <= latest(mark));
-    return newestOf(marks)?.value;
+    const marks = await this.#findAll(this.#slots(name));
+    return newestOf(marks.filter((mark) => mark && mark.expiresAt <= latest(mark)))?.value;
   }
 
   async set(name: EntryName, value: unknown, ttlMs: number): Promise<void> {
-    await Promise.all(
-      this.#seal(this.#slots(name), value, ttlMs).map(([key, bytes]) => this.#store.set(key, bytes, ttlMs)),
-    );
+    const sealed = this.#seal(this.#slots(name), value, ttlMs);
+    await Promise.all(sealed.map(([key, bytes]) => this.#store.set(key, bytes, ttlMs)));
   }
 
-  /**
-   * Writes only when there is nothing under `name`: undefined when there is something. Atomic over the fleet, and therefore
-   * never decided without the shared store.
-   *
-   * @throws StoreError when the shared store cannot tell; then nothing is claimed
-   */
+  /** Writes if nothing is under `name`, else undefined. Atomic over the fleet. @throws StoreError when the store is away */
   async claim(name: EntryName, value: unknown, ttlMs: number): Promise<Claim | undefined> {
     const claims = this.#seal(this.#slots(name), value, ttlMs);
     const isOurs = await this.#takeAll(claims, ([key, bytes]) => this.#store.claim(key, bytes, ttlMs));
@@ -99,71 +88,50 @@ export class SealedStore {
 
   /**
    * Adds `by` to the counter `name`. Under each key count the processes that know it: the highest count is the fleet's.
-   *
-   * @param most the highest count that can be true
-   * @throws StoreError when the shared store gives no answer, or one that cannot be true
+   * @throws StoreError when the store is away, or its count cannot be true: it is above `most`
    */
-  async increment(name: EntryName, by: number, ttlMs: number, most = Number.MAX_SAFE_INTEGER): Promise<Count> {
+  async increment(name: EntryName, by: number, ttlMs: number, most = Number.MAX_SAFE_INTEGER): Promise<number> {
     const counts = await Promise.all(this.#slots(name).map(({ key }) => this.#store.increment(key, by, ttlMs)));
-    if (counts.some(({ count }) => !(Number.isSafeInteger(count) && count >= by && count <= most))) {
+    if (counts.some((count) => !(Number.isSafeInteger(count) && count >= by && count <= most))) {
       throw new StoreError('failed', 'The store gave a count that cannot be true.');
     }
-    return counts.reduce((highest, other) => (other.count > highest.count ? other : highest));
+    return Math.max(...counts);
   }
 
   /** As {@link Store.acquire}; `owner` is random and not secret. */
   async acquire(name: EntryName, owner: string, ttlMs: number, refused?: Buffer): Promise<Turn<Found>> {
     const slots = this.#slots(name);
-    let refusedOf: readonly (Buffer | undefined)[] = [refused];
-    if (slots.length > 1) {
-      const found = await this.#findAll(slots);
-      const entry = await this.#sealAnew(slots, found);
-      if (entry && !refused?.equals(entry.bytes)) return { state: 'found', entry };
-      refusedOf = found.map((each) => each?.bytes);
-    }
+    const found = slots.length > 1 ? await this.#findAll(slots) : undefined;
+    const entry = found && (await this.#sealAnew(slots, found));
+    if (entry && !refused?.equals(entry.bytes)) return { state: 'found', entry };
     let turn: Turn<Found> = { state: 'taken' };
     await this.#takeAll(leasesOf(slots, owner), async ([, holder], at) => {
       const slot = slots[at] as Slot;
-      const given = await this.#store.acquire(slot.key, holder, ttlMs, refusedOf[at]);
-      turn = given.state === 'found' ? { state: 'found', entry: slot.open(given.entry) } : given;
+      const given = await this.#store.acquire(slot.key, holder, ttlMs, found ? found[at]?.bytes : refused);
+      turn = given.state === 'found' ? { state: 'found', entry: this.#open(slot, given.entry) } : given;
       return given.state === 'taken';
     });
     return turn;
   }
 
-  /** Writes the entry and ends the lease, if `owner` holds it; tells whether it did. */
+  /** As {@link Store.settle}. */
   settle(name: EntryName, value: unknown, ttlMs: number, owner: string): Promise<boolean> {
-    return this.#settle(name, this.#slots(name), value, ttlMs, owner);
+    return this.#settle(name, this.#seal(this.#slots(name), value, ttlMs), ttlMs, owner);
   }
 
   /** Ends the lease, if `owner` holds it, and leaves `failure` to those who waited for `owner`. */
   async fail(name: EntryName, failure: unknown, ttlMs: number, owner: string): Promise<void> {
-    await this.#settle(name, this.#failureSlots(name, owner), failure, ttlMs, owner);
+    await this.#settle(name, this.#seal(this.#failureSlots(name, owner), failure, ttlMs), ttlMs, owner);
   }
 
-  /** What {@link fail} left of `owner`. */
   async failureOf(name: EntryName, owner: string): Promise<unknown> {
     if (!/^[\w-]{1,64}$/.test(owner)) return undefined; // a forged lease
     return newestOf(await this.#findAll(this.#failureSlots(name, owner)))?.value;
   }
 
-  async #settle(name: EntryName, targets: readonly Slot[], value: unknown, ttlMs: number, owner: string) {
-    const sealed = this.#seal(targets, value, ttlMs);
-    let wasHeld = true;
-    for (const [at, slot] of this.#slots(name).entries()) {
-      const [key, bytes] = sealed[at] as KeyAndBytes;
-      wasHeld = (await this.#store.settle(slot.key, Buffer.from(owner), { key, value: bytes, ttlMs })) && wasHeld;
-    }
-    return wasHeld;
-  }
-
-  /** Who holds the lease of `name`. Its bytes need not be text: somebody may have forged it. */
+  /** Who holds the lease of `name`. A forged owner need not be text. */
   async leaseOwner(name: EntryName): Promise<Buffer | undefined> {
-    for (const { key } of this.#slots(name).toReversed()) {
-      const owner = await this.#store.get(leaseKeyOf(key));
-      if (owner !== undefined) return owner;
-    }
-    return undefined;
+    return (await Promise.all(this.#leaseKeys(name).map((key) => this.#store.get(key)))).findLast(Boolean);
   }
 
   /** Ends the lease when `owner` still holds it, which wakes {@link waitForRelease}. */
@@ -173,10 +141,23 @@ export class SealedStore {
 
   /** Resolves when the lease may have been released, at the latest after `timeoutMs`. */
   async waitForRelease(name: EntryName, timeoutMs: number): Promise<void> {
-    const [current = '', ...previous] = this.#slots(name).map(({ key }) => leaseKeyOf(key));
-    let held = current;
-    for (const key of previous) if ((await this.#store.get(key)) !== undefined) held = key;
+    const keys = this.#leaseKeys(name);
+    const owners = keys.length > 1 ? await Promise.all(keys.map((key) => this.#store.get(key))) : [];
+    const held = keys.findLast((_, at) => owners[at]) ?? (keys[0] as string);
     await this.#store.waitForDelete(held, timeoutMs);
+  }
+
+  #leaseKeys(name: EntryName): readonly string[] {
+    return this.#slots(name).map(({ key }) => leaseKeyOf(key));
+  }
+
+  async #settle(name: EntryName, sealed: readonly KeyAndBytes[], ttlMs: number, owner: string): Promise<boolean> {
+    let wasHeld = true;
+    for (const [at, slot] of this.#slots(name).entries()) {
+      const [key, value] = sealed[at] as KeyAndBytes;
+      wasHeld = (await this.#store.settle(slot.key, Buffer.from(owner), { key, value, ttlMs })) && wasHeld;
+    }
+    return wasHeld;
   }
 
   /** Takes all of `claims`, whose first is of the current key, or none of them. */
@@ -194,65 +175,54 @@ export class SealedStore {
     for (const [key, bytes] of claims) await this.#store.compareAndDelete(key, bytes);
   }
 
-  /** Gives the newest, which is then stored under the current key as well, if nothing else is: that would be newer. */
+  /** The newest, which is stored under the current key as well, if nothing is there: that would be newer. */
   async #sealAnew([slot]: readonly Slot[], found: readonly (Found | undefined)[]): Promise<Found | undefined> {
     const newest = newestOf(found);
     if (!slot || !newest?.expiresAt || found[0]?.expiresAt) return newest;
-    const leftMs = Math.max(1, newest.expiresAt - this.#now());
-    await this.#store.claim(slot.key, slot.seal(newest), leftMs).catch(() => false);
+    const { value, expiresAt, ttlMs } = newest;
+    const leftMs = Math.max(1, expiresAt - this.#now());
+    await this.#store.claim(slot.key, sealFor(slot, { value, expiresAt, ttlMs }), leftMs).catch(() => false);
     return newest;
   }
 
   /** Of each slot its key and the bytes for it. */
   #seal(slots: readonly Slot[], value: unknown, ttlMs: number): readonly KeyAndBytes[] {
-    const sealed = { value, expiresAt: this.#now() + ttlMs, ttlMs };
-    return slots.map((slot) => [slot.key, slot.seal(sealed)]);
+    const content = { value, expiresAt: this.#now() + ttlMs, ttlMs };
+    return slots.map((slot) => [slot.key, sealFor(slot, content)]);
   }
 
   #findAll(slots: readonly Slot[]): Promise<readonly (Found | undefined)[]> {
     const find = async (slot: Slot) => {
       const bytes = await this.#store.get(slot.key);
-      return bytes && slot.open(bytes);
+      return bytes && this.#open(slot, bytes);
     };
     return Promise.all(slots.map(find));
   }
 
-  /** One for each key, current first. */
-  #slots(name: EntryName): readonly Slot[] {
-    const parts = [...this.#scope, ...name];
-    return this.#sealer.rings.map((ring) => new Slot(ring, ring.name(parts), this.#now));
-  }
-
-  #failureSlots(name: EntryName, owner: string): readonly Slot[] {
-    return this.#slots(name).map(({ ring, key }) => new Slot(ring, failureKeyOf(key, owner), this.#now));
-  }
-}
-
-type KeyAndBytes = readonly [key: string, bytes: Buffer];
-
-/** A name under one key. */
-class Slot {
-  constructor(
-    readonly ring: KeyRing,
-    readonly key: string,
-    readonly now: () => number,
-  ) {}
-
-  open(bytes: Buffer): Found {
-    const plain = this.ring.open(this.key, bytes);
+  #open({ ring, key }: Slot, bytes: Buffer): Found {
     try {
-      const found = envelope.parse(JSON.parse(String(plain)));
+      const found = envelope.parse(JSON.parse(String(ring.open(key, bytes))));
       // A store whose clock is wrong, or that was rolled back, may still hold what has expired.
-      if (found.expiresAt > this.now()) return { ...found, bytes };
+      if (found.expiresAt > this.#now()) return { ...found, bytes };
     } catch {
       // Something foreign.
     }
     return { bytes, value: undefined, expiresAt: 0 };
   }
 
-  seal({ value, expiresAt, ttlMs }: z.output<typeof envelope>): Buffer {
-    return this.ring.seal(this.key, Buffer.from(JSON.stringify({ value, expiresAt, ttlMs })));
+  /** One for each key, current first. */
+  #slots(name: EntryName): readonly Slot[] {
+    const { scope, sealer } = this.options;
+    return sealer.rings.map((ring) => ({ ring, key: ring.name([...scope, ...name]) }));
   }
+
+  #failureSlots(name: EntryName, owner: string): readonly Slot[] {
+    return this.#slots(name).map(({ ring, key }) => ({ ring, key: failureKeyOf(key, owner) }));
+  }
+}
+
+function sealFor({ ring, key }: Slot, content: z.input<typeof envelope>): Buffer {
+  return ring.seal(key, Buffer.from(JSON.stringify(content)));
 }
 
 function leasesOf(slots: readonly Slot[], owner: string | Buffer): readonly KeyAndBytes[] {
@@ -260,10 +230,7 @@ function leasesOf(slots: readonly Slot[], owner: string | Buffer): readonly KeyA
   return slots.map(({ key }) => [leaseKeyOf(key), bytes]);
 }
 
-/** Values under one name are written with the same time to live, as a rule: so the one that expires last was written last. */
+/** Values under one name usually have the same time to live: the one that expires last was written last. */
 function newestOf(found: readonly (Found | undefined)[]): Found | undefined {
-  return found.reduce(
-    (newest, other) => (newest === undefined || (other && other.expiresAt > newest.expiresAt) ? other : newest),
-    undefined,
-  );
+  return found.filter((each) => each !== undefined).sort((one, other) => other.expiresAt - one.expiresAt)[0];
 }

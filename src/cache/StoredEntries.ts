@@ -1,7 +1,5 @@
 import { z } from 'zod';
 import { type ErrorCode, errorCodes, GatewayError } from '../errors/errors.js';
-import type { EntryName, Found, SealedStore } from './SealedStore.js';
-import type { Turn } from './stores/Store.js';
 
 /** One answer of the service as it is kept. */
 export interface Entry<Value> {
@@ -10,7 +8,7 @@ export interface Entry<Value> {
   readonly value: Value;
   /** Epoch milliseconds. */
   readonly fetchedAt: number;
-  /** What its readers made of it and need not make again. Never stored. */
+  /** What its readers derived from it. Never stored. */
   view?: unknown;
 }
 
@@ -21,22 +19,6 @@ export interface Codec<Value> {
   decode(stored: unknown): Value;
 }
 
-export interface StoredEntriesOptions<Value> {
-  readonly store: SealedStore;
-  readonly codec: Codec<Value>;
-  /** How long a value is kept, in milliseconds. */
-  readonly ttlMs: (value: Value) => number;
-}
-
-/** An entry in the store; without `entry` something that cannot be read, as of another version of the gateway. */
-export interface Stored<Value> {
-  readonly entry: Entry<Value> | undefined;
-  readonly bytes: Buffer;
-}
-
-/** How long the failure of a lease holder can be read by those who were waiting for it, in milliseconds. */
-const failureTtlMs = 10_000;
-
 const storedEntry = z.object({ version: z.string(), fetchedAt: z.number(), value: z.unknown() });
 
 const storedFailure = z.object({
@@ -45,53 +27,28 @@ const storedFailure = z.object({
   retryAfterSeconds: z.number().optional(),
 });
 
-/** What a `LeasedCache` shares with the fleet: its entries, their leases, and how the work of a lease holder failed. */
-export class StoredEntries<Value> {
-  readonly #options: StoredEntriesOptions<Value>;
+export function encodeEntry<Value>({ version, fetchedAt, value }: Entry<Value>, codec: Codec<Value>): unknown {
+  return { version, fetchedAt, value: codec.encode(value) };
+}
 
-  constructor(options: StoredEntriesOptions<Value>) {
-    this.#options = options;
+/** Undefined for anything but an entry of this version of the gateway. */
+export function decodeEntry<Value>(stored: unknown, codec: Codec<Value>): Entry<Value> | undefined {
+  try {
+    const { version, fetchedAt, value } = storedEntry.parse(stored);
+    return { version, fetchedAt, value: codec.decode(value) };
+  } catch {
+    return undefined;
   }
+}
 
-  async find(name: EntryName): Promise<Entry<Value> | undefined> {
-    const found = await this.#options.store.find(name);
-    return found && this.#decode(found.value);
-  }
+export function encodeFailure({ code, message, retryAfterSeconds }: GatewayError): z.input<typeof storedFailure> {
+  return { code, message, retryAfterSeconds };
+}
 
-  /** The entry, or without one but `refused` the lease for `owner`. */
-  async acquire(name: EntryName, owner: string, ttlMs: number, refused?: Buffer): Promise<Turn<Stored<Value>>> {
-    const turn: Turn<Found> = await this.#options.store.acquire(name, owner, ttlMs, refused);
-    if (turn.state !== 'found') return turn;
-    return { state: 'found', entry: { bytes: turn.entry.bytes, entry: this.#decode(turn.entry.value) } };
-  }
-
-  /** Writes the entry and ends the lease, if `owner` holds it; tells whether it did. */
-  settle(name: EntryName, { version, value, fetchedAt }: Entry<Value>, owner: string): Promise<boolean> {
-    const { store, codec, ttlMs } = this.#options;
-    return store.settle(name, { version, fetchedAt, value: codec.encode(value) }, ttlMs(value), owner);
-  }
-
-  /** Ends the lease, and tells those who wait for `owner` why its work brought nothing. */
-  async fail(name: EntryName, owner: string, { code, message, retryAfterSeconds }: GatewayError): Promise<void> {
-    const failure: z.input<typeof storedFailure> = { code, message, retryAfterSeconds };
-    await this.#options.store.fail(name, failure, failureTtlMs, owner);
-  }
-
-  async failureOf(name: EntryName, owner: Buffer): Promise<GatewayError | undefined> {
-    const stored = storedFailure.safeParse(await this.#options.store.failureOf(name, owner.toString()));
-    if (!stored.success) return undefined;
-    const { code, message, retryAfterSeconds } = stored.data;
-    return new GatewayError(code, message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
-  }
-
-  #decode(found: unknown): Entry<Value> | undefined {
-    const stored = storedEntry.safeParse(found);
-    if (!stored.success) return undefined;
-    const { version, fetchedAt, value } = stored.data;
-    try {
-      return { version, fetchedAt, value: this.#options.codec.decode(value) };
-    } catch {
-      return undefined;
-    }
-  }
+/** Undefined for anything but a failure of this version of the gateway. */
+export function decodeFailure(stored: unknown): GatewayError | undefined {
+  const { data } = storedFailure.safeParse(stored);
+  if (data === undefined) return undefined;
+  const { code, message, retryAfterSeconds } = data;
+  return new GatewayError(code, message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
 }

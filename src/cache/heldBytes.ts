@@ -1,14 +1,11 @@
-/** What V8 takes for an object or array besides its members: the most, when it is empty, for which it keeps room to grow. */
+/** What V8 takes for an object or array besides its members: at most, for an empty one with room to grow. */
 const containerBytes = 64;
-/** A number, boolean or null, and its JSON. */
-const scalarBytes = 16;
-/** A slot that holds a member. */
-const slotBytes = 8;
+const scalarBytes = 16; // a number, boolean or null, and its JSON
+const slotBytes = 8; // a slot that holds a member
 
 /**
- * About how many bytes of memory a JSON value takes, once as objects and once more as the text that is kept of it. Its JSON
- * alone would not tell: empty objects take twenty times as much as their text. For values of bounded nesting only: it
- * recurses.
+ * About how many bytes of memory a JSON value takes, once as objects and once as text. (Empty objects take twenty times as
+ * much as their JSON.) Recurses, so only for values of bounded nesting.
  */
 export function heldBytes(value: unknown): number {
   if (typeof value === 'string') return textBytes(value);
@@ -19,10 +16,9 @@ export function heldBytes(value: unknown): number {
   return bytes;
 }
 
-/** One byte for a character, or two when the text has one beyond Latin-1; for simplicity when it has one beyond ASCII. */
+/** One byte for a character, or two when the text has one beyond ASCII. (V8 does that beyond Latin-1.) */
 function textBytes(text: string): number {
   const json = JSON.stringify(text);
   const characters = text.length + json.length;
-  const isAscii = Buffer.byteLength(json) === json.length;
-  return 8 + (isAscii ? characters : 2 * characters);
+  return 8 + (Buffer.byteLength(json) === json.length ? characters : 2 * characters);
 }

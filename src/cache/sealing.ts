@@ -1,12 +1,4 @@
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHmac,
-  createSecretKey,
-  hkdfSync,
-  type KeyObject,
-  randomBytes,
-} from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, createSecretKey, hkdfSync, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Secret } from '../config/secret.js';
 
@@ -22,17 +14,14 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES;
 const MAX_KNOWN_NAMES = 5000;
-/** The current key and two before it: each one costs a store operation wherever an entry is looked for. */
-const MAX_RINGS = 3;
+const MAX_RINGS = 3; // the current key and two before it: each costs one store operation more
 
 /**
  * Makes what leaves the process for a store unreadable and unforgeable, and its names unguessable.
  *
- * An entry is: version byte, key id (4), nonce (12), AES-256-GCM ciphertext, tag (16). The name it is stored under is
- * authenticated with it, so an entry copied to another name does not open.
- *
- * Names are keyed too, so a new key gives every entry a new name. Previous keys stay known for a while: `SealedStore` then
- * works under each of the names. Without them old entries are not found, which costs one fetch each.
+ * An entry is: version byte, key id (4), nonce (12), AES-256-GCM ciphertext, tag (16). Version, key id, nonce and the name it
+ * is stored under are authenticated with it. Names are keyed too, so a new key gives every entry a new name: `SealedStore`
+ * works under the names of the current and the previous keys.
  */
 export class Sealer {
   #rings: readonly KeyRing[];
@@ -41,7 +30,7 @@ export class Sealer {
     this.#rings = newestOnce([current, ...previous].map((material) => new KeyRing(material)));
   }
 
-  /** The keys, current first. */
+  /** Current first. */
   get rings(): readonly KeyRing[] {
     return this.#rings;
   }
@@ -50,12 +39,12 @@ export class Sealer {
     return this.#rings[0] as KeyRing;
   }
 
-  /** Makes `current` the key of new entries, when it is not already; of the keys before it the newest two stay known. */
+  /** Makes `current` the key of new entries; of the keys before it the newest two stay known. */
   rotate(current: KeyMaterial): void {
     this.#rings = newestOnce([new KeyRing(current), ...this.#rings]);
   }
 
-  /** A keyed hash of `text` for one `purpose`, to tell texts apart in logs. It changes when the key is rotated. */
+  /** A keyed hash of `text`, to tell texts apart in logs. It changes when the key is rotated. */
   digest(purpose: string, text: string): string {
     return this.current.digest(purpose, text);
   }
@@ -65,10 +54,10 @@ export class Sealer {
 export class KeyRing {
   /** Tells which ring sealed an entry; derived, so it says nothing about the keys. */
   readonly id: Buffer;
-  readonly #encryption: KeyObject;
-  readonly #names: KeyObject;
-  readonly #digests: KeyObject;
-  /** Names made before: the same few are looked for again and again, and a hash costs ten times a look here. */
+  readonly #encryption;
+  readonly #names;
+  readonly #digests;
+  /** A hash costs ten times as much as finding it here. */
   readonly #known = new LRUCache<string, string>({ max: MAX_KNOWN_NAMES });
 
   constructor({ from, secret }: KeyMaterial) {
@@ -82,10 +71,7 @@ export class KeyRing {
     this.#digests = createSecretKey(derive('digests', 32));
   }
 
-  /**
-   * The name of what `parts` identify: 43 characters of base64url. JSON keeps the boundaries between the parts, and escapes
-   * lone surrogates, which UTF-8 would merge into one character.
-   */
+  /** The name of what `parts` identify. JSON keeps the parts apart, and lone surrogates, which UTF-8 would merge. */
   name(parts: readonly string[]): string {
     const text = JSON.stringify(parts);
     const known = this.#known.get(text);
@@ -99,7 +85,7 @@ export class KeyRing {
   seal(name: string, bytes: Uint8Array): Buffer {
     const header = Buffer.concat([Buffer.of(VERSION), this.id, randomBytes(NONCE_BYTES)]);
     const cipher = createCipheriv('aes-256-gcm', this.#encryption, header.subarray(-NONCE_BYTES));
-    cipher.setAAD(associatedData(header, name));
+    cipher.setAAD(Buffer.concat([header, Buffer.from(name)]));
     return Buffer.concat([header, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
   }
 
@@ -111,7 +97,7 @@ export class KeyRing {
     const decipher = createDecipheriv('aes-256-gcm', this.#encryption, header.subarray(-NONCE_BYTES), {
       authTagLength: TAG_BYTES,
     });
-    decipher.setAAD(associatedData(header, name));
+    decipher.setAAD(Buffer.concat([header, Buffer.from(name)]));
     decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
     try {
       return Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES, -TAG_BYTES)), decipher.final()]);
@@ -127,12 +113,7 @@ export class KeyRing {
   }
 }
 
-/** Each key once, though it be given as current and previous: an entry must not meet itself under a second name. */
+/** Each key once, even when it is given as current and previous. */
 function newestOnce(rings: readonly KeyRing[]): readonly KeyRing[] {
   return rings.filter(({ id }, at) => rings.findIndex((ring) => ring.id.equals(id)) === at).slice(0, MAX_RINGS);
-}
-
-/** Everything the ciphertext is bound to: the version, the key and the nonce before it, and the name it is stored under. */
-function associatedData(header: Buffer, name: string): Buffer {
-  return Buffer.concat([header, Buffer.from(name)]);
 }

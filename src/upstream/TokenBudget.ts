@@ -140,7 +140,7 @@ export class TokenBudget {
   /** Adds to a counter and returns it; undefined when the store is away or says what cannot be true. */
   async #add(name: readonly string[], by: number, most: number): Promise<number | undefined> {
     try {
-      return (await this.options.store.increment(name, by, counterTtlMs, most)).count;
+      return await this.options.store.increment(name, by, counterTtlMs, most);
     } catch (error) {
       if (error instanceof StoreError) return undefined;
       throw error;

@@ -186,12 +186,10 @@ describe('A sealed store during a rotation', () => {
 
   it('goes on with the counts of processes that know either key', async () => {
     await before.increment(name, 5, minute);
-    expect(await during.increment(name, 1, 2 * minute)).toMatchObject({ count: 6 });
-    const { count, resetsInMs } = await before.increment(name, 1, minute);
-    expect(count).toBe(7);
-    expect(resetsInMs).toBeLessThanOrEqual(minute);
+    expect(await during.increment(name, 1, 2 * minute)).toBe(6);
+    expect(await before.increment(name, 1, minute)).toBe(7);
     await after.increment(name, 10, minute);
-    expect(await during.increment(name, 1, minute)).toMatchObject({ count: 12 });
+    expect(await during.increment(name, 1, minute)).toBe(12);
   });
 });
 

@@ -1,12 +1,12 @@
 import { EventEmitter } from 'node:events';
 
-/** How often a store is looked at while waiting for a deletion nobody may tell us about; each pause is jittered. */
+/** Pauses between two looks at a store, in milliseconds; they double up to `maxMs`, with jitter. */
 export interface PollPace {
   readonly firstMs: number;
   readonly maxMs: number;
 }
 
-/** Those in this process who wait for a key to be deleted. No promise made here ever rejects, and no timer outlives it. */
+/** Callers in this process that wait for a key to be deleted. No promise made here rejects, and no timer outlives it. */
 export class DeleteWaiters {
   readonly #deletions = new EventEmitter().setMaxListeners(0);
 
@@ -14,7 +14,7 @@ export class DeleteWaiters {
   wait(key: string, timeoutMs: number): Promise<void> {
     if (timeoutMs <= 0) return Promise.resolve();
     return new Promise((resolve) => {
-      const event = `of ${key}`;
+      const event = `of ${key}`; // no key is the special event "error"
       const done = () => {
         clearTimeout(timer);
         this.#deletions.off(event, done);
@@ -25,10 +25,7 @@ export class DeleteWaiters {
     });
   }
 
-  /**
-   * As {@link wait}, but also looks for itself, at a slowing pace, so that a lost message delays a waiter and never hangs it.
-   * Ends early when looking fails: whoever waits must then decide anew anyway.
-   */
+  /** As {@link wait}, but also polls, so that a lost message only delays. Resolves early when polling fails. */
   async waitPolling(key: string, timeoutMs: number, pace: PollPace, isGone: () => Promise<boolean>): Promise<void> {
     const giveUpAt = performance.now() + timeoutMs;
     for (let pauseMs = pace.firstMs; ; pauseMs = Math.min(pauseMs * 2, pace.maxMs)) {

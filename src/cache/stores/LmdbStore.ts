@@ -5,7 +5,7 @@ import { open, type RootDatabase } from 'lmdb';
 import { DeleteWaiters } from './DeleteWaiters.js';
 import { makeLmdbDirectory, setAside, setAsideDamaged, textOf, unusable } from './lmdbDirectory.js';
 import { countIn } from './MemoryStore.js';
-import { type Count, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
+import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
@@ -14,41 +14,37 @@ export interface LmdbStoreOptions {
   readonly purgeEveryMs?: number;
   /** Entries looked at in one step of the purge. Default 1000. */
   readonly purgeStep?: number;
-  /** Wall clock in milliseconds, since the expiry is shared by processes and survives restarts. Default `Date.now`. */
+  /** Epoch milliseconds: expiry is shared by processes and survives restarts. Default `Date.now`. */
   readonly now?: () => number;
-  /** A damaged database was renamed to `name`, in the same directory, and the store begins anew. */
+  /** A damaged database was renamed to `name`, in the same directory. */
   readonly onSetAside?: (name: string) => void;
 }
 
-/** What is stored under a key; without a value when that has expired or is not ours. */
+/** What is stored under a key. `value` is undefined when it has expired or was not written by us. */
 interface Held {
   readonly version: number;
-  readonly value?: Buffer;
-  readonly expiresAt?: number;
+  readonly value: Buffer | undefined;
+  readonly expiresAt: number;
 }
 
 const maxTries = 1000;
 const headerBytes = 9;
 const format = 1;
-/** A look is a memory read. */
 const pollPace = { firstMs: 5, maxMs: 50 };
 /** What LMDB says of a file that is no database, of another version, or damaged. */
 const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
 
 /**
- * An embedded store on disk, shared by all processes of one machine that open the same directory. It survives restarts
- * and `kill -9`: a write is done once it is in the page cache, which outlives the process. (A power cut may lose the last
- * moments, never the consistency of the file.) Expired entries are purged in small steps.
+ * An embedded store on disk, shared by all processes of one machine. It survives restarts and `kill -9`; a power cut may lose
+ * the last moments, never the consistency of the file.
  *
  * Atomic operations read, and then write on condition that the version they read is still there. The driver's own thread
- * checks the condition: a transaction with a callback would hold the write lock of all processes until the main thread of
- * this one had time to run it.
+ * checks that: a transaction with a callback would hold the write lock of all processes until this event loop is free.
  *
  * A value is stored as: format byte, expiry as a big-endian double, bytes.
  */
 export class LmdbStore implements Store {
   readonly kind = 'lmdb';
-  readonly #db: RootDatabase<Buffer, string>;
   readonly #waiters = new DeleteWaiters();
   readonly #purgeEveryMs: number;
   readonly #purgeStep: number;
@@ -58,23 +54,19 @@ export class LmdbStore implements Store {
   #lastIncrement: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | undefined;
 
-  /**
-   * Opens or creates the store in `directory`, in place of a damaged one. Throws a `misconfigured` {@link StoreError} that
-   * says why it cannot.
-   */
+  /** Opens or creates the store in `directory`, in place of a damaged one. Throws a `misconfigured` {@link StoreError}. */
   static open(directory: string, options: LmdbStoreOptions = {}): LmdbStore {
     try {
       const path = resolve(directory);
-      const data = join(path, 'data.mdb');
       setAsideDamaged(path, options.onSetAside);
       makeLmdbDirectory(path);
+      const data = join(path, 'data.mdb');
       const inode = statSync(data).ino;
       try {
         return new LmdbStore(openDatabase(path), options);
       } catch (error) {
         if (!damage.test(textOf(error))) throw error;
-        const isSame = () => statSync(data, { throwIfNoEntry: false })?.ino === inode;
-        setAside(path, isSame, options.onSetAside);
+        setAside(path, () => statSync(data, { throwIfNoEntry: false })?.ino === inode, options.onSetAside);
         makeLmdbDirectory(path);
         return new LmdbStore(openDatabase(path), options);
       }
@@ -83,12 +75,14 @@ export class LmdbStore implements Store {
     }
   }
 
-  private constructor(db: RootDatabase<Buffer, string>, options: LmdbStoreOptions) {
-    this.#db = db;
-    this.#purgeEveryMs = options.purgeEveryMs ?? 5000;
-    this.#purgeStep = options.purgeStep ?? 1000;
-    this.#now = options.now ?? Date.now;
-    this.#schedulePurge(this.#purgeEveryMs);
+  private constructor(
+    private readonly db: RootDatabase<Buffer, string>,
+    { purgeEveryMs = 5000, purgeStep = 1000, now = Date.now }: LmdbStoreOptions,
+  ) {
+    this.#purgeEveryMs = purgeEveryMs;
+    this.#purgeStep = purgeStep;
+    this.#now = now;
+    this.#schedulePurge(purgeEveryMs);
   }
 
   async get(key: string): Promise<Buffer | undefined> {
@@ -96,8 +90,7 @@ export class LmdbStore implements Store {
   }
 
   async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
-    const entry = this.#encode(value, ttlMs);
-    await this.#write(() => this.#db.put(key, entry, newVersion()));
+    await this.#write(() => this.db.put(key, this.#encode(value, ttlMs), newVersion()));
   }
 
   claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
@@ -118,7 +111,6 @@ export class LmdbStore implements Store {
       const found = find();
       if (found) return found;
       const lease = this.#read(leaseKey);
-      // Most takers of a held lease are told so without waiting for the write lock.
       if (lease?.value) return { state: 'held', owner: lease.value };
       if (!(await this.#replace(leaseKey, lease, this.#encode(owner, ttlMs)))) return undefined;
       const settled = find(); // between the look and the lease
@@ -128,61 +120,48 @@ export class LmdbStore implements Store {
   }
 
   settle(key: string, owner: Buffer, { key: target, value, ttlMs }: StoreEntry): Promise<boolean> {
-    const leaseKey = leaseKeyOf(key);
-    return this.#untilDone(async () => {
-      const lease = this.#read(leaseKey);
-      if (!lease?.value?.equals(owner)) return false;
-      const entry = this.#encode(value, ttlMs);
-      const isDone = await this.#writeIf(leaseKey, lease.version, () => [
-        this.#db.put(target, entry, newVersion()),
-        this.#db.remove(leaseKey),
-      ]);
-      if (isDone) this.#waiters.wake(leaseKey);
-      return isDone || undefined;
-    });
+    const entry = this.#encode(value, ttlMs);
+    return this.compareAndDelete(leaseKeyOf(key), owner, () => [this.db.put(target, entry, newVersion())]);
   }
 
-  compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
+  compareAndDelete(key: string, expected: Buffer, writes = (): Promise<boolean>[] => []): Promise<boolean> {
     return this.#untilDone(async () => {
       const held = this.#read(key);
       if (!held?.value?.equals(expected)) return false;
-      const isDone = await this.#write(() => this.#db.remove(key, held.version));
+      const isDone = await this.#writeIf(key, held.version, () => [...writes(), this.db.remove(key)]);
       if (isDone) this.#waiters.wake(key);
       return isDone || undefined;
     });
   }
 
-  /** In turn within this process, so that they do not make each other try again. */
-  increment(key: string, by: number, ttlMs: number): Promise<Count> {
-    const result = this.#lastIncrement.then(() => this.#increment(key, by, ttlMs));
-    this.#lastIncrement = result.catch(() => undefined);
-    return result;
-  }
-
-  #increment(key: string, by: number, ttlMs: number): Promise<Count> {
-    return this.#untilDone(async () => {
+  /** In turn within this process, so that increments do not make each other try again. */
+  increment(key: string, by: number, ttlMs: number): Promise<number> {
+    const step = async () => {
       const held = this.#read(key);
       const before = held?.value && countIn(held.value);
       const count = (before ?? 0) + by;
-      const resetsInMs = before === undefined ? ttlMs : (held?.expiresAt ?? 0) - this.#now();
-      const isDone = await this.#replace(key, held, this.#encode(Buffer.from(String(count)), resetsInMs));
-      return isDone ? { count, resetsInMs } : undefined;
-    });
+      const leftMs = held && before !== undefined ? held.expiresAt - this.#now() : ttlMs;
+      const isDone = await this.#replace(key, held, this.#encode(Buffer.from(String(count)), leftMs));
+      return isDone ? count : undefined;
+    };
+    const result = this.#lastIncrement.then(() => this.#untilDone(step));
+    this.#lastIncrement = result.catch(() => undefined);
+    return result;
   }
 
   waitForDelete(key: string, timeoutMs: number): Promise<void> {
     return this.#waiters.waitPolling(key, timeoutMs, pollPace, async () => this.#read(key)?.value === undefined);
   }
 
-  /** One step of the purge: looks at the next `purgeStep` entries, removes the expired ones and says how many. */
+  /** Looks at the next `purgeStep` entries, removes the expired ones and says how many. */
   async purge(): Promise<number> {
     this.#assertOpen();
-    this.#db.readerCheck(); // readers that were killed would pin old pages and make the file grow
-    const keys = [...this.#db.getKeys({ start: this.#purgedTo, limit: this.#purgeStep })];
+    this.db.readerCheck(); // readers that were killed would pin old pages and make the file grow
+    const keys = [...this.db.getKeys({ start: this.#purgedTo, limit: this.#purgeStep })];
     this.#purgedTo = keys.length < this.#purgeStep ? '' : (keys.at(-1) ?? '');
     const removals = keys.map((key) => {
       const held = this.#read(key);
-      return held && !held.value ? this.#write(() => this.#db.remove(key, held.version)) : false;
+      return held && !held.value ? this.#write(() => this.db.remove(key, held.version)) : false;
     });
     return (await Promise.all(removals)).filter(Boolean).length;
   }
@@ -191,7 +170,7 @@ export class LmdbStore implements Store {
     clearTimeout(this.#purgeTimer);
     this.#waiters.wakeAll();
     // Bounded, because another process may have been stopped while it held the write lock.
-    this.#closing ??= timeLimit(() => this.#db.close(), 2000).catch(() => undefined);
+    this.#closing ??= timeLimit(() => this.db.close(), 2000).catch(() => undefined);
     return this.#closing;
   }
 
@@ -199,15 +178,19 @@ export class LmdbStore implements Store {
   #read(key: string): Held | undefined {
     this.#assertOpen();
     try {
-      this.#db.resetReadTxn();
-      const entry = this.#db.getEntry(key);
-      return entry && { version: entry.version ?? 0, ...decode(entry.value, this.#now()) };
+      this.db.resetReadTxn();
+      const entry = this.db.getEntry(key);
+      if (!entry) return undefined;
+      const { value: bytes, version = 0 } = entry;
+      const isOurs = bytes.length >= headerBytes && bytes[0] === format;
+      const expiresAt = isOurs ? bytes.readDoubleBE(1) : 0;
+      return { version, expiresAt, value: expiresAt > this.#now() ? bytes.subarray(headerBytes) : undefined };
     } catch (error) {
       throw new StoreError(troubleOfLmdb(error));
     }
   }
 
-  /** Repeats a step that others came in between of, which then gives undefined. */
+  /** Repeats a step that gives undefined because another process came in between. */
   async #untilDone<T>(step: () => Promise<T | undefined>): Promise<T> {
     for (let tries = 0; tries < maxTries; tries++) {
       const result = await step();
@@ -216,10 +199,9 @@ export class LmdbStore implements Store {
     throw new StoreError('failed');
   }
 
-  /** Writes `entry` unless somebody changed what was held; tells whether it did. */
+  /** Writes `entry` unless another process changed what was held; tells whether it did. */
   #replace(key: string, held: Held | undefined, entry: Buffer): Promise<boolean> {
-    if (held) return this.#write(() => this.#db.put(key, entry, newVersion(), held.version));
-    return this.#writeIf(key, null, () => [this.#db.put(key, entry, newVersion())]);
+    return this.#writeIf(key, held?.version ?? null, () => [this.db.put(key, entry, newVersion())]);
   }
 
   /** Does `writes` if `key` still has `version`, or null for absent; tells whether it did. */
@@ -228,7 +210,7 @@ export class LmdbStore implements Store {
       for (const write of writes()) write.catch(() => undefined); // the condition tells how it went
     };
     return this.#write(() =>
-      version === null ? this.#db.ifNoExists(key, work) : this.#db.ifVersion(key, version, work),
+      version === null ? this.db.ifNoExists(key, work) : this.db.ifVersion(key, version, work),
     );
   }
 
@@ -264,7 +246,6 @@ export class LmdbStore implements Store {
   }
 }
 
-/** Opens what is in `path` and reads its two ends. */
 function openDatabase(path: string): RootDatabase<Buffer, string> {
   const db = open<Buffer, string>({
     path,
@@ -275,7 +256,7 @@ function openDatabase(path: string): RootDatabase<Buffer, string> {
     eventTurnBatching: false, // with it, a failed commit rejects a promise nobody can get hold of
   });
   try {
-    for (const reverse of [false, true]) db.getRange({ limit: 1, reverse }).asArray;
+    for (const reverse of [false, true]) db.getRange({ limit: 1, reverse }).asArray; // throws when it is damaged
     return db;
   } catch (error) {
     void db.close().catch(() => undefined);
@@ -283,15 +264,8 @@ function openDatabase(path: string): RootDatabase<Buffer, string> {
   }
 }
 
-/** Random, so that an entry written again is never taken for the one that was read before. */
+/** Random, so that an entry that was written again is never taken for the one that was read. */
 const newVersion = () => randomInt(1, 2 ** 48 - 1);
-
-/** No value when the entry has expired or was not written by us. */
-function decode(entry: Buffer, now: number): { value?: Buffer; expiresAt?: number } {
-  if (entry.length < headerBytes || entry[0] !== format) return {};
-  const expiresAt = entry.readDoubleBE(1);
-  return expiresAt > now ? { value: entry.subarray(headerBytes), expiresAt } : {};
-}
 
 /** The driver gives the cause of a failed commit as a promise that rejects; left alone, it would end the process. */
 async function troubleOfCommit(error: unknown): Promise<StoreTrouble> {

@@ -1,23 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import { DeleteWaiters } from './DeleteWaiters.js';
-import { type Count, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
+import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError } from './StoreError.js';
 
-export interface MemoryStoreOptions {
-  /** Most entries held; the least recently used go first. Default 100,000. */
-  readonly maxEntries?: number;
-  /** Most bytes of values held. Default 128 MiB. */
-  readonly maxBytes?: number;
-  /** Milliseconds on any clock that only moves forward. Default `performance.now`. */
-  readonly now?: () => number;
-}
+type Entry = { readonly value: Buffer; readonly expiresAt: number };
 
-interface Entry {
-  readonly value: Buffer;
-  readonly expiresAt: number;
-}
-
-/** A store inside this process: for `memory:`, and what a failing shared store falls back to. Nothing in it survives. */
+/** A store inside this process, for `memory:`. The least recently used entries go first. */
 export class MemoryStore implements Store {
   readonly kind = 'memory';
   readonly degraded = false;
@@ -26,13 +14,12 @@ export class MemoryStore implements Store {
   readonly #now: () => number;
   #closed = false;
 
-  constructor(options: MemoryStoreOptions = {}) {
+  /** `now`: milliseconds of a clock that only moves forward. */
+  constructor(options: { maxEntries?: number; maxBytes?: number; now?: () => number } = {}) {
+    const { maxEntries: max = 100_000, maxBytes: maxSize = 128 * 1024 * 1024 } = options;
     this.#now = options.now ?? (() => performance.now());
-    this.#entries = new LRUCache({
-      max: options.maxEntries ?? 100_000,
-      maxSize: options.maxBytes ?? 128 * 1024 * 1024,
-      sizeCalculation: (entry, key) => entry.value.length + key.length + 64,
-    });
+    const sizeCalculation = ({ value }: Entry, key: string) => value.length + key.length + 64;
+    this.#entries = new LRUCache({ max, maxSize, sizeCalculation });
   }
 
   async get(key: string): Promise<Buffer | undefined> {
@@ -72,13 +59,13 @@ export class MemoryStore implements Store {
     return true;
   }
 
-  async increment(key: string, by: number, ttlMs: number): Promise<Count> {
+  async increment(key: string, by: number, ttlMs: number): Promise<number> {
     const entry = this.#live(key);
     const held = entry && countIn(entry.value);
     const count = (held ?? 0) + by;
     const expiresAt = entry && held !== undefined ? entry.expiresAt : this.#now() + ttlMs;
     this.#write(key, Buffer.from(String(count)), expiresAt);
-    return { count, resetsInMs: Math.max(0, expiresAt - this.#now()) };
+    return count;
   }
 
   async waitForDelete(key: string, timeoutMs: number): Promise<void> {
@@ -107,7 +94,7 @@ export class MemoryStore implements Store {
   }
 }
 
-/** The number a counter's bytes stand for, or undefined when they are something else. A counter reads as decimal text. */
+/** A counter is stored as decimal text; undefined for anything else. */
 export function countIn(value: Buffer): number | undefined {
   return /^\d{1,15}$/.test(value.toString('latin1')) ? Number(value.toString('latin1')) : undefined;
 }

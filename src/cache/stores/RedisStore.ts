@@ -1,59 +1,48 @@
 import { once } from 'node:events';
 import { Cluster, type Redis } from 'ioredis';
 import { DeleteWaiters, type PollPace } from './DeleteWaiters.js';
-import { createRedisClient, parseRedisUrl, type RedisClientOptions } from './redisClient.js';
+import { createRedisClient, parseRedisUrl } from './redisClient.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
-import { baseKeyOf, type Count, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
+import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
-export interface RedisStoreOptions extends RedisClientOptions {
-  /** Pace of looking for a deletion whose message was lost. Default 50 ms slowing to 250 ms. */
-  readonly pollPace?: PollPace;
-  /** How long opening waits for the first connection before it leaves that to the background. Default 1000 ms. */
-  readonly connectWaitMs?: number;
-}
-
+const connectWaitMs = 1000; // how long opening waits for the first connection before it leaves that to the background
 const prefix = 'txgw:';
-/** Where the names of deleted keys are published. */
-const channel = `${prefix}deleted`;
+const channel = `${prefix}deleted`; // where the names of deleted keys are published
 
 /** A store in Redis or Valkey (one server, behind sentinels, or a cluster), shared by any number of machines. */
 export class RedisStore implements Store {
   readonly kind = 'redis';
   readonly #client: (Redis | Cluster) & ScriptedCommands;
-  readonly #pollPace: PollPace;
   readonly #waiters = new DeleteWaiters();
   #subscriber: Redis | Cluster | undefined;
   #subscribed = false;
   #reconnecting: Promise<unknown> | undefined;
   #closing: Promise<void> | undefined;
 
-  /**
-   * Opens the store at `url`. A server that cannot be reached is no error here: operations reject until it can be.
-   * Throws a `misconfigured` {@link StoreError} when the URL is wrong.
-   */
-  static async open(url: string, options: RedisStoreOptions = {}): Promise<RedisStore> {
-    const store = new RedisStore(createRedisClient(parseRedisUrl(url), options), options);
-    await store.#connect(options.connectWaitMs ?? 1000);
-    return store;
+  /** Throws a `misconfigured` {@link StoreError} when `url` is wrong. Operations reject until the server can be reached. */
+  static async open(url: string, pollPace: PollPace = { firstMs: 50, maxMs: 250 }): Promise<RedisStore> {
+    const client = createRedisClient(parseRedisUrl(url));
+    const failed = new Promise<void>((resolve) => client.once('error', () => resolve()));
+    const connected = client.connect().catch(() => undefined);
+    await timeLimit(() => Promise.race([connected, failed]), connectWaitMs).catch(() => undefined);
+    return new RedisStore(client, pollPace);
   }
 
-  private constructor(client: Redis | Cluster, options: RedisStoreOptions) {
+  private constructor(
+    client: Redis | Cluster,
+    private readonly pollPace: PollPace,
+  ) {
     for (const [name, script] of Object.entries(redisScripts)) client.defineCommand(name, script);
     this.#client = client as (Redis | Cluster) & ScriptedCommands;
-    this.#pollPace = options.pollPace ?? { firstMs: 50, maxMs: 250 };
   }
 
-  async get(key: string): Promise<Buffer | undefined> {
-    return this.#run(async () => {
-      try {
-        return (await this.#client.getBuffer(nameOf(key))) ?? undefined;
-      } catch (error) {
-        if (replyCode(error) === 'WRONGTYPE') return undefined;
-        throw error;
-      }
-    });
+  get(key: string): Promise<Buffer | undefined> {
+    const absentIfForeign = (error: unknown) => {
+      if (replyCode(error) !== 'WRONGTYPE') throw error;
+    };
+    return this.#run(async () => (await this.#client.getBuffer(nameOf(key)).catch(absentIfForeign)) ?? undefined);
   }
 
   async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
@@ -73,20 +62,17 @@ export class RedisStore implements Store {
   }
 
   async settle(key: string, owner: Buffer, { key: target, value, ttlMs }: StoreEntry): Promise<boolean> {
-    const names = [nameOf(leaseKeyOf(key)), nameOf(target)] as const;
-    const work = () => this.#client.gatewaySettle(...names, owner, value, wholeMs(ttlMs), channel);
+    const names = [nameOf(leaseKeyOf(key)), nameOf(target)];
+    const work = () => this.#client.gatewayDelete(2, ...names, owner, channel, value, wholeMs(ttlMs));
     return (await this.#run(work)) === 1;
   }
 
   async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
-    const name = nameOf(key);
-    return (await this.#run(() => this.#client.gatewayCompareAndDelete(name, expected, channel))) === 1;
+    return (await this.#run(() => this.#client.gatewayDelete(1, nameOf(key), expected, channel))) === 1;
   }
 
-  async increment(key: string, by: number, ttlMs: number): Promise<Count> {
-    const name = nameOf(key);
-    const [count, resetsInMs] = await this.#run(() => this.#client.gatewayIncrement(name, by, wholeMs(ttlMs)));
-    return { count, resetsInMs: Math.max(0, resetsInMs) };
+  increment(key: string, by: number, ttlMs: number): Promise<number> {
+    return this.#run(() => this.#client.gatewayIncrement(nameOf(key), by, wholeMs(ttlMs)));
   }
 
   async waitForDelete(key: string, timeoutMs: number): Promise<void> {
@@ -94,7 +80,7 @@ export class RedisStore implements Store {
     this.#subscribe();
     const name = nameOf(key);
     const isGone = async () => (await this.#run(() => this.#client.exists(name))) === 0;
-    await this.#waiters.waitPolling(name, timeoutMs, this.#pollPace, isGone);
+    await this.#waiters.waitPolling(name, timeoutMs, this.pollPace, isGone);
   }
 
   close(): Promise<void> {
@@ -104,16 +90,7 @@ export class RedisStore implements Store {
     return this.#closing;
   }
 
-  async #connect(waitMs: number): Promise<void> {
-    const failed = new Promise<void>((resolve) => this.#client.once('error', () => resolve()));
-    const connected = this.#client.connect().catch(() => undefined);
-    await timeLimit(() => Promise.race([connected, failed]), waitMs).catch(() => undefined);
-  }
-
-  /**
-   * One connection, opened when the first waiter comes, hears of all deletions and resubscribes by itself. When it cannot
-   * subscribe, the waiters look for themselves and the next one tries again.
-   */
+  /** One connection, opened for the first waiter, hears of all deletions. When it cannot subscribe, the waiters poll. */
   #subscribe(): void {
     if (this.#subscribed) return;
     this.#subscribed = true;
@@ -129,19 +106,6 @@ export class RedisStore implements Store {
     });
   }
 
-  /**
-   * Bridges the moment of a reconnect (after a failover, or a connection the server closed), so that it is not taken for a
-   * miss. Shared by all who come in it; over at the first failure to connect, so a dead server costs nothing.
-   */
-  #reconnected(): Promise<unknown> {
-    this.#reconnecting ??= once(this.#client, 'ready', { signal: AbortSignal.timeout(100) })
-      .catch(() => undefined)
-      .finally(() => {
-        this.#reconnecting = undefined;
-      });
-    return this.#reconnecting;
-  }
-
   async #run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closing) throw new StoreError('closed');
     try {
@@ -154,9 +118,22 @@ export class RedisStore implements Store {
       throw new StoreError(troubleOfRedis(error));
     }
   }
+
+  /**
+   * Bridges the moment of a reconnect (after a failover, or a connection the server closed). Shared by all callers; ends at
+   * the first failure to connect, so a dead server costs nothing.
+   */
+  #reconnected(): Promise<unknown> {
+    this.#reconnecting ??= once(this.#client, 'ready', { signal: AbortSignal.timeout(100) })
+      .catch(() => undefined)
+      .finally(() => {
+        this.#reconnecting = undefined;
+      });
+    return this.#reconnecting;
+  }
 }
 
-/** Resolves when the client has ended, or after a second: a client caught between two connections never says so. */
+/** Resolves after a second at most: a client caught between two connections never says that it has ended. */
 async function end(client: Redis | Cluster): Promise<void> {
   if (client.status === 'end') return;
   const ended = once(client, 'end').catch(() => undefined);
@@ -168,25 +145,18 @@ async function end(client: Redis | Cluster): Promise<void> {
   for (const node of nodes) clearTimeout(Reflect.get(node, 'socketTimeoutTimer'));
 }
 
-const troubleOfReply: Readonly<Record<string, StoreTrouble>> = {
-  OOM: 'full',
-  MISCONF: 'full',
-  READONLY: 'read-only',
-  NOREPLICAS: 'read-only',
-  NOAUTH: 'not-permitted',
-  WRONGPASS: 'not-permitted',
-  NOPERM: 'not-permitted',
-  LOADING: 'unreachable',
-  MASTERDOWN: 'unreachable',
-  CLUSTERDOWN: 'unreachable',
-  TRYAGAIN: 'unreachable',
-  BUSY: 'timed-out',
-};
+const troublesOfReplies: readonly (readonly [RegExp, StoreTrouble])[] = [
+  [/^(OOM|MISCONF)$/, 'full'],
+  [/^(READONLY|NOREPLICAS)$/, 'read-only'],
+  [/^(NOAUTH|WRONGPASS|NOPERM)$/, 'not-permitted'],
+  [/^(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)$/, 'unreachable'],
+  [/^BUSY$/, 'timed-out'],
+];
 
-/** The drivers' other errors say that the connection is lost or that no answer came. */
+/** The driver's other errors say that the connection is lost or that no answer came. */
 function troubleOfRedis(error: unknown): StoreTrouble {
   const code = replyCode(error);
-  if (code !== undefined) return troubleOfReply[code] ?? 'failed';
+  if (code !== undefined) return troublesOfReplies.find(([codes]) => codes.test(code))?.[1] ?? 'failed';
   return error instanceof Error && error.message === 'Command timed out' ? 'timed-out' : 'unreachable';
 }
 
@@ -197,17 +167,12 @@ function replyCode(error: unknown): string | undefined {
 }
 
 /** The driver had no connection to send the command on, so it can be tried again without doing anything twice. */
-function wasNotSent(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('enableOfflineQueue');
-}
+const wasNotSent = (error: unknown): boolean => error instanceof Error && error.message.includes('enableOfflineQueue');
 
-/** A derived key has the name of its base in braces: a cluster then keeps both in one slot, where one script may use them. */
+/** A derived key has the name of its base in braces: a cluster then keeps both in one slot, for one script. */
 function nameOf(key: string): string {
   const base = baseKeyOf(key);
   return base === key ? prefix + key : `${prefix}{${prefix}${base}}${key.slice(base.length)}`;
 }
 
-/** Redis takes whole milliseconds and no zero. */
-function wholeMs(ttlMs: number): number {
-  return Math.max(1, Math.ceil(ttlMs));
-}
+const wholeMs = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs)); // Redis takes whole milliseconds and no zero

@@ -1,50 +1,56 @@
-import type { MemoryStore } from './MemoryStore.js';
+import { LRUCache } from 'lru-cache';
+import { DeleteWaiters } from './DeleteWaiters.js';
 import { baseKeyOf, type Store } from './Store.js';
 
-/** Something written locally that the primary has not heard of. The values themselves are in the local store. */
-export type PendingWrite = { readonly expiresAt: number } & (
+/** Something written in this process that the primary has not heard of. */
+export type PendingWrite = { readonly value: Buffer; readonly expiresAt: number } & (
   | { readonly kind: 'set' }
-  /** `asked`: the primary was asked and did not answer, so it may hold the value all the same. */
+  /** A lease. `asked`: the primary was asked and did not answer, so it may hold the value all the same. */
   | { readonly kind: 'added'; readonly asked: boolean }
   /** Written under a lease that `owner` holds on the primary, or held. */
   | { readonly kind: 'covered'; readonly owner: Buffer }
 );
 
-const DELETIONS_PER_KEY = 4;
+const maxEntries = 10_000;
+const maxBytes = 128 * 1024 * 1024;
+const deletionsPerKey = 4;
 
 /**
- * What this process wrote while the primary store did not take it. Until it is delivered, a pending write is newer than
- * what the primary holds; once the primary is back it is told, so that a token fetched during an outage is not fetched
- * again by the other processes, and a lease or a token given up during the outage does not come back from the dead.
+ * What this process wrote while the primary store did not answer; it is newer than what the primary holds. Delivered once
+ * the primary is back, so that other processes do not fetch the same token again, and no deleted lease or token returns.
  */
 export class WriteJournal {
-  readonly #writes = new Map<string, PendingWrite>();
+  readonly #writes = new LRUCache<string, PendingWrite>({
+    max: maxEntries,
+    maxSize: maxBytes,
+    sizeCalculation: ({ value }, key) => value.length + key.length + 64,
+  });
   /** Exact values that must not be on the primary any more. */
-  readonly #deletions = new Map<string, readonly Buffer[]>();
-  readonly #maxEntries: number;
-  readonly #now: () => number;
-
-  constructor(maxEntries: number, now: () => number) {
-    this.#maxEntries = maxEntries;
-    this.#now = now;
-  }
+  readonly #deletions = new LRUCache<string, readonly Buffer[]>({ max: maxEntries });
+  readonly #waiters = new DeleteWaiters();
 
   get isEmpty(): boolean {
     return this.#writes.size === 0 && this.#deletions.size === 0;
   }
 
   get(key: string): PendingWrite | undefined {
-    return this.#writes.get(key);
+    const write = this.#writes.get(key);
+    return write && write.expiresAt > performance.now() ? write : undefined;
   }
 
-  /** Notes a write, in place of an earlier one of the same key. The oldest are forgotten when there are too many. */
   add(key: string, write: PendingWrite): void {
-    this.#put(this.#writes, key, write);
+    this.#writes.set(key, { ...write, value: Buffer.from(write.value) });
+  }
+
+  /** Before `write` is sent to the primary: a delivery in progress must not write an older value over it. */
+  supersede(key: string, write: PendingWrite): void {
+    this.#deletions.delete(key);
+    if (this.#writes.has(key)) this.add(key, write);
   }
 
   addDeletion(key: string, expected: Buffer): void {
     const earlier = this.#deletions.get(key) ?? [];
-    this.#put(this.#deletions, key, [...earlier.slice(1 - DELETIONS_PER_KEY), Buffer.from(expected)]);
+    this.#deletions.set(key, [...earlier.slice(1 - deletionsPerKey), Buffer.from(expected)]);
   }
 
   /** Whether the primary's `value` under `key` was deleted here in the meantime. */
@@ -53,56 +59,55 @@ export class WriteJournal {
   }
 
   forgetWrite(key: string): void {
-    this.#writes.delete(key);
+    if (this.#writes.delete(key)) this.#waiters.wake(key);
   }
 
   forget(key: string): void {
-    this.#writes.delete(key);
+    this.forgetWrite(key);
     this.#deletions.delete(key);
   }
 
-  /**
-   * Tells `primary` everything pending, one by one. Rejects at the first failure and keeps the rest. What was delivered
-   * leaves `local`, so that the primary is again the only truth about it.
-   */
-  async deliver(primary: Store, local: MemoryStore): Promise<void> {
+  /** Resolves when the write under `key` is gone, or after `timeoutMs`. */
+  async waitForDelete(key: string, timeoutMs: number): Promise<void> {
+    const write = this.get(key);
+    if (write) await this.#waiters.wait(key, Math.min(timeoutMs, write.expiresAt - performance.now()));
+  }
+
+  close(): void {
+    this.#writes.clear();
+    this.#deletions.clear();
+    this.#waiters.wakeAll();
+  }
+
+  /** Tells `primary` everything pending. Rejects at the first failure and keeps the rest. */
+  async deliver(primary: Store): Promise<void> {
     const deliverWrites = async (kinds: readonly PendingWrite['kind'][]) => {
       for (const [key, write] of [...this.#writes]) {
-        const isPending = kinds.includes(write.kind) && this.#writes.get(key) === write;
-        if (isPending) await this.#deliverWrite(key, write, primary, local);
+        const isPending = kinds.includes(write.kind) && this.#writes.peek(key) === write;
+        if (isPending) await this.#deliverWrite(key, write, primary);
       }
     };
-    await deliverWrites(['covered']); // before the deletions: their lease may be among what is to be deleted
+    await deliverWrites(['covered']); // before the deletions, which may end the lease that covers it
     for (const [key, deletions] of [...this.#deletions]) {
       for (const expected of deletions) await primary.compareAndDelete(key, expected);
-      if (this.#deletions.get(key) === deletions) this.#deletions.delete(key);
+      if (this.#deletions.peek(key) === deletions) this.#deletions.delete(key);
     }
     await deliverWrites(['set', 'added', 'covered']);
   }
 
-  async #deliverWrite(key: string, write: PendingWrite, primary: Store, local: MemoryStore): Promise<void> {
-    const value = await local.get(key);
-    const ttlMs = write.expiresAt - this.#now();
-    if (value && ttlMs > 0) {
-      if (write.kind === 'set') await primary.set(key, value, ttlMs);
+  async #deliverWrite(key: string, write: PendingWrite, primary: Store): Promise<void> {
+    const { value, kind } = write;
+    const ttlMs = write.expiresAt - performance.now();
+    if (ttlMs > 0) {
+      if (kind === 'set') await primary.set(key, value, ttlMs);
       const isSettled =
-        write.kind === 'covered' && (await primary.settle(baseKeyOf(key), write.owner, { key, value, ttlMs }));
-      // When its lease is over, somebody else may have written since: then only where there is nothing.
-      if (write.kind !== 'set' && !isSettled) await primary.claim(key, value, ttlMs);
+        kind === 'covered' && (await primary.settle(baseKeyOf(key), write.owner, { key, value, ttlMs }));
+      // When the lease is over, another process may have written since: then only where there is nothing.
+      if (kind !== 'set' && !isSettled) await primary.claim(key, value, ttlMs);
     }
-    if (this.#writes.get(key) === write) {
-      this.#writes.delete(key);
-      if (value) await local.compareAndDelete(key, value);
-    } else if (value && write.kind === 'added' && !(await local.get(key))?.equals(value)) {
-      // Released while the primary was being told: it must not stay there as a lease nobody holds.
-      await primary.compareAndDelete(key, value);
-    }
-  }
-
-  #put<T>(map: Map<string, T>, key: string, entry: T): void {
-    map.delete(key);
-    map.set(key, entry);
-    const [oldest] = map.keys();
-    if (map.size > this.#maxEntries && oldest !== undefined) map.delete(oldest);
+    const present = this.#writes.peek(key);
+    if (present === write) this.forgetWrite(key);
+    // A lease that was released while the primary was being told must not stay there without a holder.
+    else if (kind === 'added' && !present?.value.equals(value)) await primary.compareAndDelete(key, value);
   }
 }

@@ -1,60 +1,39 @@
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isDamaged } from './lmdbFile.js';
 import { StoreError } from './StoreError.js';
 
 const FILES = ['data.mdb', 'lock.mdb'];
-/** Exists while a process renames a database. */
-const GUARD = 'set-aside.guard';
+const GUARD = 'set-aside.guard'; // exists while a process renames a database
 const OURS = /^((data|lock)\.mdb(\.damaged-.*)?|set-aside\.guard)$/;
 
-/** What is only being created looks whole after this long, in milliseconds. */
-const secondLookMs = 50;
-/** A process that sets a database aside takes moments; one that takes longer than this has died, in milliseconds. */
-const guardMs = 3000;
+const creationMs = 50; // a database that is only being created looks whole after this long, in milliseconds
+const guardMs = 3000; // a process that has held the guard for longer than this has died, in milliseconds
 
-/**
- * Creates what LMDB would create with the process's umask, so that nobody else on the machine can read it at any moment.
- * Throws when the directory cannot be made or written to.
- */
+/** Creates the directory and its files so that nobody else on the machine can read them at any moment. May throw. */
 export function makeLmdbDirectory(directory: string): void {
   makeDirectory(directory);
   const present = readdirSync(directory);
-  // A directory that holds other things (say, /tmp) is not ours to close to others, and a mounted volume may belong to
-  // someone else; the files are private in any case.
+  // A directory with other things in it (say, /tmp) stays open to others, and a mounted volume may belong to someone else.
   const ours = present.every((name) => OURS.test(name));
   if (ours && statSync(directory).uid === process.getuid?.()) chmodSync(directory, 0o700);
   for (const name of FILES) {
-    // Never open and close a lock file that is there: POSIX drops a process's locks on a file when it closes any descriptor
-    // of it, and another instance in this process would then pass for dead.
+    // POSIX drops a process's locks on a file when it closes any descriptor of it: never open a lock file that is there.
     if (!present.includes(name)) createPrivate(join(directory, name));
     chmodSync(join(directory, name), 0o600);
   }
 }
 
-/** Renames a damaged database in `directory` and names the file to `onSetAside`. */
+/** Renames a database in `directory` whose file is damaged. */
 export function setAsideDamaged(directory: string, onSetAside?: (name: string) => void): void {
   const data = join(directory, 'data.mdb');
   const isBad = () => existsSync(data) && isDamaged(data);
   if (!isBad()) return;
-  pause(secondLookMs);
+  pause(creationMs);
   setAside(directory, isBad, onSetAside);
 }
 
-/**
- * Renames the database in `directory` when it is still bad once no other process is setting it aside. Of several processes
- * that find it bad one renames it, and the others find nothing or a new one.
- */
+/** Renames the database in `directory` if it is still bad once no other process is renaming one. */
 export function setAside(directory: string, isBad: () => boolean, onSetAside?: (name: string) => void): void {
   const guard = join(directory, GUARD);
   const waitedFrom = performance.now();
@@ -63,9 +42,9 @@ export function setAside(directory: string, isBad: () => boolean, onSetAside?: (
     pause(20);
   }
   try {
-    if (!isBad()) return;
+    if (!isBad()) return; // another process renamed it
     const suffix = `.damaged-${new Date().toISOString().replaceAll(':', '-')}`;
-    // The lock file first: whoever finds no data file, and so may go on, must not find the old lock file either.
+    // The lock file first: a process that finds no data file goes on, and must not find the old lock file.
     for (const name of FILES.toReversed()) {
       if (existsSync(join(directory, name))) renameSync(join(directory, name), join(directory, name + suffix));
     }
@@ -75,7 +54,7 @@ export function setAside(directory: string, isBad: () => boolean, onSetAside?: (
   }
 }
 
-/** Level by level: Node's own recursive way never ends under /proc, where making a directory says that its parent is missing. */
+/** Node's own recursive way never ends under /proc, where making a directory says that its parent is missing. */
 function makeDirectory(directory: string): void {
   if (existsSync(directory)) return;
   if (!existsSync(dirname(directory))) makeDirectory(dirname(directory));
@@ -89,7 +68,7 @@ function makeDirectory(directory: string): void {
 /** Tells whether it did: false when the file is there already. */
 function createPrivate(file: string): boolean {
   try {
-    closeSync(openSync(file, 'ax', 0o600));
+    writeFileSync(file, '', { flag: 'ax', mode: 0o600 });
     return true;
   } catch (error) {
     if (textOf(error).startsWith('EEXIST')) return false;
@@ -107,7 +86,5 @@ export function unusable(error: unknown): StoreError {
   return new StoreError('misconfigured', `CACHE_URL: the directory of lmdb: cannot be opened: ${textOf(error)}`);
 }
 
-/** The message of whatever was thrown. */
-export function textOf(error: unknown): string {
-  return typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : 'unknown error';
-}
+/** The message of anything thrown. */
+export const textOf = (error: unknown): string => String((error as Error | undefined)?.message ?? 'unknown error');

@@ -1,62 +1,48 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import { endianness } from 'node:os';
 
-/** One of the three records that each name a state of the database. */
+/** One of the records that each name a state of the database. */
 interface Meta {
-  readonly isMarked: boolean;
   readonly pageSize: number;
   readonly txnId: bigint;
   readonly bootId: bigint;
   /** Bytes of the file, up to the last page used. */
   readonly length: number;
-  /** The root pages of the trees of the free pages and of the entries, with the heights of those. */
+  /** Of the tree of free pages and of the tree of entries. */
   readonly roots: readonly Expected[];
 }
 
-/** A page that is to be there: `height` 1 is a leaf, and 0 the first of `count` pages of one large value. */
+/** A page that must be there: `height` 1 is a leaf, and 0 the first of `count` pages of one large value. */
 interface Expected {
   readonly page: number;
   readonly height: number;
   readonly count: number;
 }
 
-// The layout of LMDB's `MDB_page_header`, `MDB_meta`, `MDB_db` and `MDB_node` as lmdb-js has them, in bytes.
-const pageHeader = 24;
-const flagsAt = 18;
-const lowerAt = 20;
-const metaBytes = 160;
-const dbsAt = 24;
-const dbBytes = 48;
-const nodeHeader = 8;
-const magic = 0xbeefc0de;
-const dataVersion = 2;
-const metaFlag = 8;
-/** The flags of pages by their height: overflow, leaf, branch and above. */
-const kindFlags = [4, 2, 1];
-const bigDataFlag = 1;
+// The layout of LMDB's `MDB_page_header`, `MDB_meta` and `MDB_node` as lmdb-js has them, in bytes.
+const header = { bytes: 24, flagsAt: 18, lowerAt: 20 };
+const meta = { bytes: 160, dbsAt: 24, dbBytes: 48, flag: 8, magic: 0xbeefc0de, version: 2 };
+const node = { headerBytes: 8, bigDataFlag: 1 };
+const kindFlags = [4, 2, 1]; // the flags of pages by their height: overflow, leaf, branch and above
 const noPage = 0xffff_ffff_ffff_ffffn;
 
-/** Pages looked at in a file that has its full length. */
-const maxPages = 2000;
-/** How often a database that other processes keep changing is read before it is taken for sound. */
-const maxLooks = 5;
+const maxPages = 2000; // pages of each tree that are read in a file that has its full length
+const maxReads = 5; // how often a database that other processes keep changing is read before it is taken for sound
 
 /**
  * Whether `file` is no LMDB database, or one with a part cut off or overwritten: reading a missing page through LMDB would
- * end the process with a signal. An empty file is sound, it becomes a database.
- *
- * Reads the pages of both trees, at most 2000 of each unless the file is too short. (A short one is sound when its last
- * pages are free ones that were never written.) Needs no lock: the pages of the newest state do not change.
+ * end the process with a signal. An empty file is sound: it becomes a database. So is a short one that lacks only free
+ * pages. Needs no lock: the pages of the newest state do not change.
  */
 export function isDamaged(file: string): boolean {
   if (endianness() !== 'LE') return false; // the layout above is that of the usual machines; on others LMDB decides
   const descriptor = openSync(file, 'r');
   try {
-    for (let look = 0; look < maxLooks; look++) {
+    for (let reads = 0; reads < maxReads; reads++) {
       const { size } = fstatSync(descriptor);
       const metas = readMetas(descriptor);
-      const meta = metas && metaInUse(metas);
-      if (size === 0 || meta?.roots.every((root) => isWhole(descriptor, root, size, meta))) return false;
+      const inUse = metas && metaInUse(metas);
+      if (size === 0 || inUse?.roots.every((root) => isWhole(descriptor, root, size, inUse))) return false;
       const isUnchanged = stateOf(readMetas(descriptor)) === stateOf(metas) && fstatSync(descriptor).size === size;
       if (isUnchanged) return true;
     }
@@ -66,40 +52,39 @@ export function isDamaged(file: string): boolean {
   }
 }
 
-function stateOf(metas: readonly Meta[] | undefined): string | undefined {
-  return metas?.map(({ txnId }) => txnId).join();
-}
+const stateOf = (metas: readonly Meta[] | undefined): string | undefined => metas?.map(({ txnId }) => txnId).join();
 
 /** The two that are written in turn and, where there is one, that of the state last forced to the disk. */
 function readMetas(descriptor: number): readonly Meta[] | undefined {
-  const pageSize = read(descriptor, 0, pageHeader + metaBytes)?.readUInt32LE(pageHeader + dbsAt) ?? 0;
+  const pageSize = read(descriptor, 0, header.bytes + meta.bytes)?.readUInt32LE(header.bytes + meta.dbsAt) ?? 0;
   if (pageSize < 512 || pageSize > 65_536 || pageSize % 512 !== 0) return undefined;
-  const [first, second, flushed] = [0, pageSize, pageSize / 2].map((at) => readMeta(descriptor, at, pageSize));
-  if (!first?.isMarked || !second?.isMarked) return undefined;
-  return [first, second, ...(flushed && flushed.txnId > 0n ? [flushed] : [])];
+  const pages = [0, pageSize, pageSize / 2].map((at) => read(descriptor, at, header.bytes + meta.bytes));
+  if (!pages.slice(0, 2).every(isMarked)) return undefined;
+  const [first, second, flushed] = pages.map((page) => page && metaOf(page.subarray(header.bytes), pageSize));
+  return first && second && [first, second, ...(flushed && flushed.txnId > 0n ? [flushed] : [])];
 }
 
-function readMeta(descriptor: number, at: number, pageSize: number): Meta | undefined {
-  const page = read(descriptor, at, pageHeader + metaBytes);
-  if (page === undefined) return undefined;
-  const bytes = page.subarray(pageHeader);
-  const rest = dbsAt + 2 * dbBytes;
+function isMarked(page: Buffer | undefined): boolean {
+  if (page === undefined || (page.readUInt16LE(header.flagsAt) & meta.flag) === 0) return false;
+  return page.readUInt32LE(header.bytes) === meta.magic && page.readUInt16LE(header.bytes + 4) === meta.version;
+}
+
+function metaOf(bytes: Buffer, pageSize: number): Meta {
+  const rest = meta.dbsAt + 2 * meta.dbBytes;
+  const roots = [meta.dbsAt, meta.dbsAt + meta.dbBytes].flatMap((db) => {
+    const page = bytes.readBigUInt64LE(db + 40);
+    return page === noPage ? [] : [{ page: Number(page), height: bytes.readUInt16LE(db + 6), count: 1 }];
+  });
   return {
     pageSize,
-    isMarked:
-      (page.readUInt16LE(flagsAt) & metaFlag) !== 0 &&
-      bytes.readUInt32LE(0) === magic &&
-      (bytes.readUInt32LE(4) & 0xffff) === dataVersion,
     length: (Number(bytes.readBigUInt64LE(rest)) + 1) * pageSize,
     txnId: bytes.readBigUInt64LE(rest + 8),
     bootId: bytes.readBigUInt64LE(rest + 16),
-    roots: [dbsAt, dbsAt + dbBytes]
-      .map((db) => ({ page: bytes.readBigUInt64LE(db + 40), height: bytes.readUInt16LE(db + 6), count: 1 }))
-      .flatMap((root) => (root.page === noPage ? [] : [{ ...root, page: Number(root.page) }])),
+    roots,
   };
 }
 
-/** After a restart of the machine LMDB goes back to the oldest state: of the others not all pages may have come to the disk. */
+/** After a restart of the machine LMDB goes back to the oldest state: pages of the others may not have come to the disk. */
 function metaInUse(metas: readonly Meta[]): Meta | undefined {
   const byAge = metas.toSorted((a, b) => Number(a.txnId - b.txnId));
   const newest = byAge.at(-1);
@@ -116,41 +101,39 @@ function presentBootId(): bigint | undefined {
   }
 }
 
+/** Level by level: the pages that lead to many others come first. */
 function isWhole(descriptor: number, root: Expected, size: number, { pageSize, length }: Meta): boolean {
   const expected = [root];
-  // Level by level: the pages that lead to many others come first.
   for (let looked = 0; looked < maxPages || size < length; looked++) {
     const next = expected[looked];
     if (next === undefined) return true;
-    const children = (next.page + next.count) * pageSize <= size && childrenOf(descriptor, next, pageSize);
+    const { page, height, count } = next;
+    if ((page + count) * pageSize > size) return false;
+    const bytes = read(descriptor, page * pageSize, height === 0 ? header.bytes : pageSize);
+    if (bytes === undefined || Number(bytes.readBigUInt64LE(0)) !== page) return false;
+    if ((bytes.readUInt16LE(header.flagsAt) & (kindFlags[Math.min(height, 2)] ?? 0)) === 0) return false;
+    const children = height === 0 ? [] : childrenIn(bytes, height);
     if (!children) return false;
     expected.push(...children);
   }
   return true;
 }
 
-/** What the page says must be there; undefined when it is not what was expected. */
-function childrenOf(descriptor: number, { page, height }: Expected, pageSize: number) {
-  const bytes = read(descriptor, page * pageSize, height === 0 ? pageHeader : pageSize);
-  if (bytes === undefined || Number(bytes.readBigUInt64LE(0)) !== page) return undefined;
-  if ((bytes.readUInt16LE(flagsAt) & (kindFlags[Math.min(height, 2)] ?? 0)) === 0) return undefined;
-  return height === 0 ? [] : childrenIn(bytes, height);
-}
-
+/** Undefined when the page is not laid out as it should be. */
 function childrenIn(page: Buffer, height: number): readonly Expected[] | undefined {
   const children: Expected[] = [];
-  for (let n = 0; n < page.readUInt16LE(lowerAt) >> 1; n++) {
-    const pointer = pageHeader + 2 * n;
-    const node = pointer + 2 <= page.length ? pageHeader + page.readUInt16LE(pointer) : page.length;
-    if (node + nodeHeader > page.length) return undefined;
-    const flags = page.readUInt16LE(node + 4);
+  for (let n = 0; n < page.readUInt16LE(header.lowerAt) >> 1; n++) {
+    const pointer = header.bytes + 2 * n;
+    const at = pointer + 2 <= page.length ? header.bytes + page.readUInt16LE(pointer) : page.length;
+    if (at + node.headerBytes > page.length) return undefined;
+    const flags = page.readUInt16LE(at + 4);
     if (height > 1) {
-      children.push({ page: page.readUInt32LE(node) + flags * 2 ** 32, height: height - 1, count: 1 });
-    } else if (flags & bigDataFlag) {
-      const data = node + nodeHeader + page.readUInt16LE(node + 6);
+      children.push({ page: page.readUInt32LE(at) + flags * 2 ** 32, height: height - 1, count: 1 });
+    } else if (flags & node.bigDataFlag) {
+      const data = at + node.headerBytes + page.readUInt16LE(at + 6);
       if (data + 24 > page.length) return undefined;
-      const [first, count] = [page.readBigUInt64LE(data), page.readBigUInt64LE(data + 16)].map(Number);
-      children.push({ page: first ?? 0, height: 0, count: count ?? 0 });
+      const count = Number(page.readBigUInt64LE(data + 16));
+      children.push({ page: Number(page.readBigUInt64LE(data)), height: 0, count });
     }
   }
   return children;

@@ -6,41 +6,34 @@ import type { Store } from './Store.js';
 import { StoreError } from './StoreError.js';
 
 /**
- * Longest wait for one operation, in milliseconds. LMDB is waited for longer, because its writes stand still while the disk
- * is busy, and each process that goes on by itself asks the service again. The wait for a lease and the one for the value
- * written under it have to fit into what a lease outlives its work by (`leaseMarginMs`).
+ * Longest wait for one operation, in milliseconds. Longer for LMDB, whose writes stand still while the disk is busy: a process
+ * that goes on alone asks the service again. The waits for a lease and for its value must fit into `leaseMarginMs`.
  */
 const limitMs = { memory: 250, redis: 250, lmdb: 1000 };
+
+const lmdbScheme = 'lmdb:';
 
 export interface OpenStoreOptions extends FallbackStoreOptions {
   /** The database on disk was damaged; it was renamed to `name`, in the same directory. */
   readonly onSetAside?: (name: string) => void;
 }
 
-const lmdbScheme = 'lmdb:';
-
-/** A store, and whether it currently answers from this process alone. */
+/** `degraded`: it now answers from this process alone. */
 export type OpenedStore = Store & { readonly degraded: boolean };
 
 /**
- * Opens the store that `CACHE_URL` names, loading only the driver it needs. A Redis that is down is no error: the store
- * starts degraded and returns by itself. Nor is a damaged LMDB database: it is renamed, and the store begins anew. Rejects
- * with a `misconfigured` {@link StoreError}, fit to be shown, when the URL is wrong or the directory cannot be opened.
+ * Opens the store that `CACHE_URL` names, loading only the driver it needs. With a Redis that is down it starts degraded.
+ * Rejects with a `misconfigured` {@link StoreError}, fit to be shown, when the URL or the directory cannot be used.
  */
 export async function openStore(cacheUrl: string, options: OpenStoreOptions = {}): Promise<OpenedStore> {
-  if (cacheUrl === 'memory:') {
-    return new MemoryStore(options.now && { now: options.now });
-  }
+  if (cacheUrl === 'memory:') return new MemoryStore();
   const primary = await openShared(cacheUrl, options);
   const store = new FallbackStore(primary, { limitMs: limitMs[primary.kind], ...options });
   await store.start();
   return store;
 }
 
-/**
- * Makes what the store of `CACHE_URL` needs on this machine, before several processes open it: one that cannot be used is then
- * told once. Throws a `misconfigured` {@link StoreError}, fit to be shown.
- */
+/** Makes the directory of LMDB before several processes open it, so that a wrong one is told once. Throws as {@link openStore}. */
 export function prepareStore(cacheUrl: string): void {
   if (!cacheUrl.startsWith(lmdbScheme)) return;
   try {

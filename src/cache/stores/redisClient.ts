@@ -1,37 +1,23 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { StoreError } from './StoreError.js';
 
-export interface RedisClientOptions {
-  /** Longest wait for one answer, after which the command fails. Default 1000 ms. */
-  readonly commandTimeoutMs?: number;
-}
-
-/** Where a CACHE_URL points to. */
-export interface RedisAddress {
-  readonly mode: 'single' | 'sentinel' | 'cluster';
-  readonly tls: boolean;
-  readonly nodes: readonly { readonly host: string; readonly port: number }[];
-  readonly username: string | undefined;
-  readonly password: string | undefined;
-  readonly database: number;
-  readonly sentinelName: string | undefined;
-  readonly sentinelUsername: string | undefined;
-  readonly sentinelPassword: string | undefined;
-}
+type RedisAddress = ReturnType<typeof parseRedisUrl>;
 
 const urlForm =
   /^redis(?<tls>s?)(?:\+(?<form>sentinel|cluster))?:\/\/(?:(?<login>[^/?#]*)@)?(?<hosts>[^/?#@]+)(?:\/(?<path>[^?#]*))?(?:\?(?<query>[^#]*))?$/;
 const knownParameters = { single: ['db'], sentinel: ['db', 'sentinelUsername', 'sentinelPassword'], cluster: [] };
+/** After a failover the old master refuses writes, and a new connection finds the new one; at most this often. */
+const reconnectEveryMs = 10_000;
 
 /**
  * Understands `redis://`, `rediss://` (TLS), and their `+sentinel` and `+cluster` forms with several hosts. Throws a
  * {@link StoreError} that says what is wrong and repeats nothing of the text, which may hold a password.
  */
-export function parseRedisUrl(url: string): RedisAddress {
+export function parseRedisUrl(url: string) {
   const parts = urlForm.exec(url)?.groups;
   if (!parts) throw misconfigured('is not a redis URL');
   const { login = '', hosts = '', path = '', query } = parts;
-  const mode = (parts['form'] ?? 'single') as RedisAddress['mode'];
+  const mode = (parts['form'] ?? 'single') as keyof typeof knownParameters;
   const parameters = new URLSearchParams(query);
   const known: readonly string[] = knownParameters[mode];
   if ([...parameters.keys()].some((name) => !known.includes(name))) {
@@ -58,35 +44,53 @@ export function parseRedisUrl(url: string): RedisAddress {
 }
 
 /**
- * A client that never queues commands while disconnected, never repeats one, and reconnects for ever with a jittered
- * backoff. It does not connect until told to, and its connection errors are silent: the failing commands tell.
+ * A client that never queues commands while disconnected, never repeats one, and reconnects for ever. It does not connect
+ * until told to, and its connection errors are silent: the failing commands tell.
  */
-export function createRedisClient(address: RedisAddress, options: RedisClientOptions = {}): Redis | Cluster {
-  const { commandTimeoutMs = 1000 } = options;
-  const readOnly = reconnectWhenReadOnly();
-  const backoff = (attempt: number) =>
-    readOnly.isReconnecting() ? 0 : Math.min(50 * 2 ** Math.min(attempt, 10), 2000) * (0.5 + Math.random() / 2);
+export function createRedisClient(address: RedisAddress): Redis | Cluster {
+  const { username, password, tls, nodes } = address;
+  let reconnectedAt = Number.NEGATIVE_INFINITY;
+  let isReconnecting = false;
+  const backoff = (attempt: number) => {
+    const atOnce = isReconnecting;
+    isReconnecting = false;
+    return atOnce ? 0 : Math.min(50 * 2 ** Math.min(attempt, 10), 2000) * (0.5 + Math.random() / 2);
+  };
+  const reconnectOnError = (error: Error) => {
+    if (!error.message.includes('READONLY') || performance.now() - reconnectedAt < reconnectEveryMs) return false;
+    reconnectedAt = performance.now();
+    isReconnecting = true;
+    return true;
+  };
+  const offline = { lazyConnect: true, enableOfflineQueue: false };
   const common: RedisOptions = {
-    username: address.username,
-    password: address.password,
-    commandTimeout: commandTimeoutMs,
+    username,
+    password,
+    commandTimeout: 1000,
     connectTimeout: 2000,
     disconnectTimeout: 500,
     // A dead peer that never closes its socket is noticed by silence, and by keep-alive probes on a quiet subscriber.
-    socketTimeout: commandTimeoutMs * 3,
+    socketTimeout: 3000,
     keepAlive: 10_000,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
-    reconnectOnError: readOnly.reconnectOnError,
-    ...(address.tls && { tls: {} }),
+    reconnectOnError,
+    ...(tls && { tls: {} }),
   };
-  const { tls } = address;
+  const sentinel: RedisOptions = {
+    name: address.sentinelName,
+    sentinelUsername: address.sentinelUsername,
+    sentinelPassword: address.sentinelPassword,
+    sentinelRetryStrategy: backoff,
+    sentinelCommandTimeout: 1000,
+    failoverDetector: true,
+    ...(tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
+  };
   const client =
     address.mode === 'cluster'
-      ? new Cluster([...address.nodes], {
+      ? new Cluster([...nodes], {
+          ...offline,
           redisOptions: common,
-          lazyConnect: true,
-          enableOfflineQueue: false,
           clusterRetryStrategy: backoff,
           clusterNodeRetryStrategy: backoff,
           slotsRefreshTimeout: 1000,
@@ -95,51 +99,14 @@ export function createRedisClient(address: RedisAddress, options: RedisClientOpt
           ...(tls && { dnsLookup: (host, answer) => answer(null, host) }),
         })
       : new Redis({
+          ...offline,
           ...common,
-          ...(address.mode === 'sentinel' ? sentinelOptions(address, backoff) : address.nodes[0]),
+          ...(address.mode === 'sentinel' ? { sentinels: [...nodes], ...sentinel } : nodes[0]),
           db: address.database,
           retryStrategy: backoff,
-          enableOfflineQueue: false,
-          lazyConnect: true,
         });
   client.on('error', () => undefined);
   return client;
-}
-
-function sentinelOptions(address: RedisAddress, backoff: (attempt: number) => number): RedisOptions {
-  return {
-    sentinels: [...address.nodes],
-    name: address.sentinelName,
-    sentinelUsername: address.sentinelUsername,
-    sentinelPassword: address.sentinelPassword,
-    sentinelRetryStrategy: backoff,
-    sentinelCommandTimeout: 1000,
-    failoverDetector: true,
-    ...(address.tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
-  };
-}
-
-/**
- * After a failover the old master is a replica that refuses writes, and connecting anew, at once, finds the new master. A
- * server that stays read-only is not worth a reconnect per write, which would disturb the reads it still answers.
- */
-function reconnectWhenReadOnly(everyMs = 10_000) {
-  let last = Number.NEGATIVE_INFINITY;
-  let reconnecting = false;
-  return {
-    reconnectOnError: (error: Error): boolean => {
-      if (!error.message.includes('READONLY') || performance.now() - last < everyMs) return false;
-      last = performance.now();
-      reconnecting = true;
-      return true;
-    },
-    /** True once per such reconnect. */
-    isReconnecting: (): boolean => {
-      const was = reconnecting;
-      reconnecting = false;
-      return was;
-    },
-  };
 }
 
 function hostAndPort(text: string, defaultPort: number): { host: string; port: number } {
@@ -158,6 +125,4 @@ function decode(text = ''): string {
   }
 }
 
-function misconfigured(what: string): StoreError {
-  return new StoreError('misconfigured', `CACHE_URL ${what}`);
-}
+const misconfigured = (what: string): StoreError => new StoreError('misconfigured', `CACHE_URL ${what}`);

@@ -1,7 +1,6 @@
 /**
- * The atomic operations, on one key, or on several of one slot, so that they run on a cluster. A key of a foreign type was
- * not written by us and counts as absent, and so does a lease or counter without an expiry: garbage must not hold a lease
- * for ever. Publishing may be forbidden to our user; the waiters then find out by looking.
+ * The atomic operations, on one key or several of one cluster slot. Absent are a key of a foreign type, and a lease or counter
+ * without an expiry, which would last for ever. Publishing may be forbidden to our user; the waiters then poll.
  */
 const present = `
   local function present(key)
@@ -29,19 +28,11 @@ export const redisScripts = {
       redis.call('set', KEYS[2], ARGV[1], 'px', ARGV[2])
       return { 'taken' }`,
   },
-  gatewaySettle: {
-    numberOfKeys: 2,
+  /** Deletes the first key; before that writes the second, when there is one. */
+  gatewayDelete: {
     lua: `${present}
       if present(KEYS[1]) ~= ARGV[1] then return 0 end
-      redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3])
-      redis.call('del', KEYS[1])
-      redis.pcall('publish', ARGV[4], KEYS[1])
-      return 1`,
-  },
-  gatewayCompareAndDelete: {
-    numberOfKeys: 1,
-    lua: `${present}
-      if present(KEYS[1]) ~= ARGV[1] then return 0 end
+      if KEYS[2] then redis.call('set', KEYS[2], ARGV[3], 'px', ARGV[4]) end
       redis.call('del', KEYS[1])
       redis.pcall('publish', ARGV[2], KEYS[1])
       return 1`,
@@ -50,11 +41,9 @@ export const redisScripts = {
     numberOfKeys: 1,
     lua: `${present}
       local held = expiring(KEYS[1])
-      if held and #held <= 15 and string.match(held, '^%d+$') then
-        return { redis.call('incrby', KEYS[1], ARGV[1]), redis.call('pttl', KEYS[1]) }
-      end
+      if held and #held <= 15 and string.match(held, '^%d+$') then return redis.call('incrby', KEYS[1], ARGV[1]) end
       redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
-      return { tonumber(ARGV[1]), tonumber(ARGV[2]) }`,
+      return tonumber(ARGV[1])`,
   },
 } as const;
 
@@ -62,9 +51,6 @@ export const redisScripts = {
 export interface ScriptedCommands {
   gatewayClaim(key: string, value: Buffer, ttlMs: number): Promise<number>;
   gatewayAcquireBuffer(key: string, leaseKey: string, owner: Buffer, ttlMs: number, refused: Buffer): Promise<Buffer[]>;
-  gatewaySettle(
-    ...keysAndArguments: [leaseKey: string, key: string, owner: Buffer, value: Buffer, ttlMs: number, channel: string]
-  ): Promise<number>;
-  gatewayCompareAndDelete(key: string, expected: Buffer, channel: string): Promise<number>;
-  gatewayIncrement(key: string, by: number, ttlMs: number): Promise<[count: number, resetsInMs: number]>;
+  gatewayDelete(numberOfKeys: 1 | 2, ...keysAndArguments: (string | Buffer | number)[]): Promise<number>;
+  gatewayIncrement(key: string, by: number, ttlMs: number): Promise<number>;
 }

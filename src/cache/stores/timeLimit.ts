@@ -1,12 +1,9 @@
 import { StoreError } from './StoreError.js';
 
 /**
- * Runs `work` and rejects with a `timed-out` {@link StoreError} when it takes longer than `limitMs`. The work itself is
- * not stopped; its late answer, good or bad, is dropped.
- *
- * A process that was too busy to look at its sockets must not blame the store: timers run before I/O in the event loop,
- * so an answer may be waiting right behind an expired timer. Hence a timer that fires very late grants one more limit,
- * and the verdict falls only after one round of I/O.
+ * Runs `work` and rejects with a `timed-out` {@link StoreError} when it takes longer than `limitMs`. The work goes on; its
+ * late answer is dropped. Timers run before I/O: when this process was too busy to read an answer that has arrived, the
+ * timer fires very late. It then grants one more limit, and rejects only after a round of I/O.
  */
 export function timeLimit<T>(work: () => Promise<T>, limitMs: number): Promise<T> {
   return new Promise<T>((resolve, reject) => {

@@ -163,7 +163,7 @@ describe('LmdbStore', () => {
     await raw.close();
     expect([await store.get('short'), await store.get('other')]).toEqual([undefined, undefined]);
     expect(await store.claim('short', Buffer.from('lease'), 1000)).toBe(true);
-    expect((await store.increment('other', 1, 1000)).count).toBe(1);
+    expect(await store.increment('other', 1, 1000)).toBe(1);
     await store.close();
   });
 

@@ -194,25 +194,19 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
 
     it('counts every increment within one window and starts again after it', async () => {
       const key = newKey();
-      const first = await store.increment(key, 2, 2000);
-      expect(first.count).toBe(2);
-      expect(first.resetsInMs).toBeGreaterThan(0);
-      expect(first.resetsInMs).toBeLessThanOrEqual(2000);
+      expect(await store.increment(key, 2, 2000)).toBe(2);
       const counts = await Promise.all(
         Array.from({ length: 20 }, (_, n) => (n % 2 ? store : peer).increment(key, 1, 9e6)),
       );
-      expect(counts.map(({ count }) => count).sort((a, b) => a - b)).toEqual(
-        Array.from({ length: 20 }, (_, n) => n + 3),
-      );
-      expect(Math.max(...counts.map(({ resetsInMs }) => resetsInMs))).toBeLessThanOrEqual(2000);
+      expect(counts.sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, n) => n + 3));
       await under.pass(2010);
-      expect((await store.increment(key, 1, 1000)).count).toBe(1);
+      expect(await store.increment(key, 1, 1000)).toBe(1);
     });
 
     it('starts a counter anew when something else is in its place', async () => {
       const key = newKey();
       await store.set(key, bytes('not a number'), 60_000);
-      expect(await peer.increment(key, 3, 1000)).toMatchObject({ count: 3 });
+      expect(await peer.increment(key, 3, 1000)).toBe(3);
     });
 
     it('wakes who waits for a deletion, on this instance and on another', async () => {
@@ -254,7 +248,7 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       const won = await Promise.all(processes.map((p) => p.order({ do: 'acquire', key: lease, owner: `${p.pid}` })));
       expect(won.filter(Boolean)).toHaveLength(1);
       await Promise.all(processes.map((p) => p.order({ do: 'increment', key: counter, times: 50 })));
-      expect((await store.increment(counter, 1, 1000)).count).toBe(151);
+      expect(await store.increment(counter, 1, 1000)).toBe(151);
 
       const winner = processes[won.indexOf(true)];
       const waiting = store.waitForDelete(leaseKeyOf(lease), 20_000);
