@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 import cluster from 'node:cluster';
 import { parseArgs } from 'node:util';
-import { prepareStore } from './cache/stores/openStore.js';
 import { type Config, ConfigError, loadConfig, packageVersion } from './config/config.js';
 import { createLogger } from './observability/log.js';
 import { connectToMachine, MachineMetrics } from './observability/MachineMetrics.js';
@@ -10,6 +9,7 @@ import { serveMetrics } from './process/metricsServer.js';
 import { announce } from './process/startupScreen.js';
 import { allWorkersClosed, assignedSandbox, reportReady, Workers } from './process/workers.js';
 import { credentialsOf, startEmbeddedSandbox, startGateway } from './server.js';
+import { prepareStore } from './stores/openStore.js';
 
 const help = `taxpayer-gateway: a GraphQL gateway in front of a taxpayer-authorization service
 

@@ -4,8 +4,6 @@ import { WorkTime } from './admission/WorkTime.js';
 import { leaseMarginMs } from './cache/LeasedCache.js';
 import { SealedStore } from './cache/SealedStore.js';
 import { type KeyMaterial, Sealer } from './cache/sealing.js';
-import { openStore } from './cache/stores/openStore.js';
-import type { Store } from './cache/stores/Store.js';
 import type { Config, UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
 import { watchSecretFile } from './config/watchFile.js';
@@ -19,6 +17,8 @@ import { TokenBroker } from './datasources/TokenBroker.js';
 import type { Logger } from './observability/log.js';
 import type { Metrics } from './observability/Metrics.js';
 import type { Tracing } from './observability/Tracing.js';
+import { openStore } from './stores/openStore.js';
+import type { Store } from './stores/Store.js';
 import { CallGate } from './upstream/CallGate.js';
 import { ResilientFetch } from './upstream/ResilientFetch.js';
 

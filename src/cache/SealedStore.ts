@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { failureKeyOf, leaseKeyOf, type Store, type Turn } from '../stores/Store.js';
+import { StoreError } from '../stores/StoreError.js';
 import type { KeyRing, Sealer } from './sealing.js';
-import { failureKeyOf, leaseKeyOf, type Store, type Turn } from './stores/Store.js';
-import { StoreError } from './stores/StoreError.js';
 
 /** A name in the store as readable parts; only its keyed hash leaves the process. */
 export type EntryName = readonly string[];

@@ -11,9 +11,9 @@ import {
   type SpanExporter,
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
-import type { Store } from '../cache/stores/Store.js';
 import type { Handler } from '../http/HttpServer.js';
 import type { OperationObserver } from '../operations/observeOperations.js';
+import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryOutcome } from '../upstream/ResilientFetch.js';
 
 const operations = [

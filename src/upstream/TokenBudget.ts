@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { SealedStore } from '../cache/SealedStore.js';
-import { StoreError } from '../cache/stores/StoreError.js';
 import { GatewayError } from '../errors/errors.js';
+import { StoreError } from '../stores/StoreError.js';
 
 interface TokenBudgetOptions {
   readonly store: SealedStore;

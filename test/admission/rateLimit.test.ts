@@ -4,9 +4,9 @@ import { WorkTime } from '../../src/admission/WorkTime.js';
 import { anyone, type Caller, router } from '../../src/auth/caller.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
-import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
 import { Secret } from '../../src/config/secret.js';
 import type { GatewayError } from '../../src/errors/errors.js';
+import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { until } from '../support/redis.js';
 

@@ -3,12 +3,12 @@ import { GraphQLObjectType, GraphQLSchema, GraphQLString, parse } from 'graphql'
 import { LeasedCache } from '../../src/cache/LeasedCache.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
-import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
 import { Secret } from '../../src/config/secret.js';
 import { DocumentMemory } from '../../src/operations/documents/DocumentMemory.js';
 import { PlanCache } from '../../src/operations/plans/PlanCache.js';
 import { SharedObject } from '../../src/operations/plans/SharedObject.js';
 import { startSandbox } from '../../src/sandbox/Sandbox.js';
+import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
 
 const query = new GraphQLObjectType({ name: 'Query', fields: { a: { type: GraphQLString } } });

@@ -3,9 +3,9 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { LmdbStore } from '../../src/cache/stores/LmdbStore.js';
-import { isDamaged } from '../../src/cache/stores/lmdbFile.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
+import { LmdbStore } from '../../src/stores/LmdbStore.js';
+import { isDamaged } from '../../src/stores/lmdbFile.js';
 import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from '../support/gateway.js';
 
 let sandbox: Sandbox;

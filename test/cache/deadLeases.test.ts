@@ -5,10 +5,10 @@ import { LeasedCache, leaseMarginMs } from '../../src/cache/LeasedCache.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import type { Entry } from '../../src/cache/StoredEntries.js';
 import { Sealer } from '../../src/cache/sealing.js';
-import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
-import { RedisStore } from '../../src/cache/stores/RedisStore.js';
-import { leaseKeyOf, type Store } from '../../src/cache/stores/Store.js';
 import { Secret } from '../../src/config/secret.js';
+import { MemoryStore } from '../../src/stores/MemoryStore.js';
+import { RedisStore } from '../../src/stores/RedisStore.js';
+import { leaseKeyOf, type Store } from '../../src/stores/Store.js';
 import { startRedis } from '../support/redis.js';
 
 const workMs = 1000;

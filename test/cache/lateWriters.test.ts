@@ -4,9 +4,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
-import { openStore } from '../../src/cache/stores/openStore.js';
-import type { Store } from '../../src/cache/stores/Store.js';
+import { MemoryStore } from '../../src/stores/MemoryStore.js';
+import { openStore } from '../../src/stores/openStore.js';
+import type { Store } from '../../src/stores/Store.js';
 import { readerOver, readId, readName } from '../support/reader.js';
 import { startRedis, until } from '../support/redis.js';
 

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { type KeyMaterial, Sealer } from '../../src/cache/sealing.js';
-import { LmdbStore } from '../../src/cache/stores/LmdbStore.js';
-import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
-import type { Store } from '../../src/cache/stores/Store.js';
 import { Secret } from '../../src/config/secret.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
+import { LmdbStore } from '../../src/stores/LmdbStore.js';
+import { MemoryStore } from '../../src/stores/MemoryStore.js';
+import type { Store } from '../../src/stores/Store.js';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway, startTestGateway } from '../support/gateway.js';
 
 const key = (byte: number): KeyMaterial => ({

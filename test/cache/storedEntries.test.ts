@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
-import { LmdbStore } from '../../src/cache/stores/LmdbStore.js';
 import { Secret } from '../../src/config/secret.js';
+import { LmdbStore } from '../../src/stores/LmdbStore.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
 const minute = 60_000;

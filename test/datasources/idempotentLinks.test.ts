@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { LmdbStore } from '../../src/cache/stores/LmdbStore.js';
-import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
-import { RedisStore } from '../../src/cache/stores/RedisStore.js';
-import type { Store } from '../../src/cache/stores/Store.js';
+import { LmdbStore } from '../../src/stores/LmdbStore.js';
+import { MemoryStore } from '../../src/stores/MemoryStore.js';
+import { RedisStore } from '../../src/stores/RedisStore.js';
+import type { Store } from '../../src/stores/Store.js';
 import { type Fleet, outcomeOf, startFleet } from '../support/fleet.js';
 import { startRedis } from '../support/redis.js';
 

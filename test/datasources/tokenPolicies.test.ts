@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
+import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { type Fleet, type FleetOptions, outcomeOf, startFleet } from '../support/fleet.js';
 
 const minute = 60_000;

@@ -1,6 +1,6 @@
-import { FallbackStore } from '../../src/cache/stores/FallbackStore.js';
-import type { Store, StoreEntry } from '../../src/cache/stores/Store.js';
-import { StoreError } from '../../src/cache/stores/StoreError.js';
+import { FallbackStore } from '../../src/stores/FallbackStore.js';
+import type { Store, StoreEntry } from '../../src/stores/Store.js';
+import { StoreError } from '../../src/stores/StoreError.js';
 
 /** The way of one process to a shared store. A silent one passes on what is asked, and no answer comes back. */
 export class StoreLink implements Store {

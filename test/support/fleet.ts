@@ -1,6 +1,4 @@
 import { Sealer } from '../../src/cache/sealing.js';
-import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
-import type { Store } from '../../src/cache/stores/Store.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import type { ClientLinks } from '../../src/datasources/ClientLinks.js';
@@ -12,6 +10,8 @@ import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { wireServices } from '../../src/services.js';
+import { MemoryStore } from '../../src/stores/MemoryStore.js';
+import type { Store } from '../../src/stores/Store.js';
 import { environmentFor } from './gateway.js';
 
 /** One gateway's share of a fleet: everything between the resolvers and the service. */

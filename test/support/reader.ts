@@ -1,8 +1,8 @@
 import { LeasedCache } from '../../src/cache/LeasedCache.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
-import type { Store } from '../../src/cache/stores/Store.js';
 import { Secret } from '../../src/config/secret.js';
+import type { Store } from '../../src/stores/Store.js';
 
 /** The one id that is read. */
 export const readId = 'x';

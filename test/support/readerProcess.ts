@@ -1,4 +1,4 @@
-import { openStore } from '../../src/cache/stores/openStore.js';
+import { openStore } from '../../src/stores/openStore.js';
 import { readerOver, readId } from './reader.js';
 
 /**

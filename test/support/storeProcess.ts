@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import type { Order } from '../cache/stores/storeProcess.js';
+import type { Order } from '../stores/storeProcess.js';
 
 export interface StoreProcess {
   readonly pid: number;
@@ -20,7 +20,7 @@ export async function startStoreProcess(url: string, maxFileKiB?: number): Promi
     process.execPath,
     '--import',
     './test/support/typescript.mjs',
-    join('test', 'cache', 'stores', 'storeProcess.ts'),
+    join('test', 'stores', 'storeProcess.ts'),
   ];
   const limit = maxFileKiB ? `ulimit -f ${maxFileKiB * 2}; ` : '';
   const child = spawn('sh', ['-c', `${limit}exec "$0" "$@"`, ...node, url], {

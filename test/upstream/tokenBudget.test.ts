@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { MemoryStore } from '../../src/cache/stores/MemoryStore.js';
-import type { Store } from '../../src/cache/stores/Store.js';
+import { MemoryStore } from '../../src/stores/MemoryStore.js';
+import type { Store } from '../../src/stores/Store.js';
 import { type Fleet, type FleetOptions, type Member, outcomeOf, startFleet } from '../support/fleet.js';
 import { StoreLink } from '../support/StoreLink.js';
 

@@ -3,8 +3,8 @@
 import { LeasedCache } from '../../../dist/cache/LeasedCache.js';
 import { SealedStore } from '../../../dist/cache/SealedStore.js';
 import { Sealer } from '../../../dist/cache/sealing.js';
-import { MemoryStore } from '../../../dist/cache/stores/MemoryStore.js';
 import { Secret } from '../../../dist/config/secret.js';
+import { MemoryStore } from '../../../dist/stores/MemoryStore.js';
 import { bytesEach, round, table } from '../report.js';
 
 const lookups = 200_000;

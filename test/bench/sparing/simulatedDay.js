@@ -2,7 +2,6 @@
 // are asked for often (Zipf), the fleet is deployed anew every four hours, some tokens are rotated, the service has an outage.
 
 import { Sealer } from '../../../dist/cache/sealing.js';
-import { MemoryStore } from '../../../dist/cache/stores/MemoryStore.js';
 import { loadConfig } from '../../../dist/config/config.js';
 import { Secret } from '../../../dist/config/secret.js';
 import { identifierReader } from '../../../dist/datasources/identifiers.js';
@@ -10,6 +9,7 @@ import { createLogger } from '../../../dist/observability/log.js';
 import { Metrics } from '../../../dist/observability/Metrics.js';
 import { startSandbox } from '../../../dist/sandbox/Sandbox.js';
 import { wireServices } from '../../../dist/services.js';
+import { MemoryStore } from '../../../dist/stores/MemoryStore.js';
 
 const day = { members: 4, taxpayers: 500, requests: 24_000, hours: 24, deployEveryHours: 4, outageHours: [13, 13.5] };
 

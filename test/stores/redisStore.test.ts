@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { RedisStore } from '../../../src/cache/stores/RedisStore.js';
-import { parseRedisUrl } from '../../../src/cache/stores/redisClient.js';
+import { RedisStore } from '../../src/stores/RedisStore.js';
+import { parseRedisUrl } from '../../src/stores/redisClient.js';
 import {
   startRedis,
   startRedisCluster,
@@ -9,7 +9,7 @@ import {
   type TestRedis,
   type TestRedisCluster,
   until,
-} from '../../support/redis.js';
+} from '../support/redis.js';
 import { storeContract } from './storeContract.js';
 
 for (const [name, start] of [

@@ -1,4 +1,4 @@
-import { openStore } from '../../../src/cache/stores/openStore.js';
+import { openStore } from '../../src/stores/openStore.js';
 
 /**
  * A process of its own that opens a store and does as it is told over IPC: `node … storeProcess.ts <url>`.

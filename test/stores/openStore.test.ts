@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { openStore } from '../../../src/cache/stores/openStore.js';
-import { freePort } from '../../support/redis.js';
+import { openStore } from '../../src/stores/openStore.js';
+import { freePort } from '../support/redis.js';
 
 describe('openStore', () => {
   let directory: string;
@@ -77,7 +77,7 @@ describe('openStore', () => {
   it('loads only the driver it needs', async () => {
     const script = `
       import { createRequire } from 'node:module';
-      const { openStore } = await import('./src/cache/stores/openStore.ts');
+      const { openStore } = await import('./src/stores/openStore.ts');
       const store = await openStore(process.argv[1]);
       await store.close();
       const loaded = Object.keys(createRequire(import.meta.url).cache);

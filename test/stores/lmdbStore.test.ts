@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { Sealer } from '../../../src/cache/sealing.js';
-import { LmdbStore } from '../../../src/cache/stores/LmdbStore.js';
-import { Secret } from '../../../src/config/secret.js';
-import { startStoreProcess } from '../../support/storeProcess.js';
+import { Sealer } from '../../src/cache/sealing.js';
+import { Secret } from '../../src/config/secret.js';
+import { LmdbStore } from '../../src/stores/LmdbStore.js';
+import { startStoreProcess } from '../support/storeProcess.js';
 import { storeContract } from './storeContract.js';
 
 const newDirectory = () => mkdtemp(join(tmpdir(), 'lmdb-store-'));

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { failureKeyOf, leaseKeyOf, type Store } from '../../../src/cache/stores/Store.js';
-import { type StoreProcess, startStoreProcess } from '../../support/storeProcess.js';
+import { failureKeyOf, leaseKeyOf, type Store } from '../../src/stores/Store.js';
+import { type StoreProcess, startStoreProcess } from '../support/storeProcess.js';
 
 export interface StoreUnderTest {
   /** Opens one more instance on the same data. */

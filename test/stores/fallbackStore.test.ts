@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { FallbackStore, type FallbackStoreOptions } from '../../../src/cache/stores/FallbackStore.js';
-import { MemoryStore } from '../../../src/cache/stores/MemoryStore.js';
-import { RedisStore } from '../../../src/cache/stores/RedisStore.js';
-import { leaseKeyOf, type Store, type StoreEntry } from '../../../src/cache/stores/Store.js';
-import { StoreError } from '../../../src/cache/stores/StoreError.js';
-import { startRedis, type TestRedis, until } from '../../support/redis.js';
+import { FallbackStore, type FallbackStoreOptions } from '../../src/stores/FallbackStore.js';
+import { MemoryStore } from '../../src/stores/MemoryStore.js';
+import { RedisStore } from '../../src/stores/RedisStore.js';
+import { leaseKeyOf, type Store, type StoreEntry } from '../../src/stores/Store.js';
+import { StoreError } from '../../src/stores/StoreError.js';
+import { startRedis, type TestRedis, until } from '../support/redis.js';
 
 const bytes = (text: string) => Buffer.from(text);
 const LIMIT_MS = 250;

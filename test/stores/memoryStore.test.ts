@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { MemoryStore } from '../../../src/cache/stores/MemoryStore.js';
+import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { storeContract } from './storeContract.js';
 
 storeContract('MemoryStore', async () => {
