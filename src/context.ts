@@ -57,7 +57,7 @@ export class RequestContext implements OperationContext, ReadCall {
     this.maxAnswerBytes = services.maxAnswerBytes;
   }
 
-  /** Aborts when nobody waits for the answer any more. */
+  /** Aborts when the caller has gone. */
   get signal(): AbortSignal {
     return this.facts.signal;
   }
@@ -109,7 +109,7 @@ export class RequestContext implements OperationContext, ReadCall {
     this.services.audit({ action, caller: this.caller, requestId: this.requestId, taxpayer, outcome });
   }
 
-  /** Reads once within a request, whatever the number of aliases. */
+  /** Reads once per request, however many aliases ask. */
   once<View>(name: string, start: () => Promise<View>): Promise<View> {
     this.reads ??= new DataLoader(startAll, { cacheKeyFn: ([name]) => name });
     return this.reads.load([name, start]) as Promise<View>;

@@ -27,7 +27,7 @@ Settings are environment variables; the ones to know first:
 All of them: docs/configuration.md of this package.
 `;
 
-// A production process must not open a debugger because somebody can send it a signal.
+// A signal must not open a debugger in a production process.
 process.on('SIGUSR1', () => {});
 
 try {

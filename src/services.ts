@@ -74,7 +74,7 @@ export interface Wiring extends Surroundings {
   readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
   /** Epoch milliseconds. */
   readonly now?: () => number;
-  /** Milliseconds of a clock that nobody sets. */
+  /** Milliseconds of a monotonic clock. */
   readonly monotonicNow?: () => number;
   readonly random?: () => number;
 }
@@ -200,7 +200,7 @@ function domainOf({ config, log }: Surroundings, sealer: Sealer) {
     ids: identifierReader(config.limits.idLength),
     maxMetadataDepth: config.limits.metadataDepth,
     maxAnswerBytes: config.limits.answerBytes,
-    /** Callers by their key and taxpayers by a keyed hash, so that the log names nobody. */
+    /** Callers by their key and taxpayers by a keyed hash, so that the log holds no names. */
     audit: ({ action, caller: { key: caller, kind: callerKind }, requestId, taxpayer, outcome }: AuditEvent) => {
       const who = { caller, callerKind, requestId };
       const what = { outcome, ...(taxpayer !== undefined && { taxpayer: sealer.digest('taxpayer', taxpayer) }) };

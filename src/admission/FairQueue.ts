@@ -7,7 +7,7 @@ export interface FairQueueOptions {
   /** Most that one holder, or all callers without an identity together, may have waiting. */
   readonly maxWaiting: number;
   readonly maxWaitMs: number;
-  /** Called for everybody who comes, also for those who wait or are refused. */
+  /** Called for each arrival, also for those that wait or are refused. */
   readonly onEnter?: (holder: Holder) => void;
   /** Whether holders are in each other's way: each then has a sixteenth of its places. */
   readonly isContended?: () => boolean;
@@ -26,7 +26,7 @@ export class FairQueue {
   constructor(private readonly options: FairQueueOptions) {}
 
   /**
-   * Does `work` in a place of its own, at once when one is free. Throws also whatever `work` throws.
+   * Does `work` in a place of its own, at once when one is free. Also throws what `work` throws.
    * @throws GatewayError RATE_LIMITED (429) when too much of the holder's work waits already, or the wait took too long
    */
   async run<T>(holder: Holder, work: () => T | Promise<T>): Promise<T> {

@@ -19,13 +19,13 @@ const burstMs = 100;
 const turnMs = 10;
 /** How long after a caller's last operation others still make room for it. */
 const presentMs = 1000;
-/** Below this the event loop has time for everybody. */
+/** Below this utilization no caller is bounded. */
 const busyUtilization = 0.5;
 const maxCallers = 10_000;
 
 /**
- * Keeps one caller's expensive operations from delaying everybody else's: nothing else runs while an operation is read,
- * checked and answered. A caller who is alone is not bounded, and nobody is refused while the process is not busy.
+ * Keeps one caller's expensive operations from delaying the others': nothing else runs while an operation is read,
+ * checked and answered. A caller who is alone is not bounded, and no caller is refused while the process is not busy.
  */
 export class WorkTime {
   readonly #load: Required<WorkTimeOptions>;

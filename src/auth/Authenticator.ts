@@ -64,7 +64,7 @@ export class Authenticator {
     for (const keySet of this.keySets.values()) keySet.stop();
   }
 
-  /** Why nobody can be let in: no key to decide by was ever read. */
+  /** Why no caller can be authenticated: no key was ever read. */
   reasonNotReady(): string | undefined {
     const unread = [...this.keySets.values()].every((keySet) => keySet.keysAgeMs === undefined);
     return this.keySets.size > 0 && unread ? 'no key of the identity provider was read yet' : undefined;
@@ -109,7 +109,7 @@ function policyOf(options: AuthenticatorOptions, issuers: ReadonlyMap<string, Ke
 }
 
 const maxTokens = 10_000;
-/** More tokens of one caller push out that caller's oldest, and nobody else's. */
+/** More tokens of one caller push out that caller's oldest ones only. */
 const maxPerCaller = 50;
 const rememberMs = 300_000;
 

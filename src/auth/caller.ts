@@ -38,7 +38,7 @@ function withoutToken(kind: Caller['kind'], scopes: readonly Scope[], taxpayers:
   return { kind, key: callerKey('', kind), subject: kind, scopes: new Set(scopes), taxpayers, expiresAt: Infinity };
 }
 
-/** The same subject of two issuers is two callers. JSON keeps the pair apart whatever characters the two hold. */
+/** The same subject of two issuers is two callers. JSON separates the two unambiguously. */
 export function callerKey(issuer: string, subject: string): string {
   return hash('sha256', JSON.stringify([issuer, subject]), 'base64url');
 }

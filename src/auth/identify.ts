@@ -97,7 +97,7 @@ export class RouterSecrets {
     });
   }
 
-  /** Whether `presented` is one of the secrets; undefined when none is set. Takes the same time whatever is wrong with it. */
+  /** Whether `presented` is one of the secrets; undefined when none is set. Takes constant time. */
   accept(presented: string | undefined): boolean | undefined {
     const secrets = Object.values(this.#secrets).filter((secret) => secret !== undefined);
     if (secrets.length === 0) return undefined;

@@ -21,7 +21,7 @@ export interface KeySetOptions {
   readonly refreshMs?: number;
   /** Time for one read. */
   readonly deadlineMs?: number;
-  /** Milliseconds of a clock that nobody sets. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
   readonly random?: () => number;
 }

@@ -3,7 +3,7 @@ import type { JWK } from 'jose';
 import fetch, { type FetchError } from 'node-fetch';
 import { z } from 'zod';
 
-/** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only, whatever its header says. */
+/** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only. */
 export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'] as const;
 
 export type ReadFault = 'timeout' | 'network' | 'redirect' | 'status' | 'too-large' | 'not-a-key-set' | 'no-usable-key';

@@ -85,7 +85,7 @@ export class LeasedCache<Value> {
     return this.#now() - entry.fetchedAt < ageMs && !this.#isOfWrongClock(entry);
   }
 
-  /** The entry in memory, whatever its age. */
+  /** The entry in memory, of any age. */
   peek(id: string): Entry<Value> | undefined {
     return this.#memory.get(id);
   }
@@ -100,7 +100,7 @@ export class LeasedCache<Value> {
 
   /**
    * An acceptable entry: at once when memory has it. Waits for other processes at most twice the work time plus the margin.
-   * @throws whatever the fetch threw, here or in the process that held the lease
+   * @throws what the fetch threw, here or in the process that held the lease
    */
   read<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Entry<Value> | Promise<Entry<Value>> {
     return this.held(id, request.acceptable) ?? this.#join(id, request);
@@ -129,7 +129,7 @@ export class LeasedCache<Value> {
     const reason = this.#memory.has(id) ? 'outdated' : 'absent';
     let prepared: { readonly value: Prepared } | undefined;
     let refused: Buffer | undefined;
-    // By a clock that nobody sets: a correction of another would end or prolong the wait.
+    // By a monotonic clock: correcting a wall clock would end or prolong the wait.
     const patience = () => performance.now() + this.#leaseMs + workMs;
     let patienceEndsAt = patience();
     while (performance.now() < patienceEndsAt) {
@@ -235,7 +235,7 @@ export class LeasedCache<Value> {
     return fetchedAt - this.#now() > (this.options.skewMs ?? 1000);
   }
 
-  /** Keeps an entry that will do in place of one that will not, whatever their times: clocks of two machines differ. */
+  /** Keeps an acceptable entry in place of an unacceptable one without comparing times: clocks of machines differ. */
   #remember<Prepared>(entry: Entry<Value>, reader: Reader<Value, Prepared>, tier: CacheTier, reason: ReadReason) {
     const held = this.#memory.get(reader.id);
     if (held !== undefined && !this.#willDo(held, reader)) this.#memory.set(reader.id, entry);

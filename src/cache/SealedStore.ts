@@ -45,7 +45,7 @@ export interface SealedStoreOptions {
  *
  * While a previous key is known, a name has one {@link Slot} for each key, so that processes that know only one of the keys
  * see everything. Values are written to all slots and the newest is read. Claims and leases are taken oldest key first and
- * given back newest first: whoever gets the oldest gets them all. A process that dies half-way leaves claims that expire.
+ * withdrawn newest first: who holds the oldest holds them all. A process that dies half-way leaves claims that expire.
  */
 export class SealedStore {
   readonly #store: Store;

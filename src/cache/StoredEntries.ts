@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type ErrorCode, errorCodes, GatewayError } from '../errors/errors.js';
 
-/** One answer of the service as it is kept. */
+/** A cached answer of the service. */
 export interface Entry<Value> {
   /** Random: tells two fetches apart even when they brought the same value. */
   readonly version: string;

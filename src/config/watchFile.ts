@@ -9,7 +9,7 @@ const lookEveryMs = 1000;
 const settleMs = 500;
 /** and so is one of this age, in milliseconds. */
 const completeAtAgeMs = 1000;
-/** After so many reads at the start, a file that keeps changing is taken as it is. */
+/** After so many reads at the start, a file that keeps changing is used anyway. */
 const maxReads = 20;
 
 /**

@@ -27,7 +27,7 @@ export interface ClientLinksOptions {
 export type LinkOutcome = 'created' | 'replayed' | 'unknown' | 'conflict' | 'failed';
 
 const idempotencyTtlMs = 24 * 3_600_000; // how long a key is remembered
-const lookAgainMs = 50; // between two looks at a creation that somebody else has under way
+const lookAgainMs = 50; // between two looks at a creation under way elsewhere
 
 /** What is known of a key. `input` is a hash; it has no key of its own, because the record is encrypted. */
 const storedRecord = z.discriminatedUnion('state', [
@@ -111,7 +111,7 @@ export class ClientLinks {
       if (record?.state === 'unknown') throw unknown();
       const startedAt = record?.startedAt;
       if (waiting === undefined || waiting.startedAt !== startedAt) waiting = { startedAt, since: this.options.now() };
-      // The clock of whoever began may be ahead of ours: then what counts is how long we have waited.
+      // The clock of the process that began may be ahead of ours: then the time we have waited counts.
       const lastedMs = this.options.now() - Math.min(startedAt ?? Infinity, waiting.since);
       if (lastedMs > this.options.workMs) throw unknown();
       await delay(lookAgainMs);

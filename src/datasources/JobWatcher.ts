@@ -27,7 +27,7 @@ export interface WatchOptions extends CallOptions {
 const final: readonly ErrorCode[] = ['NOT_FOUND', 'TAXPAYER_NOT_AUTHORIZED', 'UPSTREAM_REJECTED', 'BAD_USER_INPUT'];
 
 /**
- * Watches jobs for any number of readers with one poll loop per job, which lives as long as somebody reads. The pause
+ * Watches jobs for any number of readers with one poll loop per job, which lives as long as it has readers. The pause
  * between two polls is computed from what the shared cache knows, so all processes of a fleet wake at the same moment and
  * the lease lets one of them ask.
  */

@@ -40,7 +40,7 @@ export class RefreshJobs {
     });
   }
 
-  /** The status when memory holds one that {@link status} would answer with; asks nobody. */
+  /** The status when memory holds one that {@link status} would answer with. */
   held(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs): JobView | undefined {
     const entry = this.#cache.held(idOf(taxpayerId, jobId), (held) => this.#isCurrent(held, maxAgeMs));
     return entry && viewOf(entry);

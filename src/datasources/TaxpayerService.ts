@@ -20,7 +20,7 @@ export interface TaxpayerServiceOptions {
   readonly gate: CallGate;
   /** Deepest nesting of an answer. */
   readonly maxDepth: number;
-  /** Milliseconds of a clock that nobody sets. Default `performance.now`. */
+  /** Milliseconds of a monotonic clock. Default `performance.now`. */
   readonly monotonicNow?: () => number;
   /** One caller's calls are refused for a while, because different requests of theirs met a 403. */
   readonly onForbidden: (endpoint: Endpoint) => void;

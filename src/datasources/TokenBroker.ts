@@ -121,7 +121,7 @@ export class TokenBroker {
     return call.once?.(`token ${maxAgeMs} ${id}`, look) ?? look();
   }
 
-  /** Memory is asked once more after the wait for a place: another reader may have brought the record meanwhile. */
+  /** Memory is checked again after the wait for a place: another reader may have fetched the record. */
   async #lookUp(id: TaxpayerId, acceptable: Acceptable, call: CallOptions): Promise<TokenView> {
     try {
       const read = () => this.#read(id, acceptable, call, true);

@@ -113,7 +113,7 @@ function variableMessage(message: string): string {
   return `${name === undefined ? 'A variable' : `Variable ${name}`} does not have the expected type`;
 }
 
-/** Messages about the document quote its names, which help, and its values, which stay out: those are told by their node. */
+/** Messages about the document may quote names but not values; an error about a value is recognised by its node. */
 function withoutValues({ message, nodes }: GraphQLError, suggestions: boolean): string {
   const kind = nodes?.[0]?.kind;
   if (kind === Kind.OBJECT_FIELD || kind?.endsWith('Value')) return valueMessage(message);

@@ -21,7 +21,7 @@ export interface GraphQLEndpointOptions {
 export class GraphQLEndpoint {
   constructor(private readonly options: GraphQLEndpointOptions) {}
 
-  /** Never rejects: whatever happens becomes an answer in GraphQL's form. */
+  /** Never rejects: every failure becomes an answer in GraphQL's form. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pipeline, identify, unread } = this.options;
     const startedAt = performance.now();

@@ -144,7 +144,7 @@ export class HttpServer {
     if (response.socket === null) closeWithConnection(response);
     if (this.#draining) response.setHeader('connection', 'close');
     if (this.#closingListener !== undefined) await this.#closingListener;
-    if (response.closed) return; // the client went meanwhile
+    if (response.closed) return; // the client has gone
     if (this.options.before(request, response)) return;
     const url = pathAndQueryOf(request.url ?? '/');
     request.url = url;

@@ -10,7 +10,7 @@ export function requestIdOf({ headers }: IncomingMessage): string {
   return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
 }
 
-/** Writes a refusal in its one form, unless an answer has begun or nobody is left to read it. */
+/** Writes a refusal in its one form, unless an answer has begun or the client has gone. */
 export function writeRefusal(response: ServerResponse, requestId: string, refusal: Answer): void {
   if (response.headersSent || response.destroyed) return;
   const { status, allow, errors, text } = refusal;
@@ -23,7 +23,7 @@ export function writeRefusal(response: ServerResponse, requestId: string, refusa
   writePage(response, status, 'application/json; charset=utf-8', text);
 }
 
-/** Writes text that nobody may keep. */
+/** Writes text that must not be cached. */
 export function writePage(response: ServerResponse, status: number, type: string, text: string): void {
   response.writeHead(status, ['content-type', type, 'cache-control', 'no-store']).end(text);
 }

@@ -117,7 +117,7 @@ function parametersOfQuery(url: string): Record<string, unknown> {
   return parameters;
 }
 
-/** What `read` returns; whatever it throws is the caller's mistake. */
+/** What `read` returns; what it throws is the caller's mistake. */
 function attempt<Value>(otherwise: string, read: () => Value): Value {
   try {
     return read();

@@ -22,7 +22,7 @@ const retryPausesMs = [100, 200, 400, 800, 1000];
 const mostFailedHeartbeats = 5;
 const shortestHeartbeatMs = 500;
 
-/** Posts to one subscription's callback address. Redirects are refused: they would lead to an origin nobody allowed. */
+/** Posts to one subscription's callback address. Redirects are refused: they could lead to an origin that is not allowed. */
 export class CallbackPoster {
   #heartbeat: NodeJS.Timeout | undefined;
 

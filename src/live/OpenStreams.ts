@@ -30,7 +30,7 @@ export class OpenStreams {
     };
   }
 
-  /** Closes every stream, and resolves when all are closed; destroys what is left after `timeoutMs`. */
+  /** Closes every stream, and resolves when all are closed; destroys those still open after `timeoutMs`. */
   async drain(timeoutMs: number): Promise<void> {
     this.#draining = true;
     if (this.#open.size === 0) return;

@@ -98,7 +98,7 @@ export class SocketConnection {
     const { pipeline, identify, ledger } = this.options;
     try {
       const identity = await identify(credentialsOfSocket(parameters, this.request));
-      if (this.#phase !== 'verifying') return; // it has been closed meanwhile
+      if (this.#phase !== 'verifying') return; // it was closed while the token was verified
       const holder = holderOf(identity.caller);
       const leavePlace = ledger.take('streams', holder);
       this.leavePlace();

@@ -30,7 +30,7 @@ export const interruption = {
   extensions: { code: shuttingDown.code, retryable: shuttingDown.retryable },
 } as const;
 
-/** Why nobody may open this stream. Any page can open a WebSocket or an event stream anywhere, so the origin is checked. */
+/** Why this stream is refused. Any page can open a WebSocket or an event stream anywhere, so the origin is checked. */
 export function refusalOfStream(
   { headers: { origin, host } }: IncomingMessage,
   { allowedOrigins, streams }: LiveOptions,

@@ -11,7 +11,7 @@ import { CallbackPoster, type CallbackTarget, callbackTarget } from './CallbackP
 const accepted = '{"data":null}';
 
 /**
- * Subscriptions whose results are posted to the router that asked. Apollo Server's own plugin posts to whatever address a
+ * Subscriptions whose results are posted to the router that asked. Apollo Server's own plugin posts to any address a
  * request names; here the address must be of an allowed origin, and the request from the router.
  */
 export function callbackEndpoint(options: LiveOptions): Serve {

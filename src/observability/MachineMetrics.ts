@@ -39,7 +39,7 @@ export class MachineMetrics {
   /** Sums of the workers that are gone. */
   #departed: Snapshot = [];
 
-  /** Answers a worker as soon as it is forked: its first request may come before we hear that it serves. */
+  /** Answers a worker as soon as it is forked: it may get a request before it reports that it serves. */
   attend(worker: Worker): void {
     worker.on('message', async (message: ToPrimary) => {
       if (message?.kind === 'snapshot' && this.#workers.has(worker)) this.#workers.set(worker, message.snapshot);

@@ -88,7 +88,7 @@ export class Metrics {
 
   onExecution = (way: 'plan' | 'apollo'): void => this.#executions.inc(way);
 
-  /** Counts and times operations, on whatever way they are executed. */
+  /** Counts and times operations, however they are executed. */
   observeOperation: OperationObserver = () => {
     const startedAt = performance.now();
     return (label, _type, errors) => {
@@ -115,7 +115,7 @@ export class Metrics {
     this.#budget = { left, until: performance.now() + resetsInMs };
   };
 
-  /** Shows what is left of a budget; of an unlimited one there is nothing to show. */
+  /** Shows what is left of a budget; nothing for an unlimited one. */
   showBudget(perHour: number): void {
     this.#tokenBudgetPerHour.set(perHour);
     if (perHour === 0) return;
@@ -124,7 +124,7 @@ export class Metrics {
     );
   }
 
-  /** Shows how many log lines were dropped so far, for want of a reader. */
+  /** Shows how many log lines were dropped so far because nothing read them. */
   showLogLinesDropped(count: () => number): void {
     const collect = function (this: Counter) {
       this.reset();

@@ -101,7 +101,7 @@ export class StandardOutput implements LogDestination {
 
 /**
  * A write to a full pipe stops the process, unless the pipe was opened as one that does not block. That is a property of the
- * opening, which is shared with whoever else holds it: workers, the shell. So it is opened again. A thread that writes in
+ * opening, which is shared with the workers and the shell. So it is opened again. A thread that writes in
  * our place does not help: Node.js waits for its threads when it ends. Returns where to write, and what to call before.
  */
 function openWithoutBlocking(): { readonly fd: number; readonly unblock?: () => void } {

@@ -112,7 +112,7 @@ export class Tracing {
     };
   }
 
-  /** Sends what is left, and gives it up after a while. */
+  /** Sends the remaining spans, within a time limit. */
   async stop(): Promise<void> {
     await Promise.race([this.#provider.shutdown().catch(() => {}), delay(stopMs, undefined, { ref: false })]);
   }
@@ -155,7 +155,7 @@ export function tracerProvider(options: TraceExportOptions): BasicTracerProvider
   });
 }
 
-/** A batch processor that counts the spans that wait or are on their way, and tells of each that was given up. */
+/** A batch processor that counts the spans that wait or are on their way, and reports each dropped one. */
 function boundedProcessor({ endpoint, onDropped }: TraceExportOptions): SpanProcessor {
   const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces` });
   let waiting = 0;

@@ -3,7 +3,7 @@ import { type LogDestination, StandardOutput } from './StandardOutput.js';
 
 export type { Logger };
 
-/** Fields that must never be written down, whatever object they arrive in. */
+/** Fields that must never be logged, in any object. */
 const neverLogged =
   'authorization accessToken access_token clientSecret secret password ssn taxId metadata variables cookie headers body'
     .split(' ')

@@ -17,7 +17,7 @@ export interface Result {
   readonly status?: number | undefined;
 }
 
-/** An answer as it is to be written. */
+/** An answer, ready to be written. */
 export interface Answer {
   readonly status: number;
   /** With status 405: the methods that would do. */
@@ -31,7 +31,7 @@ export interface Answer {
 
 const noErrors: readonly GraphQLFormattedError[] = [];
 
-/** The one exit: whatever leaves, on any transport, has its errors masked, logged and counted, and its size bounded. */
+/** The one exit of all transports: errors are masked, logged and counted, and the size is bounded. */
 export class Exit {
   constructor(
     private readonly hooks: OperationHooks,

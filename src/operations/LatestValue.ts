@@ -1,6 +1,6 @@
 /**
  * An async iterator for one reader that holds the newest value only. It is not an async generator, whose `return()` waits
- * for the `await` it is in: an iterator that nobody reads any more must end at once.
+ * for the `await` it is in: an iterator without a reader must end at once.
  */
 export class LatestValue<T> implements AsyncIterableIterator<T> {
   #newest: { readonly value: T } | undefined;

@@ -4,7 +4,7 @@ import type { Identity } from '../auth/identify.js';
 /** What is known of an operation before anything of it is executed. */
 export interface OperationFacts extends Omit<Identity, 'remoteAddress'> {
   readonly requestId: string;
-  /** Aborts when nobody waits for the answer any more. */
+  /** Aborts when the caller has gone. */
   readonly signal: AbortSignal;
   /** When the request came (of `performance.now()`); undefined for what stays open. */
   readonly startedAt?: number;

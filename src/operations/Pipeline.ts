@@ -64,7 +64,7 @@ const bytesPerCharacter = 16;
 const smallAnswer = 16_384;
 
 /**
- * The way of every operation, whatever it came by: {@link admit} (may this caller ask now?), {@link prepare} (what is asked,
+ * The way of every operation, on any transport: {@link admit} (may this caller ask now?), {@link prepare} (what is asked,
  * and is it valid?), {@link run} (perform it, and leave by the one exit).
  */
 export class Pipeline {

@@ -27,7 +27,7 @@ export class ResultStream implements AsyncIterableIterator<Answer> {
   ) {
     this.#forget = atTime(options.expiresAt, () => {
       this.#expire?.();
-      void source.return?.(); // although nobody reads now: the source must not run on for an expired token
+      void source.return?.(); // also without a reader: the source must not run on for an expired token
     });
   }
 

@@ -192,7 +192,7 @@ function withBody(answer: Answer, body: Buffer | string): Answer {
   return answerOf(answer.status, 'application/json', body);
 }
 
-/** Sets a member of the record, or leaves it out. An error answer stays as it is: there is no record in it to spoil. */
+/** Sets a member of the record, or leaves it out. Error answers stay unchanged: they hold no record. */
 function withField(answer: Answer, field: string, value: unknown): Answer {
   if (answer.status >= 300) return answer;
   return jsonAnswer(answer.status, { ...recordIn(answer), [field]: value });

@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 const text = z.string();
 
-/** Statuses and providers are plain strings, so that tests can also plant values nobody knows. */
+/** Statuses and providers are plain strings, so that tests can also plant unknown values. */
 const taxpayer = z.strictObject({
   id: text,
   name: text,
@@ -28,7 +28,7 @@ const job = z.strictObject({
   endsAs: text.nullable(),
   durationMs: z.number().nonnegative(),
 });
-/** `firstReadAt` in milliseconds since the epoch; null until somebody asks for the status. */
+/** `firstReadAt` in milliseconds since the epoch; null until the status is first read. */
 type SandboxJob = Readonly<z.output<typeof job> & { firstReadAt: number | null }>;
 export const newJob = job.partial().required({ taxpayerId: true });
 export const jobChanges = job.partial().omit({ taxpayerId: true, jobId: true });

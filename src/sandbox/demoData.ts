@@ -34,7 +34,7 @@ export function addDemoData(state: SandboxState): void {
   state.addJob({ ...demoData.jobs.processing, name: 'Running refresh (not real)' });
 }
 
-/** Ids such as 44444444-4444-4444-8444-444444444444: valid version 4 UUIDs that nobody takes for real ones. */
+/** Ids such as 44444444-4444-4444-8444-444444444444: valid version 4 UUIDs that are obviously not real. */
 function demoTaxpayer(digit: number, name: string, providerId: string, status: string) {
   const d = String(digit);
   return {

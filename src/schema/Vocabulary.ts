@@ -60,7 +60,7 @@ export type ValueKind = 'provider' | 'taxpayer-status' | 'job-status';
 /** An object of the schema that shows what a datasource found. */
 type ShownType<View, Shown> = new (view: View, vocabulary: Vocabulary) => Shown;
 
-/** Bound of the unknown values that are told apart, so that the service cannot fill our memory. */
+/** Most unknown values remembered one by one, so that the service cannot fill our memory. */
 const maxUnknown = 100;
 
 /** Translates what the datasources found into the words of the schema. */

@@ -150,7 +150,7 @@ function text(representation: Arguments, member: string): string {
   throw badInput(`representations.${member}`, 'must be a string');
 }
 
-/** `_service` and `_entities` are for the router: with a shared secret configured, for nobody else. */
+/** `_service` and `_entities` answer only the router when a shared secret is configured. */
 function guardFederation(schema: GraphQLSchema): void {
   const fields = schema.getQueryType()?.getFields() ?? {};
   const entities = new Set((schema.getType('_Entity') as GraphQLUnionType).getTypes().map(({ name }) => name));

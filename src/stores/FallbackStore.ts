@@ -25,7 +25,7 @@ const probeValue = Buffer.from('probe');
  * {@link claim}, which only the primary can decide, and all of them after {@link close}.
  *
  * Reads and writes have separate circuits, because a store that is full or a read-only replica can still be read. A
- * background probe closes an open circuit. The primary is then told what was written meanwhile ({@link WriteJournal}).
+ * background probe closes an open circuit. The writes made meanwhile are then delivered to it ({@link WriteJournal}).
  */
 export class FallbackStore implements Store {
   readonly kind: Store['kind'];
@@ -151,7 +151,7 @@ export class FallbackStore implements Store {
     if (this.#closed) return;
     if (this.#pending(key)) return this.#journal.waitForDelete(key, timeoutMs);
     if (this.#reads.isClosed) return this.primary.waitForDelete(key, timeoutMs).catch(() => undefined);
-    await sleep(Math.min(timeoutMs, 50)); // nobody to ask: look again soon
+    await sleep(Math.min(timeoutMs, 50)); // no store tells us: look again soon
   }
 
   async close(): Promise<void> {

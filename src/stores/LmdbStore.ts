@@ -253,7 +253,7 @@ function openDatabase(path: string): RootDatabase<Buffer, string> {
     encoding: 'binary',
     useVersions: true,
     separateFlushed: true,
-    eventTurnBatching: false, // with it, a failed commit rejects a promise nobody can get hold of
+    eventTurnBatching: false, // with it, a failed commit rejects a promise that we cannot reach
   });
   try {
     for (const reverse of [false, true]) db.getRange({ limit: 1, reverse }).asArray; // throws when it is damaged

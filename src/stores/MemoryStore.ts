@@ -87,7 +87,7 @@ export class MemoryStore implements Store {
     return undefined;
   }
 
-  /** Copies, so that nobody can change what is stored by reusing a buffer. */
+  /** Copies, so that reusing a buffer does not change what is stored. */
   #write(key: string, value: Buffer, expiresAt: number): void {
     if (this.#closed) throw new StoreError('closed');
     this.#entries.set(key, { value: Buffer.from(value), expiresAt });

@@ -10,7 +10,7 @@ const OURS = /^((data|lock)\.mdb(\.damaged-.*)?|set-aside\.guard)$/;
 const creationMs = 50; // a database that is only being created looks whole after this long, in milliseconds
 const guardMs = 3000; // a process that has held the guard for longer than this has died, in milliseconds
 
-/** Creates the directory and its files so that nobody else on the machine can read them at any moment. May throw. */
+/** Creates the directory and its files, readable by this user only from the first moment. May throw. */
 export function makeLmdbDirectory(directory: string): void {
   makeDirectory(directory);
   const present = readdirSync(directory);

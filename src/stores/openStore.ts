@@ -33,7 +33,7 @@ export async function openStore(cacheUrl: string, options: OpenStoreOptions = {}
   return store;
 }
 
-/** Makes the directory of LMDB before several processes open it, so that a wrong one is told once. Throws as {@link openStore}. */
+/** Creates LMDB's directory before several processes open it, so that a wrong one is reported once. Throws as {@link openStore}. */
 export function prepareStore(cacheUrl: string): void {
   if (!cacheUrl.startsWith(lmdbScheme)) return;
   try {

@@ -29,7 +29,7 @@ const maxSubjects = 20;
 
 /**
  * Stops calls to an endpoint that keeps failing, for the holder whose calls fail. It opens by the share of subjects that
- * fail, so that neither one id nor one holder's ids close the endpoint for others. It opens for everybody when the endpoint
+ * fail, so that neither one id nor one holder's ids close the endpoint for others. It opens for all holders when the endpoint
  * fails for at least half of the holders. After the reset time one call of the holder is the trial, and the others wait.
  */
 export class EndpointBreaker {
@@ -127,7 +127,7 @@ class HolderBreaker {
   }
 }
 
-/** `refused` says whose breaker is open when the endpoint does not fail for everybody. */
+/** `refused` names the holder whose breaker is open, unless the endpoint fails for all. */
 function refusal(waitMs: number, refused?: { readonly holder: string | undefined }): GatewayError {
   const message = 'The service has kept failing and is left alone for a moment';
   return new GatewayError('UPSTREAM_UNAVAILABLE', message, { retryAfterSeconds: Math.ceil(waitMs / 1000), refused });

@@ -10,12 +10,12 @@ const maxRuns = 500;
 /**
  * Tells whether 403s are about the requests that met them (a firewall before the service) or about our client credentials:
  * the latter when different requests meet them in a row, with no other answer between. Those of one holder count for that
- * holder alone, so that nobody can silence the others; requests of three holders count for everybody.
+ * holder alone, so that no holder can stop the others; requests of three holders count for all.
  */
 export class ForbiddenRequests {
   readonly #runs = new LRUCache<string, Run>({ max: maxRuns, memoMethod: () => new Run() });
 
-  /** @param now milliseconds of a clock that nobody sets */
+  /** @param now milliseconds of a monotonic clock */
   constructor(private readonly now: () => number = () => performance.now()) {}
 
   /** Whether the holder's calls are refused. `place` is the endpoint with the credentials the call would be made with. */
@@ -56,7 +56,7 @@ class Run {
   }
 }
 
-/** Without a holder, of the run of everybody. */
+/** Without a holder: of the run of all holders. */
 function nameOf(place: string, holder?: string): string {
   return JSON.stringify([place, holder]);
 }

@@ -33,7 +33,7 @@ export interface ResilientFetchOptions {
   readonly breakerResetMs: number;
   readonly maxResponseBytes: number;
   readonly random?: () => number;
-  /** The clock of the breakers, in milliseconds: one that nobody sets. */
+  /** The monotonic clock of the breakers, in milliseconds. */
   readonly monotonicNow?: () => number;
   /** After each try, with its duration in seconds. */
   readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number) => void;

@@ -126,11 +126,11 @@ export class TokenBudget {
   /** Adds `by` to the fleet's count and returns it; undefined as {@link TokenBudget.#add}. */
   async #count(hour: Hour, by: number): Promise<number | undefined> {
     const name = ['token-budget', String(hour.number)];
-    // Once the budget is spent nobody adds to the count any more, except what is under way at that moment.
+    // Once the budget is spent, only calls already under way add to the count.
     const most = 2 * this.options.perHour + maxRefused;
     const least = hour.seen + by;
     let count = await this.#add(name, by, most);
-    // A store that was emptied, or rolled back, is told what it has lost.
+    // A store that was emptied or rolled back gets the calls it has lost.
     if (count !== undefined && count < least) count = await this.#add(name, least - count, most);
     if (count === undefined) return undefined;
     hour.seen = Math.max(hour.seen, least, count);
@@ -147,7 +147,7 @@ export class TokenBudget {
     }
   }
 
-  /** Milliseconds until the hour ends; at most one hour, whatever the clock does meanwhile. */
+  /** Milliseconds until the hour ends; at most one hour, even if the clock changes. */
   #restOf(hour: Hour): number {
     return Math.min(hourMs, Math.max(0, (hour.number + 1) * hourMs - this.options.now()));
   }

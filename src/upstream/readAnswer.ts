@@ -32,7 +32,7 @@ export class TryFailure extends GatewayError {
   }
 }
 
-/** How long a short body that nobody reads is drained, in milliseconds. */
+/** How long an unwanted short body is drained, in milliseconds. */
 const drainMs = 1000;
 const maxDrainedBytes = 65_536;
 /** Waits above this are not believed: a broken header must not silence the gateway for a year. */
@@ -48,7 +48,7 @@ export async function readAnswer(response: Response, maxBytes: number, limit: Ab
   const { status, headers } = response;
   if (status >= 200 && status < 300) {
     const bytes = await bytesOf(response.body as Readable | null, maxBytes);
-    // What is unpacked ends where the packed data does. More may follow, without end and read by nobody.
+    // The compressed data ends here; more bytes may follow, without end.
     if (headers.has('content-encoding')) limit.abort();
     return { status, retryAfterSeconds: undefined, json: parse(bytes) };
   }

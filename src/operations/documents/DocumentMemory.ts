@@ -62,7 +62,7 @@ export class Recurring<Value extends NonNullable<unknown>> {
   }
 }
 
-/** SHA-256: nobody can make another text that looks like one noted. */
+/** SHA-256: a caller cannot make two texts with one digest. */
 function digestOf(text: string): string {
   return hash('sha256', text, 'base64');
 }

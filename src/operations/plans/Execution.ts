@@ -72,7 +72,7 @@ export class Execution {
         waiting.push(pending);
       }
     } catch (reason) {
-      if (waiting) Promise.all(waiting).catch(() => {}); // nobody waits for the others any more
+      if (waiting) Promise.all(waiting).catch(() => {}); // the other fields are not needed any more
       throw reason;
     }
     return waiting && Promise.all(waiting);
