@@ -6,7 +6,7 @@ import { heldBytes } from '../../cache/heldBytes.js';
 import type { GraphQLRequest } from '../GraphQLRequest.js';
 import type { KnownPlan, Step } from '../plans/Plan.js';
 
-/** The one memory of what callers send, for every way it comes: a thirty-second of the heap, at least 4 MiB, in fixed shares. */
+/** The one memory of what callers send, for every way it comes: a sixteenth of the heap, at least 4 MiB, in fixed shares. */
 export class DocumentMemory {
   /** Requests by their body. Not for what may hold personal data, as the input of a mutation does. */
   readonly requests: Recurring<GraphQLRequest>;
@@ -15,9 +15,9 @@ export class DocumentMemory {
   /** Plans by the text they answer. */
   readonly plans: Recurring<KnownPlan>;
 
-  constructor(maxBytes = Math.max(4_194_304, Math.floor(getHeapStatistics().heap_size_limit / 32))) {
-    this.requests = new Recurring(maxBytes / 4, (request, body) => heldBytes([body, request]));
-    this.documents = new Recurring(maxBytes / 2, documentBytes);
+  constructor(maxBytes = Math.max(4_194_304, Math.floor(getHeapStatistics().heap_size_limit / 16))) {
+    this.requests = new Recurring(maxBytes / 2, (request, body) => heldBytes([body, request]));
+    this.documents = new Recurring(maxBytes / 4, documentBytes);
     this.plans = new Recurring(maxBytes / 4, planBytes);
   }
 }
