@@ -61,8 +61,8 @@ export interface Gateway extends GatewayFacts {
 type Closings = (() => unknown)[];
 
 /**
- * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLEndpoint` (who, how large, which form) → a plan or
- * Apollo → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → the service.
+ * Starts a gateway. Follow a request from here: `HttpServer` → `GraphQLEndpoint` or `LiveEdge` → `Pipeline` (admit, prepare,
+ * run) → `resolvers/` → `RequestContext.taxpayer()`, the door → `datasources/` → `cache/` and `upstream/` → the service.
  * @throws Error in one plain line, when something configured cannot be used; then nothing stays open
  */
 export async function startGateway(config: Config, options: GatewayOptions = {}): Promise<Gateway> {

@@ -1,7 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Config } from '../config/config.js';
-import type { Secret } from '../config/secret.js';
 import { minRouterSecretLength } from '../config/settings.js';
 import { watchSecretFile } from '../config/watchFile.js';
 import type { Logger } from '../observability/log.js';
@@ -75,20 +74,22 @@ function textOf(value: unknown): string | undefined {
  * new one to the router; no process restarts.
  */
 export class RouterSecrets {
-  readonly #secrets: Record<'current' | 'previous', Secret | undefined>;
+  readonly #digests = new Map<'current' | 'previous', Buffer>();
   readonly #stops: readonly (() => void)[];
 
   constructor({ secret, previousSecret, secretFile, previousSecretFile }: Config['federation'], log: Logger) {
-    this.#secrets = { current: secret, previous: previousSecret };
-    const files = { current: secretFile, previous: previousSecretFile };
-    this.#stops = (['current', 'previous'] as const).map((which) => {
-      const file = files[which];
+    const sources = [
+      { which: 'current', secret, file: secretFile },
+      { which: 'previous', secret: previousSecret, file: previousSecretFile },
+    ] as const;
+    this.#stops = sources.map(({ which, secret, file }) => {
+      if (secret !== undefined) this.#digests.set(which, digestOf(secret.reveal()));
       if (file === undefined) return () => {};
       return watchSecretFile(file, {
         minLength: minRouterSecretLength,
-        secret: this.#secrets[which],
+        secret,
         onRotated: (rotated) => {
-          this.#secrets[which] = rotated;
+          this.#digests.set(which, digestOf(rotated.reveal()));
           log.info({ which }, 'the secret shared with the router was rotated');
         },
         onRefused: () =>
@@ -99,10 +100,9 @@ export class RouterSecrets {
 
   /** Whether `presented` is one of the secrets; undefined when none is set. Takes constant time. */
   accept(presented: string | undefined): boolean | undefined {
-    const secrets = Object.values(this.#secrets).filter((secret) => secret !== undefined);
-    if (secrets.length === 0) return undefined;
+    if (this.#digests.size === 0) return undefined;
     const digest = digestOf(presented ?? '');
-    const matches = secrets.map((secret) => timingSafeEqual(digest, digestOf(secret.reveal())));
+    const matches = [...this.#digests.values()].map((each) => timingSafeEqual(digest, each));
     return presented !== undefined && matches.includes(true);
   }
 

@@ -5,9 +5,9 @@ import { Secret } from './secret.js';
 
 /** Between two looks at a watched file, in milliseconds. Polling, because mounted secrets are swapped by a symbolic link. */
 const lookEveryMs = 1000;
-/** At the start of the process a file that is the same after this time is complete, in milliseconds, */
+/** At start, a file whose content did not change for this long is complete, in milliseconds. */
 const settleMs = 500;
-/** and so is one of this age, in milliseconds. */
+/** At start, a file last modified this long ago is complete as well, in milliseconds. */
 const completeAtAgeMs = 1000;
 /** After so many reads at the start, a file that keeps changing is used anyway. */
 const maxReads = 20;

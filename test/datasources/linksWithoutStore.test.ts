@@ -58,6 +58,16 @@ describe('createClientLink with an idempotency key while Redis does not answer',
     return outcome;
   }
 
+  /** Pauses Redis while the service creates the link; release the gate `held` to let the service answer. */
+  async function pauseRedisWhileCreating(key: string) {
+    const fault = { kind: 'hold-until-released', gate: 'held' } as const;
+    sandbox.control.arm({ endpoint: 'createClientLink', fault, times: 1 });
+    const creating = one(key);
+    await sandbox.control.whenCalled('createClientLink', 1);
+    redis.pause();
+    return { creating };
+  }
+
   it('replays the link on the process that created it, refuses elsewhere, and never creates it twice', async () => {
     const created = await one('key-1');
     const link = created.replace('created ', '');
@@ -82,14 +92,7 @@ describe('createClientLink with an idempotency key while Redis does not answer',
   });
 
   it('shares a link that was created during the outage once Redis is back', async () => {
-    sandbox.control.arm({
-      endpoint: 'createClientLink',
-      fault: { kind: 'hold-until-released', gate: 'held' },
-      times: 1,
-    });
-    const creating = one('key-1');
-    await sandbox.control.whenCalled('createClientLink', 1);
-    redis.pause();
+    const { creating } = await pauseRedisWhileCreating('key-1');
     sandbox.control.release('held');
     const link = (await creating).replace('created ', '');
     expect(await one('key-1')).toBe(`replayed ${link}`);
@@ -99,14 +102,7 @@ describe('createClientLink with an idempotency key while Redis does not answer',
   });
 
   it('answers OUTCOME_UNKNOWN when the process that created the link dies during the outage', async () => {
-    sandbox.control.arm({
-      endpoint: 'createClientLink',
-      fault: { kind: 'hold-until-released', gate: 'held' },
-      times: 1,
-    });
-    const creating = one('key-1');
-    await sandbox.control.whenCalled('createClientLink', 1);
-    redis.pause();
+    const { creating } = await pauseRedisWhileCreating('key-1');
     for (const key of ['key-2', 'key-3', 'key-4']) await one(key); // the failures open the circuit: Redis is no longer asked
     sandbox.control.release('held');
     expect(await creating).toMatch(/^created /);
