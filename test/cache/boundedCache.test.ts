@@ -133,7 +133,7 @@ describe('memory', () => {
     };
     expect(offerAll()).toEqual({ documents: [], plans: numbers.slice(-4), requests: [] });
     // 203 tokens of 525 bytes each, 50,000 characters of two, and 2,000 objects of 72
-    const kept = { documents: numbers.slice(-9), plans: numbers.slice(-4), requests: numbers.slice(-3) };
+    const kept = { documents: numbers.slice(-4), plans: numbers.slice(-4), requests: numbers.slice(-6) };
     expect(offerAll()).toEqual(kept);
   });
 });
