@@ -31,6 +31,8 @@ export interface Fleet {
   readonly sandbox: Sandbox;
   readonly members: readonly Member[];
   readonly ids: ReturnType<typeof identifierReader>;
+  /** Epoch milliseconds, by the clock of the fleet. */
+  now(): number;
   /** Moves the clock that every member and the store read. */
   advance(ms: number): void;
   /** The service's client secret was rotated, and the gateways know. */
@@ -113,6 +115,7 @@ export async function startFleet({
     sandbox,
     members: wired,
     ids: identifierReader(256),
+    now: () => clock,
     advance: (ms) => {
       clock += ms;
     },
