@@ -52,7 +52,7 @@ describe('the watcher of token records', () => {
   }
 
   function addTaxpayer(status = 'CREATED') {
-    const id = sandbox.control.addTaxpayer({ status }).id as TaxpayerId;
+    const id = sandbox.control.addTaxpayer({ status, createdAt: new Date().toISOString() }).id as TaxpayerId;
     return {
       id,
       calls: () => sandbox.control.tokenCalls(id),
@@ -120,7 +120,7 @@ describe('the watcher of token records', () => {
     const early = recordWatches.watch(taxpayer.id);
     expect((await early.next()).value.stale).toBe(false);
     sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 503 } });
-    await until(async () => (await valueOf(metrics, 'gateway_token_events_total{event="stale-served"')) > 0);
+    await until(async () => (await metricOf(metrics, 'gateway_token_events_total{event="stale-served"')) > 0);
     const late = recordWatches.watch(taxpayer.id);
     expect((await late.next()).value).toMatchObject({ record: { status: 'CREATED' }, stale: true });
     sandbox.control.disarmAll();
@@ -153,7 +153,7 @@ describe('the watcher of token records', () => {
     const metrics = new Metrics();
     const { recordWatches } = await startProcess({ TOKEN_FRESH_SECONDS: '2592000' }, metrics);
     await recordWatches.watch(addTaxpayer().id).next();
-    const reads = () => valueOf(metrics, 'gateway_cache_reads_total{kind="token",tier="memory"');
+    const reads = () => metricOf(metrics, 'gateway_cache_reads_total{kind="token",tier="memory"');
     const before = await reads();
     await new Promise((resolve) => setTimeout(resolve, 200));
     expect(await reads()).toBe(before);
@@ -209,7 +209,8 @@ describe('the watcher of token records', () => {
 
     it('waits for the next hour when the share of watchers is spent, says nothing, and leaves the rest to queries', async () => {
       const metrics = new Metrics();
-      const env = { TOKEN_FRESH_SECONDS: '60', TOKEN_BUDGET_PER_HOUR: '16', TOKEN_BUDGET_WATCH_SHARE: '0.5' };
+      const budget = { TOKEN_BUDGET_PER_HOUR: '16', TOKEN_BUDGET_WATCH_SHARE: '0.5' };
+      const env = { TOKEN_FRESH_SECONDS: '60', JOB_WATCH_MAX_SECONDS: '7200', ...budget };
       const { recordWatches, broker } = await startProcess(env, metrics);
       const taxpayer = addTaxpayer();
       const seen: string[] = [];
@@ -217,7 +218,7 @@ describe('the watcher of token records', () => {
         for await (const { record } of recordWatches.watch(taxpayer.id)) seen.push(record.status);
       })();
       await answered(() => seen.length === 1);
-      const spent = () => valueOf(metrics, 'gateway_token_events_total{event="watch-share-exhausted"');
+      const spent = () => metricOf(metrics, 'gateway_token_events_total{event="watch-share-exhausted"');
       const beganAt = Date.now();
       while ((await spent()) === 0) {
         jest.advanceTimersToNextTimer();
@@ -247,7 +248,7 @@ describe('the watcher of token records', () => {
     });
   });
 
-  async function valueOf(metrics: Metrics, line: string): Promise<number> {
+  async function metricOf(metrics: Metrics, line: string): Promise<number> {
     const found = (await metrics.registry.metrics()).split('\n').find((each) => each.startsWith(line));
     return Number(found?.split(' ').at(-1) ?? 0);
   }
