@@ -159,7 +159,8 @@ export class LmdbStore implements Store {
   }
 
   waitForDelete(key: string, timeoutMs: number): Promise<void> {
-    return this.#waiters.waitPolling(key, timeoutMs, pollPace, async () => this.#read(key)?.value === undefined);
+    const lastsMs = async () => (this.#read(key)?.expiresAt ?? 0) - this.#now();
+    return this.#waiters.waitPolling(key, timeoutMs, pollPace, lastsMs);
   }
 
   /** Looks at the next `purgeStep` entries, removes the expired ones and says how many. */
