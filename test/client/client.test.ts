@@ -233,7 +233,7 @@ describe.each(['sse', 'ws'] as const)('watchTaxpayerToken over %s', (transport) 
       .next()
       .catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(WatchFailed);
-    expect((failure as WatchFailed).problems[0]?.code).toBe('NOT_FOUND');
+    expect(problemsOf(failure)).toMatchObject([{ code: 'NOT_FOUND', retryable: false }]);
   });
 });
 
