@@ -203,12 +203,17 @@ export class TokenBroker {
   }
 
   #read(id: TaxpayerId, acceptable: Acceptable, { holder }: CallOptions, takesFetchedMeanwhile = false) {
-    const fetch = (_: undefined, signal: AbortSignal) => this.#fetch(id, signal, holder);
+    const fetch = (_: undefined, signal: AbortSignal, before?: Entry<TokenAnswer>) =>
+      this.#fetch(id, signal, holder, before);
     return this.#cache.read(id, { acceptable, takesFetchedMeanwhile, fetch, holder });
   }
 
-  async #fetch(id: TaxpayerId, signal: AbortSignal, holder: string | undefined): Promise<TokenAnswer> {
-    const before = this.#cache.peek(id);
+  async #fetch(
+    id: TaxpayerId,
+    signal: AbortSignal,
+    holder?: string,
+    before?: Entry<TokenAnswer>,
+  ): Promise<TokenAnswer> {
     try {
       // Each try is spent for, because the service counts those.
       const beforeTry = () => this.#budget.spend(holder);

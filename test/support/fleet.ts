@@ -44,6 +44,8 @@ export interface FleetOptions {
   readonly callMs?: number;
   /** What differs from the default rule. */
   readonly freshness?: Partial<FreshnessRule>;
+  /** Records that the memory of one member holds. */
+  readonly maxEntries?: number;
   readonly budgetPerHour?: number;
   readonly budgetCallerShare?: number;
   readonly breakerResetMs?: number;
@@ -62,6 +64,7 @@ export async function startFleet({
   size = 1,
   callMs = 20_000,
   freshness,
+  maxEntries = 1000,
   budgetPerHour = 0,
   budgetCallerShare = 1,
   breakerResetMs = 50,
@@ -77,6 +80,7 @@ export async function startFleet({
   const config: Config = {
     ...defaults,
     service: { ...defaults.service, timeoutMs: callMs / 2, deadlineMs: callMs, breakerResetMs },
+    cache: { ...defaults.cache, maxEntries },
     tokens: { freshness: { ...defaults.tokens.freshness, ...freshness }, budgetPerHour, budgetCallerShare },
   };
 
