@@ -2,12 +2,13 @@ import cors from 'cors';
 import type { Registry } from 'prom-client';
 import { Admission } from './admission/Admission.js';
 import { Authenticator } from './auth/Authenticator.js';
-import { allScopes } from './auth/caller.js';
+import { allScopes, holderOf } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
 import { identifier, RouterSecrets } from './auth/identify.js';
 import { type Config, packageVersion, type UpstreamCredentials } from './config/config.js';
 import { Secret } from './config/secret.js';
 import { RequestContext } from './context.js';
+import { requestIdOf } from './http/answering.js';
 import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
 import { type Handler, HttpServer, type HttpServerOptions } from './http/HttpServer.js';
 import { liveness, metricsPage, readiness } from './http/health.js';
@@ -21,7 +22,8 @@ import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
-import { observeBoth } from './operations/observeOperations.js';
+import { clientOf } from './operations/clientName.js';
+import { type OperationHooks, observeBoth } from './operations/observeOperations.js';
 import { Pipeline } from './operations/Pipeline.js';
 import type { PlanMode } from './operations/plans/PlanCache.js';
 import { readTrustedDocuments } from './operations/trustedDocuments.js';
@@ -104,7 +106,8 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const { ledger, sealed: store, workTime } = services;
   const admission = new Admission({ store, perMinute: config.limits.requestsPerMinute, workTime });
   closings.push(() => admission.stop());
-  const pipeline = pipelineOf(surroundings, services, admission, options.plans);
+  const onEnd = whenOperationsEnd(services);
+  const pipeline = pipelineOf(surroundings, services, admission, onEnd, options.plans);
   await pipeline.start();
   closings.push(() => pipeline.stop());
   const identify = identifier(authenticator, routerSecrets);
@@ -136,7 +139,13 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     routes.set('/', apolloSandboxPage(explorer)).set('/graphiql', graphiqlPage(explorer));
   }
   const { host, port } = config;
-  const http = new HttpServer({ host, port, tls, routes, allClosed: options.allClosed, before: crossOrigin(config) });
+  const onNotFound: Handler = (request, response) => {
+    const facts = { requestId: requestIdOf(request), startedAt: performance.now(), client: clientOf(request.headers) };
+    response.setHeader('x-request-id', facts.requestId);
+    onEnd({ facts, transport: 'http', outcome: 'refused', codes: [], causes: ['no such path'] });
+  };
+  const { allClosed } = options;
+  const http = new HttpServer({ host, port, tls, routes, onNotFound, allClosed, before: crossOrigin(config) });
   http.onUpgrade((...upgrade) => live.upgrade(...upgrade));
   const listeningOn = await http.listen();
   closings.push(async () => {
@@ -184,6 +193,7 @@ function pipelineOf(
   { config, log, metrics, tracing }: Surroundings,
   services: RunningServices,
   admission: Admission,
+  onEnd: OperationHooks['onEnd'],
   planMode: PlanMode | undefined,
 ): Pipeline {
   const schema = buildSchema({
@@ -201,21 +211,40 @@ function pipelineOf(
   const onBug = (err: unknown, requestId?: string) => log.error({ requestId, err }, 'a bug of the gateway');
   return new Pipeline({
     schema,
-    contextFor: (facts) => new RequestContext(facts, services),
+    contextFor: (facts, trail) => new RequestContext(facts, services, trail),
     admission,
     ledger: services.ledger,
     limits: config.limits,
     introspection: config.introspection,
     trustedDocuments: config.trustedDocumentsFile ? readTrustedDocuments(config.trustedDocumentsFile) : undefined,
     planMode,
-    hooks: { observe, onRequest, onExecution, onError, onBug },
+    hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, toldFromMs: services.operationLog.fromMs },
     log,
   });
 }
 
+/** Codes that say no to the caller, whoever runs the service. */
+const refusals = ['UNAUTHENTICATED', 'FORBIDDEN', 'RATE_LIMITED', 'TOKEN_BUDGET_EXHAUSTED'];
+
+/** Logs an operation, counts its refusal, and audits a decision that was made before there was a context to audit it. */
+function whenOperationsEnd({ operationLog, topCallers, audit }: RunningServices): OperationHooks['onEnd'] {
+  return (ended) => {
+    const { codes, outcome, causes, facts } = ended;
+    if (outcome === 'refused' || codes.some((code) => refusals.includes(code))) {
+      topCallers.onRefusal(facts.caller && holderOf(facts.caller));
+    }
+    const { caller, requestId } = facts;
+    const denial = { outcome: 'denied', caller, requestId, reason: causes.join('; ') };
+    if (codes.includes('UNAUTHENTICATED')) audit.write({ ...denial, action: 'token-refused' });
+    else if (outcome === 'refused' && codes.includes('FORBIDDEN')) audit.write({ ...denial, action: 'access-denied' });
+    operationLog.end(ended);
+  };
+}
+
 /** Answers preflights, and marks the answers that browsers of an allowed origin may read. */
 function crossOrigin({ corsOrigins }: Config): HttpServerOptions['before'] {
-  const allowOrigin = cors({ origin: [...corsOrigins], methods: ['GET', 'POST'], maxAge: 600 });
+  const exposedHeaders = ['x-request-id', 'retry-after', 'ratelimit', 'ratelimit-policy'];
+  const allowOrigin = cors({ origin: [...corsOrigins], methods: ['GET', 'POST'], exposedHeaders, maxAge: 600 });
   return (request, response) => {
     if (request.headers.origin === undefined) return false; // no browser of another origin is asking
     let answered = true;

@@ -7,15 +7,20 @@ import { type KeyMaterial, Sealer } from './cache/sealing.js';
 import type { Config, UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
 import { watchSecretFile } from './config/watchFile.js';
-import type { AuditEvent, Services } from './context.js';
+import type { Services } from './context.js';
 import { ClientLinks } from './datasources/ClientLinks.js';
 import { identifierReader } from './datasources/identifiers.js';
 import { JobWatcher } from './datasources/JobWatcher.js';
 import { RefreshJobs } from './datasources/RefreshJobs.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker } from './datasources/TokenBroker.js';
+import { AuditLog } from './observability/AuditLog.js';
 import type { Logger } from './observability/log.js';
 import type { Metrics } from './observability/Metrics.js';
+import { OperationLog } from './observability/OperationLog.js';
+import { Pseudonyms } from './observability/Pseudonyms.js';
+import { RepeatedLines } from './observability/RepeatedLines.js';
+import { TopCallers } from './observability/TopCallers.js';
 import type { Tracing } from './observability/Tracing.js';
 import { openStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
@@ -33,6 +38,8 @@ export interface Surroundings {
 export interface RunningServices extends Services {
   readonly sealed: SealedStore;
   readonly workTime: WorkTime;
+  readonly operationLog: OperationLog;
+  readonly topCallers: TopCallers;
   /** Ends watches, connections, timers and the store. */
   stop(): Promise<void>;
 }
@@ -47,7 +54,10 @@ export async function startServices(
   const credentials = { clientId, clientSecret };
   const store = await openObservedStore(surroundings);
   const traced = tracing?.store(store) ?? store;
-  const wired = wireServices({ ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials });
+  const logs = operatorLogs(surroundings, sealer);
+  const onCall = (holder: string | undefined) => logs.topCallers.onCall(holder);
+  const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials, onCall };
+  const wired = wireServices(whole);
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => wired.http.breakerState(endpoint));
   const unwatch = followClientSecret(upstream, log, (secret) => {
@@ -56,11 +66,15 @@ export async function startServices(
   });
   return {
     ...wired,
-    ...domainOf(surroundings, sealer),
+    ...logs,
+    ids: identifierReader(config.limits.idLength),
+    maxMetadataDepth: config.limits.metadataDepth,
+    maxAnswerBytes: config.limits.answerBytes,
     ledger: new Ledger(boundsFor(config.limits)),
     stop: async () => {
       unwatch();
       wired.stop();
+      logs.flush();
       await store.close();
     },
   };
@@ -77,6 +91,8 @@ export interface Wiring extends Surroundings {
   /** Milliseconds of a monotonic clock. */
   readonly monotonicNow?: () => number;
   readonly random?: () => number;
+  /** A try of a call to the service, and for whom it is made. */
+  readonly onCall?: (holder: string | undefined) => void;
 }
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
@@ -107,14 +123,15 @@ export function wireServices(wiring: Wiring) {
   return { sealed, http, workTime, broker, jobs, watcher, links, stop };
 }
 
-function resilientFetch({ config, metrics, tracing, monotonicNow, random }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, tracing, monotonicNow, random, onCall }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
     ...(monotonicNow && { monotonicNow }),
     ...(random && { random }),
-    onTry: (...tried) => {
-      metrics.onTry(...tried);
-      tracing?.onTry(...tried);
+    onTry: (endpoint, outcome, seconds, holder) => {
+      metrics.onTry(endpoint, outcome, seconds);
+      tracing?.onTry(endpoint, outcome, seconds);
+      onCall?.(holder);
     },
   });
 }
@@ -193,18 +210,20 @@ function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: 
   });
 }
 
-/** What the resolvers need besides the service itself. */
-function domainOf({ config, log }: Surroundings, sealer: Sealer) {
-  const auditLog = log.child({}, { redact: [] }); // its lines have fields of ours and no others
+/** The lines that operators and auditors read. Equal ones are told once a second, whatever they are about. */
+function operatorLogs({ config, log, tracing }: Surroundings, sealer: Sealer) {
+  const pseudonyms = new Pseudonyms(sealer);
+  const repeated = new RepeatedLines();
+  const shared = { log, pseudonyms, repeated };
+  const traceId = tracing && (() => tracing.traceId);
+  const topCallers = new TopCallers({ log, nameOf: (key) => pseudonyms.caller(key) });
   return {
-    ids: identifierReader(config.limits.idLength),
-    maxMetadataDepth: config.limits.metadataDepth,
-    maxAnswerBytes: config.limits.answerBytes,
-    /** Callers by their key and taxpayers by a keyed hash, so that the log holds no names. */
-    audit: ({ action, caller: { key: caller, kind: callerKind }, requestId, taxpayer, outcome }: AuditEvent) => {
-      const who = { caller, callerKind, requestId };
-      const what = { outcome, ...(taxpayer !== undefined && { taxpayer: sealer.digest('taxpayer', taxpayer) }) };
-      auditLog.info({ audit: action, ...who, ...what }, 'audit');
+    topCallers,
+    audit: new AuditLog({ ...shared, which: config.audit }),
+    operationLog: new OperationLog({ ...shared, ...config.operationLog, traceId }),
+    flush: () => {
+      repeated.flush();
+      topCallers.flush();
     },
   };
 }

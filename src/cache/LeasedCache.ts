@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
+import type { Trail } from '../observability/Trail.js';
 import { heldBytes } from './heldBytes.js';
 import type { EntryName, SealedStore } from './SealedStore.js';
 import { type Codec, decodeEntry, decodeFailure, type Entry, encodeEntry, encodeFailure } from './StoredEntries.js';
@@ -17,6 +18,8 @@ export interface ReadRequest<Value, Prepared = undefined> {
   readonly fetch: (prepared: Prepared, signal: AbortSignal) => Promise<Value>;
   /** Who reads; a refusal of another holder is not shared with this one. */
   readonly holder?: string | undefined;
+  /** Of the reader's operation. */
+  readonly trail?: Trail | undefined;
 }
 
 export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
@@ -119,7 +122,10 @@ export class LeasedCache<Value> {
       const entry = await underway.catch((error) => {
         if (!isRefusalOfAnother(error, reader.holder)) throw error;
       });
-      if (entry && this.#willDo(entry, reader)) return entry;
+      if (entry && this.#willDo(entry, reader)) {
+        reader.trail?.read('shared');
+        return entry;
+      }
     }
   }
 
@@ -169,7 +175,7 @@ export class LeasedCache<Value> {
     throw upstreamTimeout();
   }
 
-  async #fetch<Prepared>({ id, fetch }: Reader<Value, Prepared>, prepared: Prepared): Promise<Entry<Value>> {
+  async #fetch<Prepared>({ id, fetch, trail }: Reader<Value, Prepared>, prepared: Prepared): Promise<Entry<Value>> {
     const work = new AbortController();
     const timer = setTimeout(() => work.abort(), this.options.workMs);
     try {
@@ -178,6 +184,7 @@ export class LeasedCache<Value> {
       const reason = this.#memory.has(id) ? 'outdated' : 'absent';
       this.#memory.set(id, entry); // also over one with a later time, whose clock may have been ahead
       this.options.onRead?.(this.options.kind, 'fetched', reason);
+      trail?.read('fetched');
       return entry;
     } finally {
       clearTimeout(timer);
@@ -240,6 +247,7 @@ export class LeasedCache<Value> {
     const held = this.#memory.get(reader.id);
     if (held !== undefined && !this.#willDo(held, reader)) this.#memory.set(reader.id, entry);
     this.options.onRead?.(this.options.kind, tier, reason);
+    reader.trail?.read(tier);
     return entry;
   }
 

@@ -94,6 +94,8 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     drainTimeoutMs: parsed.DRAIN_TIMEOUT_MS,
     tls: certFile && keyFile ? { certFile, keyFile } : undefined,
     logLevel: parsed.LOG_LEVEL,
+    operationLog: { which: parsed.LOG_OPERATIONS, slowMs: parsed.LOG_SLOW_MS },
+    audit: parsed.AUDIT,
     metricsPort: parsed.METRICS_PORT,
     otlpEndpoint: parsed.OTEL_EXPORTER_OTLP_ENDPOINT,
     upstream,

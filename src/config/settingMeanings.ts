@@ -8,7 +8,13 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   DRAIN_TIMEOUT_MS: 'How long requests in flight may take to end after SIGTERM, in milliseconds.',
   TLS_CERT_FILE: 'PEM certificate chain; read again when it changes.',
   TLS_KEY_FILE: 'PEM private key; read again when it changes.',
-  LOG_LEVEL: 'Least severe level that is logged.',
+  LOG_LEVEL:
+    'Least severe level that is logged. Audit lines have a level of their own and are only left out by silent.',
+  LOG_OPERATIONS:
+    'Operations that get a log line at their end: those refused, failed, slow, and mutations; all; or none.',
+  LOG_SLOW_MS: 'From how many milliseconds on an operation is slow, for LOG_OPERATIONS.',
+  AUDIT:
+    'What gets an audit line: refused callers, tokens shown, links and erasures; or all records and job statuses shown as well.',
 
   UPSTREAM_BASE_URL: 'Base address of the taxpayer-authorization service.',
   UPSTREAM_CLIENT_ID: 'Client id issued by the service.',

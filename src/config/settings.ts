@@ -83,6 +83,13 @@ export const settings = {
     'info',
     'warn',
   ),
+  LOG_OPERATIONS: setting(
+    z.enum(['notable', 'all', 'none'], { error: 'must be notable, all or none' }),
+    'notable',
+    'all',
+  ),
+  LOG_SLOW_MS: setting(integer(1, 3_600_000), '1000', '500'),
+  AUDIT: setting(z.enum(['decisions', 'all'], { error: 'must be decisions or all' }), 'decisions', 'all'),
 
   UPSTREAM_BASE_URL: optional(webUrl, 'none: the embedded sandbox is served', 'https://api.service.example/v1'),
   UPSTREAM_CLIENT_ID: optional(

@@ -42,7 +42,7 @@ export class JobWatcher {
    * The job's present status, then each change; ends after a terminal one, after `watchMaxMs`, or when the watcher stops.
    * A slow reader gets the newest status, not every one. Fails only with an error that will not pass.
    */
-  watch(taxpayerId: TaxpayerId, jobId: JobId, { holder, onEnd, maxMs = Infinity }: WatchOptions = {}) {
+  watch(taxpayerId: TaxpayerId, jobId: JobId, { holder, trail, onEnd, maxMs = Infinity }: WatchOptions = {}) {
     const loop = this.#loopOf(taxpayerId, jobId);
     const reader = new LatestValue<JobView>(() => {
       clearTimeout(timer);
@@ -52,7 +52,7 @@ export class JobWatcher {
     });
     const timer = setTimeout(() => reader.return(), Math.min(maxMs, this.options.watchMaxMs)).unref();
     this.options.onWatchers(++this.#watchers);
-    loop.join(reader, { holder });
+    loop.join(reader, { holder, trail });
     if (this.#stopped) loop.end();
     return reader;
   }

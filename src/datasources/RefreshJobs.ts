@@ -54,26 +54,31 @@ export class RefreshJobs {
    */
   status(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs, call: ReadCall = {}): JobView | Promise<JobView> {
     const held = this.held(taxpayerId, jobId, maxAgeMs);
-    if (held !== undefined) return held;
+    if (held !== undefined) {
+      call.trail?.read('memory');
+      return held;
+    }
     const look = () => this.#lookUp(taxpayerId, jobId, maxAgeMs, call);
     return call.once?.(`job ${idOf(taxpayerId, jobId)}`, look) ?? look();
   }
 
-  async #lookUp(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, { holder }: ReadCall): Promise<JobView> {
+  async #lookUp(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall): Promise<JobView> {
     const { service, broker, places } = this.options;
+    const { holder, trail } = call;
     const id = idOf(taxpayerId, jobId);
     const read = () =>
       this.#cache.read(id, {
         acceptable: (held) => this.#isCurrent(held, maxAgeMs),
         takesFetchedMeanwhile: true,
-        prepare: () => broker.credential(taxpayerId, undefined, { holder }),
+        prepare: () => broker.credential(taxpayerId, undefined, { holder, trail }),
         fetch: async (first, signal) => {
-          const job = await broker.readWithToken(taxpayerId, first, { signal, holder }, (credential) =>
-            service.refreshJob(taxpayerId, jobId, credential, { holder, signal }),
+          const job = await broker.readWithToken(taxpayerId, first, { signal, holder, trail }, (credential) =>
+            service.refreshJob(taxpayerId, jobId, credential, { holder, trail, signal }),
           );
           return this.#observationOf(id, job);
         },
         holder,
+        trail,
       });
     return viewOf(await places.run(holder, read));
   }

@@ -64,9 +64,15 @@ export class TaxpayerService {
    *
    * @throws GatewayError OUTCOME_UNKNOWN when the request may have arrived and no usable answer came
    */
-  async createClientLink(request: ClientLinkRequest, { holder }: CallOptions): Promise<ClientLink> {
+  async createClientLink(request: ClientLinkRequest, { holder, trail }: CallOptions): Promise<ClientLink> {
     const body = JSON.stringify(request);
-    const answer = await this.#callAsClient({ endpoint: 'createClientLink', path: ['client-links'], body, holder });
+    const answer = await this.#callAsClient({
+      endpoint: 'createClientLink',
+      path: ['client-links'],
+      body,
+      holder,
+      trail,
+    });
     try {
       return this.#decode.clientLink(jsonOf(answer, 201));
     } catch (error) {
@@ -76,16 +82,16 @@ export class TaxpayerService {
   }
 
   /** Reads the token record of a taxpayer (interface, 4.2). */
-  async tokenRecord(id: TaxpayerId, { holder, signal, beforeTry }: Read): Promise<TokenRecord> {
+  async tokenRecord(id: TaxpayerId, { signal, beforeTry, ...call }: Read): Promise<TokenRecord> {
     const path = ['auth', 'tax-payer', id, 'token'];
-    const answer = await this.#callAsClient({ endpoint: 'taxpayerToken', path, holder, signal, beforeTry });
+    const answer = await this.#callAsClient({ ...call, endpoint: 'taxpayerToken', path, signal, beforeTry });
     return this.#decode.tokenRecord(jsonOf(answer, 200), id);
   }
 
   /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
-  async refreshJob(taxpayerId: TaxpayerId, jobId: JobId, credential: Credential, { holder, signal }: Read) {
+  async refreshJob(taxpayerId: TaxpayerId, jobId: JobId, credential: Credential, { holder, trail, signal }: Read) {
     const path = ['tax-payer', taxpayerId, 'refresh', jobId];
-    const answer = await this.#callWithToken(credential, { endpoint: 'refreshJob', path, holder, signal });
+    const answer = await this.#callWithToken(credential, { endpoint: 'refreshJob', path, holder, trail, signal });
     return this.#decode.jobStatus(jsonOf(answer, 200), taxpayerId, jobId);
   }
 
@@ -130,10 +136,11 @@ export class TaxpayerService {
 
   async #call(bearer: string, fingerprint: string, call: Call): Promise<ServiceAnswer> {
     const { baseUrl, apiVersion, gate, http } = this.options;
-    const { endpoint, path, body, holder, signal } = call;
+    const { endpoint, path, body, holder, trail, signal } = call;
     const answer = await http.call({
       endpoint,
       holder,
+      trail,
       signal,
       body,
       method: body === undefined ? 'GET' : 'POST',

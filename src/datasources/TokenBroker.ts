@@ -116,7 +116,10 @@ export class TokenBroker {
   record(id: TaxpayerId, maxAgeMs = Infinity, call: ReadCall = {}): TokenView | Promise<TokenView> {
     const acceptable: Acceptable = (entry) => this.#isFresh(entry, maxAgeMs);
     const held = this.#cache.held(id, acceptable);
-    if (held !== undefined) return viewOf(held);
+    if (held !== undefined) {
+      call.trail?.read('memory');
+      return viewOf(held);
+    }
     const look = () => this.#lookUp(id, acceptable, call);
     return call.once?.(`token ${maxAgeMs} ${id}`, look) ?? look();
   }
@@ -197,16 +200,16 @@ export class TokenBroker {
     return { accessToken: recordOf(value).accessToken, version, isProven: this.#proven.has(version) };
   }
 
-  #read(id: TaxpayerId, acceptable: Acceptable, { holder }: CallOptions, takesFetchedMeanwhile = false) {
-    const fetch = (_: undefined, signal: AbortSignal) => this.#fetch(id, signal, holder);
-    return this.#cache.read(id, { acceptable, takesFetchedMeanwhile, fetch, holder });
+  #read(id: TaxpayerId, acceptable: Acceptable, { holder, trail }: CallOptions, takesFetchedMeanwhile = false) {
+    const fetch = (_: undefined, signal: AbortSignal) => this.#fetch(id, signal, { holder, trail });
+    return this.#cache.read(id, { acceptable, takesFetchedMeanwhile, fetch, holder, trail });
   }
 
-  async #fetch(id: TaxpayerId, signal: AbortSignal, holder: string | undefined): Promise<TokenAnswer> {
+  async #fetch(id: TaxpayerId, signal: AbortSignal, call: CallOptions): Promise<TokenAnswer> {
     try {
       // Each try is spent for, because the service counts those.
-      const beforeTry = () => this.#budget.spend(holder);
-      const record = await this.options.service.tokenRecord(id, { holder, signal, beforeTry });
+      const beforeTry = () => this.#budget.spend(call.holder);
+      const record = await this.options.service.tokenRecord(id, { ...call, signal, beforeTry });
       return { kind: 'record', record };
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;

@@ -21,6 +21,8 @@ export interface GatewayErrorOptions {
   readonly refused?: Refused | undefined;
   /** Kept for our own log; never leaves the process. */
   readonly cause?: unknown;
+  /** What happened, in the log alone: more than the message tells callers, but no secret, id or name. */
+  readonly reason?: string | undefined;
   /** The HTTP status of the whole answer; only for refusals before execution. */
   readonly httpStatus?: number;
   /** With status 405: the methods that would do, as the header Allow has them. */
@@ -32,6 +34,7 @@ export class GatewayError extends GraphQLError implements GatewayErrorOptions {
   readonly retryAfterSeconds?: number;
   readonly violations?: readonly Violation[];
   readonly refused?: Refused | undefined;
+  readonly reason?: string | undefined;
   readonly httpStatus?: number;
   readonly allow?: string;
 

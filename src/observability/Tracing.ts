@@ -112,6 +112,12 @@ export class Tracing {
     };
   }
 
+  /** The id of the trace under way, for log lines. */
+  get traceId(): string | undefined {
+    const parent = this.#position.getStore()?.parent;
+    return parent && trace.getSpanContext(parent)?.traceId;
+  }
+
   /** Sends the remaining spans, within a time limit. */
   async stop(): Promise<void> {
     await Promise.race([this.#provider.shutdown().catch(() => {}), delay(stopMs, undefined, { ref: false })]);

@@ -1,5 +1,7 @@
 import { type GraphQLSchema, Kind, type OperationDefinitionNode, type OperationTypeNode } from 'graphql';
 import type { ErrorCode } from '../errors/errors.js';
+import type { Trail } from '../observability/Trail.js';
+import type { RequestFacts } from './OperationContext.js';
 
 export type Transport = 'http' | LiveTransport;
 /** Those whose connection stays open. */
@@ -10,6 +12,22 @@ export type RequestOutcome = 'ok' | 'errors' | 'refused';
 export type OperationObserver = () => EndOfOperation;
 export type EndOfOperation = (label: string, type: `${OperationTypeNode}` | 'none', errors: number) => void;
 
+/** An operation that has ended, or a request that became none. */
+export interface EndedOperation {
+  readonly facts: RequestFacts;
+  readonly transport: Transport;
+  readonly outcome: RequestOutcome;
+  /** As for metrics; absent when no operation was read. */
+  readonly label?: string;
+  readonly type?: `${OperationTypeNode}` | 'none';
+  readonly codes: readonly string[];
+  /** Why it failed, in words that hold nothing of what was sent. */
+  readonly causes: readonly string[];
+  readonly trail?: Trail;
+  /** Answers given; of streams alone. */
+  readonly events?: number;
+}
+
 /** Whoever counts, times and logs what the pipeline does. */
 export interface OperationHooks {
   readonly observe: OperationObserver;
@@ -19,6 +37,9 @@ export interface OperationHooks {
   readonly onError: (code: ErrorCode) => void;
   /** An error that nothing a caller or the service did can explain. */
   readonly onBug: (error: unknown, requestId?: string) => void;
+  /** Called for operations that were refused, failed, changed something, or took at least `toldFromMs` milliseconds. */
+  readonly onEnd: (ended: EndedOperation) => void;
+  readonly toldFromMs: number;
 }
 
 export function observeBoth(one: OperationObserver, other: OperationObserver | undefined): OperationObserver {

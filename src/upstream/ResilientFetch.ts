@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
+import type { Trail } from '../observability/Trail.js';
 import { type BreakerCall, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
@@ -11,9 +12,12 @@ import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 export const endpoints = ['createClientLink', 'taxpayerToken', 'refreshJob'] as const;
 export type Endpoint = (typeof endpoints)[number];
 
-export type CallOptions = Pick<BreakerCall, 'holder'>;
+export interface CallOptions extends Pick<BreakerCall, 'holder'> {
+  /** Of the operation on whose behalf it is made. */
+  readonly trail?: Trail | undefined;
+}
 
-export interface ServiceRequest extends BreakerCall {
+export interface ServiceRequest extends BreakerCall, CallOptions {
   readonly endpoint: Endpoint;
   readonly method: 'GET' | 'POST';
   readonly url: string;
@@ -36,7 +40,7 @@ export interface ResilientFetchOptions {
   /** The monotonic clock of the breakers, in milliseconds. */
   readonly monotonicNow?: () => number;
   /** After each try, with its duration in seconds. */
-  readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number) => void;
+  readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number, holder: string | undefined) => void;
 }
 
 const maxRepetitions = 2;
@@ -119,7 +123,9 @@ export class ResilientFetch {
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', abort);
-      this.options.onTry?.(request.endpoint, outcome, (performance.now() - startedAt) / 1000);
+      const seconds = (performance.now() - startedAt) / 1000;
+      request.trail?.call(request.endpoint, outcome, seconds);
+      this.options.onTry?.(request.endpoint, outcome, seconds, request.holder);
     }
   }
 
