@@ -61,6 +61,10 @@ export class RedisStore implements Store {
     return String(state) === 'found' ? { state: 'found', entry: bytes } : { state: 'held', owner: bytes };
   }
 
+  async renew(key: string, owner: Buffer, ttlMs: number): Promise<boolean> {
+    return (await this.#run(() => this.#client.gatewayRenew(nameOf(leaseKeyOf(key)), owner, wholeMs(ttlMs)))) === 1;
+  }
+
   async settle(key: string, owner: Buffer, { key: target, value, ttlMs }: StoreEntry): Promise<boolean> {
     const names = [nameOf(leaseKeyOf(key)), nameOf(target)];
     const work = () => this.#client.gatewayDelete(2, ...names, owner, channel, value, wholeMs(ttlMs));
