@@ -5,7 +5,7 @@ import { Authenticator } from './auth/Authenticator.js';
 import { allScopes, holderOf } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
 import { identifier, RouterSecrets } from './auth/identify.js';
-import { type Config, packageVersion, type UpstreamCredentials } from './config/config.js';
+import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
 import { Secret } from './config/secret.js';
 import { RequestContext } from './context.js';
 import { requestIdOf } from './http/answering.js';
@@ -169,7 +169,8 @@ async function startTracing({ otlpEndpoint: endpoint }: Config, metrics: Metrics
 /** Loaded only where it is needed: a production gateway never reads its code. */
 export async function startEmbeddedSandbox(): Promise<Sandbox> {
   const { startSandbox } = await import('./sandbox/Sandbox.js');
-  return startSandbox({ clientId: 'sandbox-client', clientSecret: 'sandbox-secret-not-real' });
+  const { clientId, clientSecret } = embeddedSandbox;
+  return startSandbox({ clientId, clientSecret: clientSecret.reveal() });
 }
 
 /** What the gateway presents to its embedded sandbox. */

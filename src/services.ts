@@ -1,9 +1,11 @@
 import { FairQueue } from './admission/FairQueue.js';
 import { boundsFor, Ledger } from './admission/Ledger.js';
 import { WorkTime } from './admission/WorkTime.js';
+import { Forgets, type Holder } from './cache/Forgets.js';
 import { leaseMarginMs } from './cache/LeasedCache.js';
-import { SealedStore } from './cache/SealedStore.js';
-import { type KeyMaterial, Sealer } from './cache/sealing.js';
+import { SealedStore, scopeOf } from './cache/SealedStore.js';
+import { SubjectEntries } from './cache/SubjectEntries.js';
+import { Sealer } from './cache/sealing.js';
 import type { Config, UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
 import { watchSecretFile } from './config/watchFile.js';
@@ -22,7 +24,7 @@ import { Pseudonyms } from './observability/Pseudonyms.js';
 import { RepeatedLines } from './observability/RepeatedLines.js';
 import { TopCallers } from './observability/TopCallers.js';
 import type { Tracing } from './observability/Tracing.js';
-import { openStore } from './stores/openStore.js';
+import { type OpenedStore, openStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
 import { CallGate } from './upstream/CallGate.js';
 import { ResilientFetch } from './upstream/ResilientFetch.js';
@@ -44,12 +46,15 @@ export interface RunningServices extends Services {
   stop(): Promise<void>;
 }
 
+/** How often memory is rid of what was kept for long enough, in milliseconds. */
+const cleanEveryMs = 600_000;
+
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
 export async function startServices(
   surroundings: Surroundings & { readonly upstream: UpstreamCredentials },
 ): Promise<RunningServices> {
   const { config, upstream, log, metrics, tracing } = surroundings;
-  const sealer = sealerFor(config, upstream);
+  const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const { baseUrl, clientId, clientSecret } = upstream;
   const credentials = { clientId, clientSecret };
   const store = await openObservedStore(surroundings);
@@ -57,7 +62,12 @@ export async function startServices(
   const logs = operatorLogs(surroundings, sealer);
   const onCall = (holder: string | undefined) => logs.topCallers.onCall(holder);
   const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials, onCall };
-  const wired = wireServices(whole);
+  const wired = wireServices({ ...whole, health: store, audit: logs.audit });
+  if (store.kind !== 'memory') await wired.forgets.start();
+  const cleaning = setInterval(() => {
+    wired.broker.dropExpired();
+    wired.jobs.dropExpired();
+  }, cleanEveryMs).unref();
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => wired.http.breakerState(endpoint));
   const unwatch = followClientSecret(upstream, log, (secret) => {
@@ -73,6 +83,7 @@ export async function startServices(
     ledger: new Ledger(boundsFor(config.limits)),
     stop: async () => {
       unwatch();
+      clearInterval(cleaning);
       wired.stop();
       logs.flush();
       await store.close();
@@ -91,6 +102,9 @@ export interface Wiring extends Surroundings {
   /** Milliseconds of a monotonic clock. */
   readonly monotonicNow?: () => number;
   readonly random?: () => number;
+  /** How the store is; by default it always answers. */
+  readonly health?: Pick<OpenedStore, 'degraded' | 'takeUnsettled'>;
+  readonly audit?: AuditLog;
   /** A try of a call to the service, and for whom it is made. */
   readonly onCall?: (holder: string | undefined) => void;
 }
@@ -98,7 +112,7 @@ export interface Wiring extends Surroundings {
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
 export function wireServices(wiring: Wiring) {
   const { config, metrics, store, sealer, now = Date.now } = wiring;
-  const scope = [wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion];
+  const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
   const sealed = new SealedStore({ store, sealer, scope, now });
   const http = resilientFetch(wiring);
   const service = taxpayerService(wiring, http, sealed);
@@ -107,20 +121,39 @@ export function wireServices(wiring: Wiring) {
     workMs: config.service.deadlineMs,
     onRead: metrics.onRead,
     onLeaseWait: metrics.onLeaseWait,
+    mayHaveForgotten: (subject: string, beganAt: number) => forgets.mayHaveForgotten(subject, beganAt),
   };
   const workTime = new WorkTime();
-  const shared = { service, store: sealed, places: servicePlaces(config, workTime), now };
+  const { keepMs } = config.cache;
+  const shared = { service, store: sealed, places: servicePlaces(config, workTime), keepMs, now };
   const { onTokenEvent: onEvent, onBudget } = metrics;
   const broker = new TokenBroker({ ...shared, ...config.tokens, cache, onEvent, onBudget });
   const jobs = new RefreshJobs({ ...shared, broker, cache });
   const watcher = new JobWatcher({ ...config.jobs, jobs, now, onWatchers: (count) => metrics.watchers.set(count) });
   const workMs = config.service.deadlineMs + leaseMarginMs;
   const links = new ClientLinks({ ...shared, workMs, onOutcome: metrics.onLink });
+  const forgets: Forgets = forgetsOf(wiring, sealed, [broker, jobs, watcher]);
   const stop = () => {
+    forgets.stop();
     watcher.stop();
     http.stop();
   };
-  return { sealed, http, workTime, broker, jobs, watcher, links, stop };
+  return { sealed, http, workTime, broker, jobs, watcher, links, forgets, stop };
+}
+
+function forgetsOf(wiring: Wiring, sealed: SealedStore, holders: readonly Holder[]): Forgets {
+  const { sealer, health, audit, now = Date.now } = wiring;
+  return new Forgets({
+    store: sealed,
+    entries: new SubjectEntries(sealed.options),
+    holders,
+    now,
+    isAway: () => health?.degraded ?? false,
+    takeUnsettled: () => health?.takeUnsettled() ?? false,
+    isRotating: () => sealer.rings.length > 1,
+    onForgotten: ({ id: requestId, subject: taxpayer }) =>
+      audit?.write({ action: 'taxpayer-forgotten', outcome: 'no longer in memory', requestId, taxpayer }),
+  });
 }
 
 function resilientFetch({ config, metrics, tracing, monotonicNow, random, onCall }: Wiring): ResilientFetch {
@@ -171,12 +204,6 @@ function servicePlaces(config: Config, workTime: WorkTime): FairQueue {
     isContended: () => workTime.isContended,
     onEnter: (holder) => workTime.spend(holder, readWorkMs),
   });
-}
-
-function sealerFor({ cache }: Config, { clientSecret }: UpstreamCredentials): Sealer {
-  const { encryptionKey: key, previousEncryptionKey: previous } = cache;
-  const current: KeyMaterial = { from: key ? 'encryption-key' : 'client-secret', secret: key ?? clientSecret };
-  return new Sealer(current, previous ? [{ from: 'encryption-key', secret: previous }] : []);
 }
 
 function openObservedStore({ config, log, metrics }: Surroundings) {

@@ -39,6 +39,10 @@ export interface LeasedCacheOptions<Value> {
   readonly maxBytes?: number;
   /** Longest the work under the lease may take, in milliseconds. The lease is renewed for as long and a little longer. */
   readonly workMs: number;
+  /** Whom an entry is about; by default its id says. */
+  readonly subjectOf?: (id: string) => string;
+  /** Whether a subject may have been forgotten by the fleet since `beganAt`, in epoch milliseconds. By default none is. */
+  readonly mayHaveForgotten?: (subject: string, beganAt: number) => Promise<boolean>;
   /** How far two clocks of the fleet may be apart, in milliseconds. Default 1000. */
   readonly skewMs?: number;
   readonly now?: () => number;
@@ -62,6 +66,14 @@ interface Reader<Value, Prepared> extends ReadRequest<Value, Prepared> {
   readonly name: EntryName;
   /** Epoch milliseconds. */
   readonly askedAt: number;
+  /** Its subject was forgotten while it read: nothing of what it brings is kept. */
+  isForgotten: boolean;
+}
+
+/** A read under way. */
+interface Flight<Value> {
+  readonly reader: { isForgotten: boolean };
+  readonly entry: Promise<Entry<Value>>;
 }
 
 /**
@@ -72,11 +84,13 @@ interface Reader<Value, Prepared> extends ReadRequest<Value, Prepared> {
 export class LeasedCache<Value> {
   readonly #now: () => number;
   readonly #memory: LRUCache<string, Entry<Value>>;
-  readonly #flights = new Map<string, Promise<Entry<Value>>>();
+  readonly #flights = new Map<string, Flight<Value>>();
+  readonly #subjectOf: (id: string) => string;
   readonly #longestHoldMs: number;
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
     this.#now = options.now ?? Date.now;
+    this.#subjectOf = options.subjectOf ?? ((id) => id);
     this.#longestHoldMs = options.workMs + leaseMarginMs;
     this.#memory = new LRUCache({
       max: options.maxEntries,
@@ -112,17 +126,38 @@ export class LeasedCache<Value> {
     return this.held(id, request.acceptable) ?? this.#join(id, request);
   }
 
+  /** Drops what memory holds of `subject`, or of all, and keeps nothing of what is being read of it now. */
+  forget(subject?: string): void {
+    const isMeant = (id: string) => subject === undefined || this.#subjectOf(id) === subject;
+    for (const id of [...this.#memory.keys()].filter(isMeant)) this.#memory.delete(id);
+    for (const [id, { reader }] of this.#flights) {
+      if (!isMeant(id)) continue;
+      reader.isForgotten = true;
+      this.#flights.delete(id); // whoever asks from now on starts another
+    }
+  }
+
+  /** Drops what the store would not keep any longer. */
+  dropExpired(): void {
+    for (const [id, { value, fetchedAt }] of [...this.#memory.entries()]) {
+      if (this.#now() - fetchedAt >= this.options.ttlMs(value)) this.#memory.delete(id);
+    }
+  }
+
   async #join<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
-    const reader = { ...request, id, name: [this.options.kind, id], askedAt: this.#now() };
+    const name = { subject: this.#subjectOf(id), parts: [this.options.kind, id] };
+    const reader = { ...request, id, name, askedAt: this.#now(), isForgotten: false };
     for (;;) {
       const underway = this.#flights.get(id);
       if (underway === undefined) {
-        const flight = this.#load(reader).finally(() => this.#flights.delete(id));
-        this.#flights.set(id, flight);
-        return flight;
+        const entry = this.#load(reader).finally(() => {
+          if (!reader.isForgotten) this.#flights.delete(id);
+        });
+        this.#flights.set(id, { reader, entry });
+        return entry;
       }
       // That flight was started for another reader: its entry may be too old for this one, its refusal not meant for it.
-      const entry = await underway.catch((error) => {
+      const entry = await underway.entry.catch((error) => {
         if (!isRefusalOfAnother(error, reader.holder)) throw error;
       });
       if (entry && this.#willDo(entry, reader)) {
@@ -152,7 +187,7 @@ export class LeasedCache<Value> {
         refused = turn.entry.bytes;
         const stored = decodeEntry(turn.entry.value, codec);
         // Even one that will not do now is kept: it can be shown when the service fails.
-        const entry = stored && this.#keepNewer(id, stored);
+        const entry = stored && this.#keepNewer(reader, stored);
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
       } else {
         const renewal = this.#keepRenewing(name, owner);
@@ -196,14 +231,15 @@ export class LeasedCache<Value> {
     return timer;
   }
 
-  async #fetch<Prepared>({ id, fetch, trail }: Reader<Value, Prepared>, prepared: Prepared): Promise<Entry<Value>> {
+  async #fetch<Prepared>(reader: Reader<Value, Prepared>, prepared: Prepared): Promise<Entry<Value>> {
+    const { id, fetch, trail } = reader;
     const work = new AbortController();
     const timer = setTimeout(() => work.abort(), this.options.workMs);
     try {
       const value = await fetch(prepared, work.signal);
       const entry: Entry<Value> = { version: randomUUID(), value, fetchedAt: this.#now() };
       const reason = this.#memory.has(id) ? 'outdated' : 'absent';
-      this.#memory.set(id, entry); // also over one with a later time, whose clock may have been ahead
+      this.#keep(reader, entry); // also over one with a later time, whose clock may have been ahead
       this.options.onRead?.(this.options.kind, 'fetched', reason);
       trail?.read('fetched');
       return entry;
@@ -217,21 +253,25 @@ export class LeasedCache<Value> {
    * it takes the lease again, and writes only when the store has nothing newer than `before`.
    */
   async #publish<Prepared>(reader: Reader<Value, Prepared>, owner: string, fetched: Entry<Value>, before?: Buffer) {
-    const { store, codec, ttlMs } = this.options;
+    const { store, codec, ttlMs, mayHaveForgotten } = this.options;
     const { id, name } = reader;
     const settle = () => store.settle(name, encodeEntry(fetched, codec), ttlMs(fetched.value), owner);
     if (await settle()) return fetched;
     const turn = await store.acquire(name, owner, leaseMs, before);
-    if (turn.state === 'taken') await settle();
+    if (turn.state === 'taken') {
+      // Erasing ends leases too. Asked under the lease, because an erasing that begins now ends this one.
+      const isForgotten = await mayHaveForgotten?.(this.#subjectOf(id), reader.askedAt);
+      await (isForgotten ? store.release(name, owner) : settle());
+    }
     const newer = turn.state === 'found' ? decodeEntry(turn.entry.value, codec) : undefined;
     if (newer === undefined || !this.#willDo(newer, reader)) return fetched;
-    this.#memory.set(id, newer);
+    this.#keep(reader, newer);
     return newer;
   }
 
   /** Waits until `holder` is done, or must have died. @throws the holder's failure */
   async #waitForHolder<Prepared>(reader: Reader<Value, Prepared>, holder: Buffer, until: number) {
-    const { id, name } = reader;
+    const { name } = reader;
     const { store, codec, kind, onLeaseWait } = this.options;
     const waitedFrom = performance.now();
     // No work lasts longer: then the lease is forged, or the store's clock is wrong. It must not hold up every reader.
@@ -246,7 +286,7 @@ export class LeasedCache<Value> {
     } while (performance.now() < until && (await store.leaseOwner(name))?.equals(holder));
     onLeaseWait?.(kind, (performance.now() - waitedFrom) / 1000);
     const stored = decodeEntry((await store.find(name))?.value, codec);
-    const entry = stored && this.#keepNewer(id, stored);
+    const entry = stored && this.#keepNewer(reader, stored);
     if (entry && this.#willDo(entry, reader)) return entry;
     const failure = decodeFailure(await store.failureOf(name, holder.toString()));
     if (failure !== undefined) throw failure;
@@ -266,18 +306,22 @@ export class LeasedCache<Value> {
   /** Keeps an acceptable entry in place of an unacceptable one without comparing times: clocks of machines differ. */
   #remember<Prepared>(entry: Entry<Value>, reader: Reader<Value, Prepared>, tier: CacheTier, reason: ReadReason) {
     const held = this.#memory.get(reader.id);
-    if (held !== undefined && !this.#willDo(held, reader)) this.#memory.set(reader.id, entry);
+    if (held !== undefined && !this.#willDo(held, reader)) this.#keep(reader, entry);
     this.options.onRead?.(this.options.kind, tier, reason);
     reader.trail?.read(tier);
     return entry;
   }
 
   /** Keeps the newer of `stored` and what is held, which for the same version is what readers made their views of. */
-  #keepNewer(id: string, stored: Entry<Value>): Entry<Value> {
-    const held = this.#memory.get(id);
+  #keepNewer<Prepared>(reader: Reader<Value, Prepared>, stored: Entry<Value>): Entry<Value> {
+    const held = this.#memory.get(reader.id);
     if (held?.version === stored.version) return held;
     const isNewer = held === undefined || held.fetchedAt <= stored.fetchedAt || this.#isOfWrongClock(held);
-    if (isNewer) this.#memory.set(id, stored);
+    if (isNewer) this.#keep(reader, stored);
     return stored;
+  }
+
+  #keep<Prepared>({ id, isForgotten }: Reader<Value, Prepared>, entry: Entry<Value>): void {
+    if (!isForgotten) this.#memory.set(id, entry);
   }
 }

@@ -112,6 +112,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
       encryptionKey: parsed.CACHE_ENCRYPTION_KEY,
       previousEncryptionKey: parsed.CACHE_ENCRYPTION_KEY_PREVIOUS,
       maxEntries: parsed.CACHE_MAX_ENTRIES,
+      keepMs: parsed.STORE_TTL_DAYS * 86_400_000,
     },
     tokens: {
       freshness: freshnessOf(parsed, env, expect),
@@ -163,6 +164,9 @@ function freshnessOf(parsed: Parsed, env: Environment, expect: Expect) {
   expect('TOKEN_FRESH_MIN_SECONDS', min <= max, order);
   return { share: parsed.TOKEN_FRESH_SHARE, minMs: 1000 * min, maxMs: 1000 * max };
 }
+
+/** What the gateway presents to its embedded sandbox. */
+export const embeddedSandbox = { clientId: 'sandbox-client', clientSecret: new Secret('sandbox-secret-not-real') };
 
 /** Where the service is, and what we present to it. */
 export interface UpstreamCredentials {

@@ -38,6 +38,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   TOKEN_FRESH_MAX_SECONDS: 'Longest such time, in seconds; it holds for the final statuses REJECTED and COMPLETED.',
   TOKEN_FRESH_SECONDS:
     'A fixed time in place of the learned one, in seconds, and at least a day for final statuses. Not beside the three above.',
+  STORE_TTL_DAYS:
+    'How long anything about a taxpayer is kept after it was read from the service, in the store and in memory, in days.',
   TOKEN_BUDGET_PER_HOUR: 'Calls to the token endpoint per hour for the whole fleet; 0 means no limit.',
   TOKEN_BUDGET_CALLER_SHARE:
     'What one caller may take of the token budget that the others have left; 1 lets one caller take all of it.',

@@ -136,6 +136,7 @@ export const settings = {
   TOKEN_FRESH_MIN_SECONDS: setting(integer(1, 2_592_000), '60', '120'),
   TOKEN_FRESH_MAX_SECONDS: setting(integer(1, 2_592_000), '86400', '14400'),
   TOKEN_FRESH_SECONDS: optional(integer(1, 2_592_000), 'none: it is learned', '900'),
+  STORE_TTL_DAYS: setting(integer(1, 3650), '30', '7'),
   TOKEN_BUDGET_PER_HOUR: setting(integer(0, 100_000_000), '600', '100'),
   TOKEN_BUDGET_CALLER_SHARE: setting(share, '0.25', '1'),
   JOB_POLL_MIN_MS: setting(integer(10, 3_600_000), '1000', '2000'),

@@ -82,6 +82,13 @@ export class JobWatcher {
     return this.#loops.size;
   }
 
+  /** Drops what is known of a taxpayer's jobs, or of all; those who watch one are told its status anew. */
+  forget(taxpayerId?: string): void {
+    for (const loop of this.#loops.values()) {
+      if (taxpayerId === undefined || loop.taxpayerId === taxpayerId) loop.restart();
+    }
+  }
+
   /** Ends every watch cleanly, and those that are still to come. */
   stop(): void {
     this.#stopped = true;
@@ -108,7 +115,7 @@ class PollLoop {
   #ended = false;
 
   constructor(
-    private readonly taxpayerId: TaxpayerId,
+    readonly taxpayerId: TaxpayerId,
     private readonly jobId: JobId,
     private readonly options: JobWatcherOptions,
     private readonly onEnd: () => void,
@@ -135,6 +142,11 @@ class PollLoop {
     clearTimeout(this.#timer);
     this.onEnd();
     for (const reader of this.#readers.keys()) void reader.return();
+  }
+
+  restart(): void {
+    this.#latest = undefined;
+    this.#schedule(0);
   }
 
   async #poll(): Promise<void> {

@@ -16,7 +16,6 @@ type Observation = Omit<JobView, 'observedAt'>;
 
 /** A status that can still change is shared by everyone who asks within this time, in milliseconds. */
 export const sharedMs = 1000;
-const terminalTtlMs = 30 * 24 * 3_600_000; // it never changes again, so this only bounds the store
 const processingTtlMs = 3_600_000; // so that its history is known to the next poll
 
 /** Whether the service will never report another status for the job (interface, 3.2; an unknown one may be followed by others). */
@@ -29,15 +28,25 @@ export class RefreshJobs {
   readonly #cache: LeasedCache<Observation>;
 
   constructor(private readonly options: ReadingOptions & { readonly broker: TokenBroker }) {
-    const { cache, store, now } = options;
+    const { cache, store, keepMs, now } = options;
     this.#cache = new LeasedCache({
       ...cache,
       kind: 'job',
       store,
       codec: { encode: (observation) => observation, decode: (stored) => storedObservation.parse(stored) },
-      ttlMs: ({ job }) => (isTerminal(job) ? terminalTtlMs : processingTtlMs),
+      ttlMs: ({ job }) => (isTerminal(job) ? keepMs : processingTtlMs),
+      subjectOf: (id) => id.slice(0, id.indexOf('/')),
       now,
     });
+  }
+
+  /** As {@link LeasedCache.forget}. */
+  forget(taxpayerId?: string): void {
+    this.#cache.forget(taxpayerId);
+  }
+
+  dropExpired(): void {
+    this.#cache.dropExpired();
   }
 
   /** The status when memory holds one that {@link status} would answer with. */
@@ -105,4 +114,4 @@ function viewOf(entry: Entry<Observation>): JobView {
   return entry.view as JobView;
 }
 
-const storedObservation = z.object({ job: jobStatus, unchangedSince: z.number() });
+export const storedObservation = z.object({ job: jobStatus, unchangedSince: z.number() });

@@ -29,7 +29,12 @@ export interface ReadingOptions {
   readonly store: SealedStore;
   /** Where reads that memory cannot answer wait for their turn. */
   readonly places: FairQueue;
-  readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait'>;
+  readonly cache: Pick<
+    LeasedCacheOptions<unknown>,
+    'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait' | 'mayHaveForgotten'
+  >;
+  /** Longest time that anything about a taxpayer is kept, in milliseconds. */
+  readonly keepMs: number;
   readonly now: () => number;
 }
 
@@ -61,10 +66,9 @@ const refetchCoolDownMs = 60_000; // after a brand-new token was refused, until 
 const absenceMs = 15_000; // how long an id that the service does not know is remembered
 const longestAbsenceMs = 900_000; // the same when there are very many of them
 const usualAbsencesPerHour = 10;
-const recordTtlMs = 30 * 24 * 3_600_000; // in the shared store: a token may be good for as long
 
 /** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
-const storedAnswer = z.discriminatedUnion('kind', [
+export const storedAnswer = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('record'), record: storedTokenRecord, unchangedSince: z.number().exactOptional() }),
   z.object({ kind: z.literal('no-such-taxpayer'), forMs: z.number().max(longestAbsenceMs).default(absenceMs) }),
 ]);
@@ -92,7 +96,7 @@ export class TokenBroker {
       kind: 'token',
       store,
       codec: { encode, decode: (stored) => storedAnswer.parse(stored) },
-      ttlMs: (answer) => (answer.kind === 'record' ? recordTtlMs : answer.forMs),
+      ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : answer.forMs),
       skewMs,
       now,
     });
@@ -121,6 +125,15 @@ export class TokenBroker {
     }
     const look = () => this.#lookUp(id, acceptable, call);
     return call.once?.(`token ${maxAgeMs} ${id}`, look) ?? look();
+  }
+
+  /** As {@link LeasedCache.forget}. */
+  forget(id?: string): void {
+    this.#cache.forget(id);
+  }
+
+  dropExpired(): void {
+    this.#cache.dropExpired();
   }
 
   /** How long `view` is still shown without asking again, in milliseconds; 0 when it is not fresh any more. */
@@ -271,7 +284,13 @@ function endingWith<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   return Promise.race([work, aborted.then(end)]);
 }
 
-const refusalName = (id: TaxpayerId) => ['token', 'refused', id];
+const refusalName = (id: TaxpayerId) => ({ subject: id, parts: ['token', 'refused'] });
+
+/** Under which names the store holds what the broker knows of a taxpayer. */
+export const tokenNames = (id: TaxpayerId) => ({
+  answer: { subject: id, parts: ['token', id] },
+  refusal: refusalName(id),
+});
 
 function encode(answer: TokenAnswer): unknown {
   if (answer.kind !== 'record') return answer;

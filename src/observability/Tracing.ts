@@ -17,7 +17,7 @@ import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryOutcome } from '../upstream/ResilientFetch.js';
 
 const operations = [
-  ...(['get', 'set', 'claim', 'acquire', 'settle'] as const),
+  ...(['get', 'set', 'claim', 'acquire', 'renew', 'settle', 'list'] as const),
   ...(['compareAndDelete', 'increment', 'waitForDelete'] as const),
 ];
 

@@ -39,6 +39,7 @@ export class FallbackStore implements Store {
   #probeTimer: NodeJS.Timeout | undefined;
   #delivery: Promise<void> | undefined;
   #closed = false;
+  #unsettled = false;
 
   constructor(
     private readonly primary: Store,
@@ -164,6 +165,19 @@ export class FallbackStore implements Store {
     await sleep(Math.min(timeoutMs, 50)); // no store tells us: look again soon
   }
 
+  /** Rejects when the primary does not answer. It may take long, which says nothing about the primary. */
+  async list(prefix: string): Promise<readonly string[]> {
+    return [...new Set([...this.#journal.keys(prefix), ...(await this.primary.list(prefix))])];
+  }
+
+  /** Whether, since this was last asked, something was written here that the primary did not confirm at once. */
+  takeUnsettled(): boolean {
+    const isUnsettled = this.degraded || !this.#journal.isEmpty;
+    const wasUnsettled = this.#unsettled || isUnsettled;
+    this.#unsettled = isUnsettled;
+    return wasUnsettled;
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#probeTimer);
@@ -197,6 +211,7 @@ export class FallbackStore implements Store {
   async #write<T>(work: () => Promise<T>): Promise<Answer<T>> {
     if (this.#closed) throw new StoreError('closed');
     const answer = await this.#writes.ask(work);
+    if (!answer.answered) this.#unsettled = true;
     if (!answer.answered && this.#probeTimer === undefined) this.#scheduleProbe();
     if (answer.answered && !this.#journal.isEmpty) this.#deliver();
     return answer;

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import { DeleteWaiters } from './DeleteWaiters.js';
@@ -70,6 +70,17 @@ export class LmdbStore implements Store {
         makeLmdbDirectory(path);
         return new LmdbStore(openDatabase(path), options);
       }
+    } catch (error) {
+      throw unusable(error);
+    }
+  }
+
+  /** Opens the store of running gateways and leaves the care of it to them. Throws as {@link open}, also when there is none. */
+  static openExisting(directory: string): LmdbStore {
+    const path = resolve(directory);
+    try {
+      if (!existsSync(join(path, 'data.mdb'))) throw new Error(`there is no store in ${path}`);
+      return new LmdbStore(openDatabase(path), { purgeEveryMs: 0 });
     } catch (error) {
       throw unusable(error);
     }
@@ -162,17 +173,27 @@ export class LmdbStore implements Store {
     return this.#waiters.waitPolling(key, timeoutMs, pollPace, async () => this.#read(key)?.value === undefined);
   }
 
+  /** Removes what has expired among them: it is to be gone, not only hidden. */
+  async list(prefix: string): Promise<readonly string[]> {
+    this.#assertOpen();
+    this.db.resetReadTxn();
+    const keys = [...this.db.getKeys({ start: prefix, end: `${prefix}\uffff` })];
+    const live = await Promise.all(keys.map(async (key) => !(await this.#removeExpired(key))));
+    return keys.filter((_, at) => live[at]);
+  }
+
   /** Looks at the next `purgeStep` entries, removes the expired ones and says how many. */
   async purge(): Promise<number> {
     this.#assertOpen();
     this.db.readerCheck(); // readers that were killed would pin old pages and make the file grow
     const keys = [...this.db.getKeys({ start: this.#purgedTo, limit: this.#purgeStep })];
     this.#purgedTo = keys.length < this.#purgeStep ? '' : (keys.at(-1) ?? '');
-    const removals = keys.map((key) => {
-      const held = this.#read(key);
-      return held && !held.value ? this.#write(() => this.db.remove(key, held.version)) : false;
-    });
-    return (await Promise.all(removals)).filter(Boolean).length;
+    return (await Promise.all(keys.map((key) => this.#removeExpired(key)))).filter(Boolean).length;
+  }
+
+  async #removeExpired(key: string): Promise<boolean> {
+    const held = this.#read(key);
+    return held !== undefined && !held.value && this.#write(() => this.db.remove(key, held.version));
   }
 
   close(): Promise<void> {

@@ -87,6 +87,20 @@ export class RedisStore implements Store {
     await this.#waiters.waitPolling(name, timeoutMs, this.pollPace, isGone);
   }
 
+  async list(base: string): Promise<readonly string[]> {
+    const nodes = this.#client instanceof Cluster ? this.#client.nodes('master') : [this.#client];
+    const keys = new Set<string>();
+    for (const node of nodes) {
+      let cursor = '0';
+      do {
+        const step = await this.#run(() => node.scan(cursor, 'MATCH', `*${base}*`, 'COUNT', 1000));
+        cursor = step[0];
+        for (const name of step[1]) keys.add(keyOf(name));
+      } while (cursor !== '0');
+    }
+    return [...keys].filter((key) => key.startsWith(base));
+  }
+
   close(): Promise<void> {
     this.#waiters.wakeAll();
     const clients = new Set([this.#client, this.#subscriber ?? this.#client]);
@@ -178,5 +192,8 @@ function nameOf(key: string): string {
   const base = baseKeyOf(key);
   return base === key ? prefix + key : `${prefix}{${prefix}${base}}${key.slice(base.length)}`;
 }
+
+/** Of a name that {@link nameOf} made. */
+const keyOf = (name: string): string => name.replace(/^txgw:(?:\{txgw:(.*?)\})?/, '$1');
 
 const wholeMs = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs)); // Redis takes whole milliseconds and no zero
