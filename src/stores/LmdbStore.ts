@@ -170,7 +170,8 @@ export class LmdbStore implements Store {
   }
 
   waitForDelete(key: string, timeoutMs: number): Promise<void> {
-    return this.#waiters.waitPolling(key, timeoutMs, pollPace, async () => this.#read(key)?.value === undefined);
+    const lastsMs = async () => (this.#read(key)?.expiresAt ?? 0) - this.#now();
+    return this.#waiters.waitPolling(key, timeoutMs, pollPace, lastsMs);
   }
 
   /** Removes what has expired among them: it is to be gone, not only hidden. */

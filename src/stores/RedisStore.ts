@@ -83,8 +83,11 @@ export class RedisStore implements Store {
     if (this.#closing) return;
     this.#subscribe();
     const name = nameOf(key);
-    const isGone = async () => (await this.#run(() => this.#client.exists(name))) === 0;
-    await this.#waiters.waitPolling(name, timeoutMs, this.pollPace, isGone);
+    const lastsMs = async () => {
+      const ttlMs = await this.#run(() => this.#client.pttl(name));
+      return ttlMs === -1 ? Infinity : ttlMs + 1; // -1 is for ever, -2 absent
+    };
+    await this.#waiters.waitPolling(name, timeoutMs, this.pollPace, lastsMs);
   }
 
   async list(base: string): Promise<readonly string[]> {

@@ -95,6 +95,17 @@ describe.each(['redis', 'lmdb'])('four processes over %s', (kind) => {
     expect(sandbox.control.counters().taxpayerToken).toBe(1);
   }, 60_000);
 
+  it('create one link for a key though that takes longer than a lease lasts', async () => {
+    const mutation = 'mutation { createClientLink(input: { idempotencyKey: "key" }) { clientLink { id } replayed } }';
+    type Created = { createClientLink: { clientLink: { id: string }; replayed: boolean } };
+    sandbox.control.arm({ endpoint: 'createClientLink', fault: { kind: 'answer-late', afterMs: 4500 }, times: 1 });
+    const answers = await Promise.all(fleet.map(({ origin }) => postQuery<Created>(origin, mutation)));
+    const links = answers.map(({ data }) => data?.createClientLink);
+    expect(new Set(links.map((link) => link?.clientLink.id)).size).toBe(1);
+    expect(links.filter((link) => link?.replayed === false)).toHaveLength(1);
+    expect(sandbox.control.counters().createClientLink).toBe(1);
+  }, 60_000);
+
   it('keep what the next one read when the one before was paused in its call, which answers with that as well', async () => {
     const [holder, ...others] = fleet as [GatewayProcess, ...GatewayProcess[]];
     const query = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { accessToken } }';
