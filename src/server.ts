@@ -229,14 +229,14 @@ const refusals = ['UNAUTHENTICATED', 'FORBIDDEN', 'RATE_LIMITED', 'TOKEN_BUDGET_
 /** Logs an operation, counts its refusal, and audits a decision that was made before there was a context to audit it. */
 function whenOperationsEnd({ operationLog, topCallers, audit }: RunningServices): OperationHooks['onEnd'] {
   return (ended) => {
-    const { codes, outcome, causes, facts } = ended;
+    const { codes, outcome, label, causes, facts } = ended;
     if (outcome === 'refused' || codes.some((code) => refusals.includes(code))) {
       topCallers.onRefusal(facts.caller && holderOf(facts.caller));
     }
     const { caller, requestId } = facts;
     const denial = { outcome: 'denied', caller, requestId, reason: causes.join('; ') };
     if (codes.includes('UNAUTHENTICATED')) audit.write({ ...denial, action: 'token-refused' });
-    else if (outcome === 'refused' && codes.includes('FORBIDDEN')) audit.write({ ...denial, action: 'access-denied' });
+    else if (label === undefined && codes.includes('FORBIDDEN')) audit.write({ ...denial, action: 'access-denied' });
     operationLog.end(ended);
   };
 }

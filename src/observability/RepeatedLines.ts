@@ -24,8 +24,8 @@ const windowMs = 1000;
 const maxRequestIds = 20;
 const maxGroups = 2000;
 /** Different lines that may be written at once, and how many more each second. */
-const burst = 40;
-const perSecond = 6;
+const burst = 30;
+const perSecond = 4;
 
 /**
  * Keeps a flood out of the log. The first of equal lines is written at once; those that follow are told once a second by a
