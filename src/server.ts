@@ -17,6 +17,7 @@ import { readTlsFiles, type TlsFiles, type TlsMaterial, watchTlsFiles } from './
 import { Unread } from './http/unread.js';
 import { LiveEdge } from './live/LiveEdge.js';
 import { OpenStreams } from './live/OpenStreams.js';
+import { Episodes } from './observability/Episodes.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
@@ -170,9 +171,14 @@ export function credentialsOf({ url, clientId, clientSecret }: SandboxAccess): U
 
 function startAuthenticator({ config, log, metrics }: Surroundings, keys: DeveloperKeys | undefined) {
   const { mode, ...jwt } = config.auth;
+  const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
+  const episodes = new Map(
+    jwt.issuers.map(({ issuer }) => [issuer, new Episodes({ log, about: { issuer }, ...texts })]),
+  );
   const authenticator = new Authenticator({
     ...(keys ? { mode: 'developer', developerKeys: keys } : mode === 'disabled' ? { mode } : { mode: 'jwt', ...jwt }),
-    onKeySetFailure: (issuer, reason) => log.warn({ issuer, reason }, 'a key set could not be read'),
+    onKeySetFailure: (issuer, fault, cause) => episodes.get(issuer)?.failed(fault, cause),
+    onKeySetRead: (issuer) => episodes.get(issuer)?.worked(),
   });
   metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));
   authenticator.start();

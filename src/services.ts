@@ -14,13 +14,15 @@ import { JobWatcher } from './datasources/JobWatcher.js';
 import { RefreshJobs } from './datasources/RefreshJobs.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker } from './datasources/TokenBroker.js';
+import { Episodes } from './observability/Episodes.js';
 import type { Logger } from './observability/log.js';
 import type { Metrics } from './observability/Metrics.js';
 import type { Tracing } from './observability/Tracing.js';
-import { openStore } from './stores/openStore.js';
+import { openStore, shownStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
+import { storeCause } from './stores/StoreError.js';
 import { CallGate } from './upstream/CallGate.js';
-import { ResilientFetch } from './upstream/ResilientFetch.js';
+import { type Endpoint, ResilientFetch } from './upstream/ResilientFetch.js';
 
 /** What every part is configured and watched by. */
 export interface Surroundings {
@@ -85,7 +87,8 @@ export function wireServices(wiring: Wiring) {
   const scope = [wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion];
   const sealed = new SealedStore({ store, sealer, scope, now });
   const http = resilientFetch(wiring);
-  const service = taxpayerService(wiring, http, sealed);
+  const episodes = endpointEpisodes(wiring.log);
+  const service = taxpayerService(wiring, http, sealed, episodes);
   const cache = {
     maxEntries: config.cache.maxEntries,
     workMs: config.service.deadlineMs,
@@ -103,6 +106,7 @@ export function wireServices(wiring: Wiring) {
   const stop = () => {
     watcher.stop();
     http.stop();
+    for (const one of Object.values(episodes)) one.stop();
   };
   return { sealed, http, workTime, broker, jobs, watcher, links, stop };
 }
@@ -119,16 +123,28 @@ function resilientFetch({ config, metrics, tracing, monotonicNow, random }: Wiri
   });
 }
 
-function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedStore): TaxpayerService {
-  const { config, log, metrics, baseUrl, credentials, now, monotonicNow } = wiring;
+const silenceCauses = {
+  'rate-limited': 'HTTP 429: the fleet stops calling for as long as the service asks',
+  'credentials-rejected': 'HTTP 401, or 403 to several callers: the fleet stops calling for 30 s at a time',
+} as const;
+
+type EndpointEpisodes = Readonly<Record<Endpoint, Episodes>>;
+
+function endpointEpisodes(log: Logger): EndpointEpisodes {
+  const texts = { begins: 'calls to the service fail', ends: 'calls to the service work again' };
+  const of = (endpoint: Endpoint) => new Episodes({ log, about: { endpoint }, ...texts });
+  return { createClientLink: of('createClientLink'), taxpayerToken: of('taxpayerToken'), refreshJob: of('refreshJob') };
+}
+
+function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedStore, episodes: EndpointEpisodes) {
+  const { config, metrics, baseUrl, credentials, now, monotonicNow } = wiring;
   const { apiVersion } = config.service;
   const gate = new CallGate({
     store: sealed,
     now: now ?? Date.now,
     onClosed: (endpoint, reason) => {
       metrics.gateClosed.inc({ endpoint, reason });
-      const message = 'the service asked for silence or refused the credentials: the fleet stops calling';
-      log.warn({ endpoint, reason }, message);
+      episodes[endpoint].failed(reason, silenceCauses[reason]);
     },
   });
   return new TaxpayerService({
@@ -136,7 +152,14 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
     ...(monotonicNow && { monotonicNow }),
     onForbidden: (endpoint) => {
       metrics.gateClosed.inc({ endpoint, reason: 'forbidden' });
-      log.warn({ endpoint }, "the service forbids one caller's requests, whatever is in them: their calls stop");
+      episodes[endpoint].failed(
+        'forbidden',
+        "HTTP 403 to one caller's requests, whatever is in them: their calls stop",
+      );
+    },
+    onCall: (endpoint, failure) => {
+      if (failure === undefined) episodes[endpoint].worked();
+      else episodes[endpoint].failed(failure.kind, failure.reason);
     },
   });
 }
@@ -163,14 +186,17 @@ function sealerFor({ cache }: Config, { clientSecret }: UpstreamCredentials): Se
 }
 
 function openObservedStore({ config, log, metrics }: Surroundings) {
+  const store = shownStore(config.cache.url);
+  const kind = store.startsWith('lmdb:') ? 'lmdb' : 'redis';
   return openStore(config.cache.url, {
-    onDegraded: (trouble) => {
+    onDegraded: (trouble, detail) => {
       metrics.storeDegraded.set(1);
-      log.error({ trouble }, 'the shared store does not answer: this process goes on by itself');
+      const cause = storeCause(kind, trouble, detail);
+      log.error({ store, trouble, cause }, 'the store of CACHE_URL cannot be used: this process goes on by itself');
     },
-    onRecovered: (durationMs) => {
+    onRecovered: (durationMs, count) => {
       metrics.storeDegraded.set(0);
-      log.info({ durationMs }, 'the shared store answers again');
+      log.info({ store, durationMs: Math.round(durationMs), count }, 'the store of CACHE_URL is used again');
     },
     onSetAside: (file) => {
       metrics.storeSetAside.inc();

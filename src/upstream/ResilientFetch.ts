@@ -134,17 +134,21 @@ export class ResilientFetch {
 }
 
 function refuseIfOver(endsAt: number, signal: AbortSignal | undefined): void {
-  if (signal?.aborted || performance.now() >= endsAt) throw new TryFailure('timeout', { cause: signal?.reason });
+  if (!signal?.aborted && performance.now() < endsAt) return;
+  const reason = signal?.aborted ? 'nobody waits any more' : 'no time left for a try';
+  throw new TryFailure('timeout', { cause: signal?.reason, reason });
 }
 
 /** Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. */
 function failureOf(error: unknown, aborted: boolean): TryFailure {
   if (error instanceof TryFailure) return error;
-  if (aborted) return new TryFailure('timeout', { cause: error });
+  if (aborted) return new TryFailure('timeout', { cause: error, reason: 'no answer in time' });
   const { code = '' } = error as NodeJS.ErrnoException;
   // Z_ and ERR__ERROR_FORMAT are zlib's (gzip and Brotli), HPE_ those of Node's HTTP parser.
   const broken = /^(Z_|ERR__ERROR_|ERR_BROTLI_|HPE_)/.test(code);
-  return new TryFailure(broken ? 'invalid' : 'network', { cause: error });
+  // A code is a constant of Node.js, OpenSSL or zlib; the message may name more.
+  const known = /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : 'the connection was lost';
+  return new TryFailure(broken ? 'invalid' : 'network', { cause: error, reason: known });
 }
 
 /**
