@@ -116,9 +116,9 @@ function resilientFetch({ config, metrics, tracing, monotonicNow, random }: Wiri
     ...config.service,
     ...(monotonicNow && { monotonicNow }),
     ...(random && { random }),
-    onTry: (...tried) => {
-      metrics.onTry(...tried);
-      tracing?.onTry(...tried);
+    onTry: (endpoint, outcome, seconds, details) => {
+      metrics.onTry(endpoint, outcome, seconds);
+      tracing?.onTry(endpoint, outcome, seconds, details);
     },
   });
 }
@@ -157,7 +157,7 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
         "HTTP 403 to one caller's requests, whatever is in them: their calls stop",
       );
     },
-    onCall: (endpoint, failure) => {
+    onOutcome: (endpoint, failure) => {
       if (failure === undefined) episodes[endpoint].worked();
       else episodes[endpoint].failed(failure.kind, failure.reason);
     },

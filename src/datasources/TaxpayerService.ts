@@ -25,7 +25,7 @@ export interface TaxpayerServiceOptions {
   /** One caller's calls are refused for a while, because different requests of theirs met a 403. */
   readonly onForbidden: (endpoint: Endpoint) => void;
   /** After a call with all its tries: what was wrong with the service, if anything. */
-  readonly onCall?: (endpoint: Endpoint, failure?: ServiceFailure) => void;
+  readonly onOutcome?: (endpoint: Endpoint, failure?: ServiceFailure) => void;
 }
 
 /** What the service did wrong, and how in a few words. */
@@ -106,14 +106,14 @@ export class TaxpayerService {
 
   /** Tells how the service did: not when nothing was asked of it, nor when nobody waited for the end. */
   async #watched<T>(endpoint: Endpoint, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
-    const { onCall } = this.options;
+    const { onOutcome } = this.options;
     try {
       const result = await work();
-      onCall?.(endpoint);
+      onOutcome?.(endpoint);
       return result;
     } catch (error) {
       const failure = failureIn(error);
-      if (failure !== undefined && !signal?.aborted) onCall?.(endpoint, failure);
+      if (failure !== undefined && !signal?.aborted) onOutcome?.(endpoint, failure);
       throw error;
     }
   }

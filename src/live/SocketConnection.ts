@@ -8,7 +8,7 @@ import { credentialsOfSocket } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
 import { isNestedWithin, parseJson } from '../json.js';
 import { atTime } from '../operations/ResultStream.js';
-import { keepAliveMs, type LiveOptions } from './admitStream.js';
+import { keepAliveMs, type LiveOptions, type LiveTracing } from './admitStream.js';
 import { SocketOperations } from './SocketOperations.js';
 import { tryAgainLater, UnfinishedMessage } from './UnfinishedMessage.js';
 
@@ -29,6 +29,7 @@ export class SocketConnection {
   #phase: Phase = 'unauthenticated';
   #holder: Holder;
   #forgetExpiry = () => {};
+  readonly #trace: ReturnType<LiveTracing['socket']> | undefined;
 
   /** `leavePlace` gives back the place among the unauthenticated connections. */
   constructor(
@@ -38,6 +39,7 @@ export class SocketConnection {
     private readonly options: LiveOptions,
   ) {
     this.#holder = addressOf(request);
+    this.#trace = options.tracing?.socket(request, '/graphql');
     const { ledger, pipeline, streams } = options;
     const close = (code: number, reason: string) => this.#close(code, reason);
     this.#unfinished = new UnfinishedMessage(socket, request.socket, ledger, pipeline.limits.bodyBytes, close);
@@ -59,6 +61,7 @@ export class SocketConnection {
       stopPings();
       remove();
       this.#end();
+      this.#trace?.end();
       this.leavePlace();
     });
     if (socket.protocol === '') this.#close(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable');
@@ -124,7 +127,9 @@ export class SocketConnection {
     } else if (this.#phase.operations.has(id)) {
       this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
     } else {
-      this.#phase.operations.run(id, parameters).catch((error) => {
+      const { operations } = this.#phase;
+      const running = this.#trace?.run(() => operations.run(id, parameters)) ?? operations.run(id, parameters);
+      running.catch((error) => {
         this.options.pipeline.refuse(error, { requestId: randomUUID() }, 'ws');
         this.#close(CloseCode.InternalServerError, 'Internal server error');
       });

@@ -217,7 +217,7 @@ export class Pipeline {
     const source = await subscribing;
     if (!(Symbol.asyncIterator in source)) return this.#leave(operation, source, end, performance.now());
     end(work.label, work.type, 0);
-    hooks.onRequest(transport, 'ok', undefined);
+    hooks.onRequest(transport, 'ok', undefined, []);
     return new ResultStream(source[Symbol.asyncIterator](), {
       expiresAt: facts.caller.expiresAt,
       execute: async (rootValue) => {
@@ -234,15 +234,16 @@ export class Pipeline {
     const errors = answer.errors.length;
     end(work.label, work.type, errors);
     if (transport === 'http' && answer.bytes > smallAnswer) this.#refuseWithoutRoom(context.holder, answer.bytes);
-    this.options.hooks.onRequest(transport, errors === 0 ? 'ok' : 'errors', facts.startedAt);
+    this.options.hooks.onRequest(transport, errors === 0 ? 'ok' : 'errors', facts.startedAt, answer.errors);
     this.noteWork(context.holder, beganAt);
     return answer;
   }
 
   /** The answer to a request that goes no further. */
   refuse(error: unknown, facts: Pick<OperationFacts, 'requestId' | 'startedAt'>, transport: Transport): Answer {
-    this.options.hooks.onRequest(transport, 'refused', facts.startedAt);
-    return this.#exit.refusal([error], facts.requestId);
+    const answer = this.#exit.refusal([error], facts.requestId);
+    this.options.hooks.onRequest(transport, 'refused', facts.startedAt, answer.errors);
+    return answer;
   }
 
   /** Notes that the event loop was held up since `beganAt` (of `performance.now()`). */

@@ -1,9 +1,16 @@
-import { type GraphQLSchema, Kind, type OperationDefinitionNode, type OperationTypeNode } from 'graphql';
+import {
+  type GraphQLFormattedError,
+  type GraphQLSchema,
+  Kind,
+  type OperationDefinitionNode,
+  type OperationTypeNode,
+} from 'graphql';
 import type { ErrorCode } from '../errors/errors.js';
 
-export type Transport = 'http' | LiveTransport;
+export const transports = ['http', 'ws', 'sse', 'multipart', 'callback'] as const;
+export type Transport = (typeof transports)[number];
 /** Those whose connection stays open. */
-export type LiveTransport = 'ws' | 'sse' | 'multipart' | 'callback';
+export type LiveTransport = Exclude<Transport, 'http'>;
 export type RequestOutcome = 'ok' | 'errors' | 'refused';
 
 /** Called when an operation begins; what it returns is called when the operation is answered. */
@@ -14,7 +21,12 @@ export type EndOfOperation = (label: string, type: `${OperationTypeNode}` | 'non
 export interface OperationHooks {
   readonly observe: OperationObserver;
   /** `startedAt` (of `performance.now()`) is undefined for what stays open. */
-  readonly onRequest: (transport: Transport, outcome: RequestOutcome, startedAt: number | undefined) => void;
+  readonly onRequest: (
+    transport: Transport,
+    outcome: RequestOutcome,
+    startedAt: number | undefined,
+    errors: readonly GraphQLFormattedError[],
+  ) => void;
   readonly onExecution: (way: 'plan' | 'apollo') => void;
   readonly onError: (code: ErrorCode) => void;
   /** An error that nothing a caller or the service did can explain. */

@@ -27,6 +27,15 @@ export interface ServiceRequest extends BreakerCall {
 
 export type TryOutcome = 'ok' | 'client-error' | TryFailure['kind'];
 
+export interface TryDetails {
+  /** Of the answer, if one came. */
+  readonly status: number | undefined;
+  /** Why it failed, as in the error. */
+  readonly reason: string | undefined;
+  /** 0 for the first try of a call. */
+  readonly repetition: number;
+}
+
 export interface ResilientFetchOptions {
   readonly timeoutMs: number;
   readonly deadlineMs: number;
@@ -36,7 +45,7 @@ export interface ResilientFetchOptions {
   /** The monotonic clock of the breakers, in milliseconds. */
   readonly monotonicNow?: () => number;
   /** After each try, with its duration in seconds. */
-  readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number) => void;
+  readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number, details: TryDetails) => void;
 }
 
 const maxRepetitions = 2;
@@ -77,7 +86,7 @@ export class ResilientFetch {
       await request.beforeTry?.();
       refuseIfOver(endsAt, request.signal);
       try {
-        return await this.#try(endsAt, request, record);
+        return await this.#try(endsAt, request, record, tries - 1);
       } catch (error) {
         const pauseMs = this.#pauseAfter(tries, error);
         if (tries === maxTries || performance.now() + pauseMs >= endsAt) throw error;
@@ -87,7 +96,7 @@ export class ResilientFetch {
     }
   }
 
-  async #try(endsAt: number, request: ServiceRequest, record: CallRecord): Promise<ServiceAnswer> {
+  async #try(endsAt: number, request: ServiceRequest, record: CallRecord, repetition: number): Promise<ServiceAnswer> {
     const { method, url, headers, body = null, signal } = request;
     const startedAt = performance.now();
     const limit = new AbortController();
@@ -96,6 +105,8 @@ export class ResilientFetch {
     signal?.addEventListener('abort', abort, { once: true });
     const connection = { established: false };
     let outcome: TryOutcome = 'ok';
+    let status: number | undefined;
+    let reason: string | undefined;
     try {
       const response = await fetch(url, {
         method,
@@ -107,11 +118,12 @@ export class ResilientFetch {
       });
       const answer = await readAnswer(response, this.options.maxResponseBytes, limit);
       record.outcome = 'answered';
+      status = answer.status;
       if (answer.status >= 400) outcome = 'client-error';
       return answer;
     } catch (error) {
       const failure = failureOf(error, limit.signal.aborted);
-      outcome = failure.kind;
+      ({ kind: outcome, status, reason } = failure);
       // An answer that breaks the contract is a sign of life all the same.
       record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
       // Of the answers that cannot be used, only a 503 says that nothing was done.
@@ -119,7 +131,8 @@ export class ResilientFetch {
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', abort);
-      this.options.onTry?.(request.endpoint, outcome, (performance.now() - startedAt) / 1000);
+      const seconds = (performance.now() - startedAt) / 1000;
+      this.options.onTry?.(request.endpoint, outcome, seconds, { status, reason, repetition });
     }
   }
 
