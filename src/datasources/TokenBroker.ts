@@ -241,11 +241,14 @@ function viewOf(entry: Entry<TokenAnswer>): TokenView {
 
 function recordOf(answer: TokenAnswer): TokenRecord {
   if (answer.kind === 'record') return answer.record;
-  throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer');
+  throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer', { reason: 'HTTP 404' });
 }
 
 function notAuthorized(): GatewayError {
-  return new GatewayError('TAXPAYER_NOT_AUTHORIZED', "The service refuses this taxpayer's token, a new one included");
+  const message = "The service refuses this taxpayer's token, a new one included";
+  return new GatewayError('TAXPAYER_NOT_AUTHORIZED', message, {
+    reason: "HTTP 401 to the taxpayer's token, a new one too",
+  });
 }
 
 /** Waits until `signal` aborts at most. The work itself goes on: others may be waiting for it. */

@@ -4,7 +4,7 @@ export interface RepeatableLine {
   /** The fields in which equal lines are equal. */
   readonly common: object;
   /** The fields of this line alone. */
-  readonly own: { readonly requestId: string };
+  readonly own: { readonly requestId: string; readonly traceId?: string | undefined };
   /** What is left of the line when too many different ones come; a line without it is never merged with others. */
   readonly general?: object;
 }
@@ -115,5 +115,5 @@ function fold(group: Group, { count, own, requestIds }: Lines): void {
 
 function writeCount({ write, common, count, own, requestIds }: Group): void {
   if (count === 1 && own !== undefined) write({ ...own, ...common });
-  else if (count > 0) write({ count, requestIds, ...common });
+  else if (count > 0) write({ count, requestIds, ...common, traceId: undefined }); // not that of the timer
 }
