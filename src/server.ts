@@ -8,6 +8,7 @@ import { identifier, RouterSecrets } from './auth/identify.js';
 import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
 import { Secret } from './config/secret.js';
 import { RequestContext } from './context.js';
+import type { ErrorCode } from './errors/errors.js';
 import { requestIdOf } from './http/answering.js';
 import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
 import { type Handler, HttpServer, type HttpServerOptions } from './http/HttpServer.js';
@@ -18,6 +19,8 @@ import { readTlsFiles, type TlsFiles, type TlsMaterial, watchTlsFiles } from './
 import { Unread } from './http/unread.js';
 import { LiveEdge } from './live/LiveEdge.js';
 import { OpenStreams } from './live/OpenStreams.js';
+import { Episodes } from './observability/Episodes.js';
+import { expose, type MetricsForm, type MetricsText } from './observability/exposition.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
@@ -40,7 +43,7 @@ export interface GatewayOptions {
   /** The service to use in place of the configured one: where another process runs the embedded sandbox. */
   readonly upstream?: UpstreamCredentials;
   /** In a worker: joins the numbers of this process to those of the machine, and gives all of them as text. */
-  readonly joinMachine?: (registry: Registry) => () => Promise<string>;
+  readonly joinMachine?: (registry: Registry) => MetricsText;
   /** In a worker that stopped accepting connections: resolves when all of them have. */
   readonly allClosed?: () => Promise<void>;
   /** Where log lines go; by default standard output. */
@@ -82,19 +85,21 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
 
 async function open(config: Config, options: GatewayOptions, closings: Closings): Promise<Omit<Gateway, 'stop'>> {
   const { logDestination = new StandardOutput(), joinMachine } = options;
-  const log = createLogger(config.logLevel, logDestination);
-  const metrics = new Metrics();
+  let tracing: Tracing | undefined;
+  const isTraced = config.tracesUrl !== undefined;
+  const log = createLogger(config.logLevel, logDestination, isTraced ? () => tracing?.traceId : undefined);
+  const metrics = new Metrics(isTraced ? () => tracing?.recordedTraceId : undefined);
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
   const tls = config.tls && readTlsFiles(config.tls);
   const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
   const firstQuery = await firstQueryFor(config);
 
-  const tracing = await startTracing(config, metrics);
-  closings.push(() => tracing?.stop());
   const needsSandbox = config.upstream === 'embedded-sandbox' && options.upstream === undefined;
   const sandbox = needsSandbox ? await startEmbeddedSandbox() : undefined;
   closings.push(() => sandbox?.stop());
   const upstream = options.upstream ?? (sandbox ? credentialsOf(sandbox) : (config.upstream as UpstreamCredentials));
+  tracing = await startTracing(config, upstream.baseUrl, metrics, log);
+  closings.push(() => tracing?.stop());
   const surroundings = { config, log, metrics, tracing };
   const services = await startServices({ ...surroundings, upstream });
   closings.push(() => services.stop());
@@ -120,16 +125,17 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     allowedOrigins: config.corsOrigins,
     callbackOrigins: config.federation.callbackOrigins,
     maxOperations: config.limits.subscriptions,
+    tracing,
   });
 
-  const metricsText = joinMachine?.(metrics.registry) ?? (() => metrics.registry.metrics());
+  const metricsText = joinMachine?.(metrics.registry) ?? ((form: MetricsForm) => expose(metrics.registry, form));
   const metricsServer = joinMachine ? undefined : await serveMetrics(config, metricsText);
   closings.push(() => metricsServer?.drain(0));
   const forms = { ...live, answer: endpoint.handle.bind(endpoint) };
   const graphql: Handler = (request, response) => forms[formOf(request)](request, response);
   const routes = new Map<string, Handler>([
     ['/graphql', tracing?.traced('/graphql', graphql) ?? graphql],
-    ['/graphql/stream', live.stream],
+    ['/graphql/stream', tracing?.traced('/graphql/stream', live.stream) ?? live.stream],
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
   ]);
@@ -160,10 +166,17 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
 }
 
 /** Loaded only where it is configured. */
-async function startTracing({ otlpEndpoint: endpoint }: Config, metrics: Metrics): Promise<Tracing | undefined> {
-  if (endpoint === undefined) return undefined;
+async function startTracing({ tracesUrl }: Config, serviceUrl: string, metrics: Metrics, log: Logger) {
+  if (tracesUrl === undefined) return undefined;
   const { Tracing } = await import('./observability/Tracing.js');
-  return new Tracing({ endpoint, version: packageVersion(), onDropped: (count) => metrics.spansDropped.inc(count) });
+  const texts = { begins: 'the trace collector does not take spans', ends: 'the trace collector takes spans again' };
+  const episodes = new Episodes({ log, about: {}, ...texts });
+  const onDropped = (count: number, cause: string) => {
+    metrics.spansDropped.inc(count);
+    episodes.failed('dropped', cause);
+  };
+  const version = packageVersion();
+  return new Tracing({ tracesUrl, serviceUrl, version, onDropped, onSent: () => episodes.worked() });
 }
 
 /** Loaded only where it is needed: a production gateway never reads its code. */
@@ -180,9 +193,14 @@ export function credentialsOf({ url, clientId, clientSecret }: SandboxAccess): U
 
 function startAuthenticator({ config, log, metrics }: Surroundings, keys: DeveloperKeys | undefined) {
   const { mode, ...jwt } = config.auth;
+  const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
+  const episodes = new Map(
+    jwt.issuers.map(({ issuer }) => [issuer, new Episodes({ log, about: { issuer }, ...texts })]),
+  );
   const authenticator = new Authenticator({
     ...(keys ? { mode: 'developer', developerKeys: keys } : mode === 'disabled' ? { mode } : { mode: 'jwt', ...jwt }),
-    onKeySetFailure: (issuer, reason) => log.warn({ issuer, reason }, 'a key set could not be read'),
+    onKeySetFailure: (issuer, fault, cause) => episodes.get(issuer)?.failed(fault, cause),
+    onKeySetRead: (issuer) => episodes.get(issuer)?.worked(),
   });
   metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));
   authenticator.start();
@@ -207,7 +225,13 @@ function pipelineOf(
       log.warn({ kind, value: told }, 'the service uses a value the schema has no name for');
     },
   });
-  const { onRequest, onExecution, onError } = metrics;
+  const { onRequest, onExecution } = metrics;
+  const onError = tracing
+    ? (code: ErrorCode) => {
+        metrics.onError(code);
+        tracing.onError(code);
+      }
+    : metrics.onError;
   const observe = observeBoth(metrics.observeOperation, tracing?.observeOperation);
   const onBug = (err: unknown, requestId?: string) => log.error({ requestId, err }, 'a bug of the gateway');
   return new Pipeline({
@@ -230,14 +254,14 @@ const refusals = ['UNAUTHENTICATED', 'FORBIDDEN', 'RATE_LIMITED', 'TOKEN_BUDGET_
 /** Logs an operation, counts its refusal, and audits a decision that was made before there was a context to audit it. */
 function whenOperationsEnd({ operationLog, topCallers, audit }: RunningServices): OperationHooks['onEnd'] {
   return (ended) => {
-    const { codes, outcome, causes, facts } = ended;
+    const { codes, outcome, label, causes, facts } = ended;
     if (outcome === 'refused' || codes.some((code) => refusals.includes(code))) {
       topCallers.onRefusal(facts.caller && holderOf(facts.caller));
     }
     const { caller, requestId } = facts;
     const denial = { outcome: 'denied', caller, requestId, reason: causes.join('; ') };
     if (codes.includes('UNAUTHENTICATED')) audit.write({ ...denial, action: 'token-refused' });
-    else if (outcome === 'refused' && codes.includes('FORBIDDEN')) audit.write({ ...denial, action: 'access-denied' });
+    else if (label === undefined && codes.includes('FORBIDDEN')) audit.write({ ...denial, action: 'access-denied' });
     operationLog.end(ended);
   };
 }

@@ -17,6 +17,7 @@ import { RefreshJobs } from './datasources/RefreshJobs.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker } from './datasources/TokenBroker.js';
 import { AuditLog } from './observability/AuditLog.js';
+import { Episodes } from './observability/Episodes.js';
 import type { Logger } from './observability/log.js';
 import type { Metrics } from './observability/Metrics.js';
 import { OperationLog } from './observability/OperationLog.js';
@@ -24,10 +25,11 @@ import { Pseudonyms } from './observability/Pseudonyms.js';
 import { RepeatedLines } from './observability/RepeatedLines.js';
 import { TopCallers } from './observability/TopCallers.js';
 import type { Tracing } from './observability/Tracing.js';
-import { type OpenedStore, openStore } from './stores/openStore.js';
+import { type OpenedStore, openStore, shownStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
+import { storeCause } from './stores/StoreError.js';
 import { CallGate } from './upstream/CallGate.js';
-import { ResilientFetch } from './upstream/ResilientFetch.js';
+import { type Endpoint, ResilientFetch } from './upstream/ResilientFetch.js';
 
 /** What every part is configured and watched by. */
 export interface Surroundings {
@@ -115,7 +117,8 @@ export function wireServices(wiring: Wiring) {
   const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
   const sealed = new SealedStore({ store, sealer, scope, now });
   const http = resilientFetch(wiring);
-  const service = taxpayerService(wiring, http, sealed);
+  const episodes = endpointEpisodes(wiring.log);
+  const service = taxpayerService(wiring, http, sealed, episodes);
   const cache = {
     maxEntries: config.cache.maxEntries,
     workMs: config.service.deadlineMs,
@@ -137,6 +140,7 @@ export function wireServices(wiring: Wiring) {
     forgets.stop();
     watcher.stop();
     http.stop();
+    for (const one of Object.values(episodes)) one.stop();
   };
   return { sealed, http, workTime, broker, jobs, watcher, links, forgets, stop };
 }
@@ -161,24 +165,36 @@ function resilientFetch({ config, metrics, tracing, monotonicNow, random, onCall
     ...config.service,
     ...(monotonicNow && { monotonicNow }),
     ...(random && { random }),
-    onTry: (endpoint, outcome, seconds, holder) => {
+    onTry: (endpoint, outcome, seconds, details) => {
       metrics.onTry(endpoint, outcome, seconds);
-      tracing?.onTry(endpoint, outcome, seconds);
-      onCall?.(holder);
+      tracing?.onTry(endpoint, outcome, seconds, details);
+      onCall?.(details.holder);
     },
   });
 }
 
-function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedStore): TaxpayerService {
-  const { config, log, metrics, baseUrl, credentials, now, monotonicNow } = wiring;
+const silenceCauses = {
+  'rate-limited': 'HTTP 429: the fleet stops calling for as long as the service asks',
+  'credentials-rejected': 'HTTP 401, or 403 to several callers: the fleet stops calling for 30 s at a time',
+} as const;
+
+type EndpointEpisodes = Readonly<Record<Endpoint, Episodes>>;
+
+function endpointEpisodes(log: Logger): EndpointEpisodes {
+  const texts = { begins: 'calls to the service fail', ends: 'calls to the service work again' };
+  const of = (endpoint: Endpoint) => new Episodes({ log, about: { endpoint }, ...texts });
+  return { createClientLink: of('createClientLink'), taxpayerToken: of('taxpayerToken'), refreshJob: of('refreshJob') };
+}
+
+function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedStore, episodes: EndpointEpisodes) {
+  const { config, metrics, baseUrl, credentials, now, monotonicNow } = wiring;
   const { apiVersion } = config.service;
   const gate = new CallGate({
     store: sealed,
     now: now ?? Date.now,
     onClosed: (endpoint, reason) => {
       metrics.gateClosed.inc({ endpoint, reason });
-      const message = 'the service asked for silence or refused the credentials: the fleet stops calling';
-      log.warn({ endpoint, reason }, message);
+      episodes[endpoint].failed(reason, silenceCauses[reason]);
     },
   });
   return new TaxpayerService({
@@ -186,7 +202,14 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
     ...(monotonicNow && { monotonicNow }),
     onForbidden: (endpoint) => {
       metrics.gateClosed.inc({ endpoint, reason: 'forbidden' });
-      log.warn({ endpoint }, "the service forbids one caller's requests, whatever is in them: their calls stop");
+      episodes[endpoint].failed(
+        'forbidden',
+        "HTTP 403 to one caller's requests, whatever is in them: their calls stop",
+      );
+    },
+    onOutcome: (endpoint, failure) => {
+      if (failure === undefined) episodes[endpoint].worked();
+      else episodes[endpoint].failed(failure.kind, failure.reason);
     },
   });
 }
@@ -207,14 +230,17 @@ function servicePlaces(config: Config, workTime: WorkTime): FairQueue {
 }
 
 function openObservedStore({ config, log, metrics }: Surroundings) {
+  const store = shownStore(config.cache.url);
+  const kind = store.startsWith('lmdb:') ? 'lmdb' : 'redis';
   return openStore(config.cache.url, {
-    onDegraded: (trouble) => {
+    onDegraded: (trouble, detail) => {
       metrics.storeDegraded.set(1);
-      log.error({ trouble }, 'the shared store does not answer: this process goes on by itself');
+      const cause = storeCause(kind, trouble, detail);
+      log.error({ store, trouble, cause }, 'the store of CACHE_URL cannot be used: this process goes on by itself');
     },
-    onRecovered: (durationMs) => {
+    onRecovered: (durationMs, count) => {
       metrics.storeDegraded.set(0);
-      log.info({ durationMs }, 'the shared store answers again');
+      log.info({ store, durationMs: Math.round(durationMs), count }, 'the store of CACHE_URL is used again');
     },
     onSetAside: (file) => {
       metrics.storeSetAside.inc();
@@ -241,13 +267,13 @@ function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: 
 function operatorLogs({ config, log, tracing }: Surroundings, sealer: Sealer) {
   const pseudonyms = new Pseudonyms(sealer);
   const repeated = new RepeatedLines();
-  const shared = { log, pseudonyms, repeated };
   const traceId = tracing && (() => tracing.traceId);
+  const shared = { log, pseudonyms, repeated, traceId };
   const topCallers = new TopCallers({ log, nameOf: (key) => pseudonyms.caller(key) });
   return {
     topCallers,
     audit: new AuditLog({ ...shared, which: config.audit }),
-    operationLog: new OperationLog({ ...shared, ...config.operationLog, traceId }),
+    operationLog: new OperationLog({ ...shared, ...config.operationLog }),
     flush: () => {
       repeated.flush();
       topCallers.flush();

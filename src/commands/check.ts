@@ -8,6 +8,7 @@ import type { Config } from '../config/config.js';
 import { openExistingStore } from '../stores/openStore.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
+import { storeProblem } from './openStoreOf.js';
 
 const help = `Reads the configuration and tries what it names: the store, the key sets of the identity providers, and the service. It
 sends no credentials and makes no token call.
@@ -67,11 +68,8 @@ async function store({ cache: { url } }: Config): Promise<Part> {
       await opened.close();
     }
   } catch (error) {
-    return {
-      part,
-      ok: false,
-      detail: error instanceof StoreError ? `CACHE_URL: ${error.message}` : 'CACHE_URL cannot be used',
-    };
+    const isKnown = error instanceof StoreError;
+    return { part, ok: false, detail: isKnown ? storeProblem(url, error) : 'CACHE_URL cannot be used' };
   }
 }
 
@@ -92,9 +90,9 @@ function keySets({ auth }: Config): Promise<Part>[] {
     return [Promise.resolve({ part: 'key set', ok: true, detail: `none: AUTH_MODE is ${auth.mode}` })];
   return auth.issuers.map(async ({ issuer, jwksUrl }) => {
     const read = await readKeySet(jwksUrl, AbortSignal.timeout(limitMs));
-    const isRead = typeof read !== 'string';
-    const count = isRead && (read.length === 1 ? '1 usable key' : `${read.length} usable keys`);
-    return { part: `key set of ${issuer}`, ok: isRead, detail: count || `cannot be read: ${read}` };
+    const part = `key set of ${issuer}`;
+    if ('fault' in read) return { part, ok: false, detail: `${read.fault}: ${read.cause}` };
+    return { part, ok: true, detail: read.length === 1 ? '1 usable key' : `${read.length} usable keys` };
   });
 }
 

@@ -2,8 +2,9 @@ import { SealedStore, scopeOf } from '../cache/SealedStore.js';
 import { SubjectEntries } from '../cache/SubjectEntries.js';
 import { Sealer } from '../cache/sealing.js';
 import type { Config } from '../config/config.js';
-import { openExistingStore } from '../stores/openStore.js';
+import { openExistingStore, shownStore } from '../stores/openStore.js';
 import type { Store } from '../stores/Store.js';
+import { StoreError, storeCause } from '../stores/StoreError.js';
 import { UsageError } from './Command.js';
 
 export interface OpenStore {
@@ -24,7 +25,16 @@ export async function withStoreOf<T>({ upstream, cache, service }: Config, work:
     const scope = scopeOf(upstream.baseUrl, upstream.clientId, service.apiVersion);
     const options = { store, sealer, scope };
     return await work({ store, sealer, sealed: new SealedStore(options), entries: new SubjectEntries(options) });
+  } catch (error) {
+    throw error instanceof StoreError ? new StoreError(error.trouble, storeProblem(cache.url, error)) : error;
   } finally {
     await store.close();
   }
+}
+
+/** What is wrong with the store, in one line with nothing confidential. */
+export function storeProblem(cacheUrl: string, { trouble, message, detail }: StoreError): string {
+  if (trouble === 'misconfigured') return message;
+  const kind = cacheUrl.startsWith('lmdb:') ? 'lmdb' : 'redis';
+  return `CACHE_URL (${shownStore(cacheUrl)}): ${storeCause(kind, trouble, detail)}`;
 }

@@ -64,6 +64,13 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
   return undefined;
 }
 
+/** Where spans are posted to; undefined without tracing. */
+function tracesUrlOf(parsed: Parsed): string | undefined {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = parsed;
+  if (parsed.OTEL_SDK_DISABLED) return undefined;
+  return whole ?? (base && `${base.replace(/\/+$/, '')}/v1/traces`);
+}
+
 /** Notes that a setting is wrong, unless something was found about it before. */
 type Expect = (name: SettingName, isSo: boolean, line: string) => void;
 
@@ -97,7 +104,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     operationLog: { which: parsed.LOG_OPERATIONS, slowMs: parsed.LOG_SLOW_MS },
     audit: parsed.AUDIT,
     metricsPort: parsed.METRICS_PORT,
-    otlpEndpoint: parsed.OTEL_EXPORTER_OTLP_ENDPOINT,
+    tracesUrl: tracesUrlOf(parsed),
     upstream,
     service: {
       apiVersion: parsed.UPSTREAM_API_VERSION,

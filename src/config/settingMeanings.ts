@@ -82,6 +82,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   METRICS_PORT: 'Serve /metrics on this port alone.',
   OTEL_EXPORTER_OTLP_ENDPOINT:
     'OpenTelemetry collector that receives traces over OTLP/HTTP; see Traces in docs/configuration.md.',
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'Address that traces are posted to as it is, in place of the one above.',
+  OTEL_SDK_DISABLED: 'Turns tracing off, whatever the other variables say.',
   NODE_ENV:
     'production turns introspection, explorers, suggestions and the CORS origins of Apollo Sandbox off, unless they are set.',
 };

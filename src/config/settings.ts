@@ -180,6 +180,12 @@ export const settings = {
 
   METRICS_PORT: optional(integer(1, 65535), 'none: /metrics is on PORT', '9464'),
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(webUrl, 'none: no tracing', 'http://collector:4318'),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(
+    webUrl,
+    '/v1/traces under OTEL_EXPORTER_OTLP_ENDPOINT',
+    'https://collector.example/v1/traces',
+  ),
+  OTEL_SDK_DISABLED: optional(flag, 'false', 'true'),
   NODE_ENV: setting(text, 'development', 'production'),
 } as const satisfies Record<string, Setting>;
 

@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { FairQueue } from '../admission/FairQueue.js';
-import { LeasedCache, type LeasedCacheOptions } from '../cache/LeasedCache.js';
+import { LeasedCache } from '../cache/LeasedCache.js';
+import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import type { Entry } from '../cache/StoredEntries.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
@@ -270,11 +271,14 @@ function readingOf({ value, fetchedAt }: Entry<TokenAnswer>): Reading | undefine
 
 function recordOf(answer: TokenAnswer): TokenRecord {
   if (answer.kind === 'record') return answer.record;
-  throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer');
+  throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer', { reason: 'HTTP 404' });
 }
 
 function notAuthorized(): GatewayError {
-  return new GatewayError('TAXPAYER_NOT_AUTHORIZED', "The service refuses this taxpayer's token, a new one included");
+  const message = "The service refuses this taxpayer's token, a new one included";
+  return new GatewayError('TAXPAYER_NOT_AUTHORIZED', message, {
+    reason: "HTTP 401 to the taxpayer's token, a new one too",
+  });
 }
 
 /** Waits until `signal` aborts at most. The work itself goes on: others may be waiting for it. */

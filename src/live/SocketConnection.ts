@@ -11,7 +11,7 @@ import { requestIdOf } from '../http/answering.js';
 import { isNestedWithin, parseJson } from '../json.js';
 import { type Client, clientOf } from '../operations/clientName.js';
 import { atTime } from '../operations/ResultStream.js';
-import { keepAliveMs, type LiveOptions } from './admitStream.js';
+import { keepAliveMs, type LiveOptions, type LiveTracing } from './admitStream.js';
 import { SocketOperations } from './SocketOperations.js';
 import { tryAgainLater, UnfinishedMessage } from './UnfinishedMessage.js';
 
@@ -36,6 +36,7 @@ export class SocketConnection {
   #isTold = false;
   readonly #openedAt = performance.now();
   readonly #requestId: string;
+  readonly #trace: ReturnType<LiveTracing['socket']> | undefined;
 
   /** `leavePlace` gives back the place among the unauthenticated connections. */
   constructor(
@@ -46,6 +47,7 @@ export class SocketConnection {
   ) {
     this.#holder = addressOf(request);
     this.#requestId = requestIdOf(request);
+    this.#trace = options.tracing?.socket(request, '/graphql');
     const { ledger, pipeline, streams } = options;
     const close = (code: number, reason: string) => this.#close(code, reason);
     this.#unfinished = new UnfinishedMessage(socket, request.socket, ledger, pipeline.limits.bodyBytes, close);
@@ -68,6 +70,7 @@ export class SocketConnection {
       remove();
       this.#turnAway('The socket was closed before it was authenticated');
       this.#end();
+      this.#trace?.end();
       this.leavePlace();
     });
     if (socket.protocol === '') this.#close(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable');
@@ -137,7 +140,9 @@ export class SocketConnection {
     } else if (this.#phase.operations.has(id)) {
       this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
     } else {
-      this.#phase.operations.run(id, parameters).catch((error) => {
+      const { operations } = this.#phase;
+      const running = this.#trace?.run(() => operations.run(id, parameters)) ?? operations.run(id, parameters);
+      running.catch((error) => {
         this.options.pipeline.refuse(error, { requestId: randomUUID(), startedAt: performance.now() }, 'ws');
         this.#close(CloseCode.InternalServerError, 'Internal server error');
       });

@@ -15,6 +15,17 @@ export interface LiveOptions extends GraphQLEndpointOptions {
   readonly callbackOrigins: readonly string[];
   /** Most operations at once on one socket. */
   readonly maxOperations: number;
+  readonly tracing?: LiveTracing | undefined;
+}
+
+/** Spans of sockets and callbacks. */
+export interface LiveTracing {
+  readonly socket: (
+    request: IncomingMessage,
+    route: string,
+  ) => { run<T>(operation: () => Promise<T>): Promise<T>; end(): void };
+  /** After a post of a callback, begun at `startedAt` (of `performance.now()`). */
+  readonly onCallback: (url: string, startedAt: number, status: number | undefined) => void;
 }
 
 /** A request that stays open: what is known of it at once, and whose it is, once that is known. */

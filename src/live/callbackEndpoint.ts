@@ -25,7 +25,7 @@ export function callbackEndpoint(options: LiveOptions): Serve {
     const target = targetIn(asked.extensions?.['subscription'], options.callbackOrigins);
     const left = new AbortController();
     const operation = pipeline.prepare(asked, { ...identity, ...visit.known, signal: left.signal }, 'callback');
-    const poster = new CallbackPoster(target);
+    const poster = new CallbackPoster(target, options.tracing?.onCallback);
     const isRefused = operation.work.by === 'refusal';
     // Nothing is posted, and nothing runs, until the router has confirmed the subscription.
     if (!isRefused && !(await poster.check())) {

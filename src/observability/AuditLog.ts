@@ -28,6 +28,7 @@ export interface AuditLogOptions {
   readonly pseudonyms: Pseudonyms;
   readonly repeated: RepeatedLines;
   readonly which: 'decisions' | 'all';
+  readonly traceId?: (() => string | undefined) | undefined;
 }
 
 /** Above `fatal`: whatever LOG_LEVEL leaves out, what was decided and shown is kept. */
@@ -46,7 +47,7 @@ export class AuditLog {
   }
 
   write({ action, outcome, caller, requestId, taxpayer, reason }: AuditEvent): void {
-    const { pseudonyms, repeated } = this.options;
+    const { pseudonyms, repeated, traceId } = this.options;
     const common = {
       audit: action,
       outcome,
@@ -60,7 +61,7 @@ export class AuditLog {
     repeated.note({
       write,
       common,
-      own: { requestId },
+      own: { requestId, traceId: traceId?.() },
       ...(isDenial && { general: { audit: action, outcome, reason } }),
     });
   }

@@ -9,7 +9,7 @@ export interface OperationLogOptions {
   readonly repeated: RepeatedLines;
   readonly which: 'notable' | 'all' | 'none';
   readonly slowMs: number;
-  /** The trace of the operation that is ending, where it has one. */
+  /** The trace of the operation that is ending: its line may be written later, when another is under way. */
   readonly traceId?: (() => string | undefined) | undefined;
 }
 
@@ -42,7 +42,6 @@ export class OperationLog {
       ...(caller && { caller: this.options.pseudonyms.caller(caller.key), callerKind: caller.kind }),
       ...client,
     };
-    const traceId = this.options.traceId?.();
     const own = {
       requestId,
       ms: Math.round((performance.now() - facts.startedAt) * 10) / 10,
@@ -50,7 +49,7 @@ export class OperationLog {
       calls: trail?.calls ?? noCalls,
       ...(trail && trail.callCount > trail.calls.length && { callCount: trail.callCount }),
       tiers: trail ? tiersOf(trail) : noReads,
-      ...(traceId !== undefined && { traceId }),
+      traceId: this.options.traceId?.(),
     };
     if (outcome === 'ok') this.#write({ ...own, ...common });
     else this.options.repeated.note({ write: this.#write, common, own, general: { outcome, codes } });

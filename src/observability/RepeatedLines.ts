@@ -4,7 +4,7 @@ export interface RepeatableLine {
   /** The fields in which equal lines are equal. */
   readonly common: object;
   /** The fields of this line alone. */
-  readonly own: { readonly requestId: string };
+  readonly own: { readonly requestId: string; readonly traceId?: string | undefined };
   /** What is left of the line when too many different ones come; a line without it is never merged with others. */
   readonly general?: object;
 }
@@ -24,8 +24,8 @@ const windowMs = 1000;
 const maxRequestIds = 20;
 const maxGroups = 2000;
 /** Different lines that may be written at once, and how many more each second. */
-const burst = 40;
-const perSecond = 6;
+const burst = 30;
+const perSecond = 4;
 
 /**
  * Keeps a flood out of the log. The first of equal lines is written at once; those that follow are told once a second by a
@@ -115,5 +115,5 @@ function fold(group: Group, { count, own, requestIds }: Lines): void {
 
 function writeCount({ write, common, count, own, requestIds }: Group): void {
   if (count === 1 && own !== undefined) write({ ...own, ...common });
-  else if (count > 0) write({ count, requestIds, ...common });
+  else if (count > 0) write({ count, requestIds, ...common, traceId: undefined }); // not that of the timer
 }

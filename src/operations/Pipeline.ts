@@ -226,7 +226,7 @@ export class Pipeline {
     const source = await subscribing;
     if (!(Symbol.asyncIterator in source)) return this.#leave(operation, source, end, performance.now());
     end(work.label, work.type, 0);
-    hooks.onRequest(transport, 'ok', undefined);
+    hooks.onRequest(transport, 'ok', undefined, []);
     const summary = new StreamSummary();
     return new ResultStream(source[Symbol.asyncIterator](), {
       expiresAt: facts.caller.expiresAt,
@@ -250,7 +250,8 @@ export class Pipeline {
     end(work.label, work.type, errors);
     if (transport === 'http' && answer.bytes > smallAnswer) this.#refuseWithoutRoom(context.holder, answer.bytes);
     const { hooks } = this.options;
-    hooks.onRequest(transport, errors === 0 ? 'ok' : 'errors', transport === 'http' ? facts.startedAt : undefined);
+    const startedAt = transport === 'http' ? facts.startedAt : undefined;
+    hooks.onRequest(transport, errors === 0 ? 'ok' : 'errors', startedAt, answer.errors);
     if (errors > 0 || work.type === 'mutation' || performance.now() - facts.startedAt >= hooks.toldFromMs) {
       const outcome = answer.isRefusal ? 'refused' : errors > 0 ? 'errors' : 'ok';
       const causes = errors > 0 ? causesOf(result.errors ?? answer.errors) : [];
@@ -263,8 +264,9 @@ export class Pipeline {
 
   /** The answer to a request that goes no further. */
   refuse(error: unknown, facts: RequestFacts, transport: Transport, work?: Work): Answer {
-    this.options.hooks.onRequest(transport, 'refused', transport === 'http' ? facts.startedAt : undefined);
     const answer = this.#exit.refusal([error], facts.requestId);
+    const startedAt = transport === 'http' ? facts.startedAt : undefined;
+    this.options.hooks.onRequest(transport, 'refused', startedAt, answer.errors);
     this.#tellRefusal(error, answer, facts, transport, work);
     return answer;
   }

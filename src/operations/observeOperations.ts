@@ -1,11 +1,18 @@
-import { type GraphQLSchema, Kind, type OperationDefinitionNode, type OperationTypeNode } from 'graphql';
+import {
+  type GraphQLFormattedError,
+  type GraphQLSchema,
+  Kind,
+  type OperationDefinitionNode,
+  type OperationTypeNode,
+} from 'graphql';
 import type { ErrorCode } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
 import type { RequestFacts } from './OperationContext.js';
 
-export type Transport = 'http' | LiveTransport;
+export const transports = ['http', 'ws', 'sse', 'multipart', 'callback'] as const;
+export type Transport = (typeof transports)[number];
 /** Those whose connection stays open. */
-export type LiveTransport = 'ws' | 'sse' | 'multipart' | 'callback';
+export type LiveTransport = Exclude<Transport, 'http'>;
 export type RequestOutcome = 'ok' | 'errors' | 'refused';
 
 /** Called when an operation begins; what it returns is called when the operation is answered. */
@@ -32,7 +39,12 @@ export interface EndedOperation {
 export interface OperationHooks {
   readonly observe: OperationObserver;
   /** `startedAt` (of `performance.now()`) is undefined for what stays open. */
-  readonly onRequest: (transport: Transport, outcome: RequestOutcome, startedAt: number | undefined) => void;
+  readonly onRequest: (
+    transport: Transport,
+    outcome: RequestOutcome,
+    startedAt: number | undefined,
+    errors: readonly GraphQLFormattedError[],
+  ) => void;
   readonly onExecution: (way: 'plan' | 'apollo') => void;
   readonly onError: (code: ErrorCode) => void;
   /** An error that nothing a caller or the service did can explain. */

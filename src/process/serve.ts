@@ -37,7 +37,7 @@ async function serveWithWorkers(config: Config): Promise<void> {
   const log = createLogger(config.logLevel, output);
   const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
   const metrics = new MachineMetrics();
-  const metricsServer = await serveMetrics(config, () => metrics.text());
+  const metricsServer = await serveMetrics(config, metrics.text);
   const workers = new Workers({ count: config.workers, sandbox, metrics, log });
   announce({ ...(await workers.start()), sandbox }, config, log, output);
   stopOnSignal(async () => {

@@ -10,9 +10,9 @@ export interface FallbackStoreOptions {
   /** Pause between two probes of a primary that failed. Default 1000 ms. */
   readonly probeEveryMs?: number;
   /** The primary stopped answering; once per episode. */
-  readonly onDegraded?: (trouble: StoreTrouble) => void;
-  /** The primary answers again, reads and writes; once per episode. */
-  readonly onRecovered?: (durationMs: number) => void;
+  readonly onDegraded?: (trouble: StoreTrouble, detail?: string) => void;
+  /** The primary answers again, reads and writes; once per episode, with the operations it did not do meanwhile. */
+  readonly onRecovered?: (durationMs: number, count: number) => void;
 }
 
 /** Several keys, because a cluster keeps them on several servers. */
@@ -34,6 +34,8 @@ export class FallbackStore implements Store {
   readonly #writes: Circuit;
   readonly #probeEveryMs: number;
   #degradedSince: number | undefined;
+  /** Operations that the primary did not do in this episode. */
+  #missed = 0;
   #recoveredAt = Number.NEGATIVE_INFINITY;
   #probeMs: number;
   #probeTimer: NodeJS.Timeout | undefined;
@@ -204,6 +206,7 @@ export class FallbackStore implements Store {
   async #readPrimary(key: string): Promise<Buffer | undefined> {
     if (this.#closed) throw new StoreError('closed');
     const answer = await this.#reads.ask(() => this.primary.get(key));
+    if (!answer.answered) this.#missed += 1;
     if (!answer.answered || !answer.value || this.#journal.isDeleted(key, answer.value)) return undefined;
     return answer.value;
   }
@@ -211,7 +214,10 @@ export class FallbackStore implements Store {
   async #write<T>(work: () => Promise<T>): Promise<Answer<T>> {
     if (this.#closed) throw new StoreError('closed');
     const answer = await this.#writes.ask(work);
-    if (!answer.answered) this.#unsettled = true;
+    if (!answer.answered) {
+      this.#missed += 1;
+      this.#unsettled = true;
+    }
     if (!answer.answered && this.#probeTimer === undefined) this.#scheduleProbe();
     if (answer.answered && !this.#journal.isEmpty) this.#deliver();
     return answer;
@@ -227,23 +233,25 @@ export class FallbackStore implements Store {
       });
   }
 
-  readonly #onOpen = (trouble: StoreTrouble): void => {
+  readonly #onOpen = (trouble: StoreTrouble, detail?: string): void => {
     if (this.degraded || this.#closed) return;
     this.#degradedSince = performance.now();
     // A primary that passes its probes and fails again is left alone for longer each time, up to 30 pauses.
     const relapsed = this.#degradedSince - this.#recoveredAt < 10 * this.#probeMs;
     this.#probeMs = relapsed ? Math.min(2 * this.#probeMs, 30 * this.#probeEveryMs) : this.#probeEveryMs;
     this.#scheduleProbe();
-    this.options.onDegraded?.(trouble);
+    this.options.onDegraded?.(trouble, detail);
   };
 
   readonly #onClose = (): void => {
     if (this.#degradedSince === undefined || !this.#reads.isClosed || !this.#writes.isClosed) return;
     this.#recoveredAt = performance.now();
     const durationMs = this.#recoveredAt - this.#degradedSince;
+    const missed = this.#missed;
     this.#degradedSince = undefined;
+    this.#missed = 0;
     this.#deliver();
-    this.options.onRecovered?.(durationMs);
+    this.options.onRecovered?.(durationMs, missed);
   };
 
   /** Until the primary answers and has been told everything; also after one lost answer, since no write may follow soon. */

@@ -6,7 +6,7 @@ import { DeleteWaiters } from './DeleteWaiters.js';
 import { makeLmdbDirectory, setAside, setAsideDamaged, textOf, unusable } from './lmdbDirectory.js';
 import { countIn } from './MemoryStore.js';
 import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
-import { StoreError, type StoreTrouble } from './StoreError.js';
+import { StoreError } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
 export interface LmdbStoreOptions {
@@ -217,7 +217,7 @@ export class LmdbStore implements Store {
       const expiresAt = isOurs ? bytes.readDoubleBE(1) : 0;
       return { version, expiresAt, value: expiresAt > this.#now() ? bytes.subarray(headerBytes) : undefined };
     } catch (error) {
-      throw new StoreError(troubleOfLmdb(error));
+      throw lmdbError(error);
     }
   }
 
@@ -250,7 +250,7 @@ export class LmdbStore implements Store {
     try {
       return await work();
     } catch (error) {
-      throw new StoreError(await troubleOfCommit(error));
+      throw await errorOfCommit(error);
     }
   }
 
@@ -299,11 +299,19 @@ function openDatabase(path: string): RootDatabase<Buffer, string> {
 const newVersion = () => randomInt(1, 2 ** 48 - 1);
 
 /** The driver gives the cause of a failed commit as a promise that rejects; left alone, it would end the process. */
-async function troubleOfCommit(error: unknown): Promise<StoreTrouble> {
-  if (!(typeof error === 'object' && error !== null && 'commitError' in error)) return troubleOfLmdb(error);
-  return Promise.resolve(error.commitError).then(() => 'failed', troubleOfLmdb);
+async function errorOfCommit(error: unknown): Promise<StoreError> {
+  if (!(typeof error === 'object' && error !== null && 'commitError' in error)) return lmdbError(error);
+  return Promise.resolve(error.commitError).then(() => new StoreError('failed'), lmdbError);
 }
 
-function troubleOfLmdb(error: unknown): StoreTrouble {
-  return /MDB_MAP_FULL|No space left|File too large|Disk quota/i.test(textOf(error)) ? 'full' : 'failed';
+const signsOfFullness: readonly (readonly [RegExp, string])[] = [
+  [/MDB_MAP_FULL/, 'MDB_MAP_FULL'],
+  [/No space left/i, 'ENOSPC'],
+  [/File too large/i, 'EFBIG'],
+  [/Disk quota/i, 'EDQUOT'],
+];
+
+function lmdbError(error: unknown): StoreError {
+  const full = signsOfFullness.find(([text]) => text.test(textOf(error)));
+  return full ? new StoreError('full', undefined, full[1]) : new StoreError('failed');
 }

@@ -43,6 +43,13 @@ export async function openExistingStore(cacheUrl: string): Promise<Store> {
   return openShared(cacheUrl, { existing: true });
 }
 
+/** What a CACHE_URL leads to, without what is confidential in it: `redis://cache:6379/0, with a password`. */
+export function shownStore(cacheUrl: string): string {
+  if (cacheUrl.startsWith(lmdbScheme)) return `${lmdbScheme}${resolve(cacheUrl.slice(lmdbScheme.length))}`;
+  const [, scheme = cacheUrl, login = '', rest = ''] = /^(rediss?[+a-z]*:\/\/)(?:(.*)@)?([^?]*)/.exec(cacheUrl) ?? [];
+  return scheme + rest + (login.includes(':') ? ', with a password' : '');
+}
+
 /** Creates LMDB's directory before several processes open it, so that a wrong one is reported once. Throws as {@link openStore}. */
 export function prepareStore(cacheUrl: string): void {
   if (!cacheUrl.startsWith(lmdbScheme)) return;
