@@ -41,7 +41,7 @@ export const inspect: Command = {
     return withStoreOf(config, async ({ store, sealer, entries }) => {
       const taxpayer = sealer.digest('taxpayer', id);
       const describe = describer(config, sealer, entries, id);
-      const items = (await entries.list(id)).map(describe);
+      const items = (await entries.list(id)).map(describe).sort((one, other) => orderOf(one) - orderOf(other));
       const about = `taxpayer ${taxpayer} in ${store.kind}`;
       return {
         ok: true,
@@ -97,6 +97,8 @@ function describer({ tokens }: Config, sealer: Sealer, entries: SubjectEntries, 
     return { kind, ...(kind === 'token' ? tokenOf(found.value) : jobOf(found.value)), ...kept };
   };
 }
+
+const orderOf = ({ kind }: Item): number => ['token', 'cool-down', 'job'].indexOf(kind);
 
 const seconds = (ms: number): number => Math.max(0, Math.floor(ms / 1000));
 
