@@ -12,10 +12,10 @@ import { watchSecretFile } from './config/watchFile.js';
 import type { Services } from './context.js';
 import { ClientLinks } from './datasources/ClientLinks.js';
 import { identifierReader } from './datasources/identifiers.js';
-import { JobWatcher } from './datasources/JobWatcher.js';
 import { RefreshJobs } from './datasources/RefreshJobs.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
-import { TokenBroker } from './datasources/TokenBroker.js';
+import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
+import { jobWatcher, recordWatcher } from './datasources/watchers.js';
 import { AuditLog } from './observability/AuditLog.js';
 import { Episodes } from './observability/Episodes.js';
 import type { Logger } from './observability/log.js';
@@ -44,6 +44,7 @@ export interface RunningServices extends Services {
   readonly workTime: WorkTime;
   readonly operationLog: OperationLog;
   readonly topCallers: TopCallers;
+  stopWatches(): void;
   /** Ends watches, connections, timers and the store. */
   stop(): Promise<void>;
 }
@@ -113,7 +114,7 @@ export interface Wiring extends Surroundings {
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
 export function wireServices(wiring: Wiring) {
-  const { config, metrics, store, sealer, now = Date.now } = wiring;
+  const { config, metrics, store, sealer, random, now = Date.now } = wiring;
   const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
   const sealed = new SealedStore({ store, sealer, scope, now });
   const http = resilientFetch(wiring);
@@ -130,19 +131,31 @@ export function wireServices(wiring: Wiring) {
   const { keepMs } = config.cache;
   const shared = { service, store: sealed, places: servicePlaces(config, workTime), keepMs, now };
   const { onTokenEvent: onEvent, onBudget } = metrics;
-  const broker = new TokenBroker({ ...shared, ...config.tokens, cache, onEvent, onBudget });
+  const onRecord: TokenBrokerOptions['onRecord'] = (id, view) => recordWatches.see(id, view);
+  const broker = new TokenBroker({ ...shared, ...config.tokens, cache, onEvent, onBudget, onRecord });
   const jobs = new RefreshJobs({ ...shared, broker, cache });
-  const watcher = new JobWatcher({ ...config.jobs, jobs, now, onWatchers: (count) => metrics.watchers.set(count) });
+  const jobWatches = jobWatcher({ ...config.jobs, jobs, now, onWatchers: (count) => metrics.jobWatchers.set(count) });
+  const { watchMaxMs } = config.jobs;
+  const onWatchers = (count: number) => metrics.recordWatchers.set(count);
+  const recordWatches = recordWatcher({ broker, watchMaxMs, onWatchers, ...(random && { random }) });
   const workMs = config.service.deadlineMs + leaseMarginMs;
   const links = new ClientLinks({ ...shared, workMs, onOutcome: metrics.onLink });
-  const forgets: Forgets = forgetsOf(wiring, sealed, [broker, jobs, watcher]);
+  const forgets: Forgets = forgetsOf(wiring, sealed, [
+    ...[broker, jobs],
+    { forget: (id) => jobWatches.forget(([taxpayerId]) => id === undefined || taxpayerId === id) },
+    { forget: (id) => recordWatches.forget((taxpayerId) => id === undefined || taxpayerId === id) },
+  ]);
+  const stopWatches = () => {
+    jobWatches.stop();
+    recordWatches.stop();
+  };
   const stop = () => {
     forgets.stop();
-    watcher.stop();
+    stopWatches();
     http.stop();
     for (const one of Object.values(episodes)) one.stop();
   };
-  return { sealed, http, workTime, broker, jobs, watcher, links, forgets, stop };
+  return { sealed, http, workTime, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
 }
 
 function forgetsOf(wiring: Wiring, sealed: SealedStore, holders: readonly Holder[]): Forgets {

@@ -130,6 +130,7 @@ export class LeasedCache<Value> {
     const reason = this.#memory.has(id) ? 'outdated' : 'absent';
     let prepared: { readonly value: Prepared } | undefined;
     let refused: Buffer | undefined;
+    let before = this.peek(id);
     // By a monotonic clock: correcting a wall clock would end or prolong the wait.
     const patience = () => performance.now() + this.#longestHoldMs + workMs;
     let patienceEndsAt = patience();
@@ -146,6 +147,7 @@ export class LeasedCache<Value> {
         // Even one that will not do now is kept: it can be shown when the service fails.
         const entry = stored && this.#keepNewer(reader, stored);
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
+        before = this.peek(id) ?? entry ?? before; // memory may drop it before it is needed
       } else {
         const renewal = this.#keepRenewing(name, owner);
         try {
@@ -157,7 +159,7 @@ export class LeasedCache<Value> {
               continue;
             }
           }
-          const fetched = await this.#fetch(reader, prepared?.value as Prepared);
+          const fetched = await this.#fetch(reader, prepared?.value as Prepared, before);
           return await this.#publish(reader, owner, fetched, refused);
         } catch (error) {
           // What one caller alone is refused says nothing to others.
@@ -188,12 +190,12 @@ export class LeasedCache<Value> {
     return timer;
   }
 
-  async #fetch<Prepared>(reader: Reader<Value, Prepared>, prepared: Prepared): Promise<Entry<Value>> {
+  async #fetch<Prepared>(reader: Reader<Value, Prepared>, prepared: Prepared, before?: Entry<Value>) {
     const { id, fetch, trail } = reader;
     const work = new AbortController();
     const timer = setTimeout(() => work.abort(), this.options.workMs);
     try {
-      const value = await fetch(prepared, work.signal);
+      const value = await fetch(prepared, work.signal, before);
       const entry: Entry<Value> = { version: randomUUID(), value, fetchedAt: this.#now() };
       const reason = this.#memory.has(id) ? 'outdated' : 'absent';
       this.#keep(reader, entry); // also over one with a later time, whose clock may have been ahead

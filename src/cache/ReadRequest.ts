@@ -10,8 +10,8 @@ export interface ReadRequest<Value, Prepared = undefined> {
   readonly takesFetchedMeanwhile?: boolean;
   /** What the fetch needs. When it takes long the lease is given back and taken again. */
   readonly prepare?: () => Promise<Prepared> | Prepared;
-  /** Asks the service. `signal` aborts when the work has to end. */
-  readonly fetch: (prepared: Prepared, signal: AbortSignal) => Promise<Value>;
+  /** Asks the service. `signal` aborts when the work has to end; `before` is the newest entry known, which would not do. */
+  readonly fetch: (prepared: Prepared, signal: AbortSignal, before?: Entry<Value>) => Promise<Value>;
   /** Who reads; a refusal of another holder is not shared with this one. */
   readonly holder?: string | undefined;
   /** Of the reader's operation. */

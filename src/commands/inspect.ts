@@ -5,7 +5,8 @@ import type { Config } from '../config/config.js';
 import { freshMsOf } from '../datasources/freshness.js';
 import { identifierReader, type TaxpayerId } from '../datasources/identifiers.js';
 import { isTerminal, sharedMs, storedObservation } from '../datasources/RefreshJobs.js';
-import { storedAnswer, tokenNames } from '../datasources/TokenBroker.js';
+import { tokenNames } from '../datasources/TokenBroker.js';
+import { tokenAnswerCodec } from '../datasources/tokenAnswer.js';
 import { baseKeyOf } from '../stores/Store.js';
 import type { Command } from './Command.js';
 import { withStoreOf } from './openStoreOf.js';
@@ -65,7 +66,7 @@ function describer({ tokens }: Config, sealer: Sealer, entries: SubjectEntries, 
   });
 
   const tokenOf = (stored: unknown) => {
-    const entry = decodeEntry(stored, { encode: () => undefined, decode: (value) => storedAnswer.parse(value) });
+    const entry = decodeEntry(stored, tokenAnswerCodec);
     if (entry === undefined) return { what: 'unreadable' } as const;
     const { value, fetchedAt } = entry;
     const version = hashOf('version', entry.version);

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { Entry } from '../cache/StoredEntries.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import type { ReadCall, ReadingOptions, TokenBroker } from './TokenBroker.js';
+import type { ReadCall, ReadingOptions } from './reading.js';
+import type { TokenBroker } from './TokenBroker.js';
 import { type JobStatus, jobStatus } from './wire.js';
 
 /** A job's status, when it was read from the service, and when it was first seen (both in epoch milliseconds). */

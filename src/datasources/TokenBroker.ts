@@ -1,18 +1,23 @@
 import { once } from 'node:events';
 import { LRUCache } from 'lru-cache';
-import { z } from 'zod';
-import type { FairQueue } from '../admission/FairQueue.js';
 import { LeasedCache } from '../cache/LeasedCache.js';
-import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
-import type { SealedStore } from '../cache/SealedStore.js';
-import type { Entry } from '../cache/StoredEntries.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
-import { TokenBudget } from '../upstream/TokenBudget.js';
-import { type FreshnessRule, freshMsOf, type Reading, unchangedSince } from './freshness.js';
+import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
+import { type FreshnessRule, freshMsOf, unchangedSince } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
+import type { ReadCall, ReadingOptions } from './reading.js';
 import { AccessTokenRefused, type Credential, type TaxpayerService } from './TaxpayerService.js';
-import { storedTokenRecord, type TokenRecord } from './wire.js';
+import {
+  absenceMs,
+  longestAbsenceMs,
+  readingOf,
+  recordOf,
+  type TokenAnswer,
+  type TokenEntry,
+  tokenAnswerCodec,
+} from './tokenAnswer.js';
+import type { TokenRecord } from './wire.js';
 
 export interface TokenView {
   readonly record: TokenRecord;
@@ -24,33 +29,16 @@ export interface TokenView {
   readonly stale: boolean;
 }
 
-/** What every cached read of the service needs. */
-export interface ReadingOptions {
-  readonly service: TaxpayerService;
-  readonly store: SealedStore;
-  /** Where reads that memory cannot answer wait for their turn. */
-  readonly places: FairQueue;
-  readonly cache: Pick<
-    LeasedCacheOptions<unknown>,
-    'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait' | 'mayHaveForgotten'
-  >;
-  /** Longest time that anything about a taxpayer is kept, in milliseconds. */
-  readonly keepMs: number;
-  readonly now: () => number;
-}
-
-export interface ReadCall extends CallOptions {
-  /** Starts reads of the same name once, for a caller that asks several times. */
-  once?<View>(name: string, start: () => Promise<View>): Promise<View>;
-}
-
 export interface TokenBrokerOptions extends ReadingOptions {
   readonly freshness: FreshnessRule;
   /** As {@link TokenBudget} takes them. */
   readonly budgetPerHour: number;
   readonly budgetCallerShare: number;
+  readonly budgetWatchShare: number;
   readonly onBudget: (left: number, resetsInMs: number) => void;
   readonly onEvent: (event: TokenEvent) => void;
+  /** Told of each record that was not in memory when it was asked for. */
+  readonly onRecord: (id: TaxpayerId, view: TokenView) => void;
 }
 
 export type TokenEvent =
@@ -58,23 +46,17 @@ export type TokenEvent =
   | 'absent-remembered'
   | 'budget-exhausted'
   | 'caller-share-exhausted'
+  | 'watch-share-exhausted'
   | 'credential-replaced'
   | 'refetch-cool-down';
 
 const freshnessFloorMs = 60_000; // callers may ask for a record that is fresher, but not below this age
 const skewMs = 10_000; // of another machine's clock: more than for jobs, because every call that it costs counts here
 const refetchCoolDownMs = 60_000; // after a brand-new token was refused, until another is fetched for that taxpayer
-const absenceMs = 15_000; // how long an id that the service does not know is remembered
-const longestAbsenceMs = 900_000; // the same when there are very many of them
 const usualAbsencesPerHour = 10;
 
-/** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
-export const storedAnswer = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('record'), record: storedTokenRecord, unchangedSince: z.number().exactOptional() }),
-  z.object({ kind: z.literal('no-such-taxpayer'), forMs: z.number().max(longestAbsenceMs).default(absenceMs) }),
-]);
-type TokenAnswer = z.output<typeof storedAnswer>;
-type Acceptable = (entry: Entry<TokenAnswer>) => boolean;
+type Acceptable = (entry: TokenEntry) => boolean;
+type Call = CallOptions & Spender;
 
 /**
  * Brokers taxpayer tokens so that the token endpoint is called once per taxpayer and token lifetime (interface, 4.2:
@@ -96,7 +78,7 @@ export class TokenBroker {
       ...options.cache,
       kind: 'token',
       store,
-      codec: { encode, decode: (stored) => storedAnswer.parse(stored) },
+      codec: tokenAnswerCodec,
       ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : answer.forMs),
       skewMs,
       now,
@@ -106,8 +88,9 @@ export class TokenBroker {
       now,
       perHour: options.budgetPerHour,
       callerShare: options.budgetCallerShare,
+      watchShare: options.budgetWatchShare,
       onLeft: options.onBudget,
-      onExhausted: (whose) => onEvent(whose === 'fleet' ? 'budget-exhausted' : 'caller-share-exhausted'),
+      onExhausted: (whose) => onEvent(whose === 'fleet' ? 'budget-exhausted' : `${whose}-share-exhausted`),
     });
   }
 
@@ -137,25 +120,53 @@ export class TokenBroker {
     this.#cache.dropExpired();
   }
 
+  /** The record in memory when {@link record} would answer with it. */
+  held(id: TaxpayerId): TokenView | undefined {
+    const entry = this.#cache.held(id, (held) => held.value.kind === 'record' && this.#isFresh(held, Infinity));
+    return entry && this.#viewOf(entry);
+  }
+
+  /** The record in memory, of any age, as it is shown when the service cannot answer. */
+  stale(id: TaxpayerId): TokenView | undefined {
+    const held = this.#cache.peek(id);
+    if (held?.value.kind !== 'record') return undefined;
+    this.options.onEvent('stale-served');
+    return { ...this.#viewOf(held), stale: true };
+  }
+
+  /**
+   * A fresh record for watchers, within their share of the budget. Never a stale one.
+   *
+   * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
+   */
+  poll(id: TaxpayerId, call: CallOptions): Promise<TokenView> {
+    return this.#find(id, (entry) => this.#isFresh(entry, Infinity), { ...call, isWatch: true });
+  }
+
   /** How long `view` is still shown without asking again, in milliseconds; 0 when it is not fresh any more. */
   freshForMs({ fetchedAt, freshMs }: TokenView): number {
     // Never longer than it is fresh: the machine that read it may have a clock that is ahead.
     return Math.min(freshMs, Math.max(0, fetchedAt + freshMs - this.options.now()));
   }
 
-  /** Memory is checked again after the wait for a place: another reader may have fetched the record. */
   async #lookUp(id: TaxpayerId, acceptable: Acceptable, call: CallOptions): Promise<TokenView> {
     try {
-      const read = () => this.#read(id, acceptable, call, true);
-      return this.#viewOf(await this.options.places.run(call.holder, read));
+      return await this.#find(id, acceptable, call);
     } catch (error) {
-      const held = this.#cache.peek(id);
       // Other failures are answers of the service.
       const isNoAnswer = error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$)/.test(error.code);
-      if (held?.value.kind !== 'record' || !isNoAnswer) throw error;
-      this.options.onEvent('stale-served');
-      return { ...this.#viewOf(held), stale: true };
+      const stale = isNoAnswer ? this.stale(id) : undefined;
+      if (stale === undefined) throw error;
+      return stale;
     }
+  }
+
+  /** Memory is checked again after the wait for a place: another reader may have fetched the record. */
+  async #find(id: TaxpayerId, acceptable: Acceptable, call: Call): Promise<TokenView> {
+    const read = () => this.#read(id, acceptable, call, true);
+    const view = this.#viewOf(await this.options.places.run(call.holder, read));
+    this.options.onRecord(id, view);
+    return view;
   }
 
   /**
@@ -215,21 +226,22 @@ export class TokenBroker {
     return this.credential(id, refused, call);
   }
 
-  #credentialOf({ value, version }: Entry<TokenAnswer>): Credential {
+  #credentialOf({ value, version }: TokenEntry): Credential {
     return { accessToken: recordOf(value).accessToken, version, isProven: this.#proven.has(version) };
   }
 
-  #read(id: TaxpayerId, acceptable: Acceptable, { holder, trail }: CallOptions, takesFetchedMeanwhile = false) {
-    const fetch = (_: undefined, signal: AbortSignal) => this.#fetch(id, signal, { holder, trail });
+  #read(id: TaxpayerId, acceptable: Acceptable, call: Call, takesFetchedMeanwhile = false) {
+    const { holder, trail } = call;
+    const fetch = (_: undefined, signal: AbortSignal, before?: TokenEntry) => this.#fetch(id, signal, call, before);
     return this.#cache.read(id, { acceptable, takesFetchedMeanwhile, fetch, holder, trail });
   }
 
-  async #fetch(id: TaxpayerId, signal: AbortSignal, call: CallOptions): Promise<TokenAnswer> {
-    const before = this.#cache.peek(id);
+  async #fetch(id: TaxpayerId, signal: AbortSignal, call: Call, before?: TokenEntry): Promise<TokenAnswer> {
+    const { holder, trail } = call;
     try {
       // Each try is spent for, because the service counts those.
-      const beforeTry = () => this.#budget.spend(call.holder);
-      const record = await this.options.service.tokenRecord(id, { ...call, signal, beforeTry });
+      const beforeTry = () => this.#budget.spend(call);
+      const record = await this.options.service.tokenRecord(id, { holder, trail, signal, beforeTry });
       const since = unchangedSince(record, this.options.now(), before && readingOf(before));
       return { kind: 'record', record, unchangedSince: since };
     } catch (error) {
@@ -246,32 +258,23 @@ export class TokenBroker {
     return Math.min(longestAbsenceMs, absenceMs * Math.max(1, this.#unknown.met / usualAbsencesPerHour));
   }
 
-  #isFresh(entry: Entry<TokenAnswer>, maxAgeMs: number): boolean {
+  #isFresh(entry: TokenEntry, maxAgeMs: number): boolean {
     if (entry.value.kind === 'no-such-taxpayer') return this.#cache.isYoungerThan(entry, entry.value.forMs);
     const { freshMs } = this.#viewOf(entry);
     return this.#cache.isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
 
   /** Of one entry always the same view, so that it is translated once. */
-  #viewOf(entry: Entry<TokenAnswer>): TokenView {
+  #viewOf(entry: TokenEntry): TokenView {
     entry.view ??= this.#newView(entry);
     return entry.view as TokenView;
   }
 
-  #newView({ value, fetchedAt }: Entry<TokenAnswer>): TokenView {
+  #newView({ value, fetchedAt }: TokenEntry): TokenView {
     const record = recordOf(value);
     const freshMs = freshMsOf(this.options.freshness, { ...value, record, fetchedAt });
     return { record, fetchedAt, freshMs, stale: false };
   }
-}
-
-function readingOf({ value, fetchedAt }: Entry<TokenAnswer>): Reading | undefined {
-  return value.kind === 'record' ? { ...value, fetchedAt } : undefined;
-}
-
-function recordOf(answer: TokenAnswer): TokenRecord {
-  if (answer.kind === 'record') return answer.record;
-  throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer', { reason: 'HTTP 404' });
 }
 
 function notAuthorized(): GatewayError {
@@ -295,8 +298,3 @@ export const tokenNames = (id: TaxpayerId) => ({
   answer: { subject: id, parts: ['token', id] },
   refusal: refusalName(id),
 });
-
-function encode(answer: TokenAnswer): unknown {
-  if (answer.kind !== 'record') return answer;
-  return { ...answer, record: { ...answer.record, accessToken: answer.record.accessToken.reveal() } };
-}
