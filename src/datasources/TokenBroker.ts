@@ -7,7 +7,7 @@ import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
 import { type FreshnessRule, freshMsOf, unchangedSince } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import type { ReadCall, ReadingOptions } from './reading.js';
-import { AccessTokenRefused, type Credential, type TaxpayerService } from './TaxpayerService.js';
+import { AccessTokenRefused, type Credential } from './TaxpayerService.js';
 import {
   absenceMs,
   longestAbsenceMs,
