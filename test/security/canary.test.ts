@@ -28,6 +28,7 @@ const canaries: Record<string, string> = {
   'social security number': '917234461',
   'tax id': '947731905',
   'subject of the caller': 'CanarySubjectX2xC5v',
+  'idempotency key': 'CanaryKeyD7sF4g',
   'what the service says in errors': 'CanaryUpstreamN9bM3q',
 };
 const { 'tax id': taxId, 'social security number': ssn } = canaries;
@@ -97,6 +98,8 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
     gateway = await spawnGateway({
       ...environmentFor(sandbox),
       LOG_LEVEL: 'trace',
+      LOG_OPERATIONS: 'all',
+      AUDIT: 'all',
       CACHE_URL: redis?.url ?? `lmdb:${directory}`,
       AUTH_MODE: 'jwt',
       AUTH_JWKS_URL: provider.jwksUrl,
@@ -174,6 +177,12 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
     const output = gateway.output();
     expect(output).toContain('"audit":"token-revealed"');
     expect(output).toContain('"audit":"client-link-created"');
+    for (const action of ['access-denied', 'token-refused', 'record-shown', 'job-shown']) {
+      expect(output).toContain(`"audit":"${action}"`);
+    }
+    for (const outcome of ['ok', 'errors', 'refused']) expect(output).toMatch(`"outcome":"${outcome}"`);
+    expect(output).toContain('"msg":"operation"');
+    expect(output).toContain('"msg":"top callers"');
     expect(findCanaries(output, found)).toEqual([]);
     // The whole of a value may be cut in lines: the number alone tells as much.
     expect(output).not.toContain('917-23-4461');
@@ -205,7 +214,7 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
 
   async function driveOperations(id: string, label: string): Promise<void> {
     const input = {
-      idempotencyKey: `key-${label}`,
+      idempotencyKey: `${canaries['idempotency key']}-${label}`,
       metadata: { note: canaries['link metadata'] },
       settings: {
         prefillData: {
