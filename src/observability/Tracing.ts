@@ -9,7 +9,7 @@ import type { Handler } from '../http/HttpServer.js';
 import type { EndOfOperation, OperationObserver } from '../operations/observeOperations.js';
 import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryDetails, TryOutcome } from '../upstream/ResilientFetch.js';
-import { type TraceExportOptions, tracerProvider } from './traceExport.js';
+import { shareOfNewTraces, startExport, type TraceExportOptions } from './traceExport.js';
 
 const operations = [
   ...(['get', 'set', 'claim', 'acquire', 'settle'] as const),
@@ -53,26 +53,27 @@ export interface SocketTrace {
  * continued as far as the collector; the service never sees it. Attributes are values of closed sets and numbers only.
  */
 export class Tracing {
-  readonly #provider;
-  readonly #tracer;
+  readonly #export;
+  readonly #share = shareOfNewTraces();
   readonly #service: Attributes;
-  readonly #position = new AsyncLocalStorage<Position>();
+  readonly #positions = new AsyncLocalStorage<Position>();
+  /** Requests and operations of sockets that are traced now. */
+  #active = 0;
 
   constructor(options: TracingOptions) {
-    this.#provider = tracerProvider(options);
-    this.#tracer = this.#provider.getTracer('taxpayer-gateway', options.version);
+    this.#export = startExport(options);
     this.#service = serverOf(options.serviceUrl);
   }
 
   /** The id of the trace of the request under way: for log lines. */
   get traceId(): string | undefined {
-    const position = this.#position.getStore();
+    const position = this.#position();
     return position && trace.getSpanContext(position.parent)?.traceId;
   }
 
   /** The same, if the trace is recorded: for exemplars, which must lead somewhere. */
   get recordedTraceId(): string | undefined {
-    const position = this.#position.getStore();
+    const position = this.#position();
     const context = position && trace.getSpanContext(position.parent);
     return context && (context.traceFlags & 1) === 1 ? context.traceId : undefined;
   }
@@ -80,9 +81,8 @@ export class Tracing {
   /** `handler` under a span of its own, begun by the caller's `traceparent` if there is one. */
   traced(route: string, handler: Handler): Handler {
     return (request, response) => {
-      const caller = callerOf(request);
-      const span = this.#beginRequest(request, route, caller);
-      if (!span.isRecording() && caller === ROOT_CONTEXT) return handler(request, response);
+      const span = this.#beginRequest(request, route);
+      if (span === undefined) return handler(request, response);
       response.once('close', () => {
         const { statusCode, headersSent } = response;
         span.setAttribute('http.response.status_code', statusCode);
@@ -95,18 +95,15 @@ export class Tracing {
 
   /** A socket from its upgrade to its end. Its operations are traced below it, or not at all. */
   socket = (request: IncomingMessage, route: string): SocketTrace => {
-    const span = this.#beginRequest(request, route, callerOf(request));
+    const span = this.#beginRequest(request, route);
+    if (span === undefined) return untracedSocket;
     span.setAttributes({ 'network.protocol.name': 'websocket', 'http.response.status_code': 101 });
-    const isTraced = span.isRecording() || callerOf(request) !== ROOT_CONTEXT;
-    return {
-      run: (operation) => (isTraced ? this.#within(span, operation) : operation()),
-      end: () => end(span),
-    };
+    return { run: (operation) => this.#within(span, operation), end: () => end(span) };
   };
 
   /** A span for each operation; what the operation does is under it. That of a subscription lasts as long as its stream. */
   observeOperation: OperationObserver = () => {
-    const position = this.#position.getStore();
+    const position = this.#position();
     if (position === undefined) return untraced;
     const outer = position.parent;
     const span = this.#begin('GraphQL Operation', SpanKind.SERVER, outer);
@@ -116,7 +113,7 @@ export class Tracing {
       if (type !== 'none') span.updateName(type).setAttribute('graphql.operation.type', type);
       span.setAttributes({ 'gateway.operation': label, 'gateway.errors': errors });
       if (errors > 0) span.setStatus({ code: SpanStatusCode.ERROR });
-      if (type === 'subscription' && errors === 0 && !position.isOver) return;
+      if (type === 'subscription' && errors === 0) return;
       position.parent = outer;
       delete position.operation;
       end(span);
@@ -125,12 +122,12 @@ export class Tracing {
 
   /** An error in an answer of the operation under way. */
   onError = (code: ErrorCode): void => {
-    this.#position.getStore()?.operation?.setAttribute('error.type', code);
+    this.#position()?.operation?.setAttribute('error.type', code);
   };
 
   /** After a try of a call to the service: its span, if anything that is traced waits for it. */
   onTry = (endpoint: Endpoint, outcome: TryOutcome, seconds: number, details: TryDetails): void => {
-    const parent = this.#position.getStore()?.parent;
+    const parent = this.#position()?.parent;
     if (parent === undefined) return;
     const [method, template] = calls[endpoint];
     const { status, reason, repetition } = details;
@@ -150,7 +147,7 @@ export class Tracing {
 
   /** After a post of a callback subscription to `url`; `status` is undefined when no answer came. */
   onCallback = (url: string, startedAt: number, status: number | undefined): void => {
-    const parent = this.#position.getStore()?.parent;
+    const parent = this.#position()?.parent;
     if (parent === undefined) return;
     const attributes = {
       ...serverOf(url),
@@ -171,7 +168,7 @@ export class Tracing {
   #tracedOperation(store: Store, operation: (typeof operations)[number]) {
     const attributes = { 'db.system.name': store.kind, 'db.operation.name': operation };
     return async (...args: unknown[]) => {
-      const parent = this.#position.getStore()?.parent;
+      const parent = this.#position()?.parent;
       const work = () => (store[operation] as (...args: unknown[]) => Promise<unknown>).apply(store, args);
       if (parent === undefined) return work();
       const span = this.#begin(`${operation} ${store.kind}`, SpanKind.CLIENT, parent, attributes);
@@ -188,43 +185,64 @@ export class Tracing {
 
   /** Sends the remaining spans, within a time limit. */
   async stop(): Promise<void> {
-    await Promise.race([this.#provider.shutdown().catch(() => {}), delay(stopMs, undefined, { ref: false })]);
+    await Promise.race([this.#export.stop().catch(() => {}), delay(stopMs, undefined, { ref: false })]);
   }
 
   /** Runs `work` below `span`. A stream that it began and that has not ended ends with it. */
   async #within<T>(span: Span, work: () => Promise<T>): Promise<T> {
     const position: Position = { parent: trace.setSpan(ROOT_CONTEXT, span), isOver: false };
+    this.#active += 1;
     try {
-      return await this.#position.run(position, work);
+      return await this.#positions.run(position, work);
     } finally {
       position.isOver = true;
       if (position.operation) end(position.operation);
+      this.#active -= 1;
+      // While it is in use, Node.js 20 and 22 follow every promise of the process, which costs each request a third.
+      if (this.#active === 0) this.#positions.disable();
     }
   }
 
-  #beginRequest({ method = '', httpVersion, socket }: IncomingMessage, route: string, caller: Context): Span {
+  /** Where the work under way belongs; undefined for what goes on when its request is over. */
+  #position(): Position | undefined {
+    const position = this.#positions.getStore();
+    return position?.isOver ? undefined : position;
+  }
+
+  /** Undefined for a new trace that is not recorded. That of a caller is followed even if it is not, for the log. */
+  #beginRequest(request: IncomingMessage, route: string): Span | undefined {
+    const caller = callerOf(request);
+    if (caller === undefined && Math.random() >= this.#share) return undefined;
+    const { method = '', httpVersion, socket } = request;
     const isKnown = knownMethods.has(method);
-    return this.#begin(`${isKnown ? method : 'HTTP'} ${route}`, SpanKind.SERVER, caller, {
+    const attributes = {
       'http.request.method': isKnown ? method : '_OTHER',
       'http.route': route,
       'url.path': route,
       'url.scheme': 'encrypted' in socket ? 'https' : 'http',
       'network.protocol.version': httpVersion,
-    });
+    };
+    const tracer = caller === undefined ? this.#export.recording : this.#export.sampling;
+    const options = { kind: SpanKind.SERVER, attributes, startTime: now() };
+    return tracer.startSpan(`${isKnown ? method : 'HTTP'} ${route}`, options, caller ?? ROOT_CONTEXT);
   }
 
+  /** A span below `parent`; that itself, if it is not recorded. */
   #begin(name: string, kind: SpanKind, parent: Context, attributes: Attributes = {}, startTime = now()): Span {
-    return this.#tracer.startSpan(name, { kind, attributes, startTime }, parent);
+    const above = trace.getSpan(parent);
+    if (above?.isRecording() === false && !(above.spanContext().traceFlags & 1)) return above;
+    return this.#export.recording.startSpan(name, { kind, attributes, startTime }, parent);
   }
 }
 
 const untraced: EndOfOperation = () => {};
+const untracedSocket: SocketTrace = { run: (operation) => operation(), end: () => {} };
 
-/** What a `traceparent` header says (W3C Trace Context, section 3.2); a new trace when there is none that can be used. */
-function callerOf({ headers }: IncomingMessage): Context {
+/** What a `traceparent` header says (W3C Trace Context, section 3.2); undefined when there is none that can be used. */
+function callerOf({ headers }: IncomingMessage): Context | undefined {
   const header = headers['traceparent'];
   const caller = typeof header === 'string' ? parseTraceParent(header) : null;
-  return caller === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...caller, isRemote: true });
+  return caller === null ? undefined : trace.setSpanContext(ROOT_CONTEXT, { ...caller, isRemote: true });
 }
 
 function serverOf(url: string): Attributes {

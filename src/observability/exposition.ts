@@ -1,4 +1,10 @@
-import { type Metric, type MetricObjectWithValues, type MetricValue, type OpenMetricsContentType, Registry } from 'prom-client';
+import {
+  type Metric,
+  type MetricObjectWithValues,
+  type MetricValue,
+  type OpenMetricsContentType,
+  Registry,
+} from 'prom-client';
 
 export type Snapshot = MetricObjectWithValues<MetricValue<string>>[];
 /** Prometheus' text format, or OpenMetrics, which has exemplars as well. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { tracerProvider } from '../../src/observability/traceExport.js';
+import { startExport } from '../../src/observability/traceExport.js';
 import { type CollectedSpan, startCollector } from '../support/collector.js';
 import { freePort } from '../support/freePort.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -293,16 +293,15 @@ describe('Traces', () => {
   it('wait for the collector in a bounded number; the others are dropped and counted', async () => {
     setStandard({ OTEL_EXPORTER_OTLP_TIMEOUT: '500' });
     let dropped = 0;
-    const provider = tracerProvider({
+    const exporting = startExport({
       tracesUrl: `http://127.0.0.1:${await freePort()}/v1/traces`,
       version: 'test',
       onDropped: (count) => {
         dropped += count;
       },
     });
-    stops.push(() => provider.shutdown().catch(() => {}));
-    const tracer = provider.getTracer('test');
-    for (let n = 0; n < 5000; n += 1) tracer.startSpan('one').end();
+    stops.push(() => exporting.stop().catch(() => {}));
+    for (let n = 0; n < 5000; n += 1) exporting.recording.startSpan('one').end();
     expect(dropped).toBe(5000 - 4096);
   });
 
