@@ -119,7 +119,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
       maxEntries: parsed.CACHE_MAX_ENTRIES,
     },
     tokens: {
-      freshMs: parsed.TOKEN_FRESH_SECONDS * 1000,
+      freshness: freshnessOf(parsed, env, expect),
       budgetPerHour: parsed.TOKEN_BUDGET_PER_HOUR,
       budgetCallerShare: parsed.TOKEN_BUDGET_CALLER_SHARE,
     },
@@ -154,6 +154,19 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     /** Variables that look like typing mistakes; worth a warning, not a refusal. */
     warnings: misspelled(env),
   });
+}
+
+/** A fixed freshness is a learned one with a share of 0. */
+function freshnessOf(parsed: Parsed, env: Environment, expect: Expect) {
+  const { TOKEN_FRESH_SECONDS: fixed, TOKEN_FRESH_MIN_SECONDS: min, TOKEN_FRESH_MAX_SECONDS: max } = parsed;
+  const learning = ['TOKEN_FRESH_SHARE', 'TOKEN_FRESH_MIN_SECONDS', 'TOKEN_FRESH_MAX_SECONDS'] as const;
+  const beside = learning.filter((name) => env[name]);
+  const alone = `TOKEN_FRESH_SECONDS is a fixed freshness: expected without ${beside.join(', ')}`;
+  expect('TOKEN_FRESH_SECONDS', fixed === undefined || beside.length === 0, alone);
+  if (fixed !== undefined) return { share: 0, minMs: 1000 * fixed, maxMs: 1000 * Math.max(fixed, 86_400) };
+  const order = 'TOKEN_FRESH_MIN_SECONDS (60 unless set) must not be above TOKEN_FRESH_MAX_SECONDS (86400 unless set)';
+  expect('TOKEN_FRESH_MIN_SECONDS', min <= max, order);
+  return { share: parsed.TOKEN_FRESH_SHARE, minMs: 1000 * min, maxMs: 1000 * max };
 }
 
 /** Where the service is, and what we present to it. */

@@ -26,7 +26,12 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
     'The key before a rotation: entries it sealed can still be read. Keep it for a day after the last process has the new one.',
   CACHE_MAX_ENTRIES:
     'Token records, and as many job statuses, held in the memory of one process; the least recently used go first, also when either takes a quarter of the heap.',
-  TOKEN_FRESH_SECONDS: 'Age up to which a token record is shown without asking the service again, in seconds.',
+  TOKEN_FRESH_SHARE:
+    'A token record is shown without asking the service again for this share of the time it had been unchanged when it was read.',
+  TOKEN_FRESH_MIN_SECONDS: 'Shortest such time, in seconds.',
+  TOKEN_FRESH_MAX_SECONDS: 'Longest such time, in seconds; it holds for the final statuses REJECTED and COMPLETED.',
+  TOKEN_FRESH_SECONDS:
+    'A fixed time in place of the learned one, in seconds, and at least a day for final statuses. Not beside the three above.',
   TOKEN_BUDGET_PER_HOUR: 'Calls to the token endpoint per hour for the whole fleet; 0 means no limit.',
   TOKEN_BUDGET_CALLER_SHARE:
     'What one caller may take of the token budget that the others have left; 1 lets one caller take all of it.',

@@ -31,10 +31,12 @@ const integer = (min: number, max: number) => {
   return fitting(fits, `must be a whole number from ${min} to ${max}`).transform(Number);
 };
 
+const isShare = (number: string) => /^(0?\.\d+|[01](\.0+)?)$/.test(number);
 const share = fitting(
-  (number) => /^(0?\.\d+|[01](\.0+)?)$/.test(number) && Number(number) > 0,
+  (number) => isShare(number) && Number(number) > 0,
   'must be a number above 0, and at most 1',
 ).transform(Number);
+const shareOrNone = fitting(isShare, 'must be a number from 0 to 1').transform(Number);
 
 const webUrl = fitting((address) => {
   if (!URL.canParse(address)) return false;
@@ -123,7 +125,10 @@ export const settings = {
     'secret',
   ),
   CACHE_MAX_ENTRIES: setting(integer(1, 10_000_000), '100000', '20000'),
-  TOKEN_FRESH_SECONDS: setting(integer(1, 2_592_000), '900', '300'),
+  TOKEN_FRESH_SHARE: setting(shareOrNone, '0.1', '0.05'),
+  TOKEN_FRESH_MIN_SECONDS: setting(integer(1, 2_592_000), '60', '120'),
+  TOKEN_FRESH_MAX_SECONDS: setting(integer(1, 2_592_000), '86400', '14400'),
+  TOKEN_FRESH_SECONDS: optional(integer(1, 2_592_000), 'none: it is learned', '900'),
   TOKEN_BUDGET_PER_HOUR: setting(integer(0, 100_000_000), '600', '100'),
   TOKEN_BUDGET_CALLER_SHARE: setting(share, '0.25', '1'),
   JOB_POLL_MIN_MS: setting(integer(10, 3_600_000), '1000', '2000'),

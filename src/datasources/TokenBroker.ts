@@ -8,6 +8,7 @@ import type { Entry } from '../cache/StoredEntries.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import { TokenBudget } from '../upstream/TokenBudget.js';
+import { type FreshnessRule, freshMsOf, type Reading, unchangedSince } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { AccessTokenRefused, type Credential, type TaxpayerService } from './TaxpayerService.js';
 import { storedTokenRecord, type TokenRecord } from './wire.js';
@@ -16,6 +17,8 @@ export interface TokenView {
   readonly record: TokenRecord;
   /** Epoch milliseconds. */
   readonly fetchedAt: number;
+  /** How long it is fresh, from `fetchedAt`, in milliseconds. */
+  readonly freshMs: number;
   /** Shown past its freshness because the service could not answer, or although the service refused its token. */
   readonly stale: boolean;
 }
@@ -36,8 +39,7 @@ export interface ReadCall extends CallOptions {
 }
 
 export interface TokenBrokerOptions extends ReadingOptions {
-  /** Age up to which a record is shown without asking again, in milliseconds. */
-  readonly freshMs: number;
+  readonly freshness: FreshnessRule;
   /** As {@link TokenBudget} takes them. */
   readonly budgetPerHour: number;
   readonly budgetCallerShare: number;
@@ -53,8 +55,7 @@ export type TokenEvent =
   | 'credential-replaced'
   | 'refetch-cool-down';
 
-const freshnessFloorMs = 60_000; // callers may ask for fresher records than `freshMs`, but not below this age
-const terminalFreshMs = 24 * 3_600_000; // freshness of a record whose status can no longer change
+const freshnessFloorMs = 60_000; // callers may ask for a record that is fresher, but not below this age
 const skewMs = 10_000; // of another machine's clock: more than for jobs, because every call that it costs counts here
 const refetchCoolDownMs = 60_000; // after a brand-new token was refused, until another is fetched for that taxpayer
 const absenceMs = 15_000; // how long an id that the service does not know is remembered
@@ -62,11 +63,9 @@ const longestAbsenceMs = 900_000; // the same when there are very many of them
 const usualAbsencesPerHour = 10;
 const recordTtlMs = 30 * 24 * 3_600_000; // in the shared store: a token may be good for as long
 
-const terminalStatuses = ['REJECTED', 'COMPLETED'];
-
 /** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
 const storedAnswer = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('record'), record: storedTokenRecord }),
+  z.object({ kind: z.literal('record'), record: storedTokenRecord, unchangedSince: z.number().exactOptional() }),
   z.object({ kind: z.literal('no-such-taxpayer'), forMs: z.number().max(longestAbsenceMs).default(absenceMs) }),
 ]);
 type TokenAnswer = z.output<typeof storedAnswer>;
@@ -116,23 +115,29 @@ export class TokenBroker {
   record(id: TaxpayerId, maxAgeMs = Infinity, call: ReadCall = {}): TokenView | Promise<TokenView> {
     const acceptable: Acceptable = (entry) => this.#isFresh(entry, maxAgeMs);
     const held = this.#cache.held(id, acceptable);
-    if (held !== undefined) return viewOf(held);
+    if (held !== undefined) return this.#viewOf(held);
     const look = () => this.#lookUp(id, acceptable, call);
     return call.once?.(`token ${maxAgeMs} ${id}`, look) ?? look();
+  }
+
+  /** How long `view` is still shown without asking again, in milliseconds; 0 when it is not fresh any more. */
+  freshForMs({ fetchedAt, freshMs }: TokenView): number {
+    // Never longer than it is fresh: the machine that read it may have a clock that is ahead.
+    return Math.min(freshMs, Math.max(0, fetchedAt + freshMs - this.options.now()));
   }
 
   /** Memory is checked again after the wait for a place: another reader may have fetched the record. */
   async #lookUp(id: TaxpayerId, acceptable: Acceptable, call: CallOptions): Promise<TokenView> {
     try {
       const read = () => this.#read(id, acceptable, call, true);
-      return viewOf(await this.options.places.run(call.holder, read));
+      return this.#viewOf(await this.options.places.run(call.holder, read));
     } catch (error) {
       const held = this.#cache.peek(id);
       // Other failures are answers of the service.
       const isNoAnswer = error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$)/.test(error.code);
       if (held?.value.kind !== 'record' || !isNoAnswer) throw error;
       this.options.onEvent('stale-served');
-      return { ...viewOf(held), stale: true };
+      return { ...this.#viewOf(held), stale: true };
     }
   }
 
@@ -174,7 +179,7 @@ export class TokenBroker {
         if (!(error instanceof AccessTokenRefused)) throw error;
       }
       const held = this.#cache.peek(id);
-      if (held?.version === version) held.view = { ...viewOf(held), stale: true };
+      if (held?.version === version) held.view = { ...this.#viewOf(held), stale: true };
       if (credential !== first) {
         await this.options.store.set(refusalName(id), version, refetchCoolDownMs);
         throw notAuthorized();
@@ -203,11 +208,13 @@ export class TokenBroker {
   }
 
   async #fetch(id: TaxpayerId, signal: AbortSignal, holder: string | undefined): Promise<TokenAnswer> {
+    const before = this.#cache.peek(id);
     try {
       // Each try is spent for, because the service counts those.
       const beforeTry = () => this.#budget.spend(holder);
       const record = await this.options.service.tokenRecord(id, { holder, signal, beforeTry });
-      return { kind: 'record', record };
+      const since = unchangedSince(record, this.options.now(), before && readingOf(before));
+      return { kind: 'record', record, unchangedSince: since };
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
       this.options.onEvent('absent-remembered');
@@ -223,17 +230,26 @@ export class TokenBroker {
   }
 
   #isFresh(entry: Entry<TokenAnswer>, maxAgeMs: number): boolean {
-    const { value } = entry;
-    if (value.kind === 'no-such-taxpayer') return this.#cache.isYoungerThan(entry, value.forMs);
-    const freshMs = terminalStatuses.includes(value.record.status) ? terminalFreshMs : this.options.freshMs;
+    if (entry.value.kind === 'no-such-taxpayer') return this.#cache.isYoungerThan(entry, entry.value.forMs);
+    const { freshMs } = this.#viewOf(entry);
     return this.#cache.isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
+  }
+
+  /** Of one entry always the same view, so that it is translated once. */
+  #viewOf(entry: Entry<TokenAnswer>): TokenView {
+    entry.view ??= this.#newView(entry);
+    return entry.view as TokenView;
+  }
+
+  #newView({ value, fetchedAt }: Entry<TokenAnswer>): TokenView {
+    const record = recordOf(value);
+    const freshMs = freshMsOf(this.options.freshness, { ...value, record, fetchedAt });
+    return { record, fetchedAt, freshMs, stale: false };
   }
 }
 
-/** Of one entry always the same view, so that it is translated once. */
-function viewOf(entry: Entry<TokenAnswer>): TokenView {
-  entry.view ??= { record: recordOf(entry.value), fetchedAt: entry.fetchedAt, stale: false } satisfies TokenView;
-  return entry.view as TokenView;
+function readingOf({ value, fetchedAt }: Entry<TokenAnswer>): Reading | undefined {
+  return value.kind === 'record' ? { ...value, fetchedAt } : undefined;
 }
 
 function recordOf(answer: TokenAnswer): TokenRecord {

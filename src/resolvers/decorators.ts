@@ -20,7 +20,7 @@ export const JobId = Arg('jobId', () => ID, { description: "The service's id of 
 export const MaxAgeSeconds = Arg('maxAgeSeconds', () => Int, {
   nullable: true,
   description:
-    'Ask for a record at most this many seconds old; less than 60 counts as 60. Without it a record may be 15 minutes old, or a day once its status is final.',
+    'Ask for a record at most this many seconds old; less than 60 counts as 60. Without it a record is shown, unless the gateway is set otherwise, for a tenth of the time it had been unchanged when it was read: for a minute after a change, for a day at most or once its status is final.',
 });
 export const WaitSeconds = Arg('waitSeconds', () => Int, {
   nullable: true,

@@ -73,11 +73,22 @@ describe('An entry of the store', () => {
   }
 
   it('of this version is read', async () => {
-    await write('token', id, entry({ kind: 'record', record: record(id) }));
+    await write('token', id, entry({ kind: 'record', record: record(id), unchangedSince: Date.now() - minute }));
     await write('job', `${id}/job-1`, entry({ job: job(id), unchangedSince: Date.now() }));
     expect([await tokenName(), await jobName()]).toEqual(['Stored Name', 'Stored Job']);
     const { control } = gateway.sandbox;
     expect([control.tokenCalls(id), control.jobCalls(id, 'job-1')]).toEqual([0, 0]);
+  });
+
+  it('of the version before, which kept no unchangedSince in its token records, is read', async () => {
+    await write('token', id, entry({ kind: 'record', record: record(id) }));
+    expect(await tokenName()).toBe('Stored Name');
+    expect(gateway.sandbox.control.tokenCalls(id)).toBe(0);
+  });
+
+  it.each([null, 'yesterday', {}])('that is unchanged since %j is a miss', async (unchangedSince) => {
+    await write('token', id, entry({ kind: 'record', record: record(id), unchangedSince }));
+    expect(await tokenName()).toBe('Fetched Name');
   });
 
   it.each(Object.keys(record('')))('of a version that had no %s in its token records is a miss', async (member) => {

@@ -43,7 +43,28 @@ describe('Without any variable', () => {
   });
 });
 
+describe('The freshness of a token record', () => {
+  const day = 86_400_000;
+  it.each<[Env, object]>([
+    [{}, { share: 0.1, minMs: 60_000, maxMs: day }],
+    [{ TOKEN_FRESH_SHARE: '0' }, { share: 0, minMs: 60_000, maxMs: day }],
+    [
+      { TOKEN_FRESH_SHARE: '1', TOKEN_FRESH_MIN_SECONDS: '5' },
+      { share: 1, minMs: 5000, maxMs: day },
+    ],
+    [
+      { TOKEN_FRESH_MIN_SECONDS: '7', TOKEN_FRESH_MAX_SECONDS: '7' },
+      { share: 0.1, minMs: 7000, maxMs: 7000 },
+    ],
+    [{ TOKEN_FRESH_SECONDS: '900' }, { share: 0, minMs: 900_000, maxMs: day }],
+    [{ TOKEN_FRESH_SECONDS: '172800' }, { share: 0, minMs: 2 * day, maxMs: 2 * day }],
+  ])('with %j is by the rule %j', (env, rule) => {
+    expect(loadConfig(env).tokens.freshness).toEqual(rule);
+  });
+});
+
 describe('A mistake', () => {
+  const freshOrder = /^TOKEN_FRESH_MIN_SECONDS .*must not be above TOKEN_FRESH_MAX_SECONDS /;
   it.each<[Env, RegExp]>([
     [{ PORT: '70000' }, /^PORT must be a whole number from 0 to 65535$/],
     [{ PORT: '40.5' }, /^PORT must be a whole number/],
@@ -65,6 +86,22 @@ describe('A mistake', () => {
     [{ ...open, UPSTREAM_CLIENT_ID: `a:${planted}` }, /^UPSTREAM_CLIENT_ID must not contain a colon$/],
     [{ ...open, UPSTREAM_API_VERSION: 'a\nb' }, /^UPSTREAM_API_VERSION must be/],
     [{ JOB_POLL_MIN_MS: '5000', JOB_POLL_MAX_MS: '1000' }, /^JOB_POLL_MAX_MS must not be below JOB_POLL_MIN_MS$/],
+    ...['-0.1', '1.1', '2', '0,1', '1e-1', 'NaN', planted].map((TOKEN_FRESH_SHARE): [Env, RegExp] => [
+      { TOKEN_FRESH_SHARE },
+      /^TOKEN_FRESH_SHARE must be a number from 0 to 1$/,
+    ]),
+    [{ TOKEN_FRESH_MIN_SECONDS: '300', TOKEN_FRESH_MAX_SECONDS: '299' }, freshOrder],
+    [{ TOKEN_FRESH_MIN_SECONDS: '86401' }, freshOrder],
+    [{ TOKEN_FRESH_MAX_SECONDS: '59' }, freshOrder],
+    [{ TOKEN_FRESH_SECONDS: '0' }, /^TOKEN_FRESH_SECONDS must be a whole number from 1 to 2592000$/],
+    [
+      { TOKEN_FRESH_SECONDS: '900', TOKEN_FRESH_SHARE: '0.1' },
+      /^TOKEN_FRESH_SECONDS is a fixed freshness: expected without TOKEN_FRESH_SHARE$/,
+    ],
+    [
+      { TOKEN_FRESH_SECONDS: '900', TOKEN_FRESH_MAX_SECONDS: '59', TOKEN_FRESH_MIN_SECONDS: '60' },
+      /^TOKEN_FRESH_SECONDS .*: expected without TOKEN_FRESH_MIN_SECONDS, TOKEN_FRESH_MAX_SECONDS$/,
+    ],
     [{ TLS_CERT_FILE: '/x' }, /^TLS_CERT_FILE and TLS_KEY_FILE must be set together$/],
     [{ HOST: '0.0.0.0' }, /^HOST must be a loopback address/],
     [{ ...service, AUTH_MODE: 'developer' }, /^AUTH_MODE=developer is for the embedded sandbox/],

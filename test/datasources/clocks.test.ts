@@ -53,7 +53,7 @@ describe('a clock that was ahead and is put right', () => {
   });
 
   it('does not prolong the time for which a record is shown, and costs no token that is only used', async () => {
-    const { control, id, one, two } = await scene();
+    const { control, id, one, two } = await scene({ freshness: { minMs: 15 * minute } });
     await Promise.all([one.broker.record(id), two.broker.record(id)]);
     fleet.advance(-10 * minute);
     await Promise.all([one.broker.credential(id), two.broker.credential(id)]);

@@ -2,6 +2,7 @@ import { Sealer } from '../../src/cache/sealing.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import type { ClientLinks } from '../../src/datasources/ClientLinks.js';
+import type { FreshnessRule } from '../../src/datasources/freshness.js';
 import { identifierReader } from '../../src/datasources/identifiers.js';
 import type { RefreshJobs } from '../../src/datasources/RefreshJobs.js';
 import type { TokenBroker, TokenEvent } from '../../src/datasources/TokenBroker.js';
@@ -28,6 +29,8 @@ export interface Fleet {
   readonly sandbox: Sandbox;
   readonly members: readonly Member[];
   readonly ids: ReturnType<typeof identifierReader>;
+  /** Epoch milliseconds, by the clock of the fleet. */
+  now(): number;
   /** Moves the clock that every member and the store read. */
   advance(ms: number): void;
   /** The service's client secret was rotated, and the gateways know. */
@@ -39,7 +42,8 @@ export interface FleetOptions {
   readonly size?: number;
   /** Time for one call with its tries, in milliseconds; long, so that a busy machine does not decide a test. */
   readonly callMs?: number;
-  readonly freshMs?: number;
+  /** What differs from the default rule. */
+  readonly freshness?: Partial<FreshnessRule>;
   readonly budgetPerHour?: number;
   readonly budgetCallerShare?: number;
   readonly breakerResetMs?: number;
@@ -57,7 +61,7 @@ const hourMs = 3_600_000;
 export async function startFleet({
   size = 1,
   callMs = 20_000,
-  freshMs = 900_000,
+  freshness,
   budgetPerHour = 0,
   budgetCallerShare = 1,
   breakerResetMs = 50,
@@ -73,7 +77,7 @@ export async function startFleet({
   const config: Config = {
     ...defaults,
     service: { ...defaults.service, timeoutMs: callMs / 2, deadlineMs: callMs, breakerResetMs },
-    tokens: { freshMs, budgetPerHour, budgetCallerShare },
+    tokens: { freshness: { ...defaults.tokens.freshness, ...freshness }, budgetPerHour, budgetCallerShare },
   };
 
   const wired = Array.from({ length: size }, (_, n) => {
@@ -102,6 +106,7 @@ export async function startFleet({
     sandbox,
     members: wired,
     ids: identifierReader(256),
+    now: () => clock,
     advance: (ms) => {
       clock += ms;
     },

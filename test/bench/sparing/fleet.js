@@ -12,7 +12,8 @@ export async function withFleet({ store, taxpayers, settings: own = {} }, scenar
   const sandbox = await startSandboxProcess({ latencyMs: 50, taxpayers });
   const redis = store === 'redis' ? await startRedisProcess() : undefined;
   const directory = temporaryDirectory();
-  const settings = { CACHE_URL: redis?.url ?? `lmdb:${directory.path}`, ...own };
+  // A fixed freshness, so that no record has to be read anew while a scenario runs: a new one would be fresh for a minute.
+  const settings = { CACHE_URL: redis?.url ?? `lmdb:${directory.path}`, TOKEN_FRESH_SECONDS: '900', ...own };
   const start = () => startGatewayProcess(sandbox, settings);
   const fleet = { sandbox, redis, start, gateways: await Promise.all(Array.from({ length: size }, () => start())) };
   const load = new Load();

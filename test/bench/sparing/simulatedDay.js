@@ -61,7 +61,7 @@ export async function simulateDay() {
   const text = [
     `A simulated day: ${day.members} processes, ${day.requests} requests for ${tally.asked.size} taxpayers, ${tally.deploys} deploys of`,
     `all processes, ${tally.rotations} rotated tokens, a service outage of 30 minutes. Token calls: ${taxpayerToken}`,
-    `(${((1000 * taxpayerToken) / day.requests).toFixed(0)} per 1,000 requests, records older than 15 minutes read anew included);`,
+    `(${((1000 * taxpayerToken) / day.requests).toFixed(0)} per 1,000 requests, records that were no longer fresh included);`,
     `shown stale: ${tally.stale}; failed (job statuses during the outage): ${tally.failed}.`,
   ].join('\n');
   return { ...tally, tokenCalls: taxpayerToken, text };

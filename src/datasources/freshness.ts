@@ -1,0 +1,59 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { TokenRecord } from './wire.js';
+
+/** How long a record is fresh: a share of the time it had been unchanged when it was read (RFC 9111, 4.2.2), within bounds. */
+export interface FreshnessRule {
+  /** 0 to 1. With 0 every record that can still change is fresh for `minMs`. */
+  readonly share: number;
+  readonly minMs: number;
+  readonly maxMs: number;
+}
+
+/** A record as it was read. Times are in epoch milliseconds. */
+export interface Reading {
+  readonly record: TokenRecord;
+  readonly fetchedAt: number;
+  /** Entries of versions with a fixed freshness have none. */
+  readonly unchangedSince?: number;
+}
+
+const finalStatuses = ['REJECTED', 'COMPLETED'];
+
+/** Such an entry counts as unchanged for so long when it was read: by default it is fresh for 15 minutes, as it was then. */
+const unknownMs = 9_000_000;
+
+/** Whether the record has a status that the service will not change any more (interface, 3.1). */
+export function isFinal({ status }: TokenRecord): boolean {
+  return finalStatuses.includes(status);
+}
+
+/** How long what was read is fresh, from `fetchedAt`, in milliseconds. */
+export function freshMsOf({ share, minMs, maxMs }: FreshnessRule, reading: Reading): number {
+  if (isFinal(reading.record)) return maxMs;
+  const learnedMs = share * (reading.fetchedAt - sinceOf(reading));
+  return Math.round(Math.min(maxMs, Math.max(minMs, learnedMs)));
+}
+
+/**
+ * Since when a record that was read `now` has been as it is: since the first reading that showed it, or since its creation
+ * when there was none before it. Never later than `now`: whoever read it before may have had a clock that was ahead.
+ */
+export function unchangedSince(record: TokenRecord, now: number, before?: Reading): number {
+  if (before === undefined) return Math.min(now, timeOf(record.createdAt) ?? now);
+  return isSame(before.record, record) ? Math.min(now, sinceOf(before)) : now;
+}
+
+function sinceOf({ fetchedAt, unchangedSince = fetchedAt - unknownMs }: Reading): number {
+  return unchangedSince;
+}
+
+function timeOf(date: string | null): number | undefined {
+  const time = date === null ? Number.NaN : Date.parse(date);
+  return Number.isNaN(time) ? undefined : time;
+}
+
+/** The token aside, which the service may replace at any time. One of the two may have been stored as JSON, which has no -0. */
+function isSame(one: TokenRecord, other: TokenRecord): boolean {
+  const [a, b] = [one, other].map((record) => JSON.parse(JSON.stringify({ ...record, accessToken: undefined })));
+  return isDeepStrictEqual(a, b);
+}
