@@ -11,10 +11,11 @@ import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryDetails, TryOutcome } from '../upstream/ResilientFetch.js';
 import { shareOfNewTraces, startExport, type TraceExportOptions } from './traceExport.js';
 
-const operations = [
-  ...(['get', 'set', 'claim', 'acquire', 'settle'] as const),
-  ...(['compareAndDelete', 'increment', 'waitForDelete'] as const),
-];
+type StoreOperation = Exclude<keyof Store, 'kind' | 'close'>;
+const operations: Readonly<Record<StoreOperation, true>> = {
+  ...{ get: true, set: true, claim: true, acquire: true, renew: true, settle: true },
+  ...{ compareAndDelete: true, increment: true, waitForDelete: true },
+};
 
 /** How long the end of the process waits for the collector, in milliseconds. */
 const stopMs = 5000;
@@ -161,11 +162,12 @@ export class Tracing {
 
   /** `store` with a span for each operation; keys and values are not told. It reads nothing at once, so that reads are seen. */
   store(store: Store): Store {
-    const traced = operations.map((operation) => [operation, this.#tracedOperation(store, operation)]);
+    const names = Object.keys(operations) as StoreOperation[];
+    const traced = names.map((operation) => [operation, this.#tracedOperation(store, operation)]);
     return { kind: store.kind, close: () => store.close(), ...Object.fromEntries(traced) };
   }
 
-  #tracedOperation(store: Store, operation: (typeof operations)[number]) {
+  #tracedOperation(store: Store, operation: StoreOperation) {
     const attributes = { 'db.system.name': store.kind, 'db.operation.name': operation };
     return async (...args: unknown[]) => {
       const parent = this.#position()?.parent;
