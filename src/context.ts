@@ -23,6 +23,8 @@ export interface Services {
   readonly maxAnswerBytes: number;
   readonly ledger: Ledger;
   readonly audit: (event: AuditEvent) => void;
+  /** Called before a request waits for anything: its trace follows it from here. */
+  readonly onWait?: () => void;
 }
 
 /** Who was given what, for the audit log. */
@@ -111,6 +113,7 @@ export class RequestContext implements OperationContext, ReadCall {
 
   /** Reads once per request, however many aliases ask. */
   once<View>(name: string, start: () => Promise<View>): Promise<View> {
+    this.services.onWait?.();
     this.reads ??= new DataLoader(startAll, { cacheKeyFn: ([name]) => name });
     return this.reads.load([name, start]) as Promise<View>;
   }
@@ -153,6 +156,7 @@ export class TaxpayerAccess {
   }
 
   private async settled(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
+    this.services.onWait?.();
     const view = await present;
     if (isTerminal(view.job)) return view;
     const { caller, holder, signal } = this.context;

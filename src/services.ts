@@ -59,6 +59,7 @@ export async function startServices(
   return {
     ...wired,
     ...domainOf(surroundings, sealer),
+    ...(tracing && { onWait: tracing.onWait }),
     ledger: new Ledger(boundsFor(config.limits)),
     stop: async () => {
       unwatch();

@@ -4,7 +4,7 @@ import { type Caller, holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify } from '../auth/identify.js';
 import type { Answer } from '../operations/Exit.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
-import type { Pipeline } from '../operations/Pipeline.js';
+import type { Operation, Pipeline } from '../operations/Pipeline.js';
 import { requestIdOf, writeRefusal } from './answering.js';
 import { readGraphQLRequest } from './graphqlRequest.js';
 import { type MediaType, mediaTypeFor } from './mediaTypes.js';
@@ -15,6 +15,13 @@ export interface GraphQLEndpointOptions {
   readonly identify: Identify;
   readonly ledger: Ledger;
   readonly unread: Unread;
+  readonly tracing?: HttpTracing | undefined;
+}
+
+/** Spans of operations over plain HTTP. */
+export interface HttpTracing {
+  /** Runs the operation of a request; `mayWait` unless it is likely answered from memory. */
+  resume<T>(response: ServerResponse, mayWait: boolean, work: () => T): T;
 }
 
 /** `/graphql` over HTTP: one request, one answer in the form that its caller accepts. */
@@ -23,7 +30,7 @@ export class GraphQLEndpoint {
 
   /** Never rejects: every failure becomes an answer in GraphQL's form. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { pipeline, identify, unread } = this.options;
+    const { pipeline, identify, unread, tracing } = this.options;
     const startedAt = performance.now();
     const requestId = requestIdOf(request);
     try {
@@ -34,7 +41,10 @@ export class GraphQLEndpoint {
       const holder = holderOf(caller);
       const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, this.options));
       const facts = new HttpFacts(caller, fromRouter, requestId, startedAt, response);
-      const running = pipeline.run(pipeline.prepare(asked, facts, 'http'));
+      const operation = pipeline.prepare(asked, facts, 'http');
+      const running = tracing
+        ? tracing.resume(response, !isQueryByPlan(operation), () => pipeline.run(operation))
+        : pipeline.run(operation);
       const answer = running instanceof Promise ? await running : running;
       writeAnswer(response, requestId, mediaType, answer);
       unread.holdAnswer(response, holder);
@@ -42,6 +52,10 @@ export class GraphQLEndpoint {
       writeRefusal(response, requestId, pipeline.refuse(error, { requestId, startedAt }, 'http'));
     }
   }
+}
+
+function isQueryByPlan({ work }: Operation): boolean {
+  return work.by === 'plan' && work.type === 'query';
 }
 
 /** The facts of a plain HTTP request. Its signal is made when first asked for, which only a long wait does. */

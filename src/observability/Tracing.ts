@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Attributes, Context, Span } from '@opentelemetry/api';
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
@@ -39,6 +39,8 @@ interface Position {
   parent: Context;
   /** The operation under way, or the one that goes on as a stream. */
   operation?: Span;
+  /** Asynchronous work finds it by itself. */
+  isEntered: boolean;
   isOver: boolean;
 }
 
@@ -58,8 +60,12 @@ export class Tracing {
   readonly #share = shareOfNewTraces();
   readonly #service: Attributes;
   readonly #positions = new AsyncLocalStorage<Position>();
-  /** Requests and operations of sockets that are traced now. */
-  #active = 0;
+  /** Positions that asynchronous work finds now. */
+  #entered = 0;
+  /** Of requests that {@link resume} takes up. */
+  readonly #resumable = new WeakMap<ServerResponse, Position>();
+  /** Of the synchronous work under way. */
+  #current: Position | undefined;
 
   constructor(options: TracingOptions) {
     this.#export = startExport(options);
@@ -79,8 +85,11 @@ export class Tracing {
     return context && (context.traceFlags & 1) === 1 ? context.traceId : undefined;
   }
 
-  /** `handler` under a span of its own, begun by the caller's `traceparent` if there is one. */
-  traced(route: string, handler: Handler): Handler {
+  /**
+   * `handler` under a span of its own, begun by the caller's `traceparent` if there is one. For requests that `isResumed`, the
+   * operation alone is followed, from {@link resume} on.
+   */
+  traced(route: string, handler: Handler, isResumed: (request: IncomingMessage) => boolean = () => false): Handler {
     return (request, response) => {
       const span = this.#beginRequest(request, route);
       if (span === undefined) return handler(request, response);
@@ -90,16 +99,44 @@ export class Tracing {
         // A client may leave a stream; who leaves before the answer has begun got none.
         end(span, statusCode >= 500 ? String(statusCode) : headersSent ? undefined : 'disconnected');
       });
-      return this.#within(span, async () => handler(request, response));
+      const position = positionIn(span);
+      if (!isResumed(request)) return this.#within(position, async () => handler(request, response));
+      this.#resumable.set(response, position);
+      return this.#whole(position, async () => handler(request, response));
     };
   }
+
+  /**
+   * Runs an operation of a request that is traced, so that what it does is seen. An answer from memory is given at once: only
+   * others pay for Node's tracking of asynchronous work, which is dear in Node.js 20 and 22. `mayWait`: it surely is no such answer.
+   */
+  resume<T>(response: ServerResponse, mayWait: boolean, work: () => T): T {
+    const position = this.#resumable.get(response);
+    if (position === undefined) return work();
+    this.#current = position;
+    if (mayWait) this.onWait();
+    try {
+      return work();
+    } finally {
+      this.#current = undefined;
+    }
+  }
+
+  /** The operation under way is about to wait: what comes afterwards belongs to it, too. */
+  onWait = (): void => {
+    const position = this.#current;
+    if (position === undefined || position.isEntered) return;
+    position.isEntered = true;
+    this.#entered += 1;
+    this.#positions.enterWith(position);
+  };
 
   /** A socket from its upgrade to its end. Its operations are traced below it, or not at all. */
   socket = (request: IncomingMessage, route: string): SocketTrace => {
     const span = this.#beginRequest(request, route);
     if (span === undefined) return untracedSocket;
     span.setAttributes({ 'network.protocol.name': 'websocket', 'http.response.status_code': 101 });
-    return { run: (operation) => this.#within(span, operation), end: () => end(span) };
+    return { run: (operation) => this.#within(positionIn(span), operation), end: () => end(span) };
   };
 
   /** A span for each operation; what the operation does is under it. That of a subscription lasts as long as its stream. */
@@ -190,24 +227,29 @@ export class Tracing {
     await Promise.race([this.#export.stop().catch(() => {}), delay(stopMs, undefined, { ref: false })]);
   }
 
-  /** Runs `work` below `span`. A stream that it began and that has not ended ends with it. */
-  async #within<T>(span: Span, work: () => Promise<T>): Promise<T> {
-    const position: Position = { parent: trace.setSpan(ROOT_CONTEXT, span), isOver: false };
-    this.#active += 1;
+  /** Runs `work` in `position`, wherever it waits. */
+  #within<T>(position: Position, work: () => Promise<T>): Promise<T> {
+    position.isEntered = true;
+    this.#entered += 1;
+    return this.#whole(position, () => this.#positions.run(position, work));
+  }
+
+  /** Runs the whole of what `position` is for. A stream that was begun in it and has not ended ends with it. */
+  async #whole<T>(position: Position, work: () => Promise<T>): Promise<T> {
     try {
-      return await this.#positions.run(position, work);
+      return await work();
     } finally {
       position.isOver = true;
       if (position.operation) end(position.operation);
-      this.#active -= 1;
+      if (position.isEntered) this.#entered -= 1;
       // While it is in use, Node.js 20 and 22 follow every promise of the process, which costs each request a third.
-      if (this.#active === 0) this.#positions.disable();
+      if (position.isEntered && this.#entered === 0) this.#positions.disable();
     }
   }
 
   /** Where the work under way belongs; undefined for what goes on when its request is over. */
   #position(): Position | undefined {
-    const position = this.#positions.getStore();
+    const position = this.#current ?? this.#positions.getStore();
     return position?.isOver ? undefined : position;
   }
 
@@ -235,6 +277,10 @@ export class Tracing {
     if (above?.isRecording() === false && !(above.spanContext().traceFlags & 1)) return above;
     return this.#export.recording.startSpan(name, { kind, attributes, startTime }, parent);
   }
+}
+
+function positionIn(span: Span): Position {
+  return { parent: trace.setSpan(ROOT_CONTEXT, span), isEntered: false, isOver: false };
 }
 
 const untraced: EndOfOperation = () => {};

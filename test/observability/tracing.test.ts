@@ -127,6 +127,30 @@ describe('Traces', () => {
     });
   });
 
+  it('follow an operation that is known by its plan as well, and long polls', async () => {
+    const { spans } = await traced(async ({ sandbox, query }) => {
+      const read = 'query($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
+      const wait = 'query($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job", waitSeconds: 1) { status } }';
+      for (const id of ['one', 'two', 'three']) {
+        sandbox.control.addTaxpayer({ id });
+        sandbox.control.addJob({ taxpayerId: id, jobId: 'job', endsAs: null });
+        await query(read, { id });
+        await Promise.all([query(read, { id }), query(wait, { id })]);
+      }
+    });
+    const callsBelow = (root: CollectedSpan) => {
+      const [operation] = spans.filter(({ parentSpanId }) => parentSpanId === root.spanId);
+      return spans.filter(({ parentSpanId }) => parentSpanId === operation?.spanId).map(({ name }) => name);
+    };
+    const roots = spans.filter(({ name }) => name === 'POST /graphql');
+    const seen = roots.map(callsBelow);
+    expect(seen.filter((names) => names.includes(readToken)).length).toBe(3);
+    expect(seen.filter((names) => names.filter((name) => name === readJob).length > 1).length).toBe(3);
+    expect(seen.filter((names) => names.length === 0).length).toBe(3); // from memory
+    const ids = new Set(spans.map(({ spanId }) => spanId));
+    expect(spans.filter(({ parentSpanId }) => parentSpanId !== undefined && !ids.has(parentSpanId))).toEqual([]);
+  });
+
   it('of an event stream last as long as the stream, with the operation below', async () => {
     const { spans } = await traced(async (gateway) => {
       const job = addJob(gateway);
