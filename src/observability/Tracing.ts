@@ -3,12 +3,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Attributes, Context, Span } from '@opentelemetry/api';
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
-import { parseTraceParent } from '@opentelemetry/core';
 import type { ErrorCode } from '../errors/errors.js';
 import type { Handler } from '../http/HttpServer.js';
 import type { EndOfOperation, OperationObserver } from '../operations/observeOperations.js';
 import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryDetails, TryOutcome } from '../upstream/ResilientFetch.js';
+import { callerOf, calls, knownMethods, serverOf } from './spanAttributes.js';
 import { shareOfNewTraces, startExport, type TraceExportOptions } from './traceExport.js';
 
 type StoreOperation = Exclude<keyof Store, 'kind' | 'close'>;
@@ -19,15 +19,6 @@ const operations: Readonly<Record<StoreOperation, true>> = {
 
 /** How long the end of the process waits for the collector, in milliseconds. */
 const stopMs = 5000;
-
-const knownMethods = new Set('GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY'.split(' '));
-
-/** What is called at the service, with placeholders where ids stand (interface, part 4). */
-const calls: Readonly<Record<Endpoint, readonly [method: string, template: string]>> = {
-  createClientLink: ['POST', '/client-links'],
-  taxpayerToken: ['GET', '/auth/tax-payer/{id}/token'],
-  refreshJob: ['GET', '/tax-payer/{taxpayerId}/refresh/{jobId}'],
-};
 
 export interface TracingOptions extends TraceExportOptions {
   /** Where the service is. */
@@ -285,18 +276,6 @@ function positionIn(span: Span): Position {
 
 const untraced: EndOfOperation = () => {};
 const untracedSocket: SocketTrace = { run: (operation) => operation(), end: () => {} };
-
-/** What a `traceparent` header says (W3C Trace Context, section 3.2); undefined when there is none that can be used. */
-function callerOf({ headers }: IncomingMessage): Context | undefined {
-  const header = headers['traceparent'];
-  const caller = typeof header === 'string' ? parseTraceParent(header) : null;
-  return caller === null ? undefined : trace.setSpanContext(ROOT_CONTEXT, { ...caller, isRemote: true });
-}
-
-function serverOf(url: string): Attributes {
-  const { hostname, port, protocol } = new URL(url);
-  return { 'server.address': hostname, 'server.port': Number(port) || (protocol === 'https:' ? 443 : 80) };
-}
 
 /** `failure`: what went wrong, of a small set. */
 function end(span: Span, failure?: string): void {
