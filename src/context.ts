@@ -27,6 +27,8 @@ export interface Services {
   readonly maxAnswerBytes: number;
   readonly ledger: Ledger;
   readonly audit: AuditLog;
+  /** Called before a request waits for anything: its trace follows it from here. */
+  readonly onWait?: () => void;
 }
 
 type Read = readonly [name: string, start: () => Promise<unknown>];
@@ -112,6 +114,7 @@ export class RequestContext implements OperationContext, ReadCall {
 
   /** Reads once per request, however many aliases ask. */
   once<View>(name: string, start: () => Promise<View>): Promise<View> {
+    this.services.onWait?.();
     this.reads ??= new DataLoader(startAll, { cacheKeyFn: ([name]) => name });
     return this.reads.load([name, start]) as Promise<View>;
   }
@@ -161,6 +164,7 @@ export class TaxpayerAccess {
   }
 
   private async settled(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
+    this.services.onWait?.();
     const view = await present;
     if (isTerminal(view.job)) return view;
     const { caller, holder, trail, signal } = this.context;

@@ -116,7 +116,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   await pipeline.start();
   closings.push(() => pipeline.stop());
   const identify = identifier(authenticator, routerSecrets);
-  const given = { pipeline, identify, ledger, unread: new Unread(ledger, options.stallMs) };
+  const given = { pipeline, identify, ledger, unread: new Unread(ledger, options.stallMs), tracing };
   const endpoint = new GraphQLEndpoint(given);
   const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));
   const live = new LiveEdge({
@@ -125,7 +125,6 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     allowedOrigins: config.corsOrigins,
     callbackOrigins: config.federation.callbackOrigins,
     maxOperations: config.limits.subscriptions,
-    tracing,
   });
 
   const metricsText = joinMachine?.(metrics.registry) ?? ((form: MetricsForm) => expose(metrics.registry, form));
@@ -134,7 +133,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const forms = { ...live, answer: endpoint.handle.bind(endpoint) };
   const graphql: Handler = (request, response) => forms[formOf(request)](request, response);
   const routes = new Map<string, Handler>([
-    ['/graphql', tracing?.traced('/graphql', graphql) ?? graphql],
+    ['/graphql', tracing?.traced('/graphql', graphql, (request) => formOf(request) === 'answer') ?? graphql],
     ['/graphql/stream', tracing?.traced('/graphql/stream', live.stream) ?? live.stream],
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],

@@ -84,6 +84,7 @@ export async function startServices(
     ids: identifierReader(config.limits.idLength),
     maxMetadataDepth: config.limits.metadataDepth,
     maxAnswerBytes: config.limits.answerBytes,
+    ...(tracing && { onWait: tracing.onWait }),
     ledger: new Ledger(boundsFor(config.limits)),
     stop: async () => {
       unwatch();

@@ -5,7 +5,7 @@ import { credentialsOf, type Identify, type Identity } from '../auth/identify.js
 import { type Client, clientOf } from '../operations/clientName.js';
 import type { Answer } from '../operations/Exit.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
-import type { Pipeline } from '../operations/Pipeline.js';
+import type { Operation, Pipeline } from '../operations/Pipeline.js';
 import { type RateLimit, rateLimitHeaders, requestIdOf, writeRefusal } from './answering.js';
 import { readGraphQLRequest } from './graphqlRequest.js';
 import { type MediaType, mediaTypeFor } from './mediaTypes.js';
@@ -16,6 +16,13 @@ export interface GraphQLEndpointOptions {
   readonly identify: Identify;
   readonly ledger: Ledger;
   readonly unread: Unread;
+  readonly tracing?: HttpTracing | undefined;
+}
+
+/** Spans of operations over plain HTTP. */
+export interface HttpTracing {
+  /** Runs the operation of a request; `mayWait` unless it is likely answered from memory. */
+  resume<T>(response: ServerResponse, mayWait: boolean, work: () => T): T;
 }
 
 /** `/graphql` over HTTP: one request, one answer in the form that its caller accepts. */
@@ -24,7 +31,7 @@ export class GraphQLEndpoint {
 
   /** Never rejects: every failure becomes an answer in GraphQL's form. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { pipeline, identify, unread } = this.options;
+    const { pipeline, identify, unread, tracing } = this.options;
     const startedAt = performance.now();
     const requestId = requestIdOf(request);
     let identity: Identity | undefined;
@@ -36,7 +43,10 @@ export class GraphQLEndpoint {
       const holder = holderOf(caller);
       const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, this.options));
       const facts = new HttpFacts(caller, fromRouter, requestId, startedAt, response);
-      const running = pipeline.run(pipeline.prepare(asked, facts, 'http'));
+      const operation = pipeline.prepare(asked, facts, 'http');
+      const running = tracing
+        ? tracing.resume(response, !isQueryByPlan(operation), () => pipeline.run(operation))
+        : pipeline.run(operation);
       const answer = running instanceof Promise ? await running : running;
       writeAnswer(response, requestId, mediaType, answer, pipeline.rateLimitOf(identity));
       unread.holdAnswer(response, holder);
@@ -46,6 +56,10 @@ export class GraphQLEndpoint {
       writeRefusal(response, requestId, refusal, identity && pipeline.rateLimitOf(identity));
     }
   }
+}
+
+function isQueryByPlan({ work }: Operation): boolean {
+  return work.by === 'plan' && work.type === 'query';
 }
 
 /** The facts of a plain HTTP request. Its signal is made when first asked for, which only a long wait does. */

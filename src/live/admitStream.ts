@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
-import type { GraphQLEndpointOptions } from '../http/GraphQLEndpoint.js';
+import type { GraphQLEndpointOptions, HttpTracing } from '../http/GraphQLEndpoint.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
 import type { OpenStreams } from './OpenStreams.js';
 
@@ -15,7 +15,7 @@ export interface LiveOptions extends GraphQLEndpointOptions {
   readonly callbackOrigins: readonly string[];
   /** Most operations at once on one socket. */
   readonly maxOperations: number;
-  readonly tracing?: LiveTracing | undefined;
+  readonly tracing?: (LiveTracing & HttpTracing) | undefined;
 }
 
 /** Spans of sockets and callbacks. */

@@ -1,32 +1,24 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Attributes, Context, Span } from '@opentelemetry/api';
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
-import { parseTraceParent } from '@opentelemetry/core';
 import type { ErrorCode } from '../errors/errors.js';
 import type { Handler } from '../http/HttpServer.js';
 import type { EndOfOperation, OperationObserver } from '../operations/observeOperations.js';
 import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryDetails, TryOutcome } from '../upstream/ResilientFetch.js';
-import { type TraceExportOptions, tracerProvider } from './traceExport.js';
+import { callerOf, calls, knownMethods, serverOf } from './spanAttributes.js';
+import { shareOfNewTraces, startExport, type TraceExportOptions } from './traceExport.js';
 
-const operations = [
-  ...(['get', 'set', 'claim', 'acquire', 'renew', 'settle', 'list'] as const),
-  ...(['compareAndDelete', 'increment', 'waitForDelete'] as const),
-];
+type StoreOperation = Exclude<keyof Store, 'kind' | 'close'>;
+const operations: Readonly<Record<StoreOperation, true>> = {
+  ...{ get: true, set: true, claim: true, acquire: true, renew: true, settle: true, list: true },
+  ...{ compareAndDelete: true, increment: true, waitForDelete: true },
+};
 
 /** How long the end of the process waits for the collector, in milliseconds. */
 const stopMs = 5000;
-
-const knownMethods = new Set('GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY'.split(' '));
-
-/** What is called at the service, with placeholders where ids stand (interface, part 4). */
-const calls: Readonly<Record<Endpoint, readonly [method: string, template: string]>> = {
-  createClientLink: ['POST', '/client-links'],
-  taxpayerToken: ['GET', '/auth/tax-payer/{id}/token'],
-  refreshJob: ['GET', '/tax-payer/{taxpayerId}/refresh/{jobId}'],
-};
 
 export interface TracingOptions extends TraceExportOptions {
   /** Where the service is. */
@@ -38,6 +30,8 @@ interface Position {
   parent: Context;
   /** The operation under way, or the one that goes on as a stream. */
   operation?: Span;
+  /** Asynchronous work finds it by itself. */
+  isEntered: boolean;
   isOver: boolean;
 }
 
@@ -53,60 +47,92 @@ export interface SocketTrace {
  * continued as far as the collector; the service never sees it. Attributes are values of closed sets and numbers only.
  */
 export class Tracing {
-  readonly #provider;
-  readonly #tracer;
+  readonly #export;
+  readonly #share = shareOfNewTraces();
   readonly #service: Attributes;
-  readonly #position = new AsyncLocalStorage<Position>();
+  readonly #positions = new AsyncLocalStorage<Position>();
+  /** Positions that asynchronous work finds now. */
+  #entered = 0;
+  /** Of requests that {@link resume} takes up. */
+  readonly #resumable = new WeakMap<ServerResponse, Position>();
+  /** Of the synchronous work under way. */
+  #current: Position | undefined;
 
   constructor(options: TracingOptions) {
-    this.#provider = tracerProvider(options);
-    this.#tracer = this.#provider.getTracer('taxpayer-gateway', options.version);
+    this.#export = startExport(options);
     this.#service = serverOf(options.serviceUrl);
   }
 
   /** The id of the trace of the request under way: for log lines. */
   get traceId(): string | undefined {
-    const position = this.#position.getStore();
+    const position = this.#position();
     return position && trace.getSpanContext(position.parent)?.traceId;
   }
 
   /** The same, if the trace is recorded: for exemplars, which must lead somewhere. */
   get recordedTraceId(): string | undefined {
-    const position = this.#position.getStore();
+    const position = this.#position();
     const context = position && trace.getSpanContext(position.parent);
     return context && (context.traceFlags & 1) === 1 ? context.traceId : undefined;
   }
 
-  /** `handler` under a span of its own, begun by the caller's `traceparent` if there is one. */
-  traced(route: string, handler: Handler): Handler {
+  /**
+   * `handler` under a span of its own, begun by the caller's `traceparent` if there is one. For requests that `isResumed`, the
+   * operation alone is followed, from {@link resume} on.
+   */
+  traced(route: string, handler: Handler, isResumed: (request: IncomingMessage) => boolean = () => false): Handler {
     return (request, response) => {
-      const caller = callerOf(request);
-      const span = this.#beginRequest(request, route, caller);
-      if (!span.isRecording() && caller === ROOT_CONTEXT) return handler(request, response);
+      const span = this.#beginRequest(request, route);
+      if (span === undefined) return handler(request, response);
       response.once('close', () => {
         const { statusCode, headersSent } = response;
         span.setAttribute('http.response.status_code', statusCode);
         // A client may leave a stream; who leaves before the answer has begun got none.
         end(span, statusCode >= 500 ? String(statusCode) : headersSent ? undefined : 'disconnected');
       });
-      return this.#within(span, async () => handler(request, response));
+      const position = positionIn(span);
+      if (!isResumed(request)) return this.#within(position, async () => handler(request, response));
+      this.#resumable.set(response, position);
+      return this.#whole(position, async () => handler(request, response));
     };
   }
 
+  /**
+   * Runs an operation of a request that is traced, so that what it does is seen. An answer from memory is given at once: only
+   * others pay for Node's tracking of asynchronous work, which is dear in Node.js 20 and 22. `mayWait`: it surely is no such answer.
+   */
+  resume<T>(response: ServerResponse, mayWait: boolean, work: () => T): T {
+    const position = this.#resumable.get(response);
+    if (position === undefined) return work();
+    this.#current = position;
+    if (mayWait) this.onWait();
+    try {
+      return work();
+    } finally {
+      this.#current = undefined;
+    }
+  }
+
+  /** The operation under way is about to wait: what comes afterwards belongs to it, too. */
+  onWait = (): void => {
+    const position = this.#current;
+    if (position === undefined || position.isEntered) return;
+    position.isEntered = true;
+    this.#entered += 1;
+    this.#positions.enterWith(position);
+  };
+
   /** A socket from its upgrade to its end. Its operations are traced below it, or not at all. */
   socket = (request: IncomingMessage, route: string): SocketTrace => {
-    const span = this.#beginRequest(request, route, callerOf(request));
+    const span = this.#beginRequest(request, route);
+    if (span === undefined) return untracedSocket;
     span.setAttributes({ 'network.protocol.name': 'websocket', 'http.response.status_code': 101 });
-    const isTraced = span.isRecording() || callerOf(request) !== ROOT_CONTEXT;
-    return {
-      run: (operation) => (isTraced ? this.#within(span, operation) : operation()),
-      end: () => end(span),
-    };
+    return { run: (operation) => this.#within(positionIn(span), operation), end: () => end(span) };
   };
 
   /** A span for each operation; what the operation does is under it. That of a subscription lasts as long as its stream. */
   observeOperation: OperationObserver = () => {
-    const position = this.#position.getStore();
+    const position = this.#position();
     if (position === undefined) return untraced;
     const outer = position.parent;
     const span = this.#begin('GraphQL Operation', SpanKind.SERVER, outer);
@@ -116,7 +142,7 @@ export class Tracing {
       if (type !== 'none') span.updateName(type).setAttribute('graphql.operation.type', type);
       span.setAttributes({ 'gateway.operation': label, 'gateway.errors': errors });
       if (errors > 0) span.setStatus({ code: SpanStatusCode.ERROR });
-      if (type === 'subscription' && errors === 0 && !position.isOver) return;
+      if (type === 'subscription' && errors === 0) return;
       position.parent = outer;
       delete position.operation;
       end(span);
@@ -125,12 +151,12 @@ export class Tracing {
 
   /** An error in an answer of the operation under way. */
   onError = (code: ErrorCode): void => {
-    this.#position.getStore()?.operation?.setAttribute('error.type', code);
+    this.#position()?.operation?.setAttribute('error.type', code);
   };
 
   /** After a try of a call to the service: its span, if anything that is traced waits for it. */
   onTry = (endpoint: Endpoint, outcome: TryOutcome, seconds: number, details: TryDetails): void => {
-    const parent = this.#position.getStore()?.parent;
+    const parent = this.#position()?.parent;
     if (parent === undefined) return;
     const [method, template] = calls[endpoint];
     const { status, reason, repetition } = details;
@@ -150,7 +176,7 @@ export class Tracing {
 
   /** After a post of a callback subscription to `url`; `status` is undefined when no answer came. */
   onCallback = (url: string, startedAt: number, status: number | undefined): void => {
-    const parent = this.#position.getStore()?.parent;
+    const parent = this.#position()?.parent;
     if (parent === undefined) return;
     const attributes = {
       ...serverOf(url),
@@ -164,14 +190,15 @@ export class Tracing {
 
   /** `store` with a span for each operation; keys and values are not told. It reads nothing at once, so that reads are seen. */
   store(store: Store): Store {
-    const traced = operations.map((operation) => [operation, this.#tracedOperation(store, operation)]);
+    const names = Object.keys(operations) as StoreOperation[];
+    const traced = names.map((operation) => [operation, this.#tracedOperation(store, operation)]);
     return { kind: store.kind, close: () => store.close(), ...Object.fromEntries(traced) };
   }
 
-  #tracedOperation(store: Store, operation: (typeof operations)[number]) {
+  #tracedOperation(store: Store, operation: StoreOperation) {
     const attributes = { 'db.system.name': store.kind, 'db.operation.name': operation };
     return async (...args: unknown[]) => {
-      const parent = this.#position.getStore()?.parent;
+      const parent = this.#position()?.parent;
       const work = () => (store[operation] as (...args: unknown[]) => Promise<unknown>).apply(store, args);
       if (parent === undefined) return work();
       const span = this.#begin(`${operation} ${store.kind}`, SpanKind.CLIENT, parent, attributes);
@@ -188,49 +215,67 @@ export class Tracing {
 
   /** Sends the remaining spans, within a time limit. */
   async stop(): Promise<void> {
-    await Promise.race([this.#provider.shutdown().catch(() => {}), delay(stopMs, undefined, { ref: false })]);
+    await Promise.race([this.#export.stop().catch(() => {}), delay(stopMs, undefined, { ref: false })]);
   }
 
-  /** Runs `work` below `span`. A stream that it began and that has not ended ends with it. */
-  async #within<T>(span: Span, work: () => Promise<T>): Promise<T> {
-    const position: Position = { parent: trace.setSpan(ROOT_CONTEXT, span), isOver: false };
+  /** Runs `work` in `position`, wherever it waits. */
+  #within<T>(position: Position, work: () => Promise<T>): Promise<T> {
+    position.isEntered = true;
+    this.#entered += 1;
+    return this.#whole(position, () => this.#positions.run(position, work));
+  }
+
+  /** Runs the whole of what `position` is for. A stream that was begun in it and has not ended ends with it. */
+  async #whole<T>(position: Position, work: () => Promise<T>): Promise<T> {
     try {
-      return await this.#position.run(position, work);
+      return await work();
     } finally {
       position.isOver = true;
       if (position.operation) end(position.operation);
+      if (position.isEntered) this.#entered -= 1;
+      // While it is in use, Node.js 20 and 22 follow every promise of the process, which costs each request a third.
+      if (position.isEntered && this.#entered === 0) this.#positions.disable();
     }
   }
 
-  #beginRequest({ method = '', httpVersion, socket }: IncomingMessage, route: string, caller: Context): Span {
+  /** Where the work under way belongs; undefined for what goes on when its request is over. */
+  #position(): Position | undefined {
+    const position = this.#current ?? this.#positions.getStore();
+    return position?.isOver ? undefined : position;
+  }
+
+  /** Undefined for a new trace that is not recorded. That of a caller is followed even if it is not, for the log. */
+  #beginRequest(request: IncomingMessage, route: string): Span | undefined {
+    const caller = callerOf(request);
+    if (caller === undefined && Math.random() >= this.#share) return undefined;
+    const { method = '', httpVersion, socket } = request;
     const isKnown = knownMethods.has(method);
-    return this.#begin(`${isKnown ? method : 'HTTP'} ${route}`, SpanKind.SERVER, caller, {
+    const attributes = {
       'http.request.method': isKnown ? method : '_OTHER',
       'http.route': route,
       'url.path': route,
       'url.scheme': 'encrypted' in socket ? 'https' : 'http',
       'network.protocol.version': httpVersion,
-    });
+    };
+    const tracer = caller === undefined ? this.#export.recording : this.#export.sampling;
+    const options = { kind: SpanKind.SERVER, attributes, startTime: now() };
+    return tracer.startSpan(`${isKnown ? method : 'HTTP'} ${route}`, options, caller ?? ROOT_CONTEXT);
   }
 
+  /** A span below `parent`; that itself, if it is not recorded. */
   #begin(name: string, kind: SpanKind, parent: Context, attributes: Attributes = {}, startTime = now()): Span {
-    return this.#tracer.startSpan(name, { kind, attributes, startTime }, parent);
+    const above = trace.getSpan(parent);
+    if (above?.isRecording() === false && !(above.spanContext().traceFlags & 1)) return above;
+    return this.#export.recording.startSpan(name, { kind, attributes, startTime }, parent);
   }
+}
+
+function positionIn(span: Span): Position {
+  return { parent: trace.setSpan(ROOT_CONTEXT, span), isEntered: false, isOver: false };
 }
 
 const untraced: EndOfOperation = () => {};
-
-/** What a `traceparent` header says (W3C Trace Context, section 3.2); a new trace when there is none that can be used. */
-function callerOf({ headers }: IncomingMessage): Context {
-  const header = headers['traceparent'];
-  const caller = typeof header === 'string' ? parseTraceParent(header) : null;
-  return caller === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...caller, isRemote: true });
-}
-
-function serverOf(url: string): Attributes {
-  const { hostname, port, protocol } = new URL(url);
-  return { 'server.address': hostname, 'server.port': Number(port) || (protocol === 'https:' ? 443 : 80) };
-}
+const untracedSocket: SocketTrace = { run: (operation) => operation(), end: () => {} };
 
 /** `failure`: what went wrong, of a small set. */
 function end(span: Span, failure?: string): void {

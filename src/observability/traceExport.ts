@@ -2,6 +2,7 @@ import { ExportResultCode, getNumberFromEnv } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
+  AlwaysOnSampler,
   BasicTracerProvider,
   BatchSpanProcessor,
   type SpanExporter,
@@ -22,14 +23,36 @@ export interface TraceExportOptions {
 }
 
 /** Sends spans in batches as OTLP over HTTP. Headers, compression, retries, sampler and resource are set by `OTEL_*` variables. */
-export function tracerProvider(options: TraceExportOptions): BasicTracerProvider {
+export function startExport(options: TraceExportOptions) {
   const own = { 'service.name': 'taxpayer-gateway', 'service.version': options.version, 'process.pid': process.pid };
-  return new BasicTracerProvider({
+  const shared = {
     resource: defaultResource()
       .merge(resourceFromAttributes(own))
       .merge(detectResources({ detectors: [envDetector] })),
     spanProcessors: [boundedProcessor(options)],
-  });
+  };
+  const sampling = new BasicTracerProvider(shared);
+  const recording = new BasicTracerProvider({ ...shared, sampler: new AlwaysOnSampler() });
+  return {
+    /** For what continues a caller's trace: the sampler decides. */
+    sampling: sampling.getTracer('taxpayer-gateway', options.version),
+    /** For what is decided: records everything. */
+    recording: recording.getTracer('taxpayer-gateway', options.version),
+    /** Sends what remains. */
+    stop: () => sampling.shutdown(),
+  };
+}
+
+/**
+ * The share of new traces that are recorded: what the sampler of OTEL_TRACES_SAMPLER comes to where there is no caller's trace.
+ * Drawn by ourselves, because asking the SDK costs most requests more than all else that tracing does for them.
+ */
+export function shareOfNewTraces(env: Readonly<Record<string, string | undefined>> = process.env): number {
+  const sampler = (env['OTEL_TRACES_SAMPLER'] ?? '').replace('parentbased_', '');
+  if (sampler === 'always_off') return 0;
+  const given = sampler === 'traceidratio' ? env['OTEL_TRACES_SAMPLER_ARG'] : undefined;
+  const share = given === undefined || given.trim() === '' ? 1 : Number(given);
+  return share >= 0 && share <= 1 ? share : 1;
 }
 
 /** A batch processor that counts the spans that wait or are on their way, and reports each dropped one. */

@@ -57,9 +57,10 @@ export interface OperationHooks {
 export function observeBoth(one: OperationObserver, other: OperationObserver | undefined): OperationObserver {
   if (other === undefined) return one;
   return () => {
-    const ends = [one(), other()];
-    return (...outcome) => {
-      for (const end of ends) end(...outcome);
+    const [end, alsoEnd] = [one(), other()];
+    return (label, type, errors) => {
+      end(label, type, errors);
+      alsoEnd(label, type, errors);
     };
   };
 }

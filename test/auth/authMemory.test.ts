@@ -209,7 +209,7 @@ describe('Authenticator', () => {
         });
         authenticator.start();
       });
-      expect(reported).toEqual([failing.issuer, 'network']);
+      expect(reported).toEqual([failing.issuer, 'network', 'ECONNRESET']);
       while (authenticator.reasonNotReady()) await new Promise((resolve) => setTimeout(resolve, 5));
       expect(authenticator.keySets.get(provider.issuer)?.keysAgeMs).toBeGreaterThanOrEqual(0);
       authenticator.stop();

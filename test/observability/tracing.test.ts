@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { tracerProvider } from '../../src/observability/traceExport.js';
+import { startExport } from '../../src/observability/traceExport.js';
 import { type CollectedSpan, startCollector } from '../support/collector.js';
 import { freePort } from '../support/freePort.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -125,6 +125,30 @@ describe('Traces', () => {
     expect(attributesOf(tries[0] as CollectedSpan)).toMatchObject({
       ...{ 'http.response.status_code': 503, 'error.type': '503', 'gateway.outcome': 'server-error' },
     });
+  });
+
+  it('follow an operation that is known by its plan as well, and long polls', async () => {
+    const { spans } = await traced(async ({ sandbox, query }) => {
+      const read = 'query($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
+      const wait = 'query($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job", waitSeconds: 1) { status } }';
+      for (const id of ['one', 'two', 'three']) {
+        sandbox.control.addTaxpayer({ id });
+        sandbox.control.addJob({ taxpayerId: id, jobId: 'job', endsAs: null });
+        await query(read, { id });
+        await Promise.all([query(read, { id }), query(wait, { id })]);
+      }
+    });
+    const callsBelow = (root: CollectedSpan) => {
+      const [operation] = spans.filter(({ parentSpanId }) => parentSpanId === root.spanId);
+      return spans.filter(({ parentSpanId }) => parentSpanId === operation?.spanId).map(({ name }) => name);
+    };
+    const roots = spans.filter(({ name }) => name === 'POST /graphql');
+    const seen = roots.map(callsBelow);
+    expect(seen.filter((names) => names.includes(readToken)).length).toBe(3);
+    expect(seen.filter((names) => names.filter((name) => name === readJob).length > 1).length).toBe(3);
+    expect(seen.filter((names) => names.length === 0).length).toBe(3); // from memory
+    const ids = new Set(spans.map(({ spanId }) => spanId));
+    expect(spans.filter(({ parentSpanId }) => parentSpanId !== undefined && !ids.has(parentSpanId))).toEqual([]);
   });
 
   it('of an event stream last as long as the stream, with the operation below', async () => {
@@ -293,16 +317,15 @@ describe('Traces', () => {
   it('wait for the collector in a bounded number; the others are dropped and counted', async () => {
     setStandard({ OTEL_EXPORTER_OTLP_TIMEOUT: '500' });
     let dropped = 0;
-    const provider = tracerProvider({
+    const exporting = startExport({
       tracesUrl: `http://127.0.0.1:${await freePort()}/v1/traces`,
       version: 'test',
       onDropped: (count) => {
         dropped += count;
       },
     });
-    stops.push(() => provider.shutdown().catch(() => {}));
-    const tracer = provider.getTracer('test');
-    for (let n = 0; n < 5000; n += 1) tracer.startSpan('one').end();
+    stops.push(() => exporting.stop().catch(() => {}));
+    for (let n = 0; n < 5000; n += 1) exporting.recording.startSpan('one').end();
     expect(dropped).toBe(5000 - 4096);
   });
 

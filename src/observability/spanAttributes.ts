@@ -1,0 +1,27 @@
+import type { IncomingMessage } from 'node:http';
+import { type Attributes, type Context, ROOT_CONTEXT, trace } from '@opentelemetry/api';
+import { parseTraceParent } from '@opentelemetry/core';
+import type { Endpoint } from '../upstream/ResilientFetch.js';
+
+/** The methods that spans name; others are `_OTHER`. */
+export const knownMethods = new Set('GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY'.split(' '));
+
+/** What is called at the service, with placeholders where ids stand (interface, part 4). */
+export const calls: Readonly<Record<Endpoint, readonly [method: string, template: string]>> = {
+  createClientLink: ['POST', '/client-links'],
+  taxpayerToken: ['GET', '/auth/tax-payer/{id}/token'],
+  refreshJob: ['GET', '/tax-payer/{taxpayerId}/refresh/{jobId}'],
+};
+
+/** What a `traceparent` header says (W3C Trace Context, section 3.2); undefined when there is none that can be used. */
+export function callerOf({ headers }: IncomingMessage): Context | undefined {
+  const header = headers['traceparent'];
+  const caller = typeof header === 'string' ? parseTraceParent(header) : null;
+  return caller === null ? undefined : trace.setSpanContext(ROOT_CONTEXT, { ...caller, isRemote: true });
+}
+
+/** The host and port of an address. */
+export function serverOf(url: string): Attributes {
+  const { hostname, port, protocol } = new URL(url);
+  return { 'server.address': hostname, 'server.port': Number(port) || (protocol === 'https:' ? 443 : 80) };
+}
