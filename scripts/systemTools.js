@@ -12,6 +12,7 @@ const tools = {
     variable: 'REDIS_SERVER_PATH',
     package: 'redis-server',
   },
+  jq: { title: 'jq', names: ['jq'], variable: 'JQ_PATH', package: 'jq' },
   chromium: {
     title: 'Chromium',
     names: ['chromium', 'chromium-browser', 'google-chrome'],

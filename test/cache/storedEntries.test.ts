@@ -2,13 +2,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { SealedStore } from '../../src/cache/SealedStore.js';
+import { SealedStore, slotsOf } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
 import { LmdbStore } from '../../src/stores/LmdbStore.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
 const minute = 60_000;
+/** Of a token record, or of another kind of entry under another id of the taxpayer. */
+const nameOf = (subject: string, kind = 'token', id = subject) => ({ subject, parts: [kind, id] });
 const scopeOf = (baseUrl: string) => [baseUrl, 'test-client', '2024-01-01'];
 
 /** What the present version writes, and what each of its members is called. */
@@ -52,7 +54,8 @@ describe('An entry of the store', () => {
   });
 
   const entry = (value: unknown) => ({ version: 'a-version', fetchedAt: Date.now(), value });
-  const write = (kind: string, name: string, stored: unknown) => sealed.set([kind, name], stored, minute);
+  const write = (kind: string, name: string, stored: unknown) =>
+    sealed.set(nameOf(String(name.split('/', 1)), kind, name), stored, minute);
 
   async function tokenName() {
     const { data, errors } = await gateway.query<{ taxpayerToken: { name: string } }>(
@@ -122,7 +125,7 @@ describe('An entry of the store', () => {
   it.each(['null', '[]', '{"value":{}}', '{"expiresAt":"9e99","value":{}}', '17'])(
     'whose envelope is %s is a miss',
     async (text) => {
-      const key = sealer.current.name([...scopeOf(gateway.sandbox.url), 'token', id]);
+      const key = slotsOf({ sealer, scope: scopeOf(gateway.sandbox.url) }, nameOf(id))[0]?.key ?? '';
       await store.set(key, sealer.current.seal(key, Buffer.from(text)), minute);
       expect(await tokenName()).toBe('Fetched Name');
     },
@@ -131,9 +134,9 @@ describe('An entry of the store', () => {
   it.each([{}, { code: 17, message: 'x' }, { code: 'toString', message: 'x' }, { code: 'NOT_FOUND' }, null])(
     'that tells of the failure %j of a lease holder is a miss',
     async (failure) => {
-      await sealed.acquire(['token', id], 'a-holder', minute);
+      await sealed.acquire(nameOf(id), 'a-holder', minute);
       const answer = tokenName();
-      await sealed.fail(['token', id], failure, minute, 'a-holder');
+      await sealed.fail(nameOf(id), failure, minute, 'a-holder');
       expect(await answer).toBe('Fetched Name');
     },
   );
