@@ -15,6 +15,7 @@ import { identifierReader } from './datasources/identifiers.js';
 import { RefreshJobs } from './datasources/RefreshJobs.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
+import { tokenNames } from './datasources/tokenAnswer.js';
 import { jobWatcher, recordWatcher } from './datasources/watchers.js';
 import { AuditLog } from './observability/AuditLog.js';
 import { Episodes } from './observability/Episodes.js';
@@ -162,7 +163,7 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, holders: readonly Holder
   const { sealer, health, audit, now = Date.now } = wiring;
   return new Forgets({
     store: sealed,
-    entries: new SubjectEntries(sealed.options),
+    entries: new SubjectEntries(sealed.options, (id) => Object.values(tokenNames(id))),
     holders,
     now,
     isAway: () => health?.degraded ?? false,

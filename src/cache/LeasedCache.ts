@@ -102,7 +102,8 @@ export class LeasedCache<Value> {
   }
 
   async #join<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
-    const name = { subject: this.#subjectOf(id), parts: [this.options.kind, id] };
+    const parts = [this.options.kind, id];
+    const name = this.options.subjectOf ? { subject: this.#subjectOf(id), parts } : parts;
     const reader = { ...request, id, name, askedAt: this.#now(), isForgotten: false };
     for (;;) {
       const underway = this.#flights.get(id);

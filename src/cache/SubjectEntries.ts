@@ -9,11 +9,14 @@ export interface SubjectEntry {
 }
 
 /**
- * Everything the store holds about one subject under the keys known here: found by the beginning of its keys, so also what
- * a later version adds.
+ * Everything the store holds about one subject under the keys known here: under the names that are known, and whatever else
+ * has a {@link SubjectName}, found by the beginning of its keys.
  */
 export class SubjectEntries {
-  constructor(private readonly options: SealedStoreOptions) {}
+  constructor(
+    private readonly options: SealedStoreOptions,
+    private readonly namesOf: (subject: string) => readonly EntryName[],
+  ) {}
 
   keysOf(name: EntryName): readonly string[] {
     return slotsOf(this.options, name).map(({ key }) => key);
@@ -23,8 +26,12 @@ export class SubjectEntries {
   async list(subject: string): Promise<readonly SubjectEntry[]> {
     const { store, sealer, scope, now = Date.now } = this.options;
     const entries: SubjectEntry[] = [];
-    for (const ring of sealer.rings) {
-      for (const key of await store.list(beginningOf(ring, scope, subject))) {
+    for (const [at, ring] of sealer.rings.entries()) {
+      const known = this.namesOf(subject).flatMap((name) => {
+        const key = this.keysOf(name)[at] as string;
+        return [key, leaseKeyOf(key)];
+      });
+      for (const key of [...known, ...(await store.list(beginningOf(ring, scope, subject)))]) {
         const bytes = await store.get(key);
         if (bytes) entries.push({ key, part: partOf(key), found: openFound({ ring, key }, bytes, now()) });
       }
@@ -34,27 +41,24 @@ export class SubjectEntries {
 
   /**
    * Erases it; returns how many entries there were. A lease goes before what it covers: whoever held it cannot write any
-   * more. `known` are erased once and first, so that what is read anew meanwhile stays. Everything else is looked for twice:
-   * an entry that is written during the first search may be missed by it, not by the second.
+   * more. Known names are erased once and first, so that what is read anew meanwhile stays. Everything else is looked for
+   * twice: an entry that is written during the first search may be missed by it, not by the second.
    *
    * @throws StoreError
    */
-  async erase(subject: string, known: readonly EntryName[] = []): Promise<number> {
+  async erase(subject: string): Promise<number> {
     const { store, sealer, scope } = this.options;
-    const knownKeys = known.flatMap((name) => this.keysOf(name));
-    const done = new Set([...knownKeys, ...knownKeys.map(leaseKeyOf)]);
     let erased = 0;
     const eraseCovered = async (key: string) => {
       if (await this.#delete(leaseKeyOf(key))) erased += 1;
       if (await this.#delete(key)) erased += 1;
     };
-    for (const key of knownKeys) await eraseCovered(key);
+    for (const key of this.namesOf(subject).flatMap((name) => this.keysOf(name))) await eraseCovered(key);
     for (let search = 0; search < 2; search++) {
       for (const ring of sealer.rings) {
         const found = await store.list(beginningOf(ring, scope, subject));
-        const others = found.filter((key) => !done.has(key));
-        for (const base of new Set(others.map(baseKeyOf))) if (!done.has(base)) await eraseCovered(base);
-        for (const key of others) if (partOf(key) === 'failure' && (await this.#delete(key))) erased += 1;
+        for (const base of new Set(found.map(baseKeyOf))) await eraseCovered(base);
+        for (const key of found) if (partOf(key) === 'failure' && (await this.#delete(key))) erased += 1;
       }
     }
     return erased;

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { writeForget } from '../cache/Forgets.js';
 import type { Sealer } from '../cache/sealing.js';
 import { identifierReader, type TaxpayerId } from '../datasources/identifiers.js';
-import { tokenNames } from '../datasources/TokenBroker.js';
 import { AuditLog } from '../observability/AuditLog.js';
 import { createLogger } from '../observability/log.js';
 import { Pseudonyms } from '../observability/Pseudonyms.js';
@@ -31,7 +30,7 @@ export const forget: Command = {
     return withStoreOf(config, async ({ sealer, sealed, entries }) => {
       const request = randomUUID();
       await writeForget(sealed, { id: request, state: 'begun', subject, at: Date.now() });
-      const erased = await entries.erase(subject, Object.values(tokenNames(subject)));
+      const erased = await entries.erase(subject);
       await writeForget(sealed, { id: request, state: 'done', subject, at: Date.now() });
       audit(sealer, request, subject, `erased ${erased}`);
       const taxpayer = sealer.digest('taxpayer', subject);

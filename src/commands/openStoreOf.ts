@@ -2,6 +2,7 @@ import { SealedStore, scopeOf } from '../cache/SealedStore.js';
 import { SubjectEntries } from '../cache/SubjectEntries.js';
 import { Sealer } from '../cache/sealing.js';
 import type { Config } from '../config/config.js';
+import { tokenNames } from '../datasources/tokenAnswer.js';
 import { openExistingStore, shownStore } from '../stores/openStore.js';
 import type { Store } from '../stores/Store.js';
 import { StoreError, storeCause } from '../stores/StoreError.js';
@@ -24,7 +25,12 @@ export async function withStoreOf<T>({ upstream, cache, service }: Config, work:
     const sealer = Sealer.of(cache, upstream.clientSecret);
     const scope = scopeOf(upstream.baseUrl, upstream.clientId, service.apiVersion);
     const options = { store, sealer, scope };
-    return await work({ store, sealer, sealed: new SealedStore(options), entries: new SubjectEntries(options) });
+    return await work({
+      store,
+      sealer,
+      sealed: new SealedStore(options),
+      entries: new SubjectEntries(options, (id) => Object.values(tokenNames(id))),
+    });
   } catch (error) {
     throw error instanceof StoreError ? new StoreError(error.trouble, storeProblem(cache.url, error)) : error;
   } finally {

@@ -16,6 +16,7 @@ import {
   type TokenAnswer,
   type TokenEntry,
   tokenAnswerCodec,
+  tokenNames,
 } from './tokenAnswer.js';
 import type { TokenRecord } from './wire.js';
 
@@ -209,7 +210,7 @@ export class TokenBroker {
       const held = this.#cache.peek(id);
       if (held?.version === version) held.view = { ...this.#viewOf(held), stale: true };
       if (credential !== first) {
-        await this.options.store.set(refusalName(id), version, refetchCoolDownMs);
+        await this.options.store.set(tokenNames(id).refusal, version, refetchCoolDownMs);
         throw notAuthorized();
       }
       credential = await endingWith(signal, this.#replace(id, version, signal, call));
@@ -217,7 +218,7 @@ export class TokenBroker {
   }
 
   async #replace(id: TaxpayerId, refused: string, signal: AbortSignal, call: CallOptions): Promise<Credential> {
-    if ((await this.options.store.mark(refusalName(id))) === refused) {
+    if ((await this.options.store.mark(tokenNames(id).refusal)) === refused) {
       this.options.onEvent('refetch-cool-down');
       throw notAuthorized();
     }
@@ -290,11 +291,3 @@ function endingWith<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const end = () => Promise.reject(upstreamTimeout());
   return Promise.race([work, aborted.then(end)]);
 }
-
-const refusalName = (id: TaxpayerId) => ({ subject: id, parts: ['token', 'refused'] });
-
-/** Under which names the store holds what the broker knows of a taxpayer. */
-export const tokenNames = (id: TaxpayerId) => ({
-  answer: { subject: id, parts: ['token', id] },
-  refusal: refusalName(id),
-});

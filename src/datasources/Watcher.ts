@@ -228,9 +228,9 @@ class PollLoop<Key, View> {
       return;
     }
     this.#failures += 1;
-    const standIn = this.watched.standIn(this.key, this.#latest);
     for (const [reader, { given }] of this.#readers) {
-      if (given === undefined && standIn !== undefined) this.#give(standIn, reader);
+      const standIn = given === undefined ? this.watched.standIn(this.key, this.#latest) : undefined;
+      if (standIn !== undefined) this.#give(standIn, reader);
     }
     // What is refused to one reader is tried for the next.
     const isForAll = error.refused === undefined || error.refused.holder !== call.holder || this.#readers.size === 1;

@@ -34,3 +34,6 @@ export function recordOf(answer: TokenAnswer): TokenRecord {
 export function readingOf({ value, fetchedAt }: TokenEntry): Reading | undefined {
   return value.kind === 'record' ? { ...value, fetchedAt } : undefined;
 }
+
+/** Under which names the store holds what is known of a taxpayer's token. */
+export const tokenNames = (id: string) => ({ answer: ['token', id], refusal: ['token', 'refused', id] });

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { LeasedCache, leaseMarginMs, leaseMs } from '../../src/cache/LeasedCache.js';
-import { SealedStore, slotsOf } from '../../src/cache/SealedStore.js';
+import { SealedStore } from '../../src/cache/SealedStore.js';
 import type { Entry } from '../../src/cache/StoredEntries.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
@@ -61,7 +61,7 @@ describe.each(openings)('a lease in %s', (_, open) => {
       });
     return {
       store,
-      key: leaseKeyOf(slotsOf({ sealer, scope }, { subject: 'x', parts: ['token', 'x'] })[0]?.key ?? ''),
+      key: leaseKeyOf(sealer.current.name([...scope, 'token', 'x'])),
       process,
       read,
       fetches: () => fetches,

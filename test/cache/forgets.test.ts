@@ -31,7 +31,7 @@ function scene() {
     const sealer = new Sealer(current, previous);
     const options = { store, sealer, scope: ['test'], now };
     const sealed = new SealedStore(options);
-    const entries = new SubjectEntries(options);
+    const entries = new SubjectEntries(options, (subject) => [['test', subject]]);
     const done: ForgetRecord[] = [];
     const cache = new LeasedCache<string>({
       store: sealed,
@@ -83,7 +83,7 @@ function scene() {
       const record = { id: `request-${++requests}`, subject: who, at: clock };
       await writeForget(by.sealed, { ...record, state: 'begun' });
       await between();
-      await by.entries.erase(who, [{ subject: who, parts: ['test', who] }]);
+      await by.entries.erase(who);
       await writeForget(by.sealed, { ...record, state: 'done' });
     },
   };

@@ -2,15 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { SealedStore, slotsOf } from '../../src/cache/SealedStore.js';
+import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
 import { LmdbStore } from '../../src/stores/LmdbStore.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
 const minute = 60_000;
-/** Of a token record, or of another kind of entry under another id of the taxpayer. */
-const nameOf = (subject: string, kind = 'token', id = subject) => ({ subject, parts: [kind, id] });
 const scopeOf = (baseUrl: string) => [baseUrl, 'test-client', '2024-01-01'];
 
 /** What the present version writes, and what each of its members is called. */
@@ -55,7 +53,11 @@ describe('An entry of the store', () => {
 
   const entry = (value: unknown) => ({ version: 'a-version', fetchedAt: Date.now(), value });
   const write = (kind: string, name: string, stored: unknown) =>
-    sealed.set(nameOf(String(name.split('/', 1)), kind, name), stored, minute);
+    sealed.set(
+      kind === 'job' ? { subject: String(name.split('/', 1)), parts: [kind, name] } : [kind, name],
+      stored,
+      minute,
+    );
 
   async function tokenName() {
     const { data, errors } = await gateway.query<{ taxpayerToken: { name: string } }>(
@@ -125,7 +127,7 @@ describe('An entry of the store', () => {
   it.each(['null', '[]', '{"value":{}}', '{"expiresAt":"9e99","value":{}}', '17'])(
     'whose envelope is %s is a miss',
     async (text) => {
-      const key = slotsOf({ sealer, scope: scopeOf(gateway.sandbox.url) }, nameOf(id))[0]?.key ?? '';
+      const key = sealer.current.name([...scopeOf(gateway.sandbox.url), 'token', id]);
       await store.set(key, sealer.current.seal(key, Buffer.from(text)), minute);
       expect(await tokenName()).toBe('Fetched Name');
     },
@@ -134,9 +136,9 @@ describe('An entry of the store', () => {
   it.each([{}, { code: 17, message: 'x' }, { code: 'toString', message: 'x' }, { code: 'NOT_FOUND' }, null])(
     'that tells of the failure %j of a lease holder is a miss',
     async (failure) => {
-      await sealed.acquire(nameOf(id), 'a-holder', minute);
+      await sealed.acquire(['token', id], 'a-holder', minute);
       const answer = tokenName();
-      await sealed.fail(nameOf(id), failure, minute, 'a-holder');
+      await sealed.fail(['token', id], failure, minute, 'a-holder');
       expect(await answer).toBe('Fetched Name');
     },
   );

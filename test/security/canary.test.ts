@@ -11,6 +11,7 @@ import { faultSamples } from '../support/faultSamples.js';
 import { type Answer, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
+import { streamReader } from '../support/streamReader.js';
 
 // Values that can be recognised are planted wherever something confidential may be, every operation is driven through
 // every fault of the sandbox by a caller who may and one who may not, and then every byte that left the process is searched.
@@ -33,6 +34,9 @@ const canaries: Record<string, string> = {
 const { 'tax id': taxId, 'social security number': ssn } = canaries;
 
 const scopes = 'client-links:create taxpayers:read taxpayer-tokens:read refresh-jobs:read';
+const followRecord = `subscription ($id: ID!) {
+  taxpayerTokenUpdated(taxpayerId: $id) { taxpayerId name metadata accessToken }
+}`;
 const readRecord =
   'query($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId accessToken name metadata status provider } }';
 const readJob =
@@ -127,6 +131,8 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
 
   test('while every operation meets every fault', async () => {
     await driveOperations(addTaxpayer('clean'), 'clean');
+    shown.push(await firstEvent(addTaxpayer('followed'), entitled));
+    for (const who of [stranger, {}]) refusedAnswers.push(await firstEvent(addTaxpayer('refused'), who));
     const samples = faultSamples(canaries['what the service says in errors'] ?? '');
     for (const fault of samples) for (const endpoint of apiEndpoints) await driveFault(endpoint, fault);
     // Otherwise the search would prove nothing: the entitled caller has seen what was planted.
@@ -239,6 +245,19 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
       for (const answer of [refused, anonymous]) if (answer) refusedAnswers.push(wholeOf(answer));
       noteLink(allowed.data, label);
     }
+  }
+
+  /** What somebody who follows a taxpayer is sent first. */
+  async function firstEvent(id: string, headers: Readonly<Record<string, string>>): Promise<string> {
+    const response = await fetch(`${gateway.origin}/graphql/stream`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
+      body: JSON.stringify({ query: followRecord, variables: { id } }),
+    });
+    const events = streamReader(response);
+    const event = await events.next('\n\n');
+    await events.cancel();
+    return event ?? '';
   }
 
   function noteLink(data: Shown | null | undefined, label: string): void {
