@@ -24,6 +24,7 @@ const tools = {
     variable: 'PROMTOOL_PATH',
     package: 'prometheus',
   },
+  jq: { title: 'jq', names: ['jq'], variable: 'JQ_PATH', package: 'jq' },
   chromium: {
     title: 'Chromium',
     names: ['chromium', 'chromium-browser', 'google-chrome'],

@@ -69,7 +69,7 @@ export interface ForgetsOptions {
 /**
  * Lets this process forget what was erased by another. It looks at one short list in the store and acts on each record
  * twice: when the erasing began, and when it is done, because between the two it may have read what was not erased yet.
- * Decision record 12 goes through the interleavings.
+ * Decision 13 goes through the interleavings.
  */
 export class Forgets {
   readonly #seen = new Set<string>();

@@ -176,8 +176,7 @@ describe('A process of which another erased a subject', () => {
     process.link.state = 'down';
     expect(await finish('old')).toBe('old');
     await process.link.restore();
-    await until(() => !process.link.store.degraded);
-    await process.forgets.look();
+    await until(async () => (await stored()) > 0);
     await process.forgets.look();
     expect(await stored()).toBe(0);
   });

@@ -52,7 +52,12 @@ describe('An entry of the store', () => {
   });
 
   const entry = (value: unknown) => ({ version: 'a-version', fetchedAt: Date.now(), value });
-  const write = (kind: string, name: string, stored: unknown) => sealed.set([kind, name], stored, minute);
+  const write = (kind: string, name: string, stored: unknown) =>
+    sealed.set(
+      kind === 'job' ? { subject: String(name.split('/', 1)), parts: [kind, name] } : [kind, name],
+      stored,
+      minute,
+    );
 
   async function tokenName() {
     const { data, errors } = await gateway.query<{ taxpayerToken: { name: string } }>(
