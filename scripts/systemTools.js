@@ -12,6 +12,18 @@ const tools = {
     variable: 'REDIS_SERVER_PATH',
     package: 'redis-server',
   },
+  prometheus: {
+    title: 'Prometheus',
+    names: ['prometheus'],
+    variable: 'PROMETHEUS_PATH',
+    package: 'prometheus',
+  },
+  promtool: {
+    title: 'promtool',
+    names: ['promtool'],
+    variable: 'PROMTOOL_PATH',
+    package: 'prometheus',
+  },
   chromium: {
     title: 'Chromium',
     names: ['chromium', 'chromium-browser', 'google-chrome'],
@@ -22,14 +34,20 @@ const tools = {
 
 /** Paths of all tools by variable name, installing what is missing. Throws one sentence that says what to install. */
 export function provideTools() {
-  if (missingTools().length > 0 && canInstall()) install(missingTools().map((tool) => tool.package));
+  if (missingTools().length > 0 && canInstall()) install(packagesOf(missingTools()).split(' '));
   const missing = missingTools();
   if (missing.length > 0) {
     const titles = missing.map((tool) => tool.title).join(' and ');
     const variables = missing.map((tool) => tool.variable).join(' and ');
-    throw new Error(`The tests need ${titles}: install on the PATH, or name the program in ${variables}.`);
+    throw new Error(
+      `The tests need ${titles}: install on the PATH (in Debian: ${packagesOf(missing)}), or name the program in ${variables}.`,
+    );
   }
   return Object.fromEntries(Object.values(tools).map((tool) => [tool.variable, find(tool)]));
+}
+
+function packagesOf(missing) {
+  return [...new Set(missing.map((tool) => tool.package))].join(' ');
 }
 
 function missingTools() {

@@ -7,6 +7,7 @@ import { type ApiEndpoint, apiEndpoints } from '../../src/sandbox/endpoints.js';
 import type { Fault } from '../../src/sandbox/Fault.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { findCanaries, spellingsOf } from '../support/canaries.js';
+import { startCollector } from '../support/collector.js';
 import { faultSamples } from '../support/faultSamples.js';
 import { type Answer, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
@@ -72,6 +73,7 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
   let gateway: GatewayProcess;
   let redis: TestRedis | undefined;
   let monitor: Redis | undefined;
+  let collector: Awaited<ReturnType<typeof startCollector>>;
   let entitled: Readonly<Record<string, string>>;
   let stranger: Readonly<Record<string, string>>;
   const directory = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-canary-'));
@@ -82,6 +84,7 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
 
   beforeAll(async () => {
     provider = await startIdentityProvider();
+    collector = await startCollector();
     sandbox = await startSandbox({ clientId: 'canary-client', clientSecret: canaries['client secret'] ?? '' });
     if (kind === 'redis') {
       // Uncompressed, so that what is stored can be found.
@@ -107,6 +110,7 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
       UPSTREAM_TIMEOUT_MS: '150',
       UPSTREAM_DEADLINE_MS: '300',
       BREAKER_RESET_MS: '1',
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     });
     const claims = { sub: canaries['subject of the caller'], scope: scopes };
     const token = await provider.token({ ...claims, scope: `${scopes} taxpayers:any` });
@@ -122,6 +126,7 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
     await redis?.stop();
     await sandbox?.stop();
     await provider?.stop();
+    await collector?.stop();
     rmSync(directory, { recursive: true, force: true });
   });
 
@@ -150,6 +155,13 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
     }
   });
 
+  test('in the exemplars of the metrics', async () => {
+    const headers = { accept: 'application/openmetrics-text' };
+    const text = await (await fetch(`${gateway.origin}/metrics`, { headers })).text();
+    expect(text).toContain('# {trace_id="');
+    expect(findCanaries(text, found)).toEqual([]);
+  });
+
   test('on the command line of the process', () => {
     const commandLine = readFileSync(`/proc/${gateway.pid}/cmdline`);
     expect(commandLine.length).toBeGreaterThan(0);
@@ -167,6 +179,21 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
     if (kind === 'redis') expect(monitored.length).toBeGreaterThan(100);
   });
 
+  test('in spans', () => {
+    const names = new Set(collector.spans.map(({ name }) => name));
+    const seen = [
+      'POST /graphql',
+      'query',
+      'mutation',
+      'POST /client-links',
+      'GET /auth/tax-payer/{id}/token',
+      `acquire ${kind}`,
+    ];
+    expect([...names]).toEqual(expect.arrayContaining(seen));
+    expect(collector.spans.filter(({ status }) => status.code === 2).length).toBeGreaterThan(100);
+    expect(findCanaries(collector.requests.map(({ body }) => body).join('\n'), found)).toEqual([]);
+  });
+
   test('in anything the process wrote, at the most talkative level', () => {
     const output = gateway.output();
     expect(output).toContain('"audit":"token-revealed"');
@@ -177,6 +204,7 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
     for (const outcome of ['ok', 'errors', 'refused']) expect(output).toMatch(`"outcome":"${outcome}"`);
     expect(output).toContain('"msg":"operation"');
     expect(output).toContain('"msg":"top callers"');
+    expect(output).toContain('calls to the service fail');
     expect(findCanaries(output, found)).toEqual([]);
     // The whole of a value may be cut in lines: the number alone tells as much.
     expect(output).not.toContain('917-23-4461');
