@@ -101,7 +101,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   tracing = await startTracing(config, upstream.baseUrl, metrics, log);
   closings.push(() => tracing?.stop());
   const surroundings = { config, log, metrics, tracing };
-  const services = await startServices({ ...surroundings, upstream });
+  const services = await startServices({ ...surroundings, upstream, logDestination });
   closings.push(() => services.stop());
   const authenticator = startAuthenticator(surroundings, developerKeys);
   closings.push(() => authenticator.stop());

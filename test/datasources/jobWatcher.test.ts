@@ -50,6 +50,7 @@ describe('JobWatcher', () => {
       config,
       upstream,
       log,
+      logDestination: { write: () => {} },
       metrics: new Metrics(),
       tracing: undefined,
     });
