@@ -243,12 +243,14 @@ function operatorLogs({ config, log, tracing }: Surroundings, destination: LogDe
   const repeated = new RepeatedLines();
   const traceId = tracing && (() => tracing.traceId);
   const shared = { log, pseudonyms, repeated, traceId };
+  const operationLog = new OperationLog({ ...shared, ...config.operationLog, destination });
   const topCallers = new TopCallers({ log, nameOf: (key) => pseudonyms.caller(key) });
   return {
     topCallers,
     audit: new AuditLog({ ...shared, which: config.audit }),
-    operationLog: new OperationLog({ ...shared, ...config.operationLog, destination }),
+    operationLog,
     flush: () => {
+      operationLog.flush();
       repeated.flush();
       topCallers.flush();
     },

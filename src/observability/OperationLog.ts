@@ -15,6 +15,10 @@ export interface OperationLogOptions {
   readonly traceId?: (() => string | undefined) | undefined;
 }
 
+/** With `all`, a line of an operation that went well waits at most this long for others, in milliseconds. */
+const longestWaitMs = 10;
+/** Characters written at once: up to POSIX's PIPE_BUF the lines of several processes do not mix. */
+const maxTextLength = 4096;
 const noCalls: readonly never[] = [];
 const noReads = { memory: 0, store: 0, service: 0 };
 
@@ -23,6 +27,8 @@ export class OperationLog {
   /** From which duration on {@link end} is wanted for an operation that went well, in milliseconds. */
   readonly fromMs: number;
   readonly #isOff: boolean;
+  #waiting = '';
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: OperationLogOptions) {
     const { which, slowMs, log } = options;
@@ -64,16 +70,34 @@ export class OperationLog {
       client: client?.client,
       clientVersion: client?.clientVersion,
     };
-    if (outcome === 'ok') this.#write(own, common);
+    if (outcome === 'ok') this.#writeSoon(lineOf(own, common));
     else this.options.repeated.note({ write: this.#write, common, own, general: { outcome, codes } });
   }
 
-  /** As the logger would, which takes several times as long. Objects are not merged for the same reason. */
-  readonly #write = (...parts: object[]) => {
-    let line = `{"level":"info","time":"${isoTime(Date.now())}","pid":${process.pid},`;
-    for (const part of parts) line += `${JSON.stringify(part).slice(1, -1)},`;
-    this.options.destination.write(`${line}"msg":"operation"}\n`);
+  /** Writes the lines that wait. */
+  readonly flush = () => {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#waiting !== '') this.options.destination.write(this.#waiting);
+    this.#waiting = '';
   };
+
+  /** Where every operation has a line, a system call for each would cost more than the line. */
+  #writeSoon(line: string): void {
+    if (this.#waiting.length + line.length > maxTextLength) this.flush();
+    this.#waiting += line;
+    if (this.options.which !== 'all') this.flush();
+    else this.#timer ??= setTimeout(this.flush, longestWaitMs).unref();
+  }
+
+  readonly #write = (fields: object) => this.options.destination.write(lineOf(fields));
+}
+
+/** As the logger would write it, which takes several times as long. Objects are not merged for the same reason. */
+function lineOf(...parts: object[]): string {
+  let line = `{"level":"info","time":"${isoTime(Date.now())}","pid":${process.pid},`;
+  for (const part of parts) line += `${JSON.stringify(part).slice(1, -1)},`;
+  return `${line}"msg":"operation"}\n`;
 }
 
 const latest = { ms: 0, text: '' };
