@@ -1,17 +1,24 @@
 import { once } from 'node:events';
 import { LRUCache } from 'lru-cache';
-import { z } from 'zod';
 import type { FairQueue } from '../admission/FairQueue.js';
 import { LeasedCache, type LeasedCacheOptions } from '../cache/LeasedCache.js';
 import type { SealedStore } from '../cache/SealedStore.js';
-import type { Entry } from '../cache/StoredEntries.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
-import { TokenBudget } from '../upstream/TokenBudget.js';
-import { type FreshnessRule, freshMsOf, type Reading, unchangedSince } from './freshness.js';
+import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
+import { type FreshnessRule, freshMsOf, unchangedSince } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { AccessTokenRefused, type Credential, type TaxpayerService } from './TaxpayerService.js';
-import { storedTokenRecord, type TokenRecord } from './wire.js';
+import {
+  absenceMs,
+  longestAbsenceMs,
+  readingOf,
+  recordOf,
+  type TokenAnswer,
+  type TokenEntry,
+  tokenAnswerCodec,
+} from './tokenAnswer.js';
+import type { TokenRecord } from './wire.js';
 
 export interface TokenView {
   readonly record: TokenRecord;
@@ -43,8 +50,11 @@ export interface TokenBrokerOptions extends ReadingOptions {
   /** As {@link TokenBudget} takes them. */
   readonly budgetPerHour: number;
   readonly budgetCallerShare: number;
+  readonly budgetWatchShare: number;
   readonly onBudget: (left: number, resetsInMs: number) => void;
   readonly onEvent: (event: TokenEvent) => void;
+  /** Told of each record that was not in memory when it was asked for. */
+  readonly onRecord: (id: TaxpayerId, view: TokenView) => void;
 }
 
 export type TokenEvent =
@@ -52,24 +62,17 @@ export type TokenEvent =
   | 'absent-remembered'
   | 'budget-exhausted'
   | 'caller-share-exhausted'
+  | 'watch-share-exhausted'
   | 'credential-replaced'
   | 'refetch-cool-down';
 
 const freshnessFloorMs = 60_000; // callers may ask for a record that is fresher, but not below this age
 const skewMs = 10_000; // of another machine's clock: more than for jobs, because every call that it costs counts here
 const refetchCoolDownMs = 60_000; // after a brand-new token was refused, until another is fetched for that taxpayer
-const absenceMs = 15_000; // how long an id that the service does not know is remembered
-const longestAbsenceMs = 900_000; // the same when there are very many of them
 const usualAbsencesPerHour = 10;
 const recordTtlMs = 30 * 24 * 3_600_000; // in the shared store: a token may be good for as long
 
-/** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
-const storedAnswer = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('record'), record: storedTokenRecord, unchangedSince: z.number().exactOptional() }),
-  z.object({ kind: z.literal('no-such-taxpayer'), forMs: z.number().max(longestAbsenceMs).default(absenceMs) }),
-]);
-type TokenAnswer = z.output<typeof storedAnswer>;
-type Acceptable = (entry: Entry<TokenAnswer>) => boolean;
+type Acceptable = (entry: TokenEntry) => boolean;
 
 /**
  * Brokers taxpayer tokens so that the token endpoint is called once per taxpayer and token lifetime (interface, 4.2:
@@ -91,7 +94,7 @@ export class TokenBroker {
       ...options.cache,
       kind: 'token',
       store,
-      codec: { encode, decode: (stored) => storedAnswer.parse(stored) },
+      codec: tokenAnswerCodec,
       ttlMs: (answer) => (answer.kind === 'record' ? recordTtlMs : answer.forMs),
       skewMs,
       now,
@@ -101,8 +104,9 @@ export class TokenBroker {
       now,
       perHour: options.budgetPerHour,
       callerShare: options.budgetCallerShare,
+      watchShare: options.budgetWatchShare,
       onLeft: options.onBudget,
-      onExhausted: (whose) => onEvent(whose === 'fleet' ? 'budget-exhausted' : 'caller-share-exhausted'),
+      onExhausted: (whose) => onEvent(whose === 'fleet' ? 'budget-exhausted' : `${whose}-share-exhausted`),
     });
   }
 
@@ -123,25 +127,53 @@ export class TokenBroker {
     return call.once?.(`token ${maxAgeMs} ${id}`, look) ?? look();
   }
 
+  /** The record in memory when {@link record} would answer with it. */
+  held(id: TaxpayerId): TokenView | undefined {
+    const entry = this.#cache.held(id, (held) => held.value.kind === 'record' && this.#isFresh(held, Infinity));
+    return entry && this.#viewOf(entry);
+  }
+
+  /** The record in memory, of any age, as it is shown when the service cannot answer. */
+  stale(id: TaxpayerId): TokenView | undefined {
+    const held = this.#cache.peek(id);
+    if (held?.value.kind !== 'record') return undefined;
+    this.options.onEvent('stale-served');
+    return { ...this.#viewOf(held), stale: true };
+  }
+
+  /**
+   * A fresh record for watchers, within their share of the budget. Never a stale one.
+   *
+   * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
+   */
+  poll(id: TaxpayerId, { holder, trail }: CallOptions): Promise<TokenView> {
+    return this.#find(id, (entry) => this.#isFresh(entry, Infinity), { holder, trail, isWatch: true });
+  }
+
   /** How long `view` is still shown without asking again, in milliseconds; 0 when it is not fresh any more. */
   freshForMs({ fetchedAt, freshMs }: TokenView): number {
     // Never longer than it is fresh: the machine that read it may have a clock that is ahead.
     return Math.min(freshMs, Math.max(0, fetchedAt + freshMs - this.options.now()));
   }
 
-  /** Memory is checked again after the wait for a place: another reader may have fetched the record. */
   async #lookUp(id: TaxpayerId, acceptable: Acceptable, call: CallOptions): Promise<TokenView> {
     try {
-      const read = () => this.#read(id, acceptable, call, true);
-      return this.#viewOf(await this.options.places.run(call.holder, read));
+      return await this.#find(id, acceptable, call);
     } catch (error) {
-      const held = this.#cache.peek(id);
       // Other failures are answers of the service.
       const isNoAnswer = error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$)/.test(error.code);
-      if (held?.value.kind !== 'record' || !isNoAnswer) throw error;
-      this.options.onEvent('stale-served');
-      return { ...this.#viewOf(held), stale: true };
+      const stale = isNoAnswer ? this.stale(id) : undefined;
+      if (stale === undefined) throw error;
+      return stale;
     }
+  }
+
+  /** Memory is checked again after the wait for a place: another reader may have fetched the record. */
+  async #find(id: TaxpayerId, acceptable: Acceptable, call: CallOptions & Spender): Promise<TokenView> {
+    const read = () => this.#read(id, acceptable, call, true);
+    const view = this.#viewOf(await this.options.places.run(call.holder, read));
+    this.options.onRecord(id, view);
+    return view;
   }
 
   /**
@@ -201,21 +233,27 @@ export class TokenBroker {
     return this.credential(id, refused, call);
   }
 
-  #credentialOf({ value, version }: Entry<TokenAnswer>): Credential {
+  #credentialOf({ value, version }: TokenEntry): Credential {
     return { accessToken: recordOf(value).accessToken, version, isProven: this.#proven.has(version) };
   }
 
-  #read(id: TaxpayerId, acceptable: Acceptable, { holder, trail }: CallOptions, takesFetchedMeanwhile = false) {
-    const fetch = (_: undefined, signal: AbortSignal) => this.#fetch(id, signal, { holder, trail });
+  #read(id: TaxpayerId, acceptable: Acceptable, call: CallOptions & Spender, takesFetchedMeanwhile = false) {
+    const fetch = (_: undefined, signal: AbortSignal, before?: TokenEntry) => this.#fetch(id, signal, call, before);
+    const { holder, trail } = call;
     return this.#cache.read(id, { acceptable, takesFetchedMeanwhile, fetch, holder, trail });
   }
 
-  async #fetch(id: TaxpayerId, signal: AbortSignal, call: CallOptions): Promise<TokenAnswer> {
-    const before = this.#cache.peek(id);
+  async #fetch(
+    id: TaxpayerId,
+    signal: AbortSignal,
+    call: CallOptions & Spender,
+    before?: TokenEntry,
+  ): Promise<TokenAnswer> {
+    const { holder, trail } = call;
     try {
       // Each try is spent for, because the service counts those.
-      const beforeTry = () => this.#budget.spend(call.holder);
-      const record = await this.options.service.tokenRecord(id, { ...call, signal, beforeTry });
+      const beforeTry = () => this.#budget.spend(call);
+      const record = await this.options.service.tokenRecord(id, { holder, trail, signal, beforeTry });
       const since = unchangedSince(record, this.options.now(), before && readingOf(before));
       return { kind: 'record', record, unchangedSince: since };
     } catch (error) {
@@ -232,32 +270,23 @@ export class TokenBroker {
     return Math.min(longestAbsenceMs, absenceMs * Math.max(1, this.#unknown.met / usualAbsencesPerHour));
   }
 
-  #isFresh(entry: Entry<TokenAnswer>, maxAgeMs: number): boolean {
+  #isFresh(entry: TokenEntry, maxAgeMs: number): boolean {
     if (entry.value.kind === 'no-such-taxpayer') return this.#cache.isYoungerThan(entry, entry.value.forMs);
     const { freshMs } = this.#viewOf(entry);
     return this.#cache.isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
 
   /** Of one entry always the same view, so that it is translated once. */
-  #viewOf(entry: Entry<TokenAnswer>): TokenView {
+  #viewOf(entry: TokenEntry): TokenView {
     entry.view ??= this.#newView(entry);
     return entry.view as TokenView;
   }
 
-  #newView({ value, fetchedAt }: Entry<TokenAnswer>): TokenView {
+  #newView({ value, fetchedAt }: TokenEntry): TokenView {
     const record = recordOf(value);
     const freshMs = freshMsOf(this.options.freshness, { ...value, record, fetchedAt });
     return { record, fetchedAt, freshMs, stale: false };
   }
-}
-
-function readingOf({ value, fetchedAt }: Entry<TokenAnswer>): Reading | undefined {
-  return value.kind === 'record' ? { ...value, fetchedAt } : undefined;
-}
-
-function recordOf(answer: TokenAnswer): TokenRecord {
-  if (answer.kind === 'record') return answer.record;
-  throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer', { reason: 'HTTP 404' });
 }
 
 function notAuthorized(): GatewayError {
@@ -275,8 +304,3 @@ function endingWith<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
 }
 
 const refusalName = (id: TaxpayerId) => ['token', 'refused', id];
-
-function encode(answer: TokenAnswer): unknown {
-  if (answer.kind !== 'record') return answer;
-  return { ...answer, record: { ...answer.record, accessToken: answer.record.accessToken.reveal() } };
-}

@@ -15,9 +15,11 @@ import {
   RefreshJobDocument,
   retryAfterSeconds,
   TaxpayerTokenDocument,
+  type TokenUpdate,
   WatchFailed,
   type WebSocketLike,
   watchRefreshJob,
+  watchTaxpayerToken,
 } from '../../src/client/index.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -196,6 +198,42 @@ describe.each(['sse', 'ws'] as const)('watchRefreshJob over %s', (transport) => 
       expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
       await expect(updates.next()).rejects.toMatchObject(unauthenticated);
     });
+  });
+});
+
+describe.each(['sse', 'ws'] as const)('watchTaxpayerToken over %s', (transport) => {
+  let live: TestGateway;
+  beforeEach(async () => {
+    live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1', JOB_WATCH_MAX_SECONDS: '2' });
+  });
+  afterEach(() => live.stop());
+
+  const watch = (taxpayerId: string) =>
+    watchTaxpayerToken({ url: `${live.origin}/graphql`, taxpayerId, transport, openWebSocket });
+
+  it('gives the record now and each change, over as many connections as it takes, and ends after a final status', async () => {
+    const { control } = live.sandbox;
+    const { id } = control.addTaxpayer({ status: 'AUTHORIZED', name: 'First' });
+    const updates = watch(id);
+    const first = (await updates.next()).value as TokenUpdate;
+    expect(first).toMatchObject({ taxpayerId: id, status: 'AUTHORIZED', name: 'First' });
+    expect(first).not.toHaveProperty('accessToken');
+    const second = updates.next();
+    await until(() => control.tokenCalls(id) >= 4, 15_000); // longer than one subscription lasts
+    control.updateTaxpayer(id, { name: 'Second' });
+    expect((await second).value).toMatchObject({ status: 'AUTHORIZED', name: 'Second' });
+    const third = updates.next();
+    control.updateTaxpayer(id, { status: 'COMPLETED' });
+    expect((await third).value).toMatchObject({ status: 'COMPLETED' });
+    expect((await updates.next()).done).toBe(true);
+  }, 30_000);
+
+  it('fails when trying again would not help', async () => {
+    const failure = await watch('nobody')
+      .next()
+      .catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(WatchFailed);
+    expect(problemsOf(failure)).toMatchObject([{ code: 'NOT_FOUND', retryable: false }]);
   });
 });
 
