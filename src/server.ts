@@ -101,7 +101,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   tracing = await startTracing(config, upstream.baseUrl, metrics, log);
   closings.push(() => tracing?.stop());
   const surroundings = { config, log, metrics, tracing };
-  const services = await startServices({ ...surroundings, upstream });
+  const services = await startServices({ ...surroundings, upstream, logDestination });
   closings.push(() => services.stop());
   const authenticator = startAuthenticator(surroundings, developerKeys);
   closings.push(() => authenticator.stop());
@@ -258,9 +258,11 @@ function whenOperationsEnd({ operationLog, topCallers, audit }: RunningServices)
       topCallers.onRefusal(facts.caller && holderOf(facts.caller));
     }
     const { caller, requestId } = facts;
-    const denial = { outcome: 'denied', caller, requestId, reason: causes.join('; ') };
-    if (codes.includes('UNAUTHENTICATED')) audit.write({ ...denial, action: 'token-refused' });
-    else if (label === undefined && codes.includes('FORBIDDEN')) audit.write({ ...denial, action: 'access-denied' });
+    const isRefusedToken = codes.includes('UNAUTHENTICATED');
+    if (isRefusedToken || (label === undefined && codes.includes('FORBIDDEN'))) {
+      const action = isRefusedToken ? 'token-refused' : 'access-denied';
+      audit.write({ action, outcome: 'denied', caller, requestId, reason: causes.join('; ') });
+    }
     operationLog.end(ended);
   };
 }

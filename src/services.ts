@@ -24,6 +24,7 @@ import type { Metrics } from './observability/Metrics.js';
 import { OperationLog } from './observability/OperationLog.js';
 import { Pseudonyms } from './observability/Pseudonyms.js';
 import { RepeatedLines } from './observability/RepeatedLines.js';
+import type { LogDestination } from './observability/StandardOutput.js';
 import { TopCallers } from './observability/TopCallers.js';
 import type { Tracing } from './observability/Tracing.js';
 import { type OpenedStore, openStore, shownStore } from './stores/openStore.js';
@@ -55,15 +56,15 @@ const cleanEveryMs = 600_000;
 
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
 export async function startServices(
-  surroundings: Surroundings & { readonly upstream: UpstreamCredentials },
+  surroundings: Surroundings & { readonly upstream: UpstreamCredentials; readonly logDestination: LogDestination },
 ): Promise<RunningServices> {
-  const { config, upstream, log, metrics, tracing } = surroundings;
+  const { config, upstream, log, logDestination: destination, metrics, tracing } = surroundings;
   const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const { baseUrl, clientId, clientSecret } = upstream;
   const credentials = { clientId, clientSecret };
   const store = await openObservedStore(surroundings);
   const traced = tracing?.store(store) ?? store;
-  const logs = operatorLogs(surroundings, sealer);
+  const logs = operatorLogs(surroundings, destination, sealer);
   const onCall = (holder: string | undefined) => logs.topCallers.onCall(holder);
   const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials, onCall };
   const wired = wireServices({ ...whole, health: store, audit: logs.audit });
@@ -279,17 +280,19 @@ function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: 
 }
 
 /** The lines that operators and auditors read. Equal ones are told once a second, whatever they are about. */
-function operatorLogs({ config, log, tracing }: Surroundings, sealer: Sealer) {
+function operatorLogs({ config, log, tracing }: Surroundings, destination: LogDestination, sealer: Sealer) {
   const pseudonyms = new Pseudonyms(sealer);
   const repeated = new RepeatedLines();
   const traceId = tracing && (() => tracing.traceId);
   const shared = { log, pseudonyms, repeated, traceId };
+  const operationLog = new OperationLog({ ...shared, ...config.operationLog, destination });
   const topCallers = new TopCallers({ log, nameOf: (key) => pseudonyms.caller(key) });
   return {
     topCallers,
     audit: new AuditLog({ ...shared, which: config.audit }),
-    operationLog: new OperationLog({ ...shared, ...config.operationLog }),
+    operationLog,
     flush: () => {
+      operationLog.flush();
       repeated.flush();
       topCallers.flush();
     },

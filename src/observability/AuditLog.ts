@@ -51,18 +51,16 @@ export class AuditLog {
     const common = {
       audit: action,
       outcome,
-      ...(reason !== undefined && { reason }),
-      ...(caller && { caller: pseudonyms.caller(caller.key), callerKind: caller.kind }),
-      ...(taxpayer !== undefined && { taxpayer: pseudonyms.taxpayer(taxpayer) }),
+      reason,
+      caller: caller && pseudonyms.caller(caller.key),
+      callerKind: caller?.kind,
+      taxpayer: taxpayer === undefined ? undefined : pseudonyms.taxpayer(taxpayer),
     };
-    const write = (fields: object) => this.#log.audit(fields, 'audit');
     // Of what was shown each line is kept; a flood of denials may be told together.
     const isDenial = action === 'token-refused' || action === 'access-denied';
-    repeated.note({
-      write,
-      common,
-      own: { requestId, traceId: traceId?.() },
-      ...(isDenial && { general: { audit: action, outcome, reason } }),
-    });
+    const general = isDenial ? { audit: action, outcome, reason } : undefined;
+    repeated.note({ write: this.#write, common, own: { requestId, traceId: traceId?.() }, general });
   }
+
+  readonly #write = (fields: object) => this.#log.audit(fields, 'audit');
 }

@@ -2,9 +2,11 @@ import type { EndedOperation } from '../operations/observeOperations.js';
 import type { Logger } from './log.js';
 import type { Pseudonyms } from './Pseudonyms.js';
 import type { RepeatedLines } from './RepeatedLines.js';
+import type { LogDestination } from './StandardOutput.js';
 
 export interface OperationLogOptions {
-  readonly log: Logger;
+  readonly log: Pick<Logger, 'isLevelEnabled'>;
+  readonly destination: LogDestination;
   readonly pseudonyms: Pseudonyms;
   readonly repeated: RepeatedLines;
   readonly which: 'notable' | 'all' | 'none';
@@ -13,6 +15,10 @@ export interface OperationLogOptions {
   readonly traceId?: (() => string | undefined) | undefined;
 }
 
+/** With `all`, a line of an operation that went well waits at most this long for others, in milliseconds. */
+const longestWaitMs = 10;
+/** Characters written at once: up to POSIX's PIPE_BUF the lines of several processes do not mix. */
+const maxTextLength = 4096;
 const noCalls: readonly never[] = [];
 const noReads = { memory: 0, store: 0, service: 0 };
 
@@ -20,42 +26,86 @@ const noReads = { memory: 0, store: 0, service: 0 };
 export class OperationLog {
   /** From which duration on {@link end} is wanted for an operation that went well, in milliseconds. */
   readonly fromMs: number;
-  readonly #log: Logger;
+  readonly #isOff: boolean;
+  #waiting = '';
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: OperationLogOptions) {
     const { which, slowMs, log } = options;
-    this.fromMs = which === 'all' ? 0 : which === 'none' ? Number.POSITIVE_INFINITY : slowMs;
-    this.#log = log.child({}, { redact: [] }); // its lines have fields of ours and no others
+    this.#isOff = which === 'none' || !log.isLevelEnabled('info');
+    this.fromMs = this.#isOff ? Number.POSITIVE_INFINITY : which === 'all' ? 0 : slowMs;
   }
 
-  end(ended: EndedOperation): void {
-    if (this.options.which === 'none') return;
-    const { facts, transport, outcome, label = 'none', type = 'none', codes, causes, trail, events } = ended;
-    const { caller, client, requestId } = facts;
+  end({
+    facts,
+    transport,
+    outcome,
+    label = 'none',
+    type = 'none',
+    codes,
+    causes,
+    trail,
+    events,
+  }: EndedOperation): void {
+    if (this.#isOff) return;
+    const { caller, client } = facts;
+    const own = {
+      requestId: facts.requestId,
+      ms: Math.round((performance.now() - facts.startedAt) * 10) / 10,
+      events,
+      calls: trail?.calls ?? noCalls,
+      callCount: trail && trail.callCount > trail.calls.length ? trail.callCount : undefined,
+      tiers: trail ? tiersOf(trail) : noReads,
+      traceId: this.options.traceId?.(),
+    };
     const common = {
       operation: label,
       type,
       transport,
       outcome,
       codes,
-      ...(causes.length > 0 && { cause: causes.join('; ') }),
-      ...(caller && { caller: this.options.pseudonyms.caller(caller.key), callerKind: caller.kind }),
-      ...client,
+      cause: causes.length > 0 ? causes.join('; ') : undefined,
+      caller: caller && this.options.pseudonyms.caller(caller.key),
+      callerKind: caller?.kind,
+      client: client?.client,
+      clientVersion: client?.clientVersion,
     };
-    const own = {
-      requestId,
-      ms: Math.round((performance.now() - facts.startedAt) * 10) / 10,
-      ...(events !== undefined && { events }),
-      calls: trail?.calls ?? noCalls,
-      ...(trail && trail.callCount > trail.calls.length && { callCount: trail.callCount }),
-      tiers: trail ? tiersOf(trail) : noReads,
-      traceId: this.options.traceId?.(),
-    };
-    if (outcome === 'ok') this.#write({ ...own, ...common });
+    if (outcome === 'ok') this.#writeSoon(lineOf(own, common));
     else this.options.repeated.note({ write: this.#write, common, own, general: { outcome, codes } });
   }
 
-  readonly #write = (fields: object) => this.#log.info(fields, 'operation');
+  /** Writes the lines that wait. */
+  readonly flush = () => {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#waiting !== '') this.options.destination.write(this.#waiting);
+    this.#waiting = '';
+  };
+
+  /** Where every operation has a line, a system call for each would cost more than the line. */
+  #writeSoon(line: string): void {
+    if (this.#waiting.length + line.length > maxTextLength) this.flush();
+    this.#waiting += line;
+    if (this.options.which !== 'all') this.flush();
+    else this.#timer ??= setTimeout(this.flush, longestWaitMs).unref();
+  }
+
+  readonly #write = (fields: object) => this.options.destination.write(lineOf(fields));
+}
+
+/** As the logger would write it, which takes several times as long. Objects are not merged for the same reason. */
+function lineOf(...parts: object[]): string {
+  let line = `{"level":"info","time":"${isoTime(Date.now())}","pid":${process.pid},`;
+  for (const part of parts) line += `${JSON.stringify(part).slice(1, -1)},`;
+  return `${line}"msg":"operation"}\n`;
+}
+
+const latest = { ms: 0, text: '' };
+
+/** A line of the same millisecond has the same time. */
+function isoTime(ms: number): string {
+  if (ms !== latest.ms) Object.assign(latest, { ms, text: new Date(ms).toISOString() });
+  return latest.text;
 }
 
 function tiersOf({ memory, store, service, shared }: NonNullable<EndedOperation['trail']>) {

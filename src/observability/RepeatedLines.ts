@@ -6,7 +6,7 @@ export interface RepeatableLine {
   /** The fields of this line alone. */
   readonly own: { readonly requestId: string; readonly traceId?: string | undefined };
   /** What is left of the line when too many different ones come; a line without it is never merged with others. */
-  readonly general?: object;
+  readonly general?: object | undefined;
 }
 
 /** Lines that were not written by themselves. */

@@ -277,9 +277,9 @@ export class Pipeline {
   }
 
   #tellRefusal(error: unknown, answer: Answer, facts: RequestFacts, transport: Transport, work?: Work): void {
-    const what = work && { label: work.label, type: work.type };
-    const told = { codes: codesOf(answer), causes: causesOf([error]) };
-    this.options.hooks.onEnd({ facts, transport, outcome: 'refused', ...what, ...told });
+    const { label, type } = work ?? {};
+    const causes = causesOf([error]);
+    this.options.hooks.onEnd({ facts, transport, outcome: 'refused', label, type, codes: codesOf(answer), causes });
   }
 
   /** Notes that the event loop was held up since `beganAt` (of `performance.now()`). */

@@ -25,8 +25,8 @@ export interface EndedOperation {
   readonly transport: Transport;
   readonly outcome: RequestOutcome;
   /** As for metrics; absent when no operation was read. */
-  readonly label?: string;
-  readonly type?: `${OperationTypeNode}` | 'none';
+  readonly label?: string | undefined;
+  readonly type?: `${OperationTypeNode}` | 'none' | undefined;
   readonly codes: readonly string[];
   /** Why it failed, in words that hold nothing of what was sent. */
   readonly causes: readonly string[];

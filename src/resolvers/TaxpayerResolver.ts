@@ -62,7 +62,7 @@ export class TaxpayerTokenResolver {
     @TaxpayerId taxpayerId: string,
     @Ctx() context: RequestContext,
   ): TaxpayerToken {
-    context.taxpayer(taxpayerId); // the same door for each event
+    context.taxpayer(taxpayerId).shown('record-shown', view); // the same door for each event
     return this.vocabulary.shown(TaxpayerToken, view);
   }
 

@@ -50,6 +50,7 @@ describe('the watcher of jobs', () => {
       config,
       upstream,
       log,
+      logDestination: { write: () => {} },
       metrics: new Metrics(),
       tracing: undefined,
     });

@@ -44,6 +44,7 @@ describe('the watcher of token records', () => {
       config,
       upstream: credentialsOf(sandbox),
       log,
+      logDestination: { write: () => {} },
       metrics,
       tracing: undefined,
     });
@@ -231,8 +232,11 @@ describe('the watcher of token records', () => {
       for (let others = 0; others < 7; others += 1) await broker.record(addTaxpayer().id);
       expect(seen).toEqual(['CREATED']);
       expect(Date.now() - beganAt).toBeLessThan(hour);
-      jest.advanceTimersToNextTimer();
-      await answered(() => seen.length === 2);
+      // Other timers of the process may come before that of the watch.
+      for (let timers = 0; timers < 10 && seen.length < 2; timers += 1) {
+        jest.advanceTimersToNextTimer();
+        await answered(() => seen.length === 2);
+      }
       expect(seen).toEqual(['CREATED', 'COMPLETED']);
       expect(Date.now() - beganAt).toBeGreaterThanOrEqual(hour);
     }, 60_000);

@@ -67,6 +67,7 @@ beforeAll(async () => {
     upstream,
     tracing: undefined,
     log,
+    logDestination: { write: () => {} },
     metrics,
   });
   const schema = buildSchema({

@@ -36,8 +36,12 @@ async function headersOf(claims: object = {}): Promise<Record<string, string>> {
   return { authorization: `Bearer ${token}` };
 }
 
+/** Lines of one moment are written together. */
 const linesOf = (msg: string) =>
-  gateway.logs.map((line) => JSON.parse(line) as Line).filter((line) => line.msg === msg);
+  gateway.logs
+    .flatMap((text) => text.trim().split('\n'))
+    .map((line) => JSON.parse(line) as Line)
+    .filter((line) => line.msg === msg);
 const operations = () => linesOf('operation');
 const audits = (action: string) => linesOf('audit').filter(({ audit }) => audit === action);
 
@@ -48,6 +52,7 @@ describe('The line of an operation', () => {
     const client = { 'apollographql-client-name': 'web "app"\n', 'apollographql-client-version': 'v'.repeat(100) };
     await gateway.query(readRecord, { id }, { ...headers, ...client, 'x-request-id': 'cold' });
     await gateway.query(readRecord, { id }, { ...headers, 'graphql-client-name': 'job', 'x-request-id': 'hot' });
+    await until(() => operations().length === 2);
     const common = { level: 'info', operation: 'taxpayerToken', type: 'query', transport: 'http', outcome: 'ok' };
     const who = { caller: hash, callerKind: 'bearer', codes: [] };
     expect(operations()).toMatchObject([
@@ -77,6 +82,7 @@ describe('The line of an operation', () => {
     const twice =
       'query ($id: ID!) { a: taxpayerToken(taxpayerId: $id) { name } b: taxpayerToken(taxpayerId: $id) { name } }';
     await gateway.query(twice, { id }, await headersOf());
+    await until(() => operations().length === 2);
     const [failed, shared] = operations();
     expect(failed).toMatchObject({
       outcome: 'errors',
@@ -271,7 +277,7 @@ describe('A flood of refusals', () => {
     await gateway.stop();
     // Thirty at once, then eight a second: four lines, and one for each kind that is told together.
     const seconds = (performance.now() - beganAt) / 1000;
-    expect(gateway.logs.length).toBeLessThan(40 + 8 * (seconds + 1));
+    expect(gateway.logs.join('').split('\n').length).toBeLessThan(40 + 8 * (seconds + 1));
     for (const lines of [operations(), linesOf('audit')]) {
       expect(lines.reduce((sum, { count = 1 }) => sum + count, 0)).toBe(2000);
     }
