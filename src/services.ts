@@ -1,3 +1,4 @@
+import type fetch from 'node-fetch';
 import { FairQueue } from './admission/FairQueue.js';
 import { boundsFor, Ledger } from './admission/Ledger.js';
 import { WorkTime } from './admission/WorkTime.js';
@@ -77,6 +78,8 @@ export interface Wiring extends Surroundings {
   /** Milliseconds of a monotonic clock. */
   readonly monotonicNow?: () => number;
   readonly random?: () => number;
+  /** Makes the HTTP requests. Default: node-fetch. */
+  readonly fetch?: typeof fetch;
 }
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
@@ -107,11 +110,12 @@ export function wireServices(wiring: Wiring) {
   return { sealed, http, workTime, broker, jobs, watcher, links, stop };
 }
 
-function resilientFetch({ config, metrics, tracing, monotonicNow, random }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, tracing, monotonicNow, random, fetch }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
     ...(monotonicNow && { monotonicNow }),
     ...(random && { random }),
+    ...(fetch && { fetch }),
     onTry: (...tried) => {
       metrics.onTry(...tried);
       tracing?.onTry(...tried);

@@ -2,7 +2,7 @@ import { type ClientRequest, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import fetch from 'node-fetch';
+import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
 import { type BreakerCall, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
@@ -32,6 +32,8 @@ export interface ResilientFetchOptions {
   readonly deadlineMs: number;
   readonly breakerResetMs: number;
   readonly maxResponseBytes: number;
+  /** Default: that of node-fetch. */
+  readonly fetch?: typeof nodeFetch;
   readonly random?: () => number;
   /** The monotonic clock of the breakers, in milliseconds. */
   readonly monotonicNow?: () => number;
@@ -89,6 +91,7 @@ export class ResilientFetch {
 
   async #try(endsAt: number, request: ServiceRequest, record: CallRecord): Promise<ServiceAnswer> {
     const { method, url, headers, body = null, signal } = request;
+    const { fetch = nodeFetch } = this.options;
     const startedAt = performance.now();
     const limit = new AbortController();
     const abort = () => limit.abort();
