@@ -23,8 +23,8 @@ export type Release = () => void;
 
 /** Counts what each caller holds of this process, so that none can take it all. */
 export class Ledger {
-  /** By resource for the process, by resource and holder for each of them. */
-  readonly #held = new Map<string, number>();
+  readonly #held = new Map<Resource, Map<Holder, number>>();
+  readonly #total = new Map<Resource, number>();
 
   constructor(private readonly bounds: Bounds) {}
 
@@ -44,24 +44,25 @@ export class Ledger {
   refusalOf(resource: Resource, holder: Holder, amount = 1): GatewayError | undefined {
     const { perHolder, perProcess } = this.bounds[resource];
     const { name, setting } = resources[resource];
-    if (holder !== undefined && this.#heldUnder(`${resource} ${holder}`) + amount > perHolder) {
+    if (holder !== undefined && this.#heldBy(resource, holder) + amount > perHolder) {
       const per = resource === 'newcomers' ? 'address' : 'caller';
       return rateLimited(`At most ${perHolder} ${name} per ${per} (a share of ${setting})`);
     }
-    if (this.#heldUnder(resource) + amount <= perProcess) return undefined;
+    if ((this.#total.get(resource) ?? 0) + amount <= perProcess) return undefined;
     return rateLimited(`The gateway has no room for more ${name} (${setting})`);
   }
 
-  #heldUnder(key: string): number {
-    return this.#held.get(key) ?? 0;
+  #heldBy(resource: Resource, holder: Holder): number {
+    return this.#held.get(resource)?.get(holder) ?? 0;
   }
 
   #change(resource: Resource, holder: Holder, amount: number): void {
-    for (const key of holder === undefined ? [resource] : [resource, `${resource} ${holder}`]) {
-      const held = this.#heldUnder(key) + amount;
-      if (held > 0) this.#held.set(key, held);
-      else this.#held.delete(key);
-    }
+    this.#total.set(resource, (this.#total.get(resource) ?? 0) + amount);
+    const byHolder = this.#held.get(resource) ?? new Map<Holder, number>();
+    this.#held.set(resource, byHolder);
+    const held = (byHolder.get(holder) ?? 0) + amount;
+    if (held > 0) byHolder.set(holder, held);
+    else byHolder.delete(holder);
   }
 }
 

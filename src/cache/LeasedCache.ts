@@ -34,7 +34,7 @@ export interface LeasedCacheOptions<Value> {
   readonly maxEntries: number;
   /** Most memory the entries take, in bytes by {@link heldBytes}. Default: a quarter of what the heap may grow to. */
   readonly maxBytes?: number;
-  /** Longest the work under the lease may take, in milliseconds. The lease itself outlives it. */
+  /** Longest the work under the lease may take, in milliseconds. The lease is renewed for as long and a little longer. */
   readonly workMs: number;
   /** How far two clocks of the fleet may be apart, in milliseconds. Default 1000. */
   readonly skewMs?: number;
@@ -43,7 +43,10 @@ export interface LeasedCacheOptions<Value> {
   readonly onLeaseWait?: (kind: string, seconds: number) => void;
 }
 
-/** What a lease lives longer than the work it covers: slow timers, a paused event loop. */
+/** How long a lease lasts unless its holder renews it, in milliseconds: others wait as long for a holder that died. */
+export const leaseMs = 3000;
+const renewEveryMs = 1000; // two renewals in a row may be late or lost
+/** How much longer than its work a holder may keep the lease, in milliseconds: slow timers, a paused event loop. */
 export const leaseMarginMs = 2000;
 /** A preparation that takes longer does not leave the lease long enough for the work, in milliseconds. */
 const quickMs = 500;
@@ -67,11 +70,11 @@ export class LeasedCache<Value> {
   readonly #now: () => number;
   readonly #memory: LRUCache<string, Entry<Value>>;
   readonly #flights = new Map<string, Promise<Entry<Value>>>();
-  readonly #leaseMs: number;
+  readonly #longestHoldMs: number;
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
     this.#now = options.now ?? Date.now;
-    this.#leaseMs = options.workMs + leaseMarginMs;
+    this.#longestHoldMs = options.workMs + leaseMarginMs;
     this.#memory = new LRUCache({
       max: options.maxEntries,
       maxSize: options.maxBytes ?? Math.floor(getHeapStatistics().heap_size_limit / 4),
@@ -130,12 +133,12 @@ export class LeasedCache<Value> {
     let prepared: { readonly value: Prepared } | undefined;
     let refused: Buffer | undefined;
     // By a monotonic clock: correcting a wall clock would end or prolong the wait.
-    const patience = () => performance.now() + this.#leaseMs + workMs;
+    const patience = () => performance.now() + this.#longestHoldMs + workMs;
     let patienceEndsAt = patience();
     while (performance.now() < patienceEndsAt) {
       const owner = randomUUID();
       const askedAt = performance.now();
-      const turn = await store.acquire(name, owner, this.#leaseMs, refused);
+      const turn = await store.acquire(name, owner, leaseMs, refused);
       if (turn.state === 'held') {
         const brought = await this.#waitForHolder(reader, turn.owner, patienceEndsAt);
         if (brought !== undefined) return this.#remember(brought, reader, 'waited', reason);
@@ -146,6 +149,7 @@ export class LeasedCache<Value> {
         const entry = stored && this.#keepNewer(id, stored);
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
       } else {
+        const renewal = this.#keepRenewing(name, owner);
         try {
           if (prepare && !prepared) {
             prepared = { value: await prepare() };
@@ -163,10 +167,27 @@ export class LeasedCache<Value> {
           if (isShared) await store.fail(name, encodeFailure(error), failureTtlMs, owner);
           else await store.release(name, owner);
           throw error;
+        } finally {
+          clearInterval(renewal);
         }
       }
     }
     throw upstreamTimeout();
+  }
+
+  /**
+   * Renews the lease, never beyond the time after which others take its holder for dead. Losing it ends nothing but the
+   * renewals: the call has been made, and {@link #publish} sees that the lease is lost.
+   */
+  #keepRenewing(name: EntryName, owner: string): NodeJS.Timeout {
+    const endsAt = performance.now() + this.#longestHoldMs;
+    const renew = async () => {
+      const leftMs = endsAt - performance.now();
+      const isHeld = leftMs > 0 && (await this.options.store.renew(name, owner, Math.min(leaseMs, leftMs)));
+      if (!isHeld) clearInterval(timer);
+    };
+    const timer = setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
+    return timer;
   }
 
   async #fetch<Prepared>({ id, fetch }: Reader<Value, Prepared>, prepared: Prepared): Promise<Entry<Value>> {
@@ -193,7 +214,7 @@ export class LeasedCache<Value> {
     const { id, name } = reader;
     const settle = () => store.settle(name, encodeEntry(fetched, codec), ttlMs(fetched.value), owner);
     if (await settle()) return fetched;
-    const turn = await store.acquire(name, owner, this.#leaseMs, before);
+    const turn = await store.acquire(name, owner, leaseMs, before);
     if (turn.state === 'taken') await settle();
     const newer = turn.state === 'found' ? decodeEntry(turn.entry.value, codec) : undefined;
     if (newer === undefined || !this.#willDo(newer, reader)) return fetched;
@@ -207,7 +228,7 @@ export class LeasedCache<Value> {
     const { store, codec, kind, onLeaseWait } = this.options;
     const waitedFrom = performance.now();
     // No work lasts longer: then the lease is forged, or the store's clock is wrong. It must not hold up every reader.
-    const deadAt = waitedFrom + this.#leaseMs;
+    const deadAt = waitedFrom + this.#longestHoldMs;
     do {
       const leftMs = deadAt - performance.now();
       if (leftMs <= 0) {

@@ -114,6 +114,13 @@ export class SealedStore {
     return turn;
   }
 
+  /** As {@link Store.renew}; a key that came into use after the lease was taken does not make it a lost one. */
+  async renew(name: EntryName, owner: string, ttlMs: number): Promise<boolean> {
+    const bytes = Buffer.from(owner);
+    const held = await Promise.all(this.#slots(name).map(({ key }) => this.#store.renew(key, bytes, ttlMs)));
+    return held.some(Boolean);
+  }
+
   /** As {@link Store.settle}. */
   settle(name: EntryName, value: unknown, ttlMs: number, owner: string): Promise<boolean> {
     return this.#settle(name, this.#seal(this.#slots(name), value, ttlMs), ttlMs, owner);

@@ -6,6 +6,7 @@ import { hash } from 'node:crypto';
  */
 export class Secret {
   readonly #text: string;
+  #fingerprint: string | undefined;
 
   constructor(text: string) {
     this.#text = text;
@@ -18,6 +19,7 @@ export class Secret {
 
   /** A SHA-256 digest in base64url: tells two secrets apart without holding either. Not for low-entropy texts. */
   fingerprint(): string {
-    return hash('sha256', this.#text, 'base64url');
+    this.#fingerprint ??= hash('sha256', this.#text, 'base64url');
+    return this.#fingerprint;
   }
 }

@@ -12,6 +12,8 @@ export type JobId = string & { readonly [brand]: 'JobId' };
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const forbidden = /[\u0000-\u001f\u007f-\u009f/\\%?#]/;
+/** What nearly every id looks like: there is nothing to be said against these characters. */
+const usual = /^[\w:~-]+$/;
 /** Nothing that shows: white space and characters without width only. */
 const blank = /^[\s\p{Default_Ignorable_Code_Point}]*$/u;
 
@@ -42,6 +44,7 @@ function sizeProblemOf(text: string, maxLength: number): string | undefined {
 }
 
 function problemOf(text: string): string | undefined {
+  if (usual.test(text)) return undefined;
   if (text === '.' || text === '..') return 'must not be a dot segment';
   if (forbidden.test(text)) return 'must not contain control characters or any of / \\ % ? #';
   if (!text.isWellFormed()) return 'must be well-formed Unicode';

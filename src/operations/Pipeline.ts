@@ -154,7 +154,7 @@ export class Pipeline {
       label = operationLabel(schema, operation);
       if (transport === 'http') refuseOverPlainHttp(method, type);
       const coerced = coercedVariables(schema, operation, variables);
-      refuseManyRepresentations(document, operation, coerced, this.limits.representations);
+      refuseManyRepresentations(schema, document, operation, coerced, this.limits.representations);
       const args = { schema, document, operationName, variableValues: variables };
       return { by: 'apollo', type, label, args, perform: (context) => this.#execute(request, document, context) };
     } catch (error) {

@@ -6,11 +6,12 @@ export function answerTooLarge(maxBytes: number): GatewayError {
 }
 
 /**
- * What is left of `bytes` once `JSON.stringify` has written a value; some negative number when it does not fit. Stops once
- * it knows: shared objects take memory only when written. Recursive, so for bounded nesting only.
+ * At most what is left of `bytes` once `JSON.stringify` has written a value, each character of which takes a byte or more;
+ * some negative number when it cannot fit. Stops once it knows: shared objects take memory only when written. Recursive, so
+ * for bounded nesting only.
  */
 export function leftAfter(value: unknown, bytes: number): number {
-  if (typeof value === 'string') return bytes - textBytes(value);
+  if (typeof value === 'string') return bytes - value.length - 2;
   if (typeof value !== 'object' || value === null) return bytes - JSON.stringify(value).length;
   if ('toJSON' in value && typeof value.toJSON === 'function') return leftAfter(value.toJSON(), bytes);
   let left = bytes - 1; // brackets, and a comma after each member but the last
@@ -23,14 +24,8 @@ export function leftAfter(value: unknown, bytes: number): number {
     const member = (value as Record<string, unknown>)[key];
     if (member === undefined) continue;
     isEmpty = false;
-    left = leftAfter(member, left - textBytes(key) - 1) - 1;
+    left = leftAfter(member, left - key.length - 3) - 1;
     if (left < 0) break;
   }
   return isEmpty ? left - 1 : left;
-}
-
-const writtenAsIs = /^[ !#-[\]-~]*$/;
-
-function textBytes(text: string): number {
-  return writtenAsIs.test(text) ? text.length + 2 : Buffer.byteLength(JSON.stringify(text));
 }

@@ -1,21 +1,22 @@
+import { collectFields } from '@graphql-tools/utils';
 import {
   coerceInputValue,
   type DocumentNode,
   type GraphQLInputType,
+  type GraphQLObjectType,
   type GraphQLSchema,
-  getOperationAST,
   isNonNullType,
+  Kind,
   type OperationDefinitionNode,
-  separateOperations,
   typeFromAST,
   type VariableDefinitionNode,
   valueFromAST,
   valueFromASTUntyped,
-  visit,
 } from 'graphql';
 import { countOf, maxMistakes, maxViolations } from '../errors/errorBounds.js';
 import type { Violation } from '../errors/errors.js';
 import { badRequest, type Variables } from './GraphQLRequest.js';
+import { plainReader } from './plainReader.js';
 
 /** The variables coerced. Refuses what does not fit by path: graphql-js would quote the values. @throws GatewayError (400) */
 export function coercedVariables(
@@ -50,18 +51,25 @@ export function variableReader(schema: GraphQLSchema, definitions: readonly Vari
   const expected = definitions.map(({ variable, type: typeNode, defaultValue }) => {
     const type = typeFromAST(schema, typeNode as never) as GraphQLInputType;
     const otherwise = defaultValue && valueFromAST(defaultValue, type);
-    return { name: variable.name.value, type, hasDefault: defaultValue !== undefined, otherwise };
+    const read = plainReader(type);
+    return { name: variable.name.value, type, read, hasDefault: defaultValue !== undefined, otherwise };
   });
   return (given: Variables, onViolation: (path: string, message: string) => void): Variables => {
-    const values: Record<string, unknown> = {};
-    for (const { name, type, hasDefault, otherwise } of expected) {
+    let values = given; // until one differs, which with ids and texts alone none does
+    for (const { name, type, read, hasDefault, otherwise } of expected) {
       const value = Object.hasOwn(given, name) ? given[name] : undefined;
-      if (value !== undefined) {
-        values[name] = coerceInputValue(value, type, (path, _, { message }) =>
+      if (value === undefined) {
+        if (hasDefault) values = { ...values, [name]: otherwise };
+        else if (isNonNullType(type)) onViolation(name, `is missing: expected ${type}`);
+        continue;
+      }
+      let input = read(value);
+      if (input === undefined) {
+        input = coerceInputValue(value, type, (path, _, { message }) =>
           onViolation([name, ...path].join('.'), withoutValues(message)),
         );
-      } else if (hasDefault) values[name] = otherwise;
-      else if (isNonNullType(type)) onViolation(name, `is missing: expected ${type}`);
+      }
+      if (input !== value) values = { ...values, [name]: input };
     }
     return values;
   };
@@ -77,25 +85,24 @@ function withoutValues(message: string): string {
 
 /** Refuses more than `most` representations in all `_entities` of an operation together. @throws GatewayError (400) */
 export function refuseManyRepresentations(
+  schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
   variables: Variables,
   most: number,
 ): void {
-  const isAlone = getOperationAST(document) === operation;
-  const own = isAlone ? document : separateOperations(document)[operation.name?.value ?? ''];
+  const fragments = Object.fromEntries(
+    document.definitions.flatMap((one) => (one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [])),
+  );
+  const root = schema.getRootType(operation.operation) as GraphQLObjectType;
+  let count = 0;
   // Fields of the same key are one, and were found to be given the same.
-  const lengths = new Map<string, number>();
-  visit(own ?? document, {
-    Field({ name, alias, arguments: [given] = [] }) {
-      if (name.value === '_entities' && given) {
-        const value = valueFromASTUntyped(given.value, variables);
-        lengths.set(alias?.value ?? name.value, Array.isArray(value) ? value.length : 1);
-      }
-      return false; // `_entities` stands at the root only
-    },
-  });
-  const count = [...lengths.values()].reduce((sum, length) => sum + length, 0);
+  for (const [field] of collectFields(schema, fragments, variables, root, operation.selectionSet).fields.values()) {
+    const [given] = field?.name.value === '_entities' ? (field.arguments ?? []) : [];
+    if (given === undefined) continue;
+    const value = valueFromASTUntyped(given.value, variables);
+    count += Array.isArray(value) ? value.length : 1;
+  }
   if (count <= most) return;
   const message = `must have at most ${most} items in the whole document (MAX_REPRESENTATIONS)`;
   throw badRequest(`representations ${message}`, 400, { violations: [{ path: 'representations', message }] });

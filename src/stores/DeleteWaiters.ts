@@ -25,12 +25,14 @@ export class DeleteWaiters {
     });
   }
 
-  /** As {@link wait}, but also polls, so that a lost message only delays. Resolves early when polling fails. */
-  async waitPolling(key: string, timeoutMs: number, pace: PollPace, isGone: () => Promise<boolean>): Promise<void> {
+  /**
+   * As {@link wait}, but also polls, so that a lost message only delays. `lastsMs` tells how long the key will last, 0 when it
+   * is gone: a lease whose holder died is not waited for beyond its end. Resolves early when polling fails.
+   */
+  async waitPolling(key: string, timeoutMs: number, pace: PollPace, lastsMs: () => Promise<number>): Promise<void> {
     const giveUpAt = performance.now() + timeoutMs;
     for (let pauseMs = pace.firstMs; ; pauseMs = Math.min(pauseMs * 2, pace.maxMs)) {
-      if (await isGone().catch(() => true)) return;
-      const leftMs = giveUpAt - performance.now();
+      const leftMs = Math.min(await lastsMs().catch(() => 0), giveUpAt - performance.now());
       if (leftMs <= 0) return;
       await this.wait(key, Math.min(leftMs, pauseMs * (0.5 + Math.random() / 2)));
     }

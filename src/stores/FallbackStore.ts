@@ -107,6 +107,16 @@ export class FallbackStore implements Store {
     return holder?.equals(owner) ? { state: 'taken' } : { state: 'held', owner: holder ?? Buffer.alloc(0) };
   }
 
+  /** True also while the primary does not answer: whether the lease outlived that shows when what it covers is delivered. */
+  async renew(key: string, owner: Buffer, ttlMs: number): Promise<boolean> {
+    const leaseKey = leaseKeyOf(key);
+    const here = this.#journal.get(leaseKey);
+    if (here && !here.value.equals(owner)) return false;
+    if (here) this.#journal.add(leaseKey, { ...here, expiresAt: performance.now() + ttlMs });
+    const answer = await this.#write(() => this.primary.renew(key, owner, ttlMs)); // it may have been told of ours by now
+    return here !== undefined || !answer.answered || answer.value;
+  }
+
   /** A lease taken in this process, while the primary did not answer, covers what is written in this process. */
   async settle(key: string, owner: Buffer, entry: StoreEntry): Promise<boolean> {
     const leaseKey = leaseKeyOf(key);

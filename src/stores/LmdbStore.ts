@@ -119,6 +119,15 @@ export class LmdbStore implements Store {
     });
   }
 
+  renew(key: string, owner: Buffer, ttlMs: number): Promise<boolean> {
+    const leaseKey = leaseKeyOf(key);
+    return this.#untilDone(async () => {
+      const lease = this.#read(leaseKey);
+      if (!lease?.value?.equals(owner)) return false;
+      return (await this.#replace(leaseKey, lease, this.#encode(owner, ttlMs))) || undefined;
+    });
+  }
+
   settle(key: string, owner: Buffer, { key: target, value, ttlMs }: StoreEntry): Promise<boolean> {
     const entry = this.#encode(value, ttlMs);
     return this.compareAndDelete(leaseKeyOf(key), owner, () => [this.db.put(target, entry, newVersion())]);
@@ -150,7 +159,8 @@ export class LmdbStore implements Store {
   }
 
   waitForDelete(key: string, timeoutMs: number): Promise<void> {
-    return this.#waiters.waitPolling(key, timeoutMs, pollPace, async () => this.#read(key)?.value === undefined);
+    const lastsMs = async () => (this.#read(key)?.expiresAt ?? 0) - this.#now();
+    return this.#waiters.waitPolling(key, timeoutMs, pollPace, lastsMs);
   }
 
   /** Looks at the next `purgeStep` entries, removes the expired ones and says how many. */

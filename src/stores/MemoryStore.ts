@@ -46,6 +46,12 @@ export class MemoryStore implements Store {
     return { state: 'taken' };
   }
 
+  async renew(key: string, owner: Buffer, ttlMs: number): Promise<boolean> {
+    if (!this.#live(leaseKeyOf(key))?.value.equals(owner)) return false;
+    this.#write(leaseKeyOf(key), owner, this.#now() + ttlMs);
+    return true;
+  }
+
   async settle(key: string, owner: Buffer, entry: StoreEntry): Promise<boolean> {
     if (!this.#live(leaseKeyOf(key))?.value.equals(owner)) return false;
     this.#write(entry.key, entry.value, this.#now() + entry.ttlMs);

@@ -61,6 +61,10 @@ export class RedisStore implements Store {
     return String(state) === 'found' ? { state: 'found', entry: bytes } : { state: 'held', owner: bytes };
   }
 
+  async renew(key: string, owner: Buffer, ttlMs: number): Promise<boolean> {
+    return (await this.#run(() => this.#client.gatewayRenew(nameOf(leaseKeyOf(key)), owner, wholeMs(ttlMs)))) === 1;
+  }
+
   async settle(key: string, owner: Buffer, { key: target, value, ttlMs }: StoreEntry): Promise<boolean> {
     const names = [nameOf(leaseKeyOf(key)), nameOf(target)];
     const work = () => this.#client.gatewayDelete(2, ...names, owner, channel, value, wholeMs(ttlMs));
@@ -79,8 +83,11 @@ export class RedisStore implements Store {
     if (this.#closing) return;
     this.#subscribe();
     const name = nameOf(key);
-    const isGone = async () => (await this.#run(() => this.#client.exists(name))) === 0;
-    await this.#waiters.waitPolling(name, timeoutMs, this.pollPace, isGone);
+    const lastsMs = async () => {
+      const ttlMs = await this.#run(() => this.#client.pttl(name));
+      return ttlMs === -1 ? Infinity : ttlMs + 1; // -1 is for ever, -2 absent
+    };
+    await this.#waiters.waitPolling(name, timeoutMs, this.pollPace, lastsMs);
   }
 
   close(): Promise<void> {

@@ -34,6 +34,12 @@ export interface Store {
   acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn>;
 
   /**
+   * Lets the lease of `key` last for `ttlMs` from now if `owner` holds it; tells whether it does. Atomic. Never takes a lease:
+   * one that is over, was deleted or has another owner is lost.
+   */
+  renew(key: string, owner: Buffer, ttlMs: number): Promise<boolean>;
+
+  /**
    * Writes `entry` and ends the lease of `key` if `owner` holds it; tells whether it did. Atomic. The key of the entry is
    * `key` or derived from it. Wakes {@link waitForDelete} of the lease.
    */

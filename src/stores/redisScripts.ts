@@ -28,6 +28,12 @@ export const redisScripts = {
       redis.call('set', KEYS[2], ARGV[1], 'px', ARGV[2])
       return { 'taken' }`,
   },
+  gatewayRenew: {
+    numberOfKeys: 1,
+    lua: `${present}
+      if expiring(KEYS[1]) ~= ARGV[1] then return 0 end
+      return redis.call('pexpire', KEYS[1], ARGV[2])`,
+  },
   /** Deletes the first key; before that writes the second, when there is one. */
   gatewayDelete: {
     lua: `${present}
@@ -51,6 +57,7 @@ export const redisScripts = {
 export interface ScriptedCommands {
   gatewayClaim(key: string, value: Buffer, ttlMs: number): Promise<number>;
   gatewayAcquireBuffer(key: string, leaseKey: string, owner: Buffer, ttlMs: number, refused: Buffer): Promise<Buffer[]>;
+  gatewayRenew(leaseKey: string, owner: Buffer, ttlMs: number): Promise<number>;
   gatewayDelete(numberOfKeys: 1 | 2, ...keysAndArguments: (string | Buffer | number)[]): Promise<number>;
   gatewayIncrement(key: string, by: number, ttlMs: number): Promise<number>;
 }

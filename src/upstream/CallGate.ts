@@ -28,7 +28,9 @@ export class CallGate {
 
   /** @throws GatewayError UPSTREAM_RATE_LIMITED or UPSTREAM_CREDENTIALS_REJECTED while the endpoint is closed */
   async pass(endpoint: Endpoint, credential: string): Promise<void> {
-    const { data: block } = blockSchema.safeParse(await this.options.store.mark(['gate', endpoint, credential]));
+    const mark = await this.options.store.mark(['gate', endpoint, credential]);
+    if (mark === undefined) return;
+    const { data: block } = blockSchema.safeParse(mark);
     if (block && block.until > this.options.now()) throw this.#refusal(block);
   }
 

@@ -20,7 +20,11 @@ export class ForbiddenRequests {
 
   /** Whether the holder's calls are refused. `place` is the endpoint with the credentials the call would be made with. */
   refuses(place: string, holder: string | undefined): boolean {
-    return holder !== undefined && this.now() < (this.#runs.get(nameOf(place, holder))?.refusedUntil ?? 0);
+    return (
+      this.#runs.size > 0 &&
+      holder !== undefined &&
+      this.now() < (this.#runs.get(nameOf(place, holder))?.refusedUntil ?? 0)
+    );
   }
 
   /** Notes a 403 and judges it by those before. `request` tells different requests apart. */
@@ -38,6 +42,7 @@ export class ForbiddenRequests {
 
   /** Notes any other answer: the credentials are taken. */
   clear(place: string, holder: string | undefined): void {
+    if (this.#runs.size === 0) return;
     for (const whose of [holder, undefined]) this.#runs.delete(nameOf(place, whose));
   }
 }

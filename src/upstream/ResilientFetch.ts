@@ -50,6 +50,8 @@ const maxRepetitions = 2;
  */
 export class ResilientFetch {
   readonly #connections = new Connections();
+  /** Unused AbortControllers, kept because creating one is expensive. */
+  readonly #unused: AbortController[] = [];
   readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
 
   constructor(private readonly options: ResilientFetchOptions) {
@@ -63,7 +65,7 @@ export class ResilientFetch {
   }
 
   /** @throws TryFailure, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived; whatever `beforeTry` throws */
-  async call(request: ServiceRequest): Promise<ServiceAnswer> {
+  call(request: ServiceRequest): Promise<ServiceAnswer> {
     const endsAt = performance.now() + this.options.deadlineMs;
     return this.#breakers[request.endpoint].run(request, (record) => this.#callWithin(endsAt, request, record));
   }
@@ -93,7 +95,7 @@ export class ResilientFetch {
     const { method, url, headers, body = null, signal } = request;
     const { fetch = nodeFetch } = this.options;
     const startedAt = performance.now();
-    const limit = new AbortController();
+    const limit = this.#unused.pop() ?? new AbortController();
     const abort = () => limit.abort();
     const timer = setTimeout(abort, Math.min(this.options.timeoutMs, endsAt - startedAt));
     signal?.addEventListener('abort', abort, { once: true });
@@ -111,6 +113,7 @@ export class ResilientFetch {
       const answer = await readAnswer(response, this.options.maxResponseBytes, limit);
       record.outcome = 'answered';
       if (answer.status >= 400) outcome = 'client-error';
+      else if (answer.status < 300 && !limit.signal.aborted) this.#unused.push(limit);
       return answer;
     } catch (error) {
       const failure = failureOf(error, limit.signal.aborted);

@@ -57,10 +57,10 @@ if (!wanted || wanted.includes('simulated-day')) {
 process.stdout.write(`${sections.join('\n')}\n`);
 if (values.write) writeSection('sparing', `\nOn ${machine()}:\n\n${sections.join('\n')}\n`, 'docs/token-broker.md');
 
-const broken = rows.filter(({ promised, tokenCalls, failed }) => !promised.holds({ tokenCalls, failed }));
-for (const { store, scenario, tokenCalls, failed, promised } of broken) {
+const broken = rows.filter(({ promised, ...row }) => !promised.holds(row));
+for (const { store, scenario, tokenCalls, failed, p99, promised } of broken) {
   process.stderr.write(
-    `${store} ${scenario}: ${tokenCalls} token calls, ${failed} failed; promised ${promised.text}\n`,
+    `${store} ${scenario}: ${tokenCalls} token calls, ${failed} failed, p99 ${p99.toFixed(0)} ms; promised ${promised.text}\n`,
   );
 }
 if (values.check && broken.length > 0) process.exit(1);

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { openStore } from '../../src/stores/openStore.js';
@@ -36,6 +37,7 @@ describe('A holder whose lease is over when it is done', () => {
       });
     return {
       late: late.cache,
+      sealed: late.sealed,
       next: next.cache,
       begin,
       endLease: () => {
@@ -81,6 +83,17 @@ describe('A holder whose lease is over when it is done', () => {
     endLease();
     expect(await finish('only')).toBe('only');
     expect(await stored()).toBe('only');
+  });
+
+  it('writes nothing once its lease was deleted and something that is no entry was left in place of one', async () => {
+    const { late, sealed, begin } = scene();
+    const finish = await begin(late);
+    await sealed.set(readName, 'no entry', 60_000);
+    await sealed.release(readName, (await sealed.leaseOwner(readName)) ?? '');
+    await sleep(1200); // a renewal was due
+    expect(await sealed.leaseOwner(readName)).toBeUndefined();
+    expect(await finish('late')).toBe('late');
+    expect(await sealed.look(readName)).toBe('no entry');
   });
 });
 

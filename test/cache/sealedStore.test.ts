@@ -144,6 +144,30 @@ describe('A sealed store during a rotation', () => {
     expect(await during.acquire(name, 'you', minute)).toEqual({ state: 'taken' });
   });
 
+  it('renews a lease under every key, and for as long as it has it under one', async () => {
+    const moment = 1000;
+    await during.acquire(name, 'me', moment);
+    expect(await during.renew(name, 'you', minute)).toBe(false);
+    expect(await during.renew(name, 'me', minute)).toBe(true);
+    await new Promise((resolve) => setTimeout(resolve, moment + 10));
+    for (const process of [before, after]) expect(await process.leaseOwner(name)).toEqual(Buffer.from('me'));
+    await before.release(name, 'me');
+    expect(await during.renew(name, 'me', minute)).toBe(true);
+    await after.release(name, 'me');
+    expect(await during.renew(name, 'me', minute)).toBe(false);
+    for (const process of [before, after]) expect(await process.leaseOwner(name)).toBeUndefined();
+  });
+
+  it('goes on renewing a lease that was taken before the rotation', async () => {
+    const sealer = new Sealer(oldKey);
+    const rotated = new SealedStore({ store, sealer, scope: ['scope'] });
+    await rotated.acquire(name, 'me', minute);
+    sealer.rotate(newKey);
+    expect(await rotated.renew(name, 'me', minute)).toBe(true);
+    expect(await during.acquire(name, 'you', minute)).toEqual({ state: 'held', owner: Buffer.from('me') });
+    expect(await after.leaseOwner(name)).toBeUndefined();
+  });
+
   it.each(['before', 'after'] as const)('waits for a lease that a process from %s it holds', async (which) => {
     const holder = which === 'before' ? before : after;
     await holder.acquire(name, 'me', minute);
@@ -203,6 +227,7 @@ describe('A sealed store with one key', () => {
     ['fail', (sealed: SealedStore) => sealed.fail(name, 1, minute, 'me'), ['settle']],
     ['increment', (sealed: SealedStore) => sealed.increment(name, 1, minute), ['increment']],
     ['acquire', (sealed: SealedStore) => sealed.acquire(name, 'me', minute), ['acquire']],
+    ['renew', (sealed: SealedStore) => sealed.renew(name, 'me', minute), ['renew']],
     ['leaseOwner', (sealed: SealedStore) => sealed.leaseOwner(name), ['get']],
     ['failureOf', (sealed: SealedStore) => sealed.failureOf(name, 'me'), ['get']],
     ['release', (sealed: SealedStore) => sealed.release(name, 'me'), ['compareAndDelete']],

@@ -33,7 +33,7 @@ afterAll(async () => {
 function newTaxpayer(): string {
   const { control } = gateway.sandbox;
   const { id } = control.addTaxpayer();
-  for (const jobId of ['one', 'two']) control.addJob({ taxpayerId: id, jobId, endsAs: null });
+  for (const jobId of ['one', 'two', 'slow']) control.addJob({ taxpayerId: id, jobId, endsAs: null });
   return id;
 }
 
@@ -62,4 +62,16 @@ it('a job whose token is known takes at most four', async () => {
   const asked = await commandsOf(id, 'two');
   expect(gateway.sandbox.control.jobCalls(id, 'two')).toBe(1);
   if (asked.length > 4) throw new Error(`${asked.length} operations:\n${asked.join('\n')}`);
+});
+
+it('a call that takes longer than a second takes one more for each second', async () => {
+  const id = newTaxpayer();
+  await commandsOf(id);
+  const quick = await commandsOf(id, 'two');
+  gateway.sandbox.control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-late', afterMs: 2500 }, times: 1 });
+  const startedAt = performance.now();
+  const slow = await commandsOf(id, 'slow');
+  const renewals = slow.length - quick.length;
+  expect(renewals).toBeGreaterThanOrEqual(2);
+  expect(renewals).toBeLessThanOrEqual((performance.now() - startedAt) / 1000);
 });

@@ -114,9 +114,7 @@ describe.each(['redis', 'lmdb'])('1,000 watchers of one job on 4 processes with 
   }, 90_000);
 
   it('goes on within one lease when the process that polls is killed', async () => {
-    // A lease outlives the longest work under it by 2 s.
-    const leaseMs = 2000 + 2000;
-    await startFleet('kill', { UPSTREAM_TIMEOUT_MS: '2000', UPSTREAM_DEADLINE_MS: '2000' });
+    await startFleet('kill', {});
     const job = addJob();
     const [poller, ...others] = fleet as [GatewayProcess, ...GatewayProcess[]];
     sandbox.control.arm({ endpoint: 'refreshJob', times: 1, fault: { kind: 'never-answer' } });
@@ -129,9 +127,9 @@ describe.each(['redis', 'lmdb'])('1,000 watchers of one job on 4 processes with 
     const killedAt = Date.now();
     await Promise.all(waiting.map((socket) => socket.message(({ type }) => type === 'next')));
     const tookMs = Date.now() - killedAt;
-    console.log(`the poller killed, ${kind}: the others went on after ${tookMs} ms of a lease of ${leaseMs} ms`);
+    console.log(`the poller killed, ${kind}: the others went on after ${tookMs} ms`);
     expect(sandbox.control.jobCalls(job.taxpayerId, job.jobId)).toBe(2);
-    expect(tookMs).toBeLessThan(leaseMs + 3000);
+    expect(tookMs).toBeLessThanOrEqual(4000);
     sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'failed' });
     await Promise.all(waiting.map((socket) => socket.message(({ type }) => type === 'complete')));
   }, 60_000);

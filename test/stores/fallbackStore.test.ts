@@ -334,6 +334,48 @@ describe('FallbackStore over a real Redis', () => {
     await one.close();
   });
 
+  it('renews a lease of the primary through an outage, and neither takes nor keeps it there when it is lost', async () => {
+    const inner = new MemoryStore();
+    const moody = new Moody(inner);
+    const one = new FallbackStore(moody, { probeEveryMs: 20 });
+    const renew = (owner: string) => one.renew('token', bytes(owner), 60_000);
+    await one.acquire('token', bytes('me'), 60_000);
+    expect([await renew('me'), await renew('you')]).toEqual([true, false]);
+    moody.fails = true;
+    for (let n = 0; n < 3; n++) expect(await renew('me')).toBe(true); // it may well be held still
+    expect(one.degraded).toBe(true);
+    await endLease(inner);
+    await inner.acquire('token', bytes('you'), 60_000);
+    moody.fails = false;
+    await until(() => !one.degraded);
+    expect(await renew('me')).toBe(false);
+    expect(await settle(one, 'late', 'me')).toBe(false);
+    expect(await inner.get(leaseKeyOf('token'))).toEqual(bytes('you'));
+    await one.close();
+  });
+
+  it('renews a lease that it took while the primary was away, also once the primary has been told', async () => {
+    const inner = new MemoryStore();
+    const moody = new Moody(inner);
+    const one = new FallbackStore(moody, { probeEveryMs: 20 });
+    const renew = (owner: string, ttlMs: number) => one.renew('token', bytes(owner), ttlMs);
+    moody.fails = true;
+    expect(await one.acquire('token', bytes('me'), 300)).toEqual({ state: 'taken' });
+    expect([await renew('you', 60_000), await renew('me', 900)]).toEqual([false, true]);
+    await new Promise((resolve) => setTimeout(resolve, 350));
+    expect(await one.acquire('token', bytes('you'), 60_000)).toEqual({ state: 'held', owner: bytes('me') });
+    moody.fails = false;
+    await until(async () => (await inner.get(leaseKeyOf('token')))?.equals(bytes('me')) === true);
+    await until(() => !one.degraded);
+    expect(await renew('me', 60_000)).toBe(true);
+    await new Promise((resolve) => setTimeout(resolve, 900));
+    expect(await inner.acquire('token', bytes('you'), 60_000)).toEqual({ state: 'held', owner: bytes('me') });
+    expect(await settle(one, 'mine', 'me')).toBe(true);
+    expect(await inner.get('token')).toEqual(bytes('mine'));
+    expect(await inner.get(leaseKeyOf('token'))).toBeUndefined();
+    await one.close();
+  });
+
   it('leaves a primary alone for longer when it passes its probes and fails again', async () => {
     const moody = new Moody(new MemoryStore());
     const pauses: number[] = [];
@@ -399,6 +441,10 @@ class Moody implements Store {
     const turn = await this.#inner.acquire(key, owner, ttlMs, refused);
     if (this.#late-- > 0) await new Promise((resolve) => setTimeout(resolve, this.#delayMs));
     return turn;
+  };
+  renew = async (key: string, owner: Buffer, ttlMs: number) => {
+    if (this.fails) throw new StoreError('unreachable');
+    return this.#inner.renew(key, owner, ttlMs);
   };
   settle = async (key: string, owner: Buffer, entry: StoreEntry) => {
     if (this.fails) throw new StoreError('unreachable');

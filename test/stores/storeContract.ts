@@ -117,6 +117,57 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       expect(await store.settle(key, bytes('me'), { key, value: bytes('y'), ttlMs: 1000 })).toBe(false);
     });
 
+    it('renews a lease for its holder, to whom it is as good as a new one, and for nobody else', async () => {
+      const key = newKey();
+      const renew = (owner: string, ttlMs: number) => store.renew(key, bytes(owner), ttlMs);
+      expect(await renew('me', 60_000)).toBe(false);
+      await store.acquire(key, bytes('me'), 1000);
+      for (const owner of ['you', 'm', 'me ', '']) expect(await peer.renew(key, bytes(owner), 60_000)).toBe(false);
+      await under.pass(600);
+      expect(await renew('me', 1000)).toBe(true);
+      await under.pass(600);
+      expect(await peer.acquire(key, bytes('you'), 60_000)).toEqual({ state: 'held', owner: bytes('me') });
+      expect(await renew('me', 60_000)).toBe(true);
+      expect(await store.settle(key, bytes('me'), { key, value: bytes('x'), ttlMs: 60_000 })).toBe(true);
+      expect(await peer.get(key)).toEqual(bytes('x'));
+    });
+
+    it('gives a lease that was lost neither back nor to its late holder: over, deleted, or taken by the next', async () => {
+      const key = newKey();
+      const late = async () => [
+        await store.renew(key, bytes('late'), 60_000),
+        await store.settle(key, bytes('late'), { key, value: bytes('late'), ttlMs: 60_000 }),
+      ];
+      await store.acquire(key, bytes('late'), 500);
+      await under.pass(510);
+      expect(await late()).toEqual([false, false]);
+
+      await store.acquire(key, bytes('late'), 60_000);
+      expect(await peer.compareAndDelete(leaseKeyOf(key), bytes('late'))).toBe(true);
+      expect(await late()).toEqual([false, false]);
+      expect(await peer.get(leaseKeyOf(key))).toBeUndefined();
+
+      await peer.acquire(key, bytes('next'), 1000);
+      expect(await late()).toEqual([false, false]);
+      expect(await peer.get(leaseKeyOf(key))).toEqual(bytes('next'));
+      await under.pass(1010); // and not prolonged either
+      expect(await peer.acquire(key, bytes('third'), 60_000)).toEqual({ state: 'taken' });
+      expect(await store.get(key)).toBeUndefined();
+    });
+
+    it('never brings back a lease that is deleted while it is renewed', async () => {
+      for (let round = 0; round < 30; round++) {
+        const key = newKey();
+        await store.acquire(key, bytes('me'), 60_000);
+        const renewals = Array.from({ length: 10 }, (_, n) => (n % 2 ? store : peer).renew(key, bytes('me'), 60_000));
+        const deleted = peer.compareAndDelete(leaseKeyOf(key), bytes('me'));
+        const later = Array.from({ length: 10 }, (_, n) => (n % 2 ? store : peer).renew(key, bytes('me'), 60_000));
+        expect(await deleted).toBe(true);
+        await Promise.all([...renewals, ...later]);
+        expect(await store.get(leaseKeyOf(key))).toBeUndefined();
+      }
+    });
+
     it('ends a lease with a note of its failure in place of an entry, and wakes who waits for it', async () => {
       const key = newKey();
       await store.acquire(key, bytes('me'), 60_000);

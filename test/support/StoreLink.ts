@@ -31,6 +31,7 @@ export class StoreLink implements Store {
   claim = (key: string, value: Buffer, ttlMs: number) => this.#pass(() => this.#shared.claim(key, value, ttlMs));
   acquire = (key: string, owner: Buffer, ttlMs: number, refused?: Buffer) =>
     this.#pass(() => this.#shared.acquire(key, owner, ttlMs, refused));
+  renew = (key: string, owner: Buffer, ttlMs: number) => this.#pass(() => this.#shared.renew(key, owner, ttlMs));
   settle = (key: string, owner: Buffer, entry: StoreEntry) => this.#pass(() => this.#shared.settle(key, owner, entry));
   compareAndDelete = (key: string, expected: Buffer) => this.#pass(() => this.#shared.compareAndDelete(key, expected));
   increment = (key: string, by: number, ttlMs: number) => this.#pass(() => this.#shared.increment(key, by, ttlMs));
