@@ -3,9 +3,9 @@ import type { Ledger } from './admission/Ledger.js';
 import { type Caller, holderOf, type Scope } from './auth/caller.js';
 import type { ClientLinks, CreatedLink } from './datasources/ClientLinks.js';
 import type { IdentifierReader, JobId, TaxpayerId } from './datasources/identifiers.js';
-import type { JobWatcher } from './datasources/JobWatcher.js';
 import { isTerminal, type JobView, type RefreshJobs } from './datasources/RefreshJobs.js';
 import type { ReadCall, TokenBroker, TokenView } from './datasources/TokenBroker.js';
+import type { jobWatcher, recordWatcher } from './datasources/watchers.js';
 import type { ClientLinkRequest } from './datasources/wire.js';
 import { badInput, GatewayError } from './errors/errors.js';
 import { isNestedWithin, pathOfInfinity } from './json.js';
@@ -15,7 +15,8 @@ import type { OperationContext, OperationFacts } from './operations/OperationCon
 export interface Services {
   readonly broker: TokenBroker;
   readonly jobs: RefreshJobs;
-  readonly watcher: JobWatcher;
+  readonly jobWatches: ReturnType<typeof jobWatcher>;
+  readonly recordWatches: ReturnType<typeof recordWatcher>;
   readonly links: ClientLinks;
   readonly ids: IdentifierReader;
   /** Deepest nesting of metadata that is sent on. */
@@ -130,6 +131,12 @@ export class TaxpayerAccess {
     return this.services.broker.record(this.id, maxAgeMs, this.context);
   }
 
+  /** Each change of the token record, the present one first. @throws GatewayError RATE_LIMITED when the caller has no room */
+  watchToken(): AsyncIterableIterator<TokenView> {
+    const { holder } = this.context;
+    return this.services.recordWatches.watch(this.id, { holder, onEnd: this.services.ledger.take('watches', holder) });
+  }
+
   /**
    * The status of a job. Waits at most `waitSeconds` for a terminal one, and not beyond the end of the request or of the
    * caller's token.
@@ -149,7 +156,7 @@ export class TaxpayerAccess {
     const id = this.services.ids.jobId(jobId);
     const { holder } = this.context;
     const onEnd = this.services.ledger.take('watches', holder);
-    return this.services.watcher.watch(this.id, id, { holder, onEnd });
+    return this.services.jobWatches.watch([this.id, id], { holder, onEnd });
   }
 
   private async settled(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
@@ -158,7 +165,7 @@ export class TaxpayerAccess {
     const { caller, holder, signal } = this.context;
     const onEnd = this.services.ledger.take('watches', holder);
     const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
-    return this.services.watcher.settle(this.id, id, view, { holder, onEnd, maxMs, signal });
+    return this.services.jobWatches.settle([this.id, id], view, { holder, onEnd, maxMs, signal });
   }
 }
 

@@ -140,9 +140,9 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   http.onUpgrade((...upgrade) => live.upgrade(...upgrade));
   const listeningOn = await http.listen();
   closings.push(async () => {
-    // Streams first: once the watcher stops, what it fed would look complete.
+    // Streams first: once the watchers stop, what they fed would look complete.
     const drained = streams.drain(config.drainTimeoutMs);
-    services.watcher.stop();
+    services.stopWatches();
     await http.drain(config.drainTimeoutMs);
     await drained;
   });

@@ -11,10 +11,10 @@ import { watchSecretFile } from './config/watchFile.js';
 import type { AuditEvent, Services } from './context.js';
 import { ClientLinks } from './datasources/ClientLinks.js';
 import { identifierReader } from './datasources/identifiers.js';
-import { JobWatcher } from './datasources/JobWatcher.js';
 import { RefreshJobs } from './datasources/RefreshJobs.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
-import { TokenBroker } from './datasources/TokenBroker.js';
+import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
+import { jobWatcher, recordWatcher } from './datasources/watchers.js';
 import type { Logger } from './observability/log.js';
 import type { Metrics } from './observability/Metrics.js';
 import type { Tracing } from './observability/Tracing.js';
@@ -34,6 +34,7 @@ export interface Surroundings {
 export interface RunningServices extends Services {
   readonly sealed: SealedStore;
   readonly workTime: WorkTime;
+  stopWatches(): void;
   /** Ends watches, connections, timers and the store. */
   stop(): Promise<void>;
 }
@@ -84,7 +85,7 @@ export interface Wiring extends Surroundings {
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
 export function wireServices(wiring: Wiring) {
-  const { config, metrics, store, sealer, now = Date.now } = wiring;
+  const { config, metrics, store, sealer, random, now = Date.now } = wiring;
   const scope = [wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion];
   const sealed = new SealedStore({ store, sealer, scope, now });
   const http = resilientFetch(wiring);
@@ -98,16 +99,24 @@ export function wireServices(wiring: Wiring) {
   const workTime = new WorkTime();
   const shared = { service, store: sealed, places: servicePlaces(config, workTime), now };
   const { onTokenEvent: onEvent, onBudget } = metrics;
-  const broker = new TokenBroker({ ...shared, ...config.tokens, cache, onEvent, onBudget });
+  const onRecord: TokenBrokerOptions['onRecord'] = (id, view) => recordWatches.see(id, view);
+  const broker = new TokenBroker({ ...shared, ...config.tokens, cache, onEvent, onBudget, onRecord });
   const jobs = new RefreshJobs({ ...shared, broker, cache });
-  const watcher = new JobWatcher({ ...config.jobs, jobs, now, onWatchers: (count) => metrics.watchers.set(count) });
+  const jobWatches = jobWatcher({ ...config.jobs, jobs, now, onWatchers: (count) => metrics.jobWatchers.set(count) });
+  const { watchMaxMs } = config.jobs;
+  const onWatchers = (count: number) => metrics.recordWatchers.set(count);
+  const recordWatches = recordWatcher({ broker, watchMaxMs, onWatchers, ...(random && { random }) });
   const workMs = config.service.deadlineMs + leaseMarginMs;
   const links = new ClientLinks({ ...shared, workMs, onOutcome: metrics.onLink });
+  const stopWatches = () => {
+    jobWatches.stop();
+    recordWatches.stop();
+  };
   const stop = () => {
-    watcher.stop();
+    stopWatches();
     http.stop();
   };
-  return { sealed, http, workTime, broker, jobs, watcher, links, stop };
+  return { sealed, http, workTime, broker, jobs, jobWatches, recordWatches, links, stopWatches, stop };
 }
 
 function resilientFetch({ config, metrics, tracing, monotonicNow, random, fetch }: Wiring): ResilientFetch {

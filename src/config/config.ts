@@ -115,6 +115,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
       freshness: freshnessOf(parsed, env, expect),
       budgetPerHour: parsed.TOKEN_BUDGET_PER_HOUR,
       budgetCallerShare: parsed.TOKEN_BUDGET_CALLER_SHARE,
+      budgetWatchShare: parsed.TOKEN_BUDGET_WATCH_SHARE,
     },
     jobs: { pollMinMs, pollMaxMs, watchMaxMs: parsed.JOB_WATCH_MAX_SECONDS * 1000 },
     auth,

@@ -35,6 +35,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   TOKEN_BUDGET_PER_HOUR: 'Calls to the token endpoint per hour for the whole fleet; 0 means no limit.',
   TOKEN_BUDGET_CALLER_SHARE:
     'What one caller may take of the token budget that the others have left; 1 lets one caller take all of it.',
+  TOKEN_BUDGET_WATCH_SHARE:
+    'What the watchers of token records may take, all together, of the token budget that queries have left. When it is spent they wait for the next hour.',
   JOB_POLL_MIN_MS: 'First interval between polls of a watched job, in milliseconds, give or take a tenth.',
   JOB_POLL_MAX_MS: 'Longest interval between polls of a watched job, in milliseconds, give or take a tenth.',
   JOB_WATCH_MAX_SECONDS: 'How long one subscription may last before it ends cleanly, in seconds.',

@@ -131,6 +131,7 @@ export const settings = {
   TOKEN_FRESH_SECONDS: optional(integer(1, 2_592_000), 'none: it is learned', '900'),
   TOKEN_BUDGET_PER_HOUR: setting(integer(0, 100_000_000), '600', '100'),
   TOKEN_BUDGET_CALLER_SHARE: setting(share, '0.25', '1'),
+  TOKEN_BUDGET_WATCH_SHARE: setting(share, '0.5', '0.25'),
   JOB_POLL_MIN_MS: setting(integer(10, 3_600_000), '1000', '2000'),
   JOB_POLL_MAX_MS: setting(integer(10, 3_600_000), '30000', '60000'),
   JOB_WATCH_MAX_SECONDS: setting(integer(1, 604_800), '3600', '900'),

@@ -7,7 +7,7 @@ import type { SealedStore } from '../cache/SealedStore.js';
 import type { Entry } from '../cache/StoredEntries.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
-import { TokenBudget } from '../upstream/TokenBudget.js';
+import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
 import { type FreshnessRule, freshMsOf, type Reading, unchangedSince } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { AccessTokenRefused, type Credential, type TaxpayerService } from './TaxpayerService.js';
@@ -43,8 +43,11 @@ export interface TokenBrokerOptions extends ReadingOptions {
   /** As {@link TokenBudget} takes them. */
   readonly budgetPerHour: number;
   readonly budgetCallerShare: number;
+  readonly budgetWatchShare: number;
   readonly onBudget: (left: number, resetsInMs: number) => void;
   readonly onEvent: (event: TokenEvent) => void;
+  /** Told of each record that was not in memory when it was asked for. */
+  readonly onRecord: (id: TaxpayerId, view: TokenView) => void;
 }
 
 export type TokenEvent =
@@ -52,6 +55,7 @@ export type TokenEvent =
   | 'absent-remembered'
   | 'budget-exhausted'
   | 'caller-share-exhausted'
+  | 'watch-share-exhausted'
   | 'credential-replaced'
   | 'refetch-cool-down';
 
@@ -101,8 +105,9 @@ export class TokenBroker {
       now,
       perHour: options.budgetPerHour,
       callerShare: options.budgetCallerShare,
+      watchShare: options.budgetWatchShare,
       onLeft: options.onBudget,
-      onExhausted: (whose) => onEvent(whose === 'fleet' ? 'budget-exhausted' : 'caller-share-exhausted'),
+      onExhausted: (whose) => onEvent(whose === 'fleet' ? 'budget-exhausted' : `${whose}-share-exhausted`),
     });
   }
 
@@ -120,25 +125,53 @@ export class TokenBroker {
     return call.once?.(`token ${maxAgeMs} ${id}`, look) ?? look();
   }
 
+  /** The record in memory when {@link record} would answer with it. */
+  held(id: TaxpayerId): TokenView | undefined {
+    const entry = this.#cache.held(id, (held) => held.value.kind === 'record' && this.#isFresh(held, Infinity));
+    return entry && this.#viewOf(entry);
+  }
+
+  /** The record in memory, of any age, as it is shown when the service cannot answer. */
+  stale(id: TaxpayerId): TokenView | undefined {
+    const held = this.#cache.peek(id);
+    if (held?.value.kind !== 'record') return undefined;
+    this.options.onEvent('stale-served');
+    return { ...this.#viewOf(held), stale: true };
+  }
+
+  /**
+   * A fresh record for watchers, within their share of the budget. Never a stale one.
+   *
+   * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
+   */
+  poll(id: TaxpayerId, { holder }: CallOptions): Promise<TokenView> {
+    return this.#find(id, (entry) => this.#isFresh(entry, Infinity), { holder, isWatch: true });
+  }
+
   /** How long `view` is still shown without asking again, in milliseconds; 0 when it is not fresh any more. */
   freshForMs({ fetchedAt, freshMs }: TokenView): number {
     // Never longer than it is fresh: the machine that read it may have a clock that is ahead.
     return Math.min(freshMs, Math.max(0, fetchedAt + freshMs - this.options.now()));
   }
 
-  /** Memory is checked again after the wait for a place: another reader may have fetched the record. */
   async #lookUp(id: TaxpayerId, acceptable: Acceptable, call: CallOptions): Promise<TokenView> {
     try {
-      const read = () => this.#read(id, acceptable, call, true);
-      return this.#viewOf(await this.options.places.run(call.holder, read));
+      return await this.#find(id, acceptable, call);
     } catch (error) {
-      const held = this.#cache.peek(id);
       // Other failures are answers of the service.
       const isNoAnswer = error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$)/.test(error.code);
-      if (held?.value.kind !== 'record' || !isNoAnswer) throw error;
-      this.options.onEvent('stale-served');
-      return { ...this.#viewOf(held), stale: true };
+      const stale = isNoAnswer ? this.stale(id) : undefined;
+      if (stale === undefined) throw error;
+      return stale;
     }
+  }
+
+  /** Memory is checked again after the wait for a place: another reader may have fetched the record. */
+  async #find(id: TaxpayerId, acceptable: Acceptable, call: Spender): Promise<TokenView> {
+    const read = () => this.#read(id, acceptable, call, true);
+    const view = this.#viewOf(await this.options.places.run(call.holder, read));
+    this.options.onRecord(id, view);
+    return view;
   }
 
   /**
@@ -202,16 +235,17 @@ export class TokenBroker {
     return { accessToken: recordOf(value).accessToken, version, isProven: this.#proven.has(version) };
   }
 
-  #read(id: TaxpayerId, acceptable: Acceptable, { holder }: CallOptions, takesFetchedMeanwhile = false) {
-    const fetch = (_: undefined, signal: AbortSignal) => this.#fetch(id, signal, holder);
-    return this.#cache.read(id, { acceptable, takesFetchedMeanwhile, fetch, holder });
+  #read(id: TaxpayerId, acceptable: Acceptable, spender: Spender, takesFetchedMeanwhile = false) {
+    const fetch = (_: undefined, signal: AbortSignal) => this.#fetch(id, signal, spender);
+    return this.#cache.read(id, { acceptable, takesFetchedMeanwhile, fetch, holder: spender.holder });
   }
 
-  async #fetch(id: TaxpayerId, signal: AbortSignal, holder: string | undefined): Promise<TokenAnswer> {
+  async #fetch(id: TaxpayerId, signal: AbortSignal, spender: Spender): Promise<TokenAnswer> {
+    const { holder } = spender;
     const before = this.#cache.peek(id);
     try {
       // Each try is spent for, because the service counts those.
-      const beforeTry = () => this.#budget.spend(holder);
+      const beforeTry = () => this.#budget.spend(spender);
       const record = await this.options.service.tokenRecord(id, { holder, signal, beforeTry });
       const since = unchangedSince(record, this.options.now(), before && readingOf(before));
       return { kind: 'record', record, unchangedSince: since };

@@ -52,8 +52,8 @@ function timeOf(date: string | null): number | undefined {
   return Number.isNaN(time) ? undefined : time;
 }
 
-/** The token aside, which the service may replace at any time. One of the two may have been stored as JSON, which has no -0. */
-function isSame(one: TokenRecord, other: TokenRecord): boolean {
+/** Whether two readings show the same: the token aside, which the service may replace at any time. One of the two may have been stored as JSON, which has no -0. */
+export function isSame(one: TokenRecord, other: TokenRecord): boolean {
   const [a, b] = [one, other].map((record) => JSON.parse(JSON.stringify({ ...record, accessToken: undefined })));
   return isDeepStrictEqual(a, b);
 }

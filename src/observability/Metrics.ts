@@ -31,6 +31,7 @@ const helps = {
   gateway_store_set_aside_total: 'Damaged databases on disk that were renamed.',
   gateway_key_set_age_seconds: 'Age of the oldest key set in use.',
   gateway_job_watchers: 'Readers that watch a refresh job now.',
+  gateway_record_watchers: 'Readers that watch a token record now.',
   gateway_open_streams: 'Open sockets and event streams, by transport.',
   gateway_log_lines_dropped_total: 'Log lines that the reader of standard output did not take.',
   gateway_trace_spans_dropped_total: 'Spans that the trace collector did not take.',
@@ -64,7 +65,8 @@ export class Metrics {
   readonly unknownValues = this.#counter('gateway_unknown_values_total', 'kind');
   readonly storeDegraded = this.#gauge('gateway_store_degraded', 'max');
   readonly storeSetAside = this.#counter('gateway_store_set_aside_total');
-  readonly watchers = this.#gauge('gateway_job_watchers', 'sum');
+  readonly jobWatchers = this.#gauge('gateway_job_watchers', 'sum');
+  readonly recordWatchers = this.#gauge('gateway_record_watchers', 'sum');
   readonly connections = this.#gauge('gateway_open_streams', 'sum', 'transport');
   readonly spansDropped = this.#counter('gateway_trace_spans_dropped_total');
   #budget: { readonly left: number; readonly until: number } | undefined;

@@ -1,5 +1,6 @@
-import { Ctx, Directive, FieldResolver, Query, Resolver, Root } from 'type-graphql';
+import { Ctx, Directive, FieldResolver, Query, Resolver, Root, Subscription } from 'type-graphql';
 import type { RequestContext } from '../context.js';
+import type { TokenView } from '../datasources/TokenBroker.js';
 import type { Key } from '../schema/buildSchema.js';
 import { RefreshJob } from '../schema/RefreshJob.js';
 import { Taxpayer, TaxpayerToken } from '../schema/Taxpayer.js';
@@ -47,6 +48,22 @@ export class TaxpayerTokenResolver {
   })
   taxpayerToken(@TaxpayerId taxpayerId: string, @Ctx() context: RequestContext, @MaxAgeSeconds maxAgeSeconds?: number) {
     return this.vocabulary.show(TaxpayerToken, context.taxpayer(taxpayerId).token(maxAgeSeconds));
+  }
+
+  @Needs('taxpayers:read')
+  @Subscription(() => TaxpayerToken, {
+    description:
+      'The token record of a taxpayer each time it changes: at once as it is now, and last when its status is final. A new access token alone is no change.',
+    subscribe: ({ args, context }: { args: { taxpayerId: string }; context: RequestContext }) =>
+      context.taxpayer(args.taxpayerId).watchToken(),
+  })
+  taxpayerTokenUpdated(
+    @Root() view: TokenView,
+    @TaxpayerId taxpayerId: string,
+    @Ctx() context: RequestContext,
+  ): TaxpayerToken {
+    context.taxpayer(taxpayerId); // the same door for each event
+    return this.vocabulary.shown(TaxpayerToken, view);
   }
 
   reference(key: Key, context: RequestContext) {

@@ -9,10 +9,28 @@ interface TokenBudgetOptions {
   readonly perHour: number;
   /** What one caller may take of that which the others have left, from 0 to 1. */
   readonly callerShare: number;
+  /** What all watchers may take of that which is left by others, from 0 to 1. */
+  readonly watchShare: number;
   readonly now: () => number;
   /** What is left, and the milliseconds until the hour ends. */
   readonly onLeft?: (left: number, resetsInMs: number) => void;
-  readonly onExhausted?: (whose: 'fleet' | 'caller') => void;
+  readonly onExhausted?: (whose: 'fleet' | 'caller' | 'watch') => void;
+}
+
+/** Whom a call is made for. */
+export interface Spender {
+  readonly holder?: string | undefined;
+  /** Nobody waits for the answer: the call is made to keep watchers up to date. */
+  readonly isWatch?: boolean;
+}
+
+/** What one caller, or all watchers, may take of that which the others have left. */
+interface Share {
+  readonly of: 'caller' | 'watch';
+  /** Of the caller; of all watchers one that no caller has. */
+  readonly holder: string;
+  /** From 0 to 1. */
+  readonly size: number;
 }
 
 /** What this process knows of one clock hour. */
@@ -41,10 +59,11 @@ const storeAwayRetryMs = 30_000;
 /** How far a count may be above its limit, because refused calls are counted too; more cannot be true. */
 const maxRefused = 10_000;
 const maxCallers = 10_000;
+const watchers = 'watchers';
 
 /**
  * The fleet's budget of calls to the token endpoint, counted in the shared store per clock hour, and each caller's share of
- * it. The hour is part of a counter's name, so neither a wrong clock nor a wrong lifetime can make it longer.
+ * it, and that of all watchers. The hour is part of a counter's name, so neither a wrong clock nor a wrong lifetime can make it longer.
  *
  * **While the store is away**, processes cannot know of each other's calls. Each then uses only calls it has already
  * counted in the store, its reserve, so the fleet stays within the budget however often the store comes and goes. Only a
@@ -58,14 +77,19 @@ export class TokenBudget {
 
   constructor(private readonly options: TokenBudgetOptions) {}
 
-  /** Takes one call from the budget and from the share of `holder`. @throws GatewayError TOKEN_BUDGET_EXHAUSTED */
-  async spend(holder?: string): Promise<void> {
-    const { perHour, onLeft } = this.options;
+  /** Takes one call from the budget and from the shares of the spender. @throws GatewayError TOKEN_BUDGET_EXHAUSTED */
+  async spend({ holder, isWatch = false }: Spender): Promise<void> {
+    const { perHour, callerShare, watchShare, onLeft } = this.options;
     if (perHour === 0) return;
     const number = Math.floor(this.options.now() / hourMs);
     if (number !== this.#hour.number) this.#hour = new Hour(number);
     const hour = this.#hour;
-    if (holder !== undefined && !(await this.#takeShare(hour, holder))) throw this.#exhausted(hour, holder);
+    const shares: Share[] = [];
+    if (isWatch) shares.push({ of: 'watch', holder: watchers, size: watchShare });
+    if (holder !== undefined) shares.push({ of: 'caller', holder, size: callerShare });
+    // Nothing is taken from one when the other is known to be spent.
+    for (const share of shares) if (this.#isSpent(hour, share)) throw this.#exhausted(hour, share);
+    for (const share of shares) if (!(await this.#takeShare(hour, share))) throw this.#exhausted(hour, share);
     const granted = (await this.#takeFromStore(hour)) || this.#takeWithoutStore(hour);
     onLeft?.(Math.max(0, perHour - hour.seen) + (hour.reserve ?? 0), this.#restOf(hour));
     // A store that counts too few cannot have one process call more often than the fleet may.
@@ -73,23 +97,27 @@ export class TokenBudget {
     hour.made += 1;
   }
 
-  async #takeShare(hour: Hour, holder: string): Promise<boolean> {
-    const name = [String(hour.number), holder];
-    const key = name.join(' ');
-    const takenBefore = this.#takenBy.get(key) ?? 0;
-    if (takenBefore >= this.#shareOf(hour, takenBefore)) return false;
-    this.#takenBy.set(key, takenBefore + 1); // others of this caller may be asking at the same time
-    const counted = await this.#add(['token-budget-of-caller', ...name], 1, this.options.perHour + maxRefused);
-    if (counted === undefined) return true;
-    this.#takenBy.set(key, Math.max(counted, this.#takenBy.get(key) ?? 0));
-    return counted <= this.#shareOf(hour, counted);
+  #isSpent(hour: Hour, share: Share): boolean {
+    const taken = this.#takenBy.get(keyOf(hour, share)) ?? 0;
+    return taken >= this.#mostOf(hour, share, taken);
   }
 
-  /** What a caller who has taken `own` may take in all: at least one call, however little is left. */
-  #shareOf(hour: Hour, own: number): number {
-    const { perHour, callerShare } = this.options;
+  async #takeShare(hour: Hour, share: Share): Promise<boolean> {
+    if (this.#isSpent(hour, share)) return false;
+    const key = keyOf(hour, share);
+    this.#takenBy.set(key, (this.#takenBy.get(key) ?? 0) + 1); // others may be asking at the same time
+    const name = [`token-budget-of-${share.of}`, String(hour.number), share.holder];
+    const counted = await this.#add(name, 1, this.options.perHour + maxRefused);
+    if (counted === undefined) return true;
+    this.#takenBy.set(key, Math.max(counted, this.#takenBy.get(key) ?? 0));
+    return counted <= this.#mostOf(hour, share, counted);
+  }
+
+  /** What may be taken in all of a share of which `own` are taken: at least one call, however little is left. */
+  #mostOf(hour: Hour, { size }: Share, own: number): number {
+    const { perHour } = this.options;
     const byOthers = Math.max(0, hour.seen - (hour.reserve ?? 0) - own);
-    return Math.max(1, Math.floor(callerShare * (perHour - byOthers)));
+    return Math.max(1, Math.floor(size * (perHour - byOthers)));
   }
 
   async #takeFromStore(hour: Hour): Promise<boolean> {
@@ -152,16 +180,22 @@ export class TokenBudget {
     return Math.min(hourMs, Math.max(0, (hour.number + 1) * hourMs - this.options.now()));
   }
 
-  /** With `holder`, refuses that caller alone: others who wait for the same read get their own turn. */
-  #exhausted(hour: Hour, holder?: string): GatewayError {
-    const refused = holder === undefined ? undefined : { holder };
-    this.options.onExhausted?.(refused ? 'caller' : 'fleet');
-    const message = refused
-      ? 'Your share of the hourly budget of token calls is spent (TOKEN_BUDGET_CALLER_SHARE)'
-      : "The fleet's hourly budget of token calls is spent";
-    const isSpent = refused || Math.max(hour.seen, hour.made) >= this.options.perHour;
+  /** With `share`, refuses its holder alone: others who wait for the same read get their own turn. */
+  #exhausted(hour: Hour, share?: Share): GatewayError {
+    const refused = share && { holder: share.holder };
+    this.options.onExhausted?.(share?.of ?? 'fleet');
+    const message = messages[share?.of ?? 'fleet'];
+    const isSpent = share || Math.max(hour.seen, hour.made) >= this.options.perHour;
     const waitMs = Math.min(this.#restOf(hour), isSpent ? hourMs : storeAwayRetryMs);
     const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000));
     return new GatewayError('TOKEN_BUDGET_EXHAUSTED', message, { retryAfterSeconds, refused });
   }
 }
+
+const messages = {
+  fleet: "The fleet's hourly budget of token calls is spent",
+  caller: 'Your share of the hourly budget of token calls is spent (TOKEN_BUDGET_CALLER_SHARE)',
+  watch: 'The share of watchers in the hourly budget of token calls is spent (TOKEN_BUDGET_WATCH_SHARE)',
+} as const;
+
+const keyOf = ({ number }: Hour, { of, holder }: Share) => `${number} ${of} ${holder}`;

@@ -15,9 +15,11 @@ import {
   RefreshJobDocument,
   retryAfterSeconds,
   TaxpayerTokenDocument,
+  type TokenUpdate,
   WatchFailed,
   type WebSocketLike,
   watchRefreshJob,
+  watchTaxpayerToken,
 } from '../../src/client/index.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -196,6 +198,45 @@ describe.each(['sse', 'ws'] as const)('watchRefreshJob over %s', (transport) => 
       expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
       await expect(updates.next()).rejects.toMatchObject(unauthenticated);
     });
+  });
+});
+
+describe.each(['sse', 'ws'] as const)('watchTaxpayerToken over %s', (transport) => {
+  let live: TestGateway;
+  beforeEach(async () => {
+    live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1', JOB_WATCH_MAX_SECONDS: '2' });
+  });
+  afterEach(() => live.stop());
+
+  const watch = (taxpayerId: string) =>
+    watchTaxpayerToken({ url: `${live.origin}/graphql`, taxpayerId, transport, openWebSocket });
+
+  it('gives the record now and each change, over as many connections as it takes, and ends after a final status', async () => {
+    const { control } = live.sandbox;
+    const { id } = control.addTaxpayer({ status: 'AUTHORIZED', name: 'First' });
+    const seen: TokenUpdate[] = [];
+    for await (const update of watch(id)) {
+      seen.push(update);
+      if (seen.length === 1) {
+        // Longer than one subscription lasts.
+        await until(() => control.tokenCalls(id) >= 4, 10_000);
+        control.updateTaxpayer(id, { name: 'Second' });
+      } else control.updateTaxpayer(id, { status: 'COMPLETED' });
+    }
+    expect(seen.map(({ status, name }) => [status, name])).toEqual([
+      ['AUTHORIZED', 'First'],
+      ['AUTHORIZED', 'Second'],
+      ['COMPLETED', 'Second'],
+    ]);
+    expect(seen[0]).not.toHaveProperty('accessToken');
+  }, 30_000);
+
+  it('fails when trying again would not help', async () => {
+    const failure = await watch('nobody')
+      .next()
+      .catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(WatchFailed);
+    expect((failure as WatchFailed).problems[0]?.code).toBe('NOT_FOUND');
   });
 });
 

@@ -12,7 +12,7 @@ import { startRedis, type TestRedis, until } from '../support/redis.js';
 
 const pollMinMs = 100;
 
-describe('JobWatcher', () => {
+describe('the watcher of jobs', () => {
   let sandbox: Sandbox;
   let redis: TestRedis;
   const started: RunningServices[] = [];
@@ -74,9 +74,9 @@ describe('JobWatcher', () => {
   }
 
   it('brings the present status, each change, and ends after a terminal one', async () => {
-    const { watcher } = await startProcess();
+    const { jobWatches } = await startProcess();
     const job = addJob();
-    const watch = watcher.watch(...job.ids);
+    const watch = jobWatches.watch(job.ids);
     expect((await watch.next()).value.job.status).toBe('processing');
     const change = watch.next();
     job.become('completed');
@@ -85,10 +85,10 @@ describe('JobWatcher', () => {
   });
 
   it('asks once for a job that has ended', async () => {
-    const { watcher } = await startProcess();
+    const { jobWatches } = await startProcess();
     const job = addJob('failed');
-    expect(await statuses(watcher.watch(...job.ids))).toEqual(['failed']);
-    expect(await statuses(watcher.watch(...job.ids))).toEqual(['failed']);
+    expect(await statuses(jobWatches.watch(job.ids))).toEqual(['failed']);
+    expect(await statuses(jobWatches.watch(job.ids))).toEqual(['failed']);
     expect(job.polls()).toBe(1);
   });
 
@@ -96,7 +96,7 @@ describe('JobWatcher', () => {
     const job = addJob();
     const env = { CACHE_URL: `${redis.url}/1`, JOB_POLL_MIN_MS: '300', JOB_POLL_MAX_MS: '300' };
     const fleet = await Promise.all([1, 2, 3, 4].map(() => startProcess(env)));
-    const watches = fleet.flatMap(({ watcher }) => Array.from({ length: 50 }, () => watcher.watch(...job.ids)));
+    const watches = fleet.flatMap(({ jobWatches }) => Array.from({ length: 50 }, () => jobWatches.watch(job.ids)));
     const firsts = await Promise.all(watches.map((watch) => watch.next()));
     expect(job.polls()).toBe(1);
     const beganAt = firsts[0]?.value.observedAt as number;
@@ -115,9 +115,9 @@ describe('JobWatcher', () => {
   });
 
   it('waits longer the longer nothing changes', async () => {
-    const { watcher } = await startProcess({ JOB_POLL_MIN_MS: '40', JOB_POLL_MAX_MS: '640' });
+    const { jobWatches } = await startProcess({ JOB_POLL_MIN_MS: '40', JOB_POLL_MAX_MS: '640' });
     const job = addJob();
-    const watch = watcher.watch(...job.ids);
+    const watch = jobWatches.watch(job.ids);
     await until(() => job.polls() === 7);
     await watch.return();
     const times = sandbox.control.requests('refreshJob').map(({ receivedAt }) => receivedAt);
@@ -129,29 +129,29 @@ describe('JobWatcher', () => {
   });
 
   it('gives a watcher who joins late what is known, without asking again', async () => {
-    const { watcher } = await startProcess({ JOB_POLL_MIN_MS: '60000', JOB_POLL_MAX_MS: '60000' });
+    const { jobWatches } = await startProcess({ JOB_POLL_MIN_MS: '60000', JOB_POLL_MAX_MS: '60000' });
     const job = addJob();
-    await watcher.watch(...job.ids).next();
-    expect((await watcher.watch(...job.ids).next()).value.job.status).toBe('processing');
+    await jobWatches.watch(job.ids).next();
+    expect((await jobWatches.watch(job.ids).next()).value.job.status).toBe('processing');
     expect(job.polls()).toBe(1);
   });
 
   it("learns from a query's answer what its own poll has not seen yet", async () => {
-    const { watcher, jobs } = await startProcess({ JOB_POLL_MIN_MS: '60000', JOB_POLL_MAX_MS: '60000' });
+    const { jobWatches, jobs } = await startProcess({ JOB_POLL_MIN_MS: '60000', JOB_POLL_MAX_MS: '60000' });
     const job = addJob();
-    const early = watcher.watch(...job.ids);
+    const early = jobWatches.watch(job.ids);
     const { observedAt } = (await early.next()).value as JobView;
     job.become('completed');
     await until(() => Date.now() > observedAt); // an answer of this very millisecond counts as new
     await jobs.status(...job.ids, 0);
-    expect(await statuses(watcher.watch(...job.ids))).toEqual(['completed']);
+    expect(await statuses(jobWatches.watch(job.ids))).toEqual(['completed']);
     expect(await statuses(early)).toEqual(['completed']);
   });
 
   it('retries temporary faults silently, no sooner than the service asks', async () => {
-    const { watcher } = await startProcess();
+    const { jobWatches } = await startProcess();
     const job = addJob();
-    const watch = watcher.watch(...job.ids);
+    const watch = jobWatches.watch(job.ids);
     await watch.next();
     sandbox.control.arm({
       endpoint: 'refreshJob',
@@ -168,7 +168,7 @@ describe('JobWatcher', () => {
   });
 
   it('polls on behalf of its readers in turn, so that one whose calls are refused does not block the others', async () => {
-    const { watcher, jobs } = await startProcess({ BREAKER_RESET_MS: '60000' });
+    const { jobWatches, jobs } = await startProcess({ BREAKER_RESET_MS: '60000' });
     const fault = sandbox.control.arm({
       endpoint: 'refreshJob',
       fault: { kind: 'answer-with-status', status: 500 },
@@ -178,8 +178,8 @@ describe('JobWatcher', () => {
     }
     sandbox.control.disarm(fault);
     const job = addJob();
-    const hostile = watcher.watch(...job.ids, { holder: 'hostile' });
-    const honest = watcher.watch(...job.ids, { holder: 'honest' });
+    const hostile = jobWatches.watch(job.ids, { holder: 'hostile' });
+    const honest = jobWatches.watch(job.ids, { holder: 'honest' });
     expect((await honest.next()).value.job.status).toBe('processing');
     job.become('completed');
     expect(await statuses(honest)).toEqual(['completed']);
@@ -187,37 +187,37 @@ describe('JobWatcher', () => {
   });
 
   it('ends with the error when the service refuses for good, also for a reader who was busy', async () => {
-    const { watcher } = await startProcess();
+    const { jobWatches } = await startProcess();
     const { ids } = addJob();
     const unknown = 'no-such-job' as JobId;
-    await expect(statuses(watcher.watch(ids[0], unknown))).rejects.toMatchObject({ code: 'NOT_FOUND' });
-    const busy = watcher.watch(ids[0], unknown);
-    await until(() => watcher.polledJobs === 0);
+    await expect(statuses(jobWatches.watch([ids[0], unknown]))).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    const busy = jobWatches.watch([ids[0], unknown]);
+    await until(() => jobWatches.polled === 0);
     await expect(busy.next()).rejects.toMatchObject({ code: 'NOT_FOUND' });
     expect(await busy.next()).toEqual({ value: undefined, done: true });
   });
 
   it('ends a watch cleanly after its longest time', async () => {
-    const { watcher } = await startProcess({ JOB_WATCH_MAX_SECONDS: '1' });
-    const watch = watcher.watch(...addJob().ids);
+    const { jobWatches } = await startProcess({ JOB_WATCH_MAX_SECONDS: '1' });
+    const watch = jobWatches.watch(addJob().ids);
     expect(await statuses(watch)).toEqual(['processing']);
-    expect(watcher.polledJobs).toBe(0);
+    expect(jobWatches.polled).toBe(0);
   });
 
   it('polls no more once nobody watches, and leaves no timer', async () => {
-    const { watcher } = await startProcess();
+    const { jobWatches } = await startProcess();
     const job = addJob();
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
     // The first poll opens a connection to the service, whose timers are not the watcher's.
-    await watcher.watch(...addJob('failed').ids).next();
+    await jobWatches.watch(addJob('failed').ids).next();
     const before = timers();
-    const watches = Array.from({ length: 100 }, () => watcher.watch(...job.ids));
+    const watches = Array.from({ length: 100 }, () => jobWatches.watch(job.ids));
     await Promise.all(watches.map((watch) => watch.next()));
-    expect(watcher.polledJobs).toBe(1);
+    expect(jobWatches.polled).toBe(1);
     const waiting = watches.map((watch) => watch.next());
     await Promise.all(watches.map((watch) => watch.return()));
     expect(await Promise.all(waiting)).toEqual(waiting.map(() => ({ value: undefined, done: true })));
-    expect(watcher.polledJobs).toBe(0);
+    expect(jobWatches.polled).toBe(0);
     await until(() => timers() <= before);
     const polls = job.polls();
     await new Promise((resolve) => setTimeout(resolve, 3 * pollMinMs));
@@ -225,27 +225,27 @@ describe('JobWatcher', () => {
   });
 
   it('watches nothing any more once stopped', async () => {
-    const { watcher } = await startProcess();
+    const { jobWatches } = await startProcess();
     const job = addJob();
-    const under = watcher.watch(...job.ids);
+    const under = jobWatches.watch(job.ids);
     await under.next();
-    watcher.stop();
+    jobWatches.stop();
     expect(await under.next()).toEqual({ value: undefined, done: true });
-    expect(await statuses(watcher.watch(...addJob().ids))).toEqual([]);
-    expect(watcher.polledJobs).toBe(0);
+    expect(await statuses(jobWatches.watch(addJob().ids))).toEqual([]);
+    expect(jobWatches.polled).toBe(0);
   });
 
   it('settles a query with the first terminal status, or with the last known when the time is up', async () => {
-    const { watcher, jobs } = await startProcess();
+    const { jobWatches, jobs } = await startProcess();
     const job = addJob();
     const present = await jobs.status(...job.ids);
     const { signal } = new AbortController();
-    expect((await watcher.settle(...job.ids, present, { maxMs: 50, signal })).job.status).toBe('processing');
-    const settled = watcher.settle(...job.ids, present, { maxMs: 60_000, signal });
+    expect((await jobWatches.settle(job.ids, present, { maxMs: 50, signal })).job.status).toBe('processing');
+    const settled = jobWatches.settle(job.ids, present, { maxMs: 60_000, signal });
     job.become('completed');
     expect((await settled).job.status).toBe('completed');
-    const gone = watcher.settle(...addJob().ids, present, { maxMs: 60_000, signal: AbortSignal.abort() });
+    const gone = jobWatches.settle(addJob().ids, present, { maxMs: 60_000, signal: AbortSignal.abort() });
     expect((await gone).job.status).toBe('processing');
-    expect(watcher.polledJobs).toBe(0);
+    expect(jobWatches.polled).toBe(0);
   });
 });

@@ -6,6 +6,7 @@ import type { FreshnessRule } from '../../src/datasources/freshness.js';
 import { identifierReader } from '../../src/datasources/identifiers.js';
 import type { RefreshJobs } from '../../src/datasources/RefreshJobs.js';
 import type { TokenBroker, TokenEvent } from '../../src/datasources/TokenBroker.js';
+import type { recordWatcher } from '../../src/datasources/watchers.js';
 import type { GatewayError } from '../../src/errors/errors.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
@@ -20,6 +21,7 @@ export interface Member {
   readonly broker: TokenBroker;
   readonly jobs: RefreshJobs;
   readonly links: ClientLinks;
+  readonly recordWatches: ReturnType<typeof recordWatcher>;
   /** What the broker did besides answering, in order. */
   readonly events: TokenEvent[];
   readonly budgetLeft: number[];
@@ -46,6 +48,7 @@ export interface FleetOptions {
   readonly freshness?: Partial<FreshnessRule>;
   readonly budgetPerHour?: number;
   readonly budgetCallerShare?: number;
+  readonly budgetWatchShare?: number;
   readonly breakerResetMs?: number;
   /** How far the clock of each member is ahead of the fleet's, in milliseconds. Default 0. */
   readonly aheadMs?: readonly number[];
@@ -64,6 +67,7 @@ export async function startFleet({
   freshness,
   budgetPerHour = 0,
   budgetCallerShare = 1,
+  budgetWatchShare = 1,
   breakerResetMs = 50,
   aheadMs = [],
   store,
@@ -77,14 +81,19 @@ export async function startFleet({
   const config: Config = {
     ...defaults,
     service: { ...defaults.service, timeoutMs: callMs / 2, deadlineMs: callMs, breakerResetMs },
-    tokens: { freshness: { ...defaults.tokens.freshness, ...freshness }, budgetPerHour, budgetCallerShare },
+    tokens: {
+      freshness: { ...defaults.tokens.freshness, ...freshness },
+      budgetPerHour,
+      budgetCallerShare,
+      budgetWatchShare,
+    },
   };
 
   const wired = Array.from({ length: size }, (_, n) => {
     const now = () => clock + (aheadMs[n] ?? 0);
     const events: TokenEvent[] = [];
     const budgetLeft: number[] = [];
-    const { broker, jobs, links, stop } = wireServices({
+    const { broker, jobs, links, recordWatches, stop } = wireServices({
       config,
       log: createLogger('silent', { write: () => {} }),
       metrics: Object.assign(new Metrics(), {
@@ -99,7 +108,7 @@ export async function startFleet({
       monotonicNow: now,
       random: () => 0,
     });
-    return { broker, jobs, links, events, budgetLeft, stop };
+    return { broker, jobs, links, recordWatches, events, budgetLeft, stop };
   });
 
   return {

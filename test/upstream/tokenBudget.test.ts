@@ -175,6 +175,52 @@ describe("one caller's share of the hourly budget", () => {
   });
 });
 
+describe('the share of watchers in the hourly budget', () => {
+  let fleet: Fleet;
+  afterEach(() => fleet.stop());
+
+  /** So many polls, or reads, at each member in turn, each of another taxpayer; says how many were answered. */
+  async function read(how: 'poll' | 'record', readers: number, holder?: string): Promise<number> {
+    let answered = 0;
+    for (const [n, id] of fleet.sandbox.control.addTaxpayers(readers).entries()) {
+      const { broker } = fleet.members[n % fleet.members.length] as Member;
+      const taxpayer = fleet.ids.taxpayerId(id);
+      const call = { holder };
+      const reading = how === 'poll' ? broker.poll(taxpayer, call) : broker.record(taxpayer, Infinity, call);
+      if ((await outcomeOf(reading)) === 'answered') answered += 1;
+    }
+    return answered;
+  }
+
+  it('is a half of what queries left, over the whole fleet, so that queries always have some', async () => {
+    fleet = await startFleet({ size: 2, budgetPerHour: 64, budgetWatchShare: 0.5 });
+    const byWatchers = await read('poll', 100);
+    expect(byWatchers).toBeLessThanOrEqual(64 / 2);
+    expect(byWatchers).toBeGreaterThan(64 / 3); // of the reserve of another member it knows nothing
+    expect(await read('record', 100)).toBe(64 - byWatchers);
+    fleet.advance(hour);
+    const first = await read('record', 40);
+    expect(first).toBe(40);
+    expect(await read('poll', 100)).toBeLessThanOrEqual((64 - first) / 2);
+  });
+
+  it('spends nothing of a caller whose watches are refused', async () => {
+    fleet = await startFleet({ budgetPerHour: 64, budgetCallerShare: 0.25, budgetWatchShare: 0.1 });
+    expect(await read('poll', 50, 'one')).toBe(6);
+    expect(fleet.members[0]?.events).toContain('watch-share-exhausted');
+    expect(await read('record', 50, 'one')).toBe(16 - 6);
+  });
+
+  it('refuses no query that waits for the same read', async () => {
+    fleet = await startFleet({ budgetPerHour: 64, budgetWatchShare: 0.01 });
+    expect(await read('poll', 2)).toBe(1);
+    const { broker } = fleet.members[0] as Member;
+    const id = fleet.ids.taxpayerId(fleet.sandbox.control.addTaxpayer().id);
+    const [poll, query] = await Promise.all([outcomeOf(broker.poll(id, {})), outcomeOf(broker.record(id))]);
+    expect([poll, query]).toEqual(['TOKEN_BUDGET_EXHAUSTED', 'answered']);
+  });
+});
+
 /** A store that always gives the same count, with a lifetime of a year. */
 class Lying extends MemoryStore {
   constructor(readonly count: number) {

@@ -1,6 +1,6 @@
 // Watchers of jobs in one process: the gateway's own watcher, over jobs that change with every poll.
 
-import { JobWatcher } from '../../../dist/datasources/JobWatcher.js';
+import { jobWatcher } from '../../../dist/datasources/watchers.js';
 import { bytesEach, round, table } from '../report.js';
 
 const watchersOfAJob = 10;
@@ -24,7 +24,7 @@ async function watched(size) {
       return { job: { taxpayerId, jobId, name: 'job', status: `s${polls}` }, observedAt: now, unchangedSince: now };
     },
   };
-  const watcher = new JobWatcher({
+  const watcher = jobWatcher({
     jobs: service,
     pollMinMs: 200,
     pollMaxMs: 200,
@@ -34,7 +34,7 @@ async function watched(size) {
   });
   const before = heapBytes();
   const cpuBefore = process.cpuUsage();
-  const watches = Array.from({ length: size }, (_, n) => watcher.watch('taxpayer', `job-${n % jobs}`));
+  const watches = Array.from({ length: size }, (_, n) => watcher.watch(['taxpayer', `job-${n % jobs}`]));
   const reading = watches.map(async (watch) => {
     for (let seen = 0; seen < changes; seen += 1) await watch.next();
   });

@@ -1,19 +1,30 @@
 import { print } from 'graphql';
 import { type ConnectOptions, eventStreams, webSockets } from './connect.js';
-import { RefreshJobUpdatedDocument, type RefreshJobUpdatedSubscription } from './generated/graphql.js';
+import {
+  RefreshJobUpdatedDocument,
+  type RefreshJobUpdatedSubscription,
+  TaxpayerTokenUpdatedDocument,
+  type TaxpayerTokenUpdatedSubscription,
+} from './generated/graphql.js';
 import { type GatewayProblem, problemsOf, retryAfterSeconds } from './problems.js';
 
 /** One status of a refresh job. */
 export type JobUpdate = RefreshJobUpdatedSubscription['refreshJobUpdated'];
 
-export interface WatchOptions extends ConnectOptions {
+/** The token record of a taxpayer at one time; without the access token. */
+export type TokenUpdate = TaxpayerTokenUpdatedSubscription['taxpayerTokenUpdated'];
+
+export interface TokenWatchOptions extends ConnectOptions {
   readonly taxpayerId: string;
-  readonly jobId: string;
   /** The caller's access token without `Bearer`; a function gives one per connection, so that the watch outlives a token. */
   readonly token?: string | (() => string | Promise<string>);
   readonly signal?: AbortSignal;
   /** Told before each pause between two connections, in milliseconds: for "reconnecting…" on a page. */
   readonly onReconnect?: (pauseMs: number) => void;
+}
+
+export interface WatchOptions extends TokenWatchOptions {
+  readonly jobId: string;
 }
 
 /** The gateway refused the watch for a reason that will not pass; `problems` say which. */
@@ -24,8 +35,6 @@ export class WatchFailed extends Error {
   }
 }
 
-const query = print(RefreshJobUpdatedDocument);
-
 /**
  * The status of a job now, then each change, never the same twice in a row; ends after a final one. Connects again, with
  * growing pauses, when the connection is lost or the token expired (where `token` is a function). Leaving the loop ends it.
@@ -33,34 +42,74 @@ const query = print(RefreshJobUpdatedDocument);
  * @throws WatchFailed when the gateway refuses for a reason that will not pass, such as a token that was never good
  * @throws TypeError when `ws` is wanted where there is neither `openWebSocket` nor a global `WebSocket`
  */
-export async function* watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate, void, undefined> {
-  const { taxpayerId, jobId, token, signal } = options;
+export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate, void, undefined> {
+  const { taxpayerId, jobId } = options;
+  return watch(options, {
+    query: print(RefreshJobUpdatedDocument),
+    variables: { taxpayerId, jobId },
+    updateIn: (data: RefreshJobUpdatedSubscription) => data.refreshJobUpdated,
+    stateOf: ({ status }) => status,
+    finalStatuses: ['COMPLETED', 'FAILED'],
+  });
+}
+
+/**
+ * The token record of a taxpayer now, then each change of it; otherwise as {@link watchRefreshJob}. An unchanged record is
+ * not sent again, so `fetchedAt` says when this state was first read.
+ */
+export function watchTaxpayerToken(options: TokenWatchOptions): AsyncGenerator<TokenUpdate, void, undefined> {
+  const { taxpayerId } = options;
+  return watch(options, {
+    query: print(TaxpayerTokenUpdatedDocument),
+    variables: { taxpayerId },
+    updateIn: (data: TaxpayerTokenUpdatedSubscription) => data.taxpayerTokenUpdated,
+    stateOf: ({ fetchedAt, ...record }) => JSON.stringify(record),
+    finalStatuses: ['COMPLETED', 'REJECTED'],
+  });
+}
+
+interface Subject<Data, Update> {
+  readonly query: string;
+  readonly variables: Record<string, unknown>;
+  readonly updateIn: (data: Data) => Update | null | undefined;
+  /** Two updates in a row with the same state are one. */
+  readonly stateOf: (update: Update) => string;
+  readonly finalStatuses: readonly string[];
+}
+
+async function* watch<Data, Update extends { readonly status: string }>(
+  options: TokenWatchOptions,
+  { query, variables, updateIn, stateOf, finalStatuses }: Subject<Data, Update>,
+): AsyncGenerator<Update, void, undefined> {
+  const { token, signal } = options;
   // Before the loop, which takes errors for those of a network that is down.
   const connect = options.transport === 'ws' ? webSockets(options) : eventStreams(options);
   let interrupt: (() => void) | undefined;
   const onAbort = () => interrupt?.();
   signal?.addEventListener('abort', onAbort);
-  let lastStatus: JobUpdate['status'] | undefined;
+  let lastState: string | undefined;
   let attempt = 0;
   try {
     while (!signal?.aborted) {
       let wantedPauseMs = 0;
-      // A token that brought a status and is refused later has expired; asking again after any other could go on for ever.
+      // A token that brought an update and is refused later has expired; asking again after any other could go on for ever.
       let renewable = false;
       try {
         const accessToken = typeof token === 'function' ? await token() : token;
         if (signal?.aborted) return;
-        const { results, end } = connect({ query, variables: { taxpayerId, jobId } }, accessToken);
+        const { results, end } = connect({ query, variables }, accessToken);
         interrupt = end;
         for await (const result of results) {
           wantedPauseMs = Math.max(wantedPauseMs, pauseAfter(result, renewable));
-          const job = (result as { data?: RefreshJobUpdatedSubscription | null }).data?.refreshJobUpdated;
-          if (!job) continue;
+          const { data } = result as { readonly data?: Data | null };
+          const update = data && updateIn(data);
+          if (!update) continue;
           attempt = 0;
           renewable = typeof token === 'function';
-          if (job.status !== lastStatus) yield job;
-          lastStatus = job.status;
-          if (job.status === 'COMPLETED' || job.status === 'FAILED') return;
+          const state = stateOf(update);
+          if (state !== lastState) yield update;
+          lastState = state;
+          if (finalStatuses.includes(update.status)) return;
         }
       } catch (error) {
         if (signal?.aborted) return;

@@ -1,0 +1,234 @@
+import { setMaxListeners } from 'node:events';
+import { type ErrorCode, GatewayError } from '../errors/errors.js';
+import { LatestValue } from '../operations/LatestValue.js';
+import type { CallOptions } from '../upstream/ResilientFetch.js';
+
+/** What a {@link Watcher} knows of what it watches. Times are in milliseconds. */
+export interface Watched<Key, View> {
+  /** What memory holds and a query would be answered with. */
+  held(key: Key): View | undefined;
+  /** Reads what is newer than `known`. */
+  read(key: Key, known: View | undefined, call: CallOptions): View | Promise<View>;
+  /** What a new reader gets while reads fail; `known` is what the last read brought. */
+  standIn(key: Key, known: View | undefined): View | undefined;
+  /** When the view was read from the service, since the epoch. */
+  readAt(view: View): number;
+  isChange(from: View, to: View): boolean;
+  isFinal(view: View): boolean;
+  /** Until the next poll: the same moment in every process that holds the same view. */
+  dueInMs(view: View): number;
+  /** Until the next try after so many failures in a row, the last of which asked for a pause of `askedMs`. */
+  retryInMs(failures: number, askedMs: number): number;
+}
+
+export interface WatcherOptions<Key, View> {
+  readonly watched: Watched<Key, View>;
+  /** After this time a watch ends, as if there were nothing more to say, in milliseconds. */
+  readonly watchMaxMs: number;
+  readonly onWatchers: (count: number) => void;
+}
+
+export interface WatchOptions extends CallOptions {
+  /** Longest time for this watch, in milliseconds. Default `watchMaxMs`. */
+  readonly maxMs?: number;
+  /** Called once, however the watch ends. */
+  readonly onEnd?: () => void;
+}
+
+/** Errors that will not pass: the watch ends with them. Others are retried. */
+const final: readonly ErrorCode[] = ['NOT_FOUND', 'TAXPAYER_NOT_AUTHORIZED', 'UPSTREAM_REJECTED', 'BAD_USER_INPUT'];
+
+const longestTimerMs = 2_147_483_647; // Node.js fires a longer one at once
+
+/**
+ * Watches for any number of readers with one poll loop per key, which lives as long as it has readers. The pause between
+ * two polls is computed from what the shared cache knows, so all processes of a fleet wake at the same moment and the lease
+ * lets one of them ask.
+ */
+export class Watcher<Key, View> {
+  readonly #loops = new Map<string, PollLoop<Key, View>>();
+  #watchers = 0;
+  #stopped = false;
+
+  constructor(private readonly options: WatcherOptions<Key, View>) {}
+
+  /**
+   * The present view, then each change; ends after a final one, after `watchMaxMs`, or when the watcher stops. A slow
+   * reader gets the newest view, not every one. Fails only with an error that will not pass.
+   */
+  watch(key: Key, { holder, onEnd, maxMs = Infinity }: WatchOptions = {}) {
+    const loop = this.#loopOf(key);
+    const reader = new LatestValue<View>(() => {
+      clearTimeout(timer);
+      this.options.onWatchers(--this.#watchers);
+      loop.leave(reader);
+      onEnd?.();
+    });
+    const timer = setTimeout(() => reader.return(), Math.min(maxMs, this.options.watchMaxMs)).unref();
+    this.options.onWatchers(++this.#watchers);
+    loop.join(reader, { holder });
+    if (this.#stopped) loop.end();
+    return reader;
+  }
+
+  /** `present` or a later view: the first final one, or the last known when the watch ends or `signal` aborts. */
+  async settle(
+    key: Key,
+    present: View,
+    { signal, ...options }: WatchOptions & { readonly signal: AbortSignal },
+  ): Promise<View> {
+    const watch = this.watch(key, options);
+    const end = () => watch.return();
+    setMaxListeners(0, signal); // each field of a request may wait
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+    try {
+      let latest = present;
+      for await (const view of watch) latest = view;
+      return latest;
+    } finally {
+      signal.removeEventListener('abort', end);
+    }
+  }
+
+  /** Tells the readers at once of what was read for somebody else. */
+  see(key: Key, view: View): void {
+    if (this.#loops.size > 0) this.#loops.get(idOf(key))?.see(view);
+  }
+
+  /** How many keys are polled. */
+  get polled(): number {
+    return this.#loops.size;
+  }
+
+  /** Ends every watch cleanly, and those that are still to come. */
+  stop(): void {
+    this.#stopped = true;
+    for (const loop of this.#loops.values()) loop.end();
+  }
+
+  #loopOf(key: Key): PollLoop<Key, View> {
+    const id = idOf(key);
+    const running = this.#loops.get(id);
+    if (running !== undefined) return running;
+    const loop = new PollLoop(key, this.options.watched, () => this.#loops.delete(id));
+    this.#loops.set(id, loop);
+    return loop;
+  }
+}
+
+function idOf(key: unknown): string {
+  return JSON.stringify(key);
+}
+
+/** On whose behalf polls are made, and what they were given last. */
+interface Reader<View> {
+  readonly call: CallOptions;
+  given?: View;
+}
+
+/** The polls of one key. Runs while it has readers; leaves no timer behind. */
+class PollLoop<Key, View> {
+  /** In the order in which polls are made for them. */
+  readonly #readers = new Map<LatestValue<View>, Reader<View>>();
+  #latest: View | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #failures = 0;
+  #ended = false;
+
+  constructor(
+    private readonly key: Key,
+    private readonly watched: Watched<Key, View>,
+    private readonly onEnd: () => void,
+  ) {}
+
+  join(reader: LatestValue<View>, call: CallOptions): void {
+    const isFirst = this.#readers.size === 0;
+    this.#readers.set(reader, { call });
+    const present = this.#failures === 0 ? this.#latest : this.watched.standIn(this.key, this.#latest);
+    if (present !== undefined) this.#give(present, reader);
+    // A query may have brought a newer view than our last poll.
+    const held = this.watched.held(this.key);
+    if (held !== undefined && this.#isNewer(held)) this.#publish(held);
+    else if (isFirst) void this.#poll();
+  }
+
+  leave(reader: LatestValue<View>): void {
+    this.#readers.delete(reader);
+    if (this.#readers.size === 0) this.end();
+  }
+
+  see(view: View): void {
+    if (this.#isNewer(view)) this.#publish(view);
+  }
+
+  end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    clearTimeout(this.#timer);
+    this.onEnd();
+    for (const reader of this.#readers.keys()) void reader.return();
+  }
+
+  async #poll(): Promise<void> {
+    const call = this.#nextCall();
+    try {
+      const view = await this.watched.read(this.key, this.#latest, call);
+      if (!this.#ended) this.#publish(view);
+    } catch (error) {
+      if (!this.#ended) this.#retryOrFail(error, call);
+    }
+  }
+
+  /** Polls are made on behalf of the readers in turn, so that one whose calls are refused does not block the others. */
+  #nextCall(): CallOptions {
+    const [first] = this.#readers;
+    if (first === undefined) return {};
+    const [reader, state] = first;
+    this.#readers.delete(reader);
+    this.#readers.set(reader, state);
+    return state.call;
+  }
+
+  #isNewer(view: View): boolean {
+    return this.#latest === undefined || this.watched.readAt(view) > this.watched.readAt(this.#latest);
+  }
+
+  /** Tells the readers what changed, then ends or schedules the next poll. */
+  #publish(view: View): void {
+    this.#failures = 0;
+    this.#latest = view;
+    for (const reader of this.#readers.keys()) this.#give(view, reader);
+    if (this.watched.isFinal(view)) this.end();
+    else this.#schedule(this.watched.dueInMs(view));
+  }
+
+  #give(view: View, to: LatestValue<View>): void {
+    const reader = this.#readers.get(to);
+    if (reader === undefined || (reader.given !== undefined && !this.watched.isChange(reader.given, view))) return;
+    reader.given = view;
+    to.push(view);
+  }
+
+  #retryOrFail(error: unknown, call: CallOptions): void {
+    // An error without a code is a bug of ours, which every poll would meet again.
+    if (!(error instanceof GatewayError) || final.includes(error.code)) {
+      for (const reader of this.#readers.keys()) reader.fail(error);
+      return;
+    }
+    this.#failures += 1;
+    const standIn = this.watched.standIn(this.key, this.#latest);
+    for (const [reader, { given }] of this.#readers) {
+      if (given === undefined && standIn !== undefined) this.#give(standIn, reader);
+    }
+    // What is refused to one reader is tried for the next.
+    const isForAll = error.refused === undefined || error.refused.holder !== call.holder || this.#readers.size === 1;
+    const askedMs = isForAll ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
+    this.#schedule(this.watched.retryInMs(this.#failures, askedMs));
+  }
+
+  #schedule(pauseMs: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#poll(), Math.min(pauseMs, longestTimerMs));
+  }
+}
