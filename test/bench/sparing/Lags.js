@@ -5,8 +5,10 @@
  * ends when a look would have shown it: nobody looks at night, which is no fault of a rule. Its wait ends when one did.
  */
 export class Lags {
-  /** Of changes that were shown. */
+  /** Of each change that was shown. */
   shown = [];
+  /** The same as a reader sees it: changes that came before the first of them was shown are one. */
+  steps = [];
   #waiting = [];
   #watchers = [];
 
@@ -44,9 +46,11 @@ export class Lags {
   saw(thing, state, now) {
     const waiting = this.#waiting[thing];
     const last = waiting.findIndex((change) => change.state === state);
-    for (const { at, before, stage, from = now, hiddenUntil = now } of waiting.splice(0, last + 1)) {
+    const seen = waiting.splice(0, last + 1).map(({ at, before, stage, from = now, hiddenUntil = now }) => {
       const lag = Math.min(now, Math.max(hiddenUntil, from)) - from;
-      this.shown.push({ stage, lasted: at - before, lag, wait: now - from });
-    }
+      return { stage, lasted: at - before, lag, wait: now - from };
+    });
+    this.shown.push(...seen);
+    this.steps.push(...seen.slice(0, 1));
   }
 }

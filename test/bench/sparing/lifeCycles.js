@@ -53,9 +53,10 @@ function statusesOf(createdAt, random) {
 
 /** A token is replaced every 30 days on average. */
 function rotations(createdAt, monthEnds, random) {
+  const pause = () => -30 * day * Math.log(1 - random());
   const times = [];
-  for (let at = createdAt; at < monthEnds; at -= 30 * day * Math.log(1 - random())) times.push(at);
-  return times.slice(1);
+  for (let at = createdAt + pause(); at < monthEnds; at += pause()) times.push(at);
+  return times;
 }
 
 /** A refresh within an hour of the authorization, and one a week while it lasts. */
@@ -76,13 +77,13 @@ export class SimulatedService {
   tokenCalls = 0;
   jobCalls = 0;
   /** Token calls of each hour of the month. */
-  perHour;
+  tokenCallsPerHour;
   #cycles;
 
   constructor({ cycles, days, now, outage }) {
     this.now = now;
     this.outage = outage;
-    this.perHour = new Array(24 * days).fill(0);
+    this.tokenCallsPerHour = new Array(24 * days).fill(0);
     this.#cycles = new Map(cycles.map((cycle) => [cycle.id, cycle]));
   }
 
@@ -92,7 +93,7 @@ export class SimulatedService {
     const cycle = this.#cycles.get(kind === 'auth' ? second : first);
     if (kind === 'auth') {
       this.tokenCalls += 1;
-      this.perHour[Math.floor((now - monthBegins) / hour)] += 1;
+      this.tokenCallsPerHour[Math.floor((now - monthBegins) / hour)] += 1;
     } else this.jobCalls += 1;
     if (now >= this.outage.from && now < this.outage.until) return answer(503);
     const token = `token-not-real-${cycle.rotations.filter((at) => at <= now).length}`;

@@ -65,7 +65,7 @@ export async function recordWatcher(office, n, until) {
   const { time, lags, ids } = office;
   lags.watched(n, 1);
   while (time.now < until) {
-    for await (const view of office.member().watchRecord(ids[n], until - time.now)) {
+    for await (const view of office.member().recordWatches.watch(ids[n], { maxMs: until - time.now })) {
       office.saw(n, view);
       if (isFinal(view)) return lags.watched(n, -1);
     }
@@ -83,7 +83,6 @@ export async function jobReader(office, n, job, thing, isWatcher) {
   if (!isWatcher) {
     const look = async () => {
       office.count.looks += 1;
-      office.count.jobLooks += 1;
       jobLags.looked(thing, time.now);
       const view = await office.attempt(() => office.member().jobs.status(ids[n], job.id));
       if ((!view || !seen(view)) && time.now < end) time.at(time.now + 10 * second, look);
@@ -92,7 +91,7 @@ export async function jobReader(office, n, job, thing, isWatcher) {
   }
   jobLags.watched(thing, 1);
   for (let isOver = false; !isOver && time.now < end; ) {
-    for await (const view of office.member().watchJob(ids[n], job.id)) isOver = seen(view);
+    for await (const view of office.member().jobWatches.watch([ids[n], job.id])) isOver = seen(view);
   }
   jobLags.watched(thing, -1);
 }
