@@ -13,8 +13,8 @@ export interface ReadRequest<Value, Prepared = undefined> {
   readonly takesFetchedMeanwhile?: boolean;
   /** What the fetch needs. When it takes long the lease is given back and taken again. */
   readonly prepare?: () => Promise<Prepared> | Prepared;
-  /** Asks the service. `signal` aborts when the work has to end. */
-  readonly fetch: (prepared: Prepared, signal: AbortSignal) => Promise<Value>;
+  /** Asks the service. `signal` aborts when the work has to end; `before` is the newest entry known, which would not do. */
+  readonly fetch: (prepared: Prepared, signal: AbortSignal, before?: Entry<Value>) => Promise<Value>;
   /** Who reads; a refusal of another holder is not shared with this one. */
   readonly holder?: string | undefined;
 }
@@ -132,6 +132,7 @@ export class LeasedCache<Value> {
     const reason = this.#memory.has(id) ? 'outdated' : 'absent';
     let prepared: { readonly value: Prepared } | undefined;
     let refused: Buffer | undefined;
+    let before = this.peek(id);
     // By a monotonic clock: correcting a wall clock would end or prolong the wait.
     const patience = () => performance.now() + this.#longestHoldMs + workMs;
     let patienceEndsAt = patience();
@@ -148,6 +149,7 @@ export class LeasedCache<Value> {
         // Even one that will not do now is kept: it can be shown when the service fails.
         const entry = stored && this.#keepNewer(id, stored);
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
+        before = this.peek(id) ?? entry ?? before; // memory may drop it before it is needed
       } else {
         const renewal = this.#keepRenewing(name, owner);
         try {
@@ -159,7 +161,7 @@ export class LeasedCache<Value> {
               continue;
             }
           }
-          const fetched = await this.#fetch(reader, prepared?.value as Prepared);
+          const fetched = await this.#fetch(reader, prepared?.value as Prepared, before);
           return await this.#publish(reader, owner, fetched, refused);
         } catch (error) {
           // What one caller alone is refused says nothing to others.
@@ -190,11 +192,11 @@ export class LeasedCache<Value> {
     return timer;
   }
 
-  async #fetch<Prepared>({ id, fetch }: Reader<Value, Prepared>, prepared: Prepared): Promise<Entry<Value>> {
+  async #fetch<Prepared>({ id, fetch }: Reader<Value, Prepared>, prepared: Prepared, before?: Entry<Value>) {
     const work = new AbortController();
     const timer = setTimeout(() => work.abort(), this.options.workMs);
     try {
-      const value = await fetch(prepared, work.signal);
+      const value = await fetch(prepared, work.signal, before);
       const entry: Entry<Value> = { version: randomUUID(), value, fetchedAt: this.#now() };
       const reason = this.#memory.has(id) ? 'outdated' : 'absent';
       this.#memory.set(id, entry); // also over one with a later time, whose clock may have been ahead

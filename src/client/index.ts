@@ -2,12 +2,18 @@
 export { type ErrorCode, errorCodes } from '../errors/errorCodes.js';
 export type { WebSocketLike } from './connect.js';
 export * from './generated/graphql.js';
-export { errorCodeOf, type GatewayProblem, isRetryable, problemsOf, retryAfterSeconds } from './problems.js';
+export {
+  errorCodeOf,
+  type GatewayProblem,
+  isRetryable,
+  problemsOf,
+  retryAfterSeconds,
+  WatchFailed,
+} from './problems.js';
 export {
   type JobUpdate,
   type TokenUpdate,
   type TokenWatchOptions,
-  WatchFailed,
   type WatchOptions,
   watchRefreshJob,
   watchTaxpayerToken,

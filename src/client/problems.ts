@@ -15,12 +15,21 @@ export interface GatewayProblem {
   readonly path: readonly (string | number)[] | undefined;
 }
 
+/** The gateway refused the watch for a reason that will not pass; `problems` say which. */
+export class WatchFailed extends Error {
+  override readonly name = 'WatchFailed';
+  constructor(readonly problems: readonly GatewayProblem[]) {
+    super(problems[0]?.message);
+  }
+}
+
 /**
- * Everything the gateway reported, in its order. `source` is an error of Apollo Client 4 or 3, urql or graphql-request, the
- * body of an answer, its `errors`, or one of them. Empty when nothing came from the gateway, as when the network is down.
+ * Everything the gateway reported, in its order. `source` is an error of Apollo Client 4 or 3, urql or graphql-request, a
+ * {@link WatchFailed}, the body of an answer, its `errors`, or one of them. Empty when nothing came from the gateway, as when the network is down.
  */
 export function problemsOf(source: unknown): readonly GatewayProblem[] {
   if (Array.isArray(source)) return source.flatMap(problemsOf);
+  if (source instanceof WatchFailed) return source.problems;
   if (!isObject(source)) return [];
   const own = problemOf(source);
   if (own !== undefined) return [own];

@@ -6,7 +6,7 @@ import {
   TaxpayerTokenUpdatedDocument,
   type TaxpayerTokenUpdatedSubscription,
 } from './generated/graphql.js';
-import { type GatewayProblem, problemsOf, retryAfterSeconds } from './problems.js';
+import { type GatewayProblem, problemsOf, retryAfterSeconds, WatchFailed } from './problems.js';
 
 /** One status of a refresh job. */
 export type JobUpdate = RefreshJobUpdatedSubscription['refreshJobUpdated'];
@@ -25,14 +25,6 @@ export interface TokenWatchOptions extends ConnectOptions {
 
 export interface WatchOptions extends TokenWatchOptions {
   readonly jobId: string;
-}
-
-/** The gateway refused the watch for a reason that will not pass; `problems` say which. */
-export class WatchFailed extends Error {
-  override readonly name = 'WatchFailed';
-  constructor(readonly problems: readonly GatewayProblem[]) {
-    super(problems[0]?.message);
-  }
 }
 
 /**

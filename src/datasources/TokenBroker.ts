@@ -1,17 +1,24 @@
 import { once } from 'node:events';
 import { LRUCache } from 'lru-cache';
-import { z } from 'zod';
 import type { FairQueue } from '../admission/FairQueue.js';
 import { LeasedCache, type LeasedCacheOptions } from '../cache/LeasedCache.js';
 import type { SealedStore } from '../cache/SealedStore.js';
-import type { Entry } from '../cache/StoredEntries.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
-import { type FreshnessRule, freshMsOf, type Reading, unchangedSince } from './freshness.js';
+import { type FreshnessRule, freshMsOf, unchangedSince } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { AccessTokenRefused, type Credential, type TaxpayerService } from './TaxpayerService.js';
-import { storedTokenRecord, type TokenRecord } from './wire.js';
+import {
+  absenceMs,
+  longestAbsenceMs,
+  readingOf,
+  recordOf,
+  type TokenAnswer,
+  type TokenEntry,
+  tokenAnswerCodec,
+} from './tokenAnswer.js';
+import type { TokenRecord } from './wire.js';
 
 export interface TokenView {
   readonly record: TokenRecord;
@@ -62,18 +69,10 @@ export type TokenEvent =
 const freshnessFloorMs = 60_000; // callers may ask for a record that is fresher, but not below this age
 const skewMs = 10_000; // of another machine's clock: more than for jobs, because every call that it costs counts here
 const refetchCoolDownMs = 60_000; // after a brand-new token was refused, until another is fetched for that taxpayer
-const absenceMs = 15_000; // how long an id that the service does not know is remembered
-const longestAbsenceMs = 900_000; // the same when there are very many of them
 const usualAbsencesPerHour = 10;
 const recordTtlMs = 30 * 24 * 3_600_000; // in the shared store: a token may be good for as long
 
-/** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
-const storedAnswer = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('record'), record: storedTokenRecord, unchangedSince: z.number().exactOptional() }),
-  z.object({ kind: z.literal('no-such-taxpayer'), forMs: z.number().max(longestAbsenceMs).default(absenceMs) }),
-]);
-type TokenAnswer = z.output<typeof storedAnswer>;
-type Acceptable = (entry: Entry<TokenAnswer>) => boolean;
+type Acceptable = (entry: TokenEntry) => boolean;
 
 /**
  * Brokers taxpayer tokens so that the token endpoint is called once per taxpayer and token lifetime (interface, 4.2:
@@ -95,7 +94,7 @@ export class TokenBroker {
       ...options.cache,
       kind: 'token',
       store,
-      codec: { encode, decode: (stored) => storedAnswer.parse(stored) },
+      codec: tokenAnswerCodec,
       ttlMs: (answer) => (answer.kind === 'record' ? recordTtlMs : answer.forMs),
       skewMs,
       now,
@@ -231,18 +230,17 @@ export class TokenBroker {
     return this.credential(id, refused, call);
   }
 
-  #credentialOf({ value, version }: Entry<TokenAnswer>): Credential {
+  #credentialOf({ value, version }: TokenEntry): Credential {
     return { accessToken: recordOf(value).accessToken, version, isProven: this.#proven.has(version) };
   }
 
   #read(id: TaxpayerId, acceptable: Acceptable, spender: Spender, takesFetchedMeanwhile = false) {
-    const fetch = (_: undefined, signal: AbortSignal) => this.#fetch(id, signal, spender);
+    const fetch = (_: undefined, signal: AbortSignal, before?: TokenEntry) => this.#fetch(id, signal, spender, before);
     return this.#cache.read(id, { acceptable, takesFetchedMeanwhile, fetch, holder: spender.holder });
   }
 
-  async #fetch(id: TaxpayerId, signal: AbortSignal, spender: Spender): Promise<TokenAnswer> {
+  async #fetch(id: TaxpayerId, signal: AbortSignal, spender: Spender, before?: TokenEntry): Promise<TokenAnswer> {
     const { holder } = spender;
-    const before = this.#cache.peek(id);
     try {
       // Each try is spent for, because the service counts those.
       const beforeTry = () => this.#budget.spend(spender);
@@ -263,32 +261,23 @@ export class TokenBroker {
     return Math.min(longestAbsenceMs, absenceMs * Math.max(1, this.#unknown.met / usualAbsencesPerHour));
   }
 
-  #isFresh(entry: Entry<TokenAnswer>, maxAgeMs: number): boolean {
+  #isFresh(entry: TokenEntry, maxAgeMs: number): boolean {
     if (entry.value.kind === 'no-such-taxpayer') return this.#cache.isYoungerThan(entry, entry.value.forMs);
     const { freshMs } = this.#viewOf(entry);
     return this.#cache.isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
 
   /** Of one entry always the same view, so that it is translated once. */
-  #viewOf(entry: Entry<TokenAnswer>): TokenView {
+  #viewOf(entry: TokenEntry): TokenView {
     entry.view ??= this.#newView(entry);
     return entry.view as TokenView;
   }
 
-  #newView({ value, fetchedAt }: Entry<TokenAnswer>): TokenView {
+  #newView({ value, fetchedAt }: TokenEntry): TokenView {
     const record = recordOf(value);
     const freshMs = freshMsOf(this.options.freshness, { ...value, record, fetchedAt });
     return { record, fetchedAt, freshMs, stale: false };
   }
-}
-
-function readingOf({ value, fetchedAt }: Entry<TokenAnswer>): Reading | undefined {
-  return value.kind === 'record' ? { ...value, fetchedAt } : undefined;
-}
-
-function recordOf(answer: TokenAnswer): TokenRecord {
-  if (answer.kind === 'record') return answer.record;
-  throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer');
 }
 
 function notAuthorized(): GatewayError {
@@ -303,8 +292,3 @@ function endingWith<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
 }
 
 const refusalName = (id: TaxpayerId) => ['token', 'refused', id];
-
-function encode(answer: TokenAnswer): unknown {
-  if (answer.kind !== 'record') return answer;
-  return { ...answer, record: { ...answer.record, accessToken: answer.record.accessToken.reveal() } };
-}

@@ -22,7 +22,13 @@ beforeAll(async () => {
   }
   started = spawn(process.execPath, ['start.js'], {
     cwd: folder,
-    env: { PATH: process.env['PATH'], APP_PORT: '0', GATEWAY_PORT: '0', CACHE_URL: 'memory:' },
+    env: {
+      PATH: process.env['PATH'],
+      APP_PORT: '0',
+      GATEWAY_PORT: '0',
+      CACHE_URL: 'memory:',
+      TOKEN_FRESH_SECONDS: '1',
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
@@ -84,7 +90,12 @@ describe('The example web app', () => {
     await hosted.getByText('Example Bakery').waitFor();
     expect(await hosted.content()).toContain('1095-A');
     const taxpayerId = (await hosted.locator('#taxpayer-id').textContent()) ?? '';
+    await page.locator('#taxpayer-id').fill(taxpayerId);
+    await page.getByRole('button', { name: 'Follow' }).press('Enter');
+    await page.locator('#taxpayer-status', { hasText: 'created' }).waitFor();
+    await page.getByText(/Read \d+ s ago/).waitFor();
     await hosted.getByRole('button', { name: 'Give consent' }).click();
+    await page.locator('#taxpayer-status', { hasText: 'consent received' }).waitFor();
     await hosted.getByLabel('Type your full name').fill('Fay Example');
     await hosted.getByLabel('I sign').check();
     await hosted.getByRole('button', { name: 'Sign and submit' }).click();
@@ -93,8 +104,6 @@ describe('The example web app', () => {
     const jobId = (await hosted.locator('#job-id').textContent()) ?? '';
     await picture(hosted, '3-hosted');
 
-    await page.locator('#taxpayer-id').fill(taxpayerId);
-    await page.getByRole('button', { name: 'Follow' }).press('Enter');
     await page.locator('#taxpayer-status', { hasText: 'authorized' }).waitFor();
     await page.locator('#job-taxpayer-id').fill(taxpayerId);
     await page.locator('#job-id').fill(jobId);

@@ -96,6 +96,20 @@ describe('A change', () => {
     },
   );
 
+  it('is remembered by a process whose memory holds no more than one record', async () => {
+    const { control, member } = await scene({ maxEntries: 1 });
+    const { broker } = member(0);
+    const createdAt = new Date(fleet.now() - 300 * day).toISOString();
+    const ids = control.addTaxpayers(10, { createdAt }).map((id) => fleet.ids.taxpayerId(id));
+    const readAll = () => Promise.all(ids.map(async (id) => broker.freshForMs(await broker.record(id))));
+    expect(await readAll()).toEqual(ids.map(() => day));
+    for (const id of ids) control.updateTaxpayer(id, { status: 'CONSENT_RECEIVED' });
+    fleet.advance(day);
+    expect(await readAll()).toEqual(ids.map(() => minute));
+    fleet.advance(minute);
+    expect(await readAll()).toEqual(ids.map(() => minute));
+  });
+
   it('of the name or the metadata counts as one of the status does', async () => {
     const { control, id, freshFor } = await scene({ createdAgoMs: day });
     expect(await freshFor()).toBe(2.4 * hour);

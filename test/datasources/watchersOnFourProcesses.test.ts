@@ -113,6 +113,27 @@ describe.each(['redis', 'lmdb'])('1,000 watchers of one job on 4 processes with 
     expect(Math.max(...grownMb)).toBeLessThan(100);
   }, 90_000);
 
+  it('costs one call per taxpayer and interval to follow taxpayers, and tells all watchers a change within one', async () => {
+    const freshMs = 3000;
+    await startFleet('records', { TOKEN_FRESH_SECONDS: `${freshMs / 1000}`, TOKEN_BUDGET_PER_HOUR: '0' });
+    const taxpayers = sandbox.control.addTaxpayers(5, { status: 'CREATED' });
+    await Promise.all(fleet.flatMap((each) => Array.from({ length: 5 }, () => open(each))));
+    const query = 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }';
+    for (const socket of sockets) {
+      for (const id of taxpayers) socket.send({ type: 'subscribe', id, payload: { query, variables: { id } } });
+    }
+    const all = sockets.length * taxpayers.length;
+    await until(() => count('next') === all, 20_000);
+    const calls = () => taxpayers.map((id) => sandbox.control.tokenCalls(id));
+    expect(calls()).toEqual(taxpayers.map(() => 1));
+    await until(() => calls().every((n) => n === 3), 20_000);
+    for (const id of taxpayers) sandbox.control.updateTaxpayer(id, { status: 'COMPLETED' });
+    await until(() => count('complete') === all, 20_000);
+    expect(count('next')).toBe(2 * all);
+    expect(calls()).toEqual(taxpayers.map(() => 4));
+    for (const each of fleet) expect(await metric(each, 'gateway_record_watchers')).toBe(0);
+  }, 90_000);
+
   it('goes on within one lease when the process that polls is killed', async () => {
     await startFleet('kill', {});
     const job = addJob();

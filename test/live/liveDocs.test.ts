@@ -44,7 +44,7 @@ describe('docs/live-updates.md', () => {
   const { blocks } = page('live-updates.md');
 
   it('has the blocks that are tried below, and no others', () => {
-    expect(blocks.map(({ language }) => language)).toEqual(['sh', 'js']);
+    expect(blocks.map(({ language }) => language)).toEqual(['sh', 'js', 'js']);
   });
 
   it.each([0, 1])('follows a job to its end in block %d', async (index) => {
@@ -56,6 +56,19 @@ describe('docs/live-updates.md', () => {
           ? await run('sh', ['-c', code.replace('curl', 'curl -s')])
           : await run(process.execPath, ['--input-type=module', '-e', code], { cwd: root });
       expect(stdout.match(/PROCESSING|COMPLETED/g)).toEqual(['PROCESSING', 'COMPLETED']);
+    } finally {
+      await gateway.stop();
+    }
+  });
+});
+
+describe('docs/live-updates.md, the typed client', () => {
+  it('follows a taxpayer to the end', async () => {
+    const gateway = await startTestGateway();
+    try {
+      const code = page('live-updates.md').blocks[2]?.code.replaceAll('localhost:4000', new URL(gateway.origin).host);
+      const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code ?? ''], { cwd: root });
+      expect(stdout).toMatch(/^COMPLETED \d{4}-\d\d-\d\dT/);
     } finally {
       await gateway.stop();
     }

@@ -46,6 +46,8 @@ export interface FleetOptions {
   readonly callMs?: number;
   /** What differs from the default rule. */
   readonly freshness?: Partial<FreshnessRule>;
+  /** Records that the memory of one member holds. */
+  readonly maxEntries?: number;
   readonly budgetPerHour?: number;
   readonly budgetCallerShare?: number;
   readonly budgetWatchShare?: number;
@@ -65,6 +67,7 @@ export async function startFleet({
   size = 1,
   callMs = 20_000,
   freshness,
+  maxEntries = 1000,
   budgetPerHour = 0,
   budgetCallerShare = 1,
   budgetWatchShare = 1,
@@ -81,6 +84,7 @@ export async function startFleet({
   const config: Config = {
     ...defaults,
     service: { ...defaults.service, timeoutMs: callMs / 2, deadlineMs: callMs, breakerResetMs },
+    cache: { ...defaults.cache, maxEntries },
     tokens: {
       freshness: { ...defaults.tokens.freshness, ...freshness },
       budgetPerHour,

@@ -8,6 +8,11 @@ export function Age({ since }: { readonly since: string }) {
     return () => clearInterval(timer);
   }, []);
   const seconds = Math.max(0, Math.round((now - Date.parse(since)) / 1000));
-  const text = seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min`;
-  return <time dateTime={since}>Read {text} ago</time>;
+  return <time dateTime={since}>Read {inWords(seconds)} ago</time>;
+}
+
+function inWords(seconds: number): string {
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  return seconds < 86_400 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 86_400)} d`;
 }

@@ -1,6 +1,5 @@
-import { useQuery } from '@apollo/client/react';
-import { type FormEvent, useState } from 'react';
-import { type TaxpayerStatus, TaxpayerTokenDocument } from 'taxpayer-gateway/client';
+import { type FormEvent, useEffect, useState } from 'react';
+import { type TaxpayerStatus, type TokenUpdate, watchTaxpayerToken } from 'taxpayer-gateway/client';
 import { Age } from './Age.js';
 import { Problems } from './Problems.js';
 
@@ -14,9 +13,11 @@ const steps: readonly { readonly status: TaxpayerStatus; readonly label: string 
 
 export function FollowTaxpayer() {
   const [taxpayerId, setTaxpayerId] = useState('');
+  const [attempt, setAttempt] = useState(0);
   const follow = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     setTaxpayerId(String(new FormData(event.currentTarget).get('taxpayerId')).trim());
+    setAttempt(attempt + 1);
   };
   return (
     <section aria-labelledby="taxpayer">
@@ -31,24 +32,37 @@ export function FollowTaxpayer() {
       {taxpayerId === '' ? (
         <p className="empty">Nobody is followed yet. The taxpayer's page shows the id.</p>
       ) : (
-        <Status key={taxpayerId} taxpayerId={taxpayerId} />
+        <Status key={attempt} taxpayerId={taxpayerId} onRetry={() => setAttempt(attempt + 1)} />
       )}
     </section>
   );
 }
 
-function Status({ taxpayerId }: { readonly taxpayerId: string }) {
-  const { data, error, loading, refetch } = useQuery(TaxpayerTokenDocument, {
-    // The gateway answers from its cache and asks the service at most once a minute, however many pages poll.
-    variables: { taxpayerId, maxAgeSeconds: 60 },
-    pollInterval: 15_000,
-    fetchPolicy: 'cache-and-network',
-  });
-  const token = data?.taxpayerToken;
+/** Follows a taxpayer for as long as the page shows them; `watchTaxpayerToken` connects again by itself. */
+function useTaxpayer(taxpayerId: string) {
+  const [token, setToken] = useState<TokenUpdate>();
+  const [error, setError] = useState<unknown>();
+  useEffect(() => {
+    const leaving = new AbortController();
+    const follow = async () => {
+      const { signal } = leaving;
+      const url = `${location.origin}/graphql`;
+      const updates = watchTaxpayerToken({ url, transport: 'ws', taxpayerId, signal });
+      for await (const update of updates) setToken(update);
+    };
+    follow().catch(setError);
+    return () => leaving.abort();
+  }, [taxpayerId]);
+  return { token, error };
+}
+
+function Status({ taxpayerId, onRetry }: { readonly taxpayerId: string; readonly onRetry: () => void }) {
+  const { token, error } = useTaxpayer(taxpayerId);
+  const isLoading = token === undefined && error === undefined;
   return (
-    <div aria-busy={loading}>
-      {loading && !token && <p className="loading">Looking the taxpayer up…</p>}
-      {error && <Problems error={error} onRetry={() => void refetch().catch(() => {})} />}
+    <div aria-busy={isLoading}>
+      {isLoading && <p className="loading">Looking the taxpayer up…</p>}
+      {error !== undefined && <Problems error={error} onRetry={onRetry} />}
       {token && (
         <>
           <p role="status">

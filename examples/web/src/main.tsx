@@ -9,7 +9,7 @@ import { App } from './App.js';
 import './style.css';
 
 const client = new ApolloClient({
-  cache: new InMemoryCache({ typePolicies: { TaxpayerToken: { keyFields: ['taxpayerId'] } } }),
+  cache: new InMemoryCache(),
   link: ApolloLink.split(
     ({ operationType }) => operationType === OperationTypeNode.SUBSCRIPTION,
     new GraphQLWsLink(createClient({ url: `${location.origin.replace(/^http/, 'ws')}/graphql`, retryAttempts: 100 })),

@@ -24,6 +24,8 @@ export async function withFleet({ store, taxpayers, settings: own = {} }, scenar
     token: (n, id) => record(load.send(fleet.gateways[n % fleet.gateways.length].origin, tokenQuery, { id })),
     job: (n, id, job) => record(load.send(fleet.gateways[n % fleet.gateways.length].origin, jobQuery, { id, job })),
     many: inParallel,
+    /** Something told without a query: after how many milliseconds, or the failure. */
+    note: (answer) => answers.push(answer),
     /** What was asked so far does not count. */
     forget: async () => {
       answers.length = 0;

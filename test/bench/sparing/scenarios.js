@@ -1,6 +1,7 @@
 // What can happen to a fleet, and how many token calls it may cost.
 
 import { setTimeout as delay } from 'node:timers/promises';
+import { watchAll } from './watchers.js';
 
 const exactly = (n) => ({ text: `${n}`, holds: ({ tokenCalls, failed }) => tokenCalls === n && failed === 0 });
 const atMost = (n) => ({ text: `at most ${n}`, holds: ({ tokenCalls, failed }) => tokenCalls <= n && failed === 0 });
@@ -101,6 +102,23 @@ export const scenarios = [
         await drive.many(500, 200, ask);
         await delay(500);
       }
+    },
+  },
+  {
+    name: 'watched-taxpayers',
+    only: 'redis',
+    taxpayers: 50,
+    // 1,000 watchers for two minutes: three reads of each taxpayer, a minute apart, as for one watcher
+    promised: exactly(150),
+    run: async (fleet, drive) => {
+      const beganAt = performance.now();
+      const watching = await watchAll(fleet.gateways, ids(fleet), 1000);
+      await delay(90_000 - (performance.now() - beganAt));
+      for (const id of ids(fleet)) {
+        await fleet.sandbox.post('update-taxpayer', { id, changes: { status: 'AUTHORIZED' } });
+      }
+      for (const told of await watching.toldWithin(60_000)) drive.note(told);
+      watching.end();
     },
   },
   {

@@ -1,0 +1,36 @@
+import { z } from 'zod';
+import type { Codec, Entry } from '../cache/StoredEntries.js';
+import { GatewayError } from '../errors/errors.js';
+import type { Reading } from './freshness.js';
+import { storedTokenRecord, type TokenRecord } from './wire.js';
+
+export const absenceMs = 15_000; // how long an id that the service does not know is remembered
+export const longestAbsenceMs = 900_000; // the same when there are very many of them
+
+const storedAnswer = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('record'), record: storedTokenRecord, unchangedSince: z.number().exactOptional() }),
+  z.object({ kind: z.literal('no-such-taxpayer'), forMs: z.number().max(longestAbsenceMs).default(absenceMs) }),
+]);
+
+/** What the service said about a taxpayer's token. A 404 is remembered as well, but only briefly. */
+export type TokenAnswer = z.output<typeof storedAnswer>;
+export type TokenEntry = Entry<TokenAnswer>;
+
+/** How an answer is stored. Entries of the version before have no `unchangedSince`. */
+export const tokenAnswerCodec: Codec<TokenAnswer> = {
+  encode(answer) {
+    if (answer.kind !== 'record') return answer;
+    return { ...answer, record: { ...answer.record, accessToken: answer.record.accessToken.reveal() } };
+  },
+  decode: (stored) => storedAnswer.parse(stored),
+};
+
+/** @throws GatewayError NOT_FOUND */
+export function recordOf(answer: TokenAnswer): TokenRecord {
+  if (answer.kind === 'record') return answer.record;
+  throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer');
+}
+
+export function readingOf({ value, fetchedAt }: TokenEntry): Reading | undefined {
+  return value.kind === 'record' ? { ...value, fetchedAt } : undefined;
+}
