@@ -106,7 +106,7 @@ export class SimulatedService {
 /** As much of a response as is read of it; one of node-fetch takes ten times as long to make. */
 function answer(status, json) {
   const bytes = Buffer.from(json === undefined ? '' : JSON.stringify(json));
-  const headers = new Map(Object.entries({ 'content-length': String(bytes.length) }));
+  const headers = { has: () => false, get: (name) => (name === 'content-length' ? String(bytes.length) : null) };
   const give = { data: (listener) => listener(bytes), end: (listener) => listener(), close: (listener) => listener() };
   const on = (event, listener) => queueMicrotask(() => give[event]?.(listener));
   return { status, headers, body: { on, once: on, resume: () => {} } };
