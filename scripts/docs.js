@@ -42,9 +42,13 @@ ${rows.join('\n')}
 
 ## Traces
 
-With \`OTEL_EXPORTER_OTLP_ENDPOINT\` each request to \`/graphql\` becomes a trace: the request, its operation, and each call to the
-service and the store, continuing the caller's \`traceparent\`. The OpenTelemetry SDK sends them, as OTLP over HTTP with JSON
-to \`/v1/traces\` there, and these standard variables work as it documents them:
+With \`OTEL_EXPORTER_OTLP_ENDPOINT\` each request, stream and socket on \`/graphql\` becomes a trace: the request, its operations,
+and each call to the service, to the store and to a callback address, continuing the caller's \`traceparent\`. Names and attributes
+are those of OpenTelemetry's semantic conventions; none is an id or a name that a caller or the service chose. Log lines written
+for a request have its \`traceId\`, and the durations at \`/metrics\` have exemplars where the scraper accepts OpenMetrics.
+
+The OpenTelemetry SDK sends spans as OTLP over HTTP, always with JSON, to \`/v1/traces\` under that address. These standard
+variables work as it documents them, the first row also as \`OTEL_EXPORTER_OTLP_TRACES_HEADERS\` and so on:
 
 | Variables | Set |
 | --- | --- |

@@ -4,11 +4,14 @@ import { type Caller, holderOf, type Scope } from './auth/caller.js';
 import type { ClientLinks, CreatedLink } from './datasources/ClientLinks.js';
 import type { IdentifierReader, JobId, TaxpayerId } from './datasources/identifiers.js';
 import { isTerminal, type JobView, type RefreshJobs } from './datasources/RefreshJobs.js';
-import type { ReadCall, TokenBroker, TokenView } from './datasources/TokenBroker.js';
+import type { ReadCall } from './datasources/reading.js';
+import type { TokenBroker, TokenView } from './datasources/TokenBroker.js';
 import type { jobWatcher, recordWatcher } from './datasources/watchers.js';
 import type { ClientLinkRequest } from './datasources/wire.js';
 import { badInput, GatewayError } from './errors/errors.js';
 import { isNestedWithin, pathOfInfinity } from './json.js';
+import type { AuditEvent, AuditLog } from './observability/AuditLog.js';
+import { Trail } from './observability/Trail.js';
 import type { OperationContext, OperationFacts } from './operations/OperationContext.js';
 
 /** What every request works with; wired once in `services.ts`. */
@@ -23,16 +26,7 @@ export interface Services {
   readonly maxMetadataDepth: number;
   readonly maxAnswerBytes: number;
   readonly ledger: Ledger;
-  readonly audit: (event: AuditEvent) => void;
-}
-
-/** Who was given what, for the audit log. */
-export interface AuditEvent {
-  readonly action: 'token-revealed' | 'client-link-created';
-  readonly caller: Caller;
-  readonly requestId: string;
-  readonly taxpayer: TaxpayerId | undefined;
-  readonly outcome: string;
+  readonly audit: AuditLog;
 }
 
 type Read = readonly [name: string, start: () => Promise<unknown>];
@@ -50,6 +44,8 @@ export class RequestContext implements OperationContext, ReadCall {
   constructor(
     private readonly facts: OperationFacts,
     private readonly services: Services,
+    /** An object, because Apollo's copy of the context has to share it. */
+    readonly trail = new Trail(),
   ) {
     this.caller = facts.caller;
     this.holder = holderOf(facts.caller);
@@ -65,7 +61,9 @@ export class RequestContext implements OperationContext, ReadCall {
 
   /** @throws GatewayError FORBIDDEN when the caller lacks `scope` */
   require(scope: Scope): void {
-    if (!this.caller.scopes.has(scope)) throw new GatewayError('FORBIDDEN', `This needs the scope ${scope}`);
+    if (this.caller.scopes.has(scope)) return;
+    this.audit('access-denied', 'denied', undefined, `missing scope ${scope}`);
+    throw new GatewayError('FORBIDDEN', `This needs the scope ${scope}`);
   }
 
   /**
@@ -78,6 +76,7 @@ export class RequestContext implements OperationContext, ReadCall {
     const taxpayerId = this.services.ids.taxpayerId(id, path);
     const { taxpayers } = this.caller;
     if (taxpayers !== 'any' && !taxpayers.has(taxpayerId)) {
+      this.audit('access-denied', 'denied', taxpayerId, 'other taxpayer');
       throw new GatewayError('FORBIDDEN', 'This taxpayer is not among those the caller may see');
     }
     return new TaxpayerAccess(taxpayerId, this, this.services);
@@ -106,8 +105,9 @@ export class RequestContext implements OperationContext, ReadCall {
     }
   }
 
-  audit(action: AuditEvent['action'], outcome: string, taxpayer?: TaxpayerId): void {
-    this.services.audit({ action, caller: this.caller, requestId: this.requestId, taxpayer, outcome });
+  audit(action: AuditEvent['action'], outcome: string, taxpayer?: TaxpayerId, reason?: string): void {
+    const { caller, requestId } = this;
+    this.services.audit.write({ action, caller, requestId, taxpayer, outcome, reason });
   }
 
   /** Reads once per request, however many aliases ask. */
@@ -128,13 +128,14 @@ export class TaxpayerAccess {
   /** @throws GatewayError BAD_USER_INPUT for an impossible age, or as {@link TokenBroker.record} */
   token(maxAgeSeconds?: number): TokenView | Promise<TokenView> {
     const maxAgeMs = maxAgeSeconds == null ? Infinity : 1000 * within(maxAgeSeconds, 'maxAgeSeconds', 2_592_000);
-    return this.services.broker.record(this.id, maxAgeMs, this.context);
+    return this.shown('record-shown', this.services.broker.record(this.id, maxAgeMs, this.context));
   }
 
   /** Each change of the token record, the present one first. @throws GatewayError RATE_LIMITED when the caller has no room */
   watchToken(): AsyncIterableIterator<TokenView> {
-    const { holder } = this.context;
-    return this.services.recordWatches.watch(this.id, { holder, onEnd: this.services.ledger.take('watches', holder) });
+    const { holder, trail } = this.context;
+    const onEnd = this.services.ledger.take('watches', holder);
+    return this.services.recordWatches.watch(this.id, { holder, trail, onEnd });
   }
 
   /**
@@ -148,24 +149,34 @@ export class TaxpayerAccess {
     const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
     const id = this.services.ids.jobId(jobId);
     const view = this.services.jobs.status(this.id, id, undefined, this.context);
-    return waitMs > 0 ? this.settled(id, view, waitMs) : view;
+    return this.shown('job-shown', waitMs > 0 ? this.settled(id, view, waitMs) : view);
   }
 
   /** Each change of a job's status, the present one first. @throws GatewayError RATE_LIMITED when the caller has no room */
   watchJob(jobId: string): AsyncIterableIterator<JobView> {
     const id = this.services.ids.jobId(jobId);
-    const { holder } = this.context;
+    const { holder, trail } = this.context;
     const onEnd = this.services.ledger.take('watches', holder);
-    return this.services.jobWatches.watch([this.id, id], { holder, onEnd });
+    return this.services.jobWatches.watch([this.id, id], { holder, trail, onEnd });
   }
 
   private async settled(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
     const view = await present;
     if (isTerminal(view.job)) return view;
-    const { caller, holder, signal } = this.context;
+    const { caller, holder, trail, signal } = this.context;
     const onEnd = this.services.ledger.take('watches', holder);
     const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
-    return this.services.jobWatches.settle([this.id, id], view, { holder, onEnd, maxMs, signal });
+    return this.services.jobWatches.settle([this.id, id], view, { holder, trail, onEnd, maxMs, signal });
+  }
+
+  /** Notes what the caller gets to see, where every look is audited. */
+  shown<View>(action: 'record-shown' | 'job-shown', view: View | Promise<View>): View | Promise<View> {
+    if (!this.services.audit.wantsAll) return view;
+    const note = (seen: View) => {
+      this.context.audit(action, 'shown', this.id);
+      return seen;
+    };
+    return view instanceof Promise ? view.then(note) : note(view);
   }
 }
 

@@ -2,12 +2,14 @@ import cors from 'cors';
 import type { Registry } from 'prom-client';
 import { Admission } from './admission/Admission.js';
 import { Authenticator } from './auth/Authenticator.js';
-import { allScopes } from './auth/caller.js';
+import { allScopes, holderOf } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
 import { identifier, RouterSecrets } from './auth/identify.js';
-import { type Config, packageVersion, type UpstreamCredentials } from './config/config.js';
+import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
 import { Secret } from './config/secret.js';
 import { RequestContext } from './context.js';
+import type { ErrorCode } from './errors/errors.js';
+import { requestIdOf } from './http/answering.js';
 import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
 import { type Handler, HttpServer, type HttpServerOptions } from './http/HttpServer.js';
 import { liveness, metricsPage, readiness } from './http/health.js';
@@ -17,11 +19,14 @@ import { readTlsFiles, type TlsFiles, type TlsMaterial, watchTlsFiles } from './
 import { Unread } from './http/unread.js';
 import { LiveEdge } from './live/LiveEdge.js';
 import { OpenStreams } from './live/OpenStreams.js';
+import { Episodes } from './observability/Episodes.js';
+import { expose, type MetricsForm, type MetricsText } from './observability/exposition.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
-import { observeBoth } from './operations/observeOperations.js';
+import { clientOf } from './operations/clientName.js';
+import { type OperationHooks, observeBoth } from './operations/observeOperations.js';
 import { Pipeline } from './operations/Pipeline.js';
 import type { PlanMode } from './operations/plans/PlanCache.js';
 import { readTrustedDocuments } from './operations/trustedDocuments.js';
@@ -38,7 +43,7 @@ export interface GatewayOptions {
   /** The service to use in place of the configured one: where another process runs the embedded sandbox. */
   readonly upstream?: UpstreamCredentials;
   /** In a worker: joins the numbers of this process to those of the machine, and gives all of them as text. */
-  readonly joinMachine?: (registry: Registry) => () => Promise<string>;
+  readonly joinMachine?: (registry: Registry) => MetricsText;
   /** In a worker that stopped accepting connections: resolves when all of them have. */
   readonly allClosed?: () => Promise<void>;
   /** Where log lines go; by default standard output. */
@@ -80,19 +85,21 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
 
 async function open(config: Config, options: GatewayOptions, closings: Closings): Promise<Omit<Gateway, 'stop'>> {
   const { logDestination = new StandardOutput(), joinMachine } = options;
-  const log = createLogger(config.logLevel, logDestination);
-  const metrics = new Metrics();
+  let tracing: Tracing | undefined;
+  const isTraced = config.tracesUrl !== undefined;
+  const log = createLogger(config.logLevel, logDestination, isTraced ? () => tracing?.traceId : undefined);
+  const metrics = new Metrics(isTraced ? () => tracing?.recordedTraceId : undefined);
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
   const tls = config.tls && readTlsFiles(config.tls);
   const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
   const firstQuery = await firstQueryFor(config);
 
-  const tracing = await startTracing(config, metrics);
-  closings.push(() => tracing?.stop());
   const needsSandbox = config.upstream === 'embedded-sandbox' && options.upstream === undefined;
   const sandbox = needsSandbox ? await startEmbeddedSandbox() : undefined;
   closings.push(() => sandbox?.stop());
   const upstream = options.upstream ?? (sandbox ? credentialsOf(sandbox) : (config.upstream as UpstreamCredentials));
+  tracing = await startTracing(config, upstream.baseUrl, metrics, log);
+  closings.push(() => tracing?.stop());
   const surroundings = { config, log, metrics, tracing };
   const services = await startServices({ ...surroundings, upstream });
   closings.push(() => services.stop());
@@ -104,7 +111,8 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const { ledger, sealed: store, workTime } = services;
   const admission = new Admission({ store, perMinute: config.limits.requestsPerMinute, workTime });
   closings.push(() => admission.stop());
-  const pipeline = pipelineOf(surroundings, services, admission, options.plans);
+  const onEnd = whenOperationsEnd(services);
+  const pipeline = pipelineOf(surroundings, services, admission, onEnd, options.plans);
   await pipeline.start();
   closings.push(() => pipeline.stop());
   const identify = identifier(authenticator, routerSecrets);
@@ -117,16 +125,17 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     allowedOrigins: config.corsOrigins,
     callbackOrigins: config.federation.callbackOrigins,
     maxOperations: config.limits.subscriptions,
+    tracing,
   });
 
-  const metricsText = joinMachine?.(metrics.registry) ?? (() => metrics.registry.metrics());
+  const metricsText = joinMachine?.(metrics.registry) ?? ((form: MetricsForm) => expose(metrics.registry, form));
   const metricsServer = joinMachine ? undefined : await serveMetrics(config, metricsText);
   closings.push(() => metricsServer?.drain(0));
   const forms = { ...live, answer: endpoint.handle.bind(endpoint) };
   const graphql: Handler = (request, response) => forms[formOf(request)](request, response);
   const routes = new Map<string, Handler>([
     ['/graphql', tracing?.traced('/graphql', graphql) ?? graphql],
-    ['/graphql/stream', live.stream],
+    ['/graphql/stream', tracing?.traced('/graphql/stream', live.stream) ?? live.stream],
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
   ]);
@@ -136,7 +145,13 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     routes.set('/', apolloSandboxPage(explorer)).set('/graphiql', graphiqlPage(explorer));
   }
   const { host, port } = config;
-  const http = new HttpServer({ host, port, tls, routes, allClosed: options.allClosed, before: crossOrigin(config) });
+  const onNotFound: Handler = (request, response) => {
+    const facts = { requestId: requestIdOf(request), startedAt: performance.now(), client: clientOf(request.headers) };
+    response.setHeader('x-request-id', facts.requestId);
+    onEnd({ facts, transport: 'http', outcome: 'refused', codes: [], causes: ['no such path'] });
+  };
+  const { allClosed } = options;
+  const http = new HttpServer({ host, port, tls, routes, onNotFound, allClosed, before: crossOrigin(config) });
   http.onUpgrade((...upgrade) => live.upgrade(...upgrade));
   const listeningOn = await http.listen();
   closings.push(async () => {
@@ -151,16 +166,24 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
 }
 
 /** Loaded only where it is configured. */
-async function startTracing({ otlpEndpoint: endpoint }: Config, metrics: Metrics): Promise<Tracing | undefined> {
-  if (endpoint === undefined) return undefined;
+async function startTracing({ tracesUrl }: Config, serviceUrl: string, metrics: Metrics, log: Logger) {
+  if (tracesUrl === undefined) return undefined;
   const { Tracing } = await import('./observability/Tracing.js');
-  return new Tracing({ endpoint, version: packageVersion(), onDropped: (count) => metrics.spansDropped.inc(count) });
+  const texts = { begins: 'the trace collector does not take spans', ends: 'the trace collector takes spans again' };
+  const episodes = new Episodes({ log, about: {}, ...texts });
+  const onDropped = (count: number, cause: string) => {
+    metrics.spansDropped.inc(count);
+    episodes.failed('dropped', cause);
+  };
+  const version = packageVersion();
+  return new Tracing({ tracesUrl, serviceUrl, version, onDropped, onSent: () => episodes.worked() });
 }
 
 /** Loaded only where it is needed: a production gateway never reads its code. */
 export async function startEmbeddedSandbox(): Promise<Sandbox> {
   const { startSandbox } = await import('./sandbox/Sandbox.js');
-  return startSandbox({ clientId: 'sandbox-client', clientSecret: 'sandbox-secret-not-real' });
+  const { clientId, clientSecret } = embeddedSandbox;
+  return startSandbox({ clientId, clientSecret: clientSecret.reveal() });
 }
 
 /** What the gateway presents to its embedded sandbox. */
@@ -170,9 +193,14 @@ export function credentialsOf({ url, clientId, clientSecret }: SandboxAccess): U
 
 function startAuthenticator({ config, log, metrics }: Surroundings, keys: DeveloperKeys | undefined) {
   const { mode, ...jwt } = config.auth;
+  const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
+  const episodes = new Map(
+    jwt.issuers.map(({ issuer }) => [issuer, new Episodes({ log, about: { issuer }, ...texts })]),
+  );
   const authenticator = new Authenticator({
     ...(keys ? { mode: 'developer', developerKeys: keys } : mode === 'disabled' ? { mode } : { mode: 'jwt', ...jwt }),
-    onKeySetFailure: (issuer, reason) => log.warn({ issuer, reason }, 'a key set could not be read'),
+    onKeySetFailure: (issuer, fault, cause) => episodes.get(issuer)?.failed(fault, cause),
+    onKeySetRead: (issuer) => episodes.get(issuer)?.worked(),
   });
   metrics.showKeySets(() => [...authenticator.keySets.values()].map((keySet) => keySet.keysAgeMs));
   authenticator.start();
@@ -184,6 +212,7 @@ function pipelineOf(
   { config, log, metrics, tracing }: Surroundings,
   services: RunningServices,
   admission: Admission,
+  onEnd: OperationHooks['onEnd'],
   planMode: PlanMode | undefined,
 ): Pipeline {
   const schema = buildSchema({
@@ -196,26 +225,51 @@ function pipelineOf(
       log.warn({ kind, value: told }, 'the service uses a value the schema has no name for');
     },
   });
-  const { onRequest, onExecution, onError } = metrics;
+  const { onRequest, onExecution } = metrics;
+  const onError = tracing
+    ? (code: ErrorCode) => {
+        metrics.onError(code);
+        tracing.onError(code);
+      }
+    : metrics.onError;
   const observe = observeBoth(metrics.observeOperation, tracing?.observeOperation);
   const onBug = (err: unknown, requestId?: string) => log.error({ requestId, err }, 'a bug of the gateway');
   return new Pipeline({
     schema,
-    contextFor: (facts) => new RequestContext(facts, services),
+    contextFor: (facts, trail) => new RequestContext(facts, services, trail),
     admission,
     ledger: services.ledger,
     limits: config.limits,
     introspection: config.introspection,
     trustedDocuments: config.trustedDocumentsFile ? readTrustedDocuments(config.trustedDocumentsFile) : undefined,
     planMode,
-    hooks: { observe, onRequest, onExecution, onError, onBug },
+    hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, toldFromMs: services.operationLog.fromMs },
     log,
   });
 }
 
+/** Codes that say no to the caller, whoever runs the service. */
+const refusals = ['UNAUTHENTICATED', 'FORBIDDEN', 'RATE_LIMITED', 'TOKEN_BUDGET_EXHAUSTED'];
+
+/** Logs an operation, counts its refusal, and audits a decision that was made before there was a context to audit it. */
+function whenOperationsEnd({ operationLog, topCallers, audit }: RunningServices): OperationHooks['onEnd'] {
+  return (ended) => {
+    const { codes, outcome, label, causes, facts } = ended;
+    if (outcome === 'refused' || codes.some((code) => refusals.includes(code))) {
+      topCallers.onRefusal(facts.caller && holderOf(facts.caller));
+    }
+    const { caller, requestId } = facts;
+    const denial = { outcome: 'denied', caller, requestId, reason: causes.join('; ') };
+    if (codes.includes('UNAUTHENTICATED')) audit.write({ ...denial, action: 'token-refused' });
+    else if (label === undefined && codes.includes('FORBIDDEN')) audit.write({ ...denial, action: 'access-denied' });
+    operationLog.end(ended);
+  };
+}
+
 /** Answers preflights, and marks the answers that browsers of an allowed origin may read. */
 function crossOrigin({ corsOrigins }: Config): HttpServerOptions['before'] {
-  const allowOrigin = cors({ origin: [...corsOrigins], methods: ['GET', 'POST'], maxAge: 600 });
+  const exposedHeaders = ['x-request-id', 'retry-after', 'ratelimit', 'ratelimit-policy'];
+  const allowOrigin = cors({ origin: [...corsOrigins], methods: ['GET', 'POST'], exposedHeaders, maxAge: 600 });
   return (request, response) => {
     if (request.headers.origin === undefined) return false; // no browser of another origin is asking
     let answered = true;

@@ -2,26 +2,36 @@ import type fetch from 'node-fetch';
 import { FairQueue } from './admission/FairQueue.js';
 import { boundsFor, Ledger } from './admission/Ledger.js';
 import { WorkTime } from './admission/WorkTime.js';
+import { Forgets, type Holder } from './cache/Forgets.js';
 import { leaseMarginMs } from './cache/LeasedCache.js';
-import { SealedStore } from './cache/SealedStore.js';
-import { type KeyMaterial, Sealer } from './cache/sealing.js';
+import { SealedStore, scopeOf } from './cache/SealedStore.js';
+import { SubjectEntries } from './cache/SubjectEntries.js';
+import { Sealer } from './cache/sealing.js';
 import type { Config, UpstreamCredentials } from './config/config.js';
 import type { Secret } from './config/secret.js';
 import { watchSecretFile } from './config/watchFile.js';
-import type { AuditEvent, Services } from './context.js';
+import type { Services } from './context.js';
 import { ClientLinks } from './datasources/ClientLinks.js';
 import { identifierReader } from './datasources/identifiers.js';
 import { RefreshJobs } from './datasources/RefreshJobs.js';
 import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
+import { tokenNames } from './datasources/tokenAnswer.js';
 import { jobWatcher, recordWatcher } from './datasources/watchers.js';
+import { AuditLog } from './observability/AuditLog.js';
+import { Episodes } from './observability/Episodes.js';
 import type { Logger } from './observability/log.js';
 import type { Metrics } from './observability/Metrics.js';
+import { OperationLog } from './observability/OperationLog.js';
+import { Pseudonyms } from './observability/Pseudonyms.js';
+import { RepeatedLines } from './observability/RepeatedLines.js';
+import { TopCallers } from './observability/TopCallers.js';
 import type { Tracing } from './observability/Tracing.js';
-import { openStore } from './stores/openStore.js';
+import { type OpenedStore, openStore, shownStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
+import { storeCause } from './stores/StoreError.js';
 import { CallGate } from './upstream/CallGate.js';
-import { ResilientFetch } from './upstream/ResilientFetch.js';
+import { type Endpoint, ResilientFetch } from './upstream/ResilientFetch.js';
 
 /** What every part is configured and watched by. */
 export interface Surroundings {
@@ -34,22 +44,35 @@ export interface Surroundings {
 export interface RunningServices extends Services {
   readonly sealed: SealedStore;
   readonly workTime: WorkTime;
+  readonly operationLog: OperationLog;
+  readonly topCallers: TopCallers;
   stopWatches(): void;
   /** Ends watches, connections, timers and the store. */
   stop(): Promise<void>;
 }
+
+/** How often memory is rid of what was kept for long enough, in milliseconds. */
+const cleanEveryMs = 600_000;
 
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
 export async function startServices(
   surroundings: Surroundings & { readonly upstream: UpstreamCredentials },
 ): Promise<RunningServices> {
   const { config, upstream, log, metrics, tracing } = surroundings;
-  const sealer = sealerFor(config, upstream);
+  const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const { baseUrl, clientId, clientSecret } = upstream;
   const credentials = { clientId, clientSecret };
   const store = await openObservedStore(surroundings);
   const traced = tracing?.store(store) ?? store;
-  const wired = wireServices({ ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials });
+  const logs = operatorLogs(surroundings, sealer);
+  const onCall = (holder: string | undefined) => logs.topCallers.onCall(holder);
+  const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials, onCall };
+  const wired = wireServices({ ...whole, health: store, audit: logs.audit });
+  if (store.kind !== 'memory') await wired.forgets.start();
+  const cleaning = setInterval(() => {
+    wired.broker.dropExpired();
+    wired.jobs.dropExpired();
+  }, cleanEveryMs).unref();
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => wired.http.breakerState(endpoint));
   const unwatch = followClientSecret(upstream, log, (secret) => {
@@ -58,11 +81,16 @@ export async function startServices(
   });
   return {
     ...wired,
-    ...domainOf(surroundings, sealer),
+    ...logs,
+    ids: identifierReader(config.limits.idLength),
+    maxMetadataDepth: config.limits.metadataDepth,
+    maxAnswerBytes: config.limits.answerBytes,
     ledger: new Ledger(boundsFor(config.limits)),
     stop: async () => {
       unwatch();
+      clearInterval(cleaning);
       wired.stop();
+      logs.flush();
       await store.close();
     },
   };
@@ -81,23 +109,31 @@ export interface Wiring extends Surroundings {
   readonly random?: () => number;
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: typeof fetch;
+  /** How the store is; by default it always answers. */
+  readonly health?: Pick<OpenedStore, 'degraded' | 'takeUnsettled'>;
+  readonly audit?: AuditLog;
+  /** A try of a call to the service, and for whom it is made. */
+  readonly onCall?: (holder: string | undefined) => void;
 }
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
 export function wireServices(wiring: Wiring) {
   const { config, metrics, store, sealer, random, now = Date.now } = wiring;
-  const scope = [wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion];
+  const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
   const sealed = new SealedStore({ store, sealer, scope, now });
   const http = resilientFetch(wiring);
-  const service = taxpayerService(wiring, http, sealed);
+  const episodes = endpointEpisodes(wiring.log);
+  const service = taxpayerService(wiring, http, sealed, episodes);
   const cache = {
     maxEntries: config.cache.maxEntries,
     workMs: config.service.deadlineMs,
     onRead: metrics.onRead,
     onLeaseWait: metrics.onLeaseWait,
+    mayHaveForgotten: (subject: string, beganAt: number) => forgets.mayHaveForgotten(subject, beganAt),
   };
   const workTime = new WorkTime();
-  const shared = { service, store: sealed, places: servicePlaces(config, workTime), now };
+  const { keepMs } = config.cache;
+  const shared = { service, store: sealed, places: servicePlaces(config, workTime), keepMs, now };
   const { onTokenEvent: onEvent, onBudget } = metrics;
   const onRecord: TokenBrokerOptions['onRecord'] = (id, view) => recordWatches.see(id, view);
   const broker = new TokenBroker({ ...shared, ...config.tokens, cache, onEvent, onBudget, onRecord });
@@ -108,40 +144,75 @@ export function wireServices(wiring: Wiring) {
   const recordWatches = recordWatcher({ broker, watchMaxMs, onWatchers, ...(random && { random }) });
   const workMs = config.service.deadlineMs + leaseMarginMs;
   const links = new ClientLinks({ ...shared, workMs, onOutcome: metrics.onLink });
+  const forgets: Forgets = forgetsOf(wiring, sealed, [
+    ...[broker, jobs],
+    { forget: (id) => jobWatches.forget(([taxpayerId]) => id === undefined || taxpayerId === id) },
+    { forget: (id) => recordWatches.forget((taxpayerId) => id === undefined || taxpayerId === id) },
+  ]);
   const stopWatches = () => {
     jobWatches.stop();
     recordWatches.stop();
   };
   const stop = () => {
+    forgets.stop();
     stopWatches();
     http.stop();
+    for (const one of Object.values(episodes)) one.stop();
   };
-  return { sealed, http, workTime, broker, jobs, jobWatches, recordWatches, links, stopWatches, stop };
+  return { sealed, http, workTime, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
 }
 
-function resilientFetch({ config, metrics, tracing, monotonicNow, random, fetch }: Wiring): ResilientFetch {
+function forgetsOf(wiring: Wiring, sealed: SealedStore, holders: readonly Holder[]): Forgets {
+  const { sealer, health, audit, now = Date.now } = wiring;
+  return new Forgets({
+    store: sealed,
+    entries: new SubjectEntries(sealed.options, (id) => Object.values(tokenNames(id))),
+    holders,
+    now,
+    isAway: () => health?.degraded ?? false,
+    takeUnsettled: () => health?.takeUnsettled() ?? false,
+    isRotating: () => sealer.rings.length > 1,
+    onForgotten: ({ id: requestId, subject: taxpayer }) =>
+      audit?.write({ action: 'taxpayer-forgotten', outcome: 'no longer in memory', requestId, taxpayer }),
+  });
+}
+
+function resilientFetch({ config, metrics, tracing, monotonicNow, random, fetch, onCall }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
     ...(monotonicNow && { monotonicNow }),
     ...(random && { random }),
     ...(fetch && { fetch }),
-    onTry: (...tried) => {
-      metrics.onTry(...tried);
-      tracing?.onTry(...tried);
+    onTry: (endpoint, outcome, seconds, details) => {
+      metrics.onTry(endpoint, outcome, seconds);
+      tracing?.onTry(endpoint, outcome, seconds, details);
+      onCall?.(details.holder);
     },
   });
 }
 
-function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedStore): TaxpayerService {
-  const { config, log, metrics, baseUrl, credentials, now, monotonicNow } = wiring;
+const silenceCauses = {
+  'rate-limited': 'HTTP 429: the fleet stops calling for as long as the service asks',
+  'credentials-rejected': 'HTTP 401, or 403 to several callers: the fleet stops calling for 30 s at a time',
+} as const;
+
+type EndpointEpisodes = Readonly<Record<Endpoint, Episodes>>;
+
+function endpointEpisodes(log: Logger): EndpointEpisodes {
+  const texts = { begins: 'calls to the service fail', ends: 'calls to the service work again' };
+  const of = (endpoint: Endpoint) => new Episodes({ log, about: { endpoint }, ...texts });
+  return { createClientLink: of('createClientLink'), taxpayerToken: of('taxpayerToken'), refreshJob: of('refreshJob') };
+}
+
+function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedStore, episodes: EndpointEpisodes) {
+  const { config, metrics, baseUrl, credentials, now, monotonicNow } = wiring;
   const { apiVersion } = config.service;
   const gate = new CallGate({
     store: sealed,
     now: now ?? Date.now,
     onClosed: (endpoint, reason) => {
       metrics.gateClosed.inc({ endpoint, reason });
-      const message = 'the service asked for silence or refused the credentials: the fleet stops calling';
-      log.warn({ endpoint, reason }, message);
+      episodes[endpoint].failed(reason, silenceCauses[reason]);
     },
   });
   return new TaxpayerService({
@@ -149,7 +220,14 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
     ...(monotonicNow && { monotonicNow }),
     onForbidden: (endpoint) => {
       metrics.gateClosed.inc({ endpoint, reason: 'forbidden' });
-      log.warn({ endpoint }, "the service forbids one caller's requests, whatever is in them: their calls stop");
+      episodes[endpoint].failed(
+        'forbidden',
+        "HTTP 403 to one caller's requests, whatever is in them: their calls stop",
+      );
+    },
+    onOutcome: (endpoint, failure) => {
+      if (failure === undefined) episodes[endpoint].worked();
+      else episodes[endpoint].failed(failure.kind, failure.reason);
     },
   });
 }
@@ -169,21 +247,18 @@ function servicePlaces(config: Config, workTime: WorkTime): FairQueue {
   });
 }
 
-function sealerFor({ cache }: Config, { clientSecret }: UpstreamCredentials): Sealer {
-  const { encryptionKey: key, previousEncryptionKey: previous } = cache;
-  const current: KeyMaterial = { from: key ? 'encryption-key' : 'client-secret', secret: key ?? clientSecret };
-  return new Sealer(current, previous ? [{ from: 'encryption-key', secret: previous }] : []);
-}
-
 function openObservedStore({ config, log, metrics }: Surroundings) {
+  const store = shownStore(config.cache.url);
+  const kind = store.startsWith('lmdb:') ? 'lmdb' : 'redis';
   return openStore(config.cache.url, {
-    onDegraded: (trouble) => {
+    onDegraded: (trouble, detail) => {
       metrics.storeDegraded.set(1);
-      log.error({ trouble }, 'the shared store does not answer: this process goes on by itself');
+      const cause = storeCause(kind, trouble, detail);
+      log.error({ store, trouble, cause }, 'the store of CACHE_URL cannot be used: this process goes on by itself');
     },
-    onRecovered: (durationMs) => {
+    onRecovered: (durationMs, count) => {
       metrics.storeDegraded.set(0);
-      log.info({ durationMs }, 'the shared store answers again');
+      log.info({ store, durationMs: Math.round(durationMs), count }, 'the store of CACHE_URL is used again');
     },
     onSetAside: (file) => {
       metrics.storeSetAside.inc();
@@ -206,18 +281,20 @@ function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: 
   });
 }
 
-/** What the resolvers need besides the service itself. */
-function domainOf({ config, log }: Surroundings, sealer: Sealer) {
-  const auditLog = log.child({}, { redact: [] }); // its lines have fields of ours and no others
+/** The lines that operators and auditors read. Equal ones are told once a second, whatever they are about. */
+function operatorLogs({ config, log, tracing }: Surroundings, sealer: Sealer) {
+  const pseudonyms = new Pseudonyms(sealer);
+  const repeated = new RepeatedLines();
+  const traceId = tracing && (() => tracing.traceId);
+  const shared = { log, pseudonyms, repeated, traceId };
+  const topCallers = new TopCallers({ log, nameOf: (key) => pseudonyms.caller(key) });
   return {
-    ids: identifierReader(config.limits.idLength),
-    maxMetadataDepth: config.limits.metadataDepth,
-    maxAnswerBytes: config.limits.answerBytes,
-    /** Callers by their key and taxpayers by a keyed hash, so that the log holds no names. */
-    audit: ({ action, caller: { key: caller, kind: callerKind }, requestId, taxpayer, outcome }: AuditEvent) => {
-      const who = { caller, callerKind, requestId };
-      const what = { outcome, ...(taxpayer !== undefined && { taxpayer: sealer.digest('taxpayer', taxpayer) }) };
-      auditLog.info({ audit: action, ...who, ...what }, 'audit');
+    topCallers,
+    audit: new AuditLog({ ...shared, which: config.audit }),
+    operationLog: new OperationLog({ ...shared, ...config.operationLog }),
+    flush: () => {
+      repeated.flush();
+      topCallers.flush();
     },
   };
 }

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { type Caller, holderOf } from '../auth/caller.js';
+import type { Identity } from '../auth/identify.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { type Holder, rateLimited } from './Ledger.js';
 import type { WorkTime } from './WorkTime.js';
@@ -54,8 +55,20 @@ export class Admission {
     if (this.options.perMinute === 0) return undefined;
     const holder = holderOf(caller);
     const turn = this.options.workTime.admit(holder);
-    this.#count(holder ?? `address ${remoteAddress ?? 'unknown'}`);
+    this.#count(keyOf(caller, remoteAddress));
     return turn;
+  }
+
+  /** What is left of the caller's operations in this minute; undefined where there is no limit. */
+  limitOf({ caller, remoteAddress }: Pick<Identity, 'caller' | 'remoteAddress'>) {
+    const { perMinute, now = Date.now } = this.options;
+    if (perMinute === 0) return undefined;
+    const nowMs = now();
+    const window = Math.floor(nowMs / windowMs);
+    const count = this.#counts.get(keyOf(caller, remoteAddress));
+    const used = count?.window === window ? count.fleet + count.unsent : 0;
+    const resetSeconds = Math.ceil(((window + 1) * windowMs - nowMs) / 1000);
+    return { perMinute, left: Math.max(0, perMinute - used), resetSeconds };
   }
 
   /** Notes that an operation of `holder` has held up the event loop since `beganAt` (of `performance.now()`). */
@@ -97,4 +110,9 @@ export class Admission {
       count.fleet = Math.max(fleet, count.fleet);
     } catch {} // the store is away, or its count cannot be true: what this process counted still holds
   }
+}
+
+/** Callers without an identity are told apart by their address. */
+function keyOf(caller: Caller, remoteAddress: string | undefined): string {
+  return holderOf(caller) ?? `address ${remoteAddress ?? 'unknown'}`;
 }

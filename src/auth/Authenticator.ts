@@ -21,7 +21,9 @@ type Mode =
 export type AuthenticatorOptions = Mode & {
   readonly now?: () => number;
   /** Called when a key set could not be read. */
-  readonly onKeySetFailure?: (issuer: string, reason: ReadFault) => void;
+  readonly onKeySetFailure?: (issuer: string, fault: ReadFault, cause: string) => void;
+  /** Called when one was read. */
+  readonly onKeySetRead?: (issuer: string) => void;
 };
 
 /** The scheme in any case (RFC 9110 section 11.1), then the token. */
@@ -43,12 +45,16 @@ export class Authenticator {
   readonly #verifying = new Map<string, Promise<Caller>>();
 
   constructor(options: AuthenticatorOptions) {
-    const { now, onKeySetFailure } = options;
+    const { now, onKeySetFailure, onKeySetRead } = options;
     const issuers = options.mode === 'jwt' ? options.issuers : [];
     this.keySets = new Map(
       issuers.map(({ issuer, jwksUrl: url }) => [
         issuer,
-        new KeySet({ url, ...(now && { now }), onFailure: (reason) => onKeySetFailure?.(issuer, reason) }),
+        new KeySet({
+          ...{ url, ...(now && { now }) },
+          onFailure: (...failure) => onKeySetFailure?.(issuer, ...failure),
+          onRead: () => onKeySetRead?.(issuer),
+        }),
       ]),
     );
     this.#policy = policyOf(options, this.keySets);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type CryptoKey, createRemoteJWKSet, customFetch, errors, type JWK, type JWSHeaderParameters } from 'jose';
 import { GatewayError } from '../errors/errors.js';
-import { type ReadFault, readKeySet } from './readKeySet.js';
+import { type KeySetFailure, notAKeySet, type ReadFault, readKeySet } from './readKeySet.js';
 
 /** Where the keys of one issuer come from. */
 export interface KeySource {
@@ -16,7 +16,9 @@ export interface KeySource {
 export interface KeySetOptions {
   readonly url: string;
   /** Called after a read that failed. */
-  readonly onFailure?: (reason: ReadFault) => void;
+  readonly onFailure?: (fault: ReadFault, cause: string) => void;
+  /** Called after a read that brought keys. */
+  readonly onRead?: () => void;
   /** Time between reads in the background. */
   readonly refreshMs?: number;
   /** Time for one read. */
@@ -46,11 +48,14 @@ export class KeySet implements KeySource {
   #backoffMs = 0;
   #retryAt = -Infinity;
   #reading: Promise<void> | undefined;
+  /** Why the last read failed. */
+  #failure: KeySetFailure = { fault: 'network', cause: 'it was not read yet' };
   #mayLookAgainAt = -Infinity;
 
   constructor(options: KeySetOptions) {
     this.#options = {
       onFailure: () => {},
+      onRead: () => {},
       refreshMs: 600_000,
       deadlineMs: 5_000,
       now: () => performance.now(),
@@ -89,7 +94,8 @@ export class KeySet implements KeySource {
     if (!this.#held) {
       const retryAfterSeconds = Math.max(1, Math.ceil(this.#waitMs() / 1000));
       const message = 'The keys of the identity provider cannot be read at the moment';
-      throw new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, retryAfterSeconds });
+      const reason = `key set: ${this.#failure.cause}`;
+      throw new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, retryAfterSeconds, reason });
     }
     const { version } = this.#held; // before the wait: a read meanwhile must not pass old keys off as the new version
     return { keys: await candidates(this.#remote, header), version };
@@ -122,15 +128,17 @@ export class KeySet implements KeySource {
   }
 
   async #readOnce(): Promise<void> {
-    const { now, random, onFailure } = this.#options;
+    const { now, random, onFailure, onRead } = this.#options;
     try {
       await this.#remote.reload();
       this.#hold(this.#remote.jwks()?.keys ?? []);
+      onRead();
     } catch (error) {
       if (this.#stopped.signal.aborted) return;
       this.#backoffMs = Math.min(2 * this.#backoffMs || firstBackoffMs, lastBackoffMs);
       this.#retryAt = now() + this.#backoffMs * (1 + random() / 4);
-      onFailure(error instanceof Unreadable ? error.fault : 'not-a-key-set');
+      this.#failure = error instanceof Unreadable ? error.failure : notAKeySet;
+      onFailure(this.#failure.fault, this.#failure.cause);
     }
   }
 
@@ -140,7 +148,7 @@ export class KeySet implements KeySource {
     const timer = setTimeout(() => limit.abort(), this.#options.deadlineMs).unref();
     const read = await readKeySet(url, AbortSignal.any([limit.signal, this.#stopped.signal]));
     clearTimeout(timer);
-    if (typeof read === 'string') throw new Unreadable(read);
+    if ('fault' in read) throw new Unreadable(read);
     return read;
   }
 
@@ -166,8 +174,8 @@ export class KeySet implements KeySource {
 }
 
 class Unreadable extends Error {
-  constructor(readonly fault: ReadFault) {
-    super(fault);
+  constructor(readonly failure: KeySetFailure) {
+    super(failure.fault);
   }
 }
 

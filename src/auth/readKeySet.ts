@@ -6,6 +6,12 @@ import { z } from 'zod';
 /** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only. */
 export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'] as const;
 
+/** Why there is no usable key, and that in a few words, such as `HTTP 503`. */
+export interface KeySetFailure {
+  readonly fault: ReadFault;
+  readonly cause: string;
+}
+
 export type ReadFault = 'timeout' | 'network' | 'redirect' | 'status' | 'too-large' | 'not-a-key-set' | 'no-usable-key';
 
 const maxBodyBytes = 1024 * 1024;
@@ -16,23 +22,27 @@ const maxKeys = 200;
  * algorithm, and only the members that make the key. Unusable keys are passed over, as the RFC asks. Returns a fault when
  * there is none: an identity provider that signs has one. Never rejects.
  */
-export async function readKeySet(url: string, signal: AbortSignal): Promise<readonly JWK[] | ReadFault> {
+export async function readKeySet(url: string, signal: AbortSignal): Promise<readonly JWK[] | KeySetFailure> {
   try {
     const headers = { accept: 'application/jwk-set+json, application/json' };
     const response = await fetch(url, { headers, redirect: 'error', size: maxBodyBytes, signal });
-    if (response.status !== 200) return 'status';
+    if (response.status !== 200) return { fault: 'status', cause: `HTTP ${response.status}` };
     const set = setSchema.safeParse(await response.json());
-    if (!set.success) return 'not-a-key-set';
+    if (!set.success) return notAKeySet;
     const keys = set.data.keys.slice(0, maxKeys).map((member) => keySchema.safeParse(member).data);
     const usable = keys.filter((key) => key !== undefined);
-    return usable.length > 0 ? usable : 'no-usable-key';
+    return usable.length > 0 ? usable : { fault: 'no-usable-key', cause: 'no key in it can be used' };
   } catch (error) {
-    if (signal.aborted) return 'timeout';
-    if (error instanceof SyntaxError) return 'not-a-key-set';
-    const { type } = error as FetchError;
-    return type === 'no-redirect' ? 'redirect' : type === 'max-size' ? 'too-large' : 'network';
+    if (signal.aborted) return { fault: 'timeout', cause: 'no answer in time' };
+    if (error instanceof SyntaxError) return notAKeySet;
+    const { type, code = '' } = error as FetchError;
+    if (type === 'no-redirect') return { fault: 'redirect', cause: 'redirects are not followed' };
+    if (type === 'max-size') return { fault: 'too-large', cause: `larger than ${maxBodyBytes} bytes` };
+    return { fault: 'network', cause: /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : 'the connection was lost' };
   }
 }
+
+export const notAKeySet: KeySetFailure = { fault: 'not-a-key-set', cause: 'the answer is no JSON Web Key Set' };
 
 const setSchema = z.object({ keys: z.array(z.unknown()) });
 

@@ -3,45 +3,9 @@ import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
 import { heldBytes } from './heldBytes.js';
-import type { EntryName, SealedStore } from './SealedStore.js';
-import { type Codec, decodeEntry, decodeFailure, type Entry, encodeEntry, encodeFailure } from './StoredEntries.js';
-
-export interface ReadRequest<Value, Prepared = undefined> {
-  /** Whether an entry will do. */
-  readonly acceptable: (entry: Entry<Value>) => boolean;
-  /** Whether one will do as well that was fetched since the reader asked. */
-  readonly takesFetchedMeanwhile?: boolean;
-  /** What the fetch needs. When it takes long the lease is given back and taken again. */
-  readonly prepare?: () => Promise<Prepared> | Prepared;
-  /** Asks the service. `signal` aborts when the work has to end; `before` is the newest entry known, which would not do. */
-  readonly fetch: (prepared: Prepared, signal: AbortSignal, before?: Entry<Value>) => Promise<Value>;
-  /** Who reads; a refusal of another holder is not shared with this one. */
-  readonly holder?: string | undefined;
-}
-
-export type CacheTier = 'memory' | 'store' | 'fetched' | 'waited';
-
-/** What memory had: an acceptable entry, none, or one that is too old or refused. */
-export type ReadReason = 'held' | 'absent' | 'outdated';
-
-export interface LeasedCacheOptions<Value> {
-  readonly store: SealedStore;
-  readonly codec: Codec<Value>;
-  /** How long the store keeps a value, in milliseconds. */
-  readonly ttlMs: (value: Value) => number;
-  /** First part of every name, and the label of metrics. */
-  readonly kind: string;
-  readonly maxEntries: number;
-  /** Most memory the entries take, in bytes by {@link heldBytes}. Default: a quarter of what the heap may grow to. */
-  readonly maxBytes?: number;
-  /** Longest the work under the lease may take, in milliseconds. The lease is renewed for as long and a little longer. */
-  readonly workMs: number;
-  /** How far two clocks of the fleet may be apart, in milliseconds. Default 1000. */
-  readonly skewMs?: number;
-  readonly now?: () => number;
-  readonly onRead?: (kind: string, tier: CacheTier, reason: ReadReason) => void;
-  readonly onLeaseWait?: (kind: string, seconds: number) => void;
-}
+import type { CacheTier, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
+import type { EntryName } from './SealedStore.js';
+import { decodeEntry, decodeFailure, type Entry, encodeEntry, encodeFailure } from './StoredEntries.js';
 
 /** How long a lease lasts unless its holder renews it, in milliseconds: others wait as long for a holder that died. */
 export const leaseMs = 3000;
@@ -59,6 +23,14 @@ interface Reader<Value, Prepared> extends ReadRequest<Value, Prepared> {
   readonly name: EntryName;
   /** Epoch milliseconds. */
   readonly askedAt: number;
+  /** Its subject was forgotten while it read: nothing of what it brings is kept. */
+  isForgotten: boolean;
+}
+
+/** A read under way. */
+interface Flight<Value> {
+  readonly reader: { isForgotten: boolean };
+  readonly entry: Promise<Entry<Value>>;
 }
 
 /**
@@ -69,11 +41,13 @@ interface Reader<Value, Prepared> extends ReadRequest<Value, Prepared> {
 export class LeasedCache<Value> {
   readonly #now: () => number;
   readonly #memory: LRUCache<string, Entry<Value>>;
-  readonly #flights = new Map<string, Promise<Entry<Value>>>();
+  readonly #flights = new Map<string, Flight<Value>>();
+  readonly #subjectOf: (id: string) => string;
   readonly #longestHoldMs: number;
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
     this.#now = options.now ?? Date.now;
+    this.#subjectOf = options.subjectOf ?? ((id) => id);
     this.#longestHoldMs = options.workMs + leaseMarginMs;
     this.#memory = new LRUCache({
       max: options.maxEntries,
@@ -109,20 +83,45 @@ export class LeasedCache<Value> {
     return this.held(id, request.acceptable) ?? this.#join(id, request);
   }
 
+  /** Drops what memory holds of `subject`, or of all, and keeps nothing of what is being read of it now. */
+  forget(subject?: string): void {
+    const isMeant = (id: string) => subject === undefined || this.#subjectOf(id) === subject;
+    for (const id of [...this.#memory.keys()].filter(isMeant)) this.#memory.delete(id);
+    for (const [id, { reader }] of this.#flights) {
+      if (!isMeant(id)) continue;
+      reader.isForgotten = true;
+      this.#flights.delete(id); // whoever asks from now on starts another
+    }
+  }
+
+  /** Drops what the store would not keep any longer. */
+  dropExpired(): void {
+    for (const [id, { value, fetchedAt }] of [...this.#memory.entries()]) {
+      if (this.#now() - fetchedAt >= this.options.ttlMs(value)) this.#memory.delete(id);
+    }
+  }
+
   async #join<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
-    const reader = { ...request, id, name: [this.options.kind, id], askedAt: this.#now() };
+    const parts = [this.options.kind, id];
+    const name = this.options.subjectOf ? { subject: this.#subjectOf(id), parts } : parts;
+    const reader = { ...request, id, name, askedAt: this.#now(), isForgotten: false };
     for (;;) {
       const underway = this.#flights.get(id);
       if (underway === undefined) {
-        const flight = this.#load(reader).finally(() => this.#flights.delete(id));
-        this.#flights.set(id, flight);
-        return flight;
+        const entry = this.#load(reader).finally(() => {
+          if (!reader.isForgotten) this.#flights.delete(id);
+        });
+        this.#flights.set(id, { reader, entry });
+        return entry;
       }
       // That flight was started for another reader: its entry may be too old for this one, its refusal not meant for it.
-      const entry = await underway.catch((error) => {
+      const entry = await underway.entry.catch((error) => {
         if (!isRefusalOfAnother(error, reader.holder)) throw error;
       });
-      if (entry && this.#willDo(entry, reader)) return entry;
+      if (entry && this.#willDo(entry, reader)) {
+        reader.trail?.read('shared');
+        return entry;
+      }
     }
   }
 
@@ -147,7 +146,7 @@ export class LeasedCache<Value> {
         refused = turn.entry.bytes;
         const stored = decodeEntry(turn.entry.value, codec);
         // Even one that will not do now is kept: it can be shown when the service fails.
-        const entry = stored && this.#keepNewer(id, stored);
+        const entry = stored && this.#keepNewer(reader, stored);
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
         before = this.peek(id) ?? entry ?? before; // memory may drop it before it is needed
       } else {
@@ -192,15 +191,17 @@ export class LeasedCache<Value> {
     return timer;
   }
 
-  async #fetch<Prepared>({ id, fetch }: Reader<Value, Prepared>, prepared: Prepared, before?: Entry<Value>) {
+  async #fetch<Prepared>(reader: Reader<Value, Prepared>, prepared: Prepared, before?: Entry<Value>) {
+    const { id, fetch, trail } = reader;
     const work = new AbortController();
     const timer = setTimeout(() => work.abort(), this.options.workMs);
     try {
       const value = await fetch(prepared, work.signal, before);
       const entry: Entry<Value> = { version: randomUUID(), value, fetchedAt: this.#now() };
       const reason = this.#memory.has(id) ? 'outdated' : 'absent';
-      this.#memory.set(id, entry); // also over one with a later time, whose clock may have been ahead
+      this.#keep(reader, entry); // also over one with a later time, whose clock may have been ahead
       this.options.onRead?.(this.options.kind, 'fetched', reason);
+      trail?.read('fetched');
       return entry;
     } finally {
       clearTimeout(timer);
@@ -212,21 +213,25 @@ export class LeasedCache<Value> {
    * it takes the lease again, and writes only when the store has nothing newer than `before`.
    */
   async #publish<Prepared>(reader: Reader<Value, Prepared>, owner: string, fetched: Entry<Value>, before?: Buffer) {
-    const { store, codec, ttlMs } = this.options;
+    const { store, codec, ttlMs, mayHaveForgotten } = this.options;
     const { id, name } = reader;
     const settle = () => store.settle(name, encodeEntry(fetched, codec), ttlMs(fetched.value), owner);
     if (await settle()) return fetched;
     const turn = await store.acquire(name, owner, leaseMs, before);
-    if (turn.state === 'taken') await settle();
+    if (turn.state === 'taken') {
+      // Erasing ends leases too. Asked under the lease, because an erasing that begins now ends this one.
+      const isForgotten = await mayHaveForgotten?.(this.#subjectOf(id), reader.askedAt);
+      await (isForgotten ? store.release(name, owner) : settle());
+    }
     const newer = turn.state === 'found' ? decodeEntry(turn.entry.value, codec) : undefined;
     if (newer === undefined || !this.#willDo(newer, reader)) return fetched;
-    this.#memory.set(id, newer);
+    this.#keep(reader, newer);
     return newer;
   }
 
   /** Waits until `holder` is done, or must have died. @throws the holder's failure */
   async #waitForHolder<Prepared>(reader: Reader<Value, Prepared>, holder: Buffer, until: number) {
-    const { id, name } = reader;
+    const { name } = reader;
     const { store, codec, kind, onLeaseWait } = this.options;
     const waitedFrom = performance.now();
     // No work lasts longer: then the lease is forged, or the store's clock is wrong. It must not hold up every reader.
@@ -241,7 +246,7 @@ export class LeasedCache<Value> {
     } while (performance.now() < until && (await store.leaseOwner(name))?.equals(holder));
     onLeaseWait?.(kind, (performance.now() - waitedFrom) / 1000);
     const stored = decodeEntry((await store.find(name))?.value, codec);
-    const entry = stored && this.#keepNewer(id, stored);
+    const entry = stored && this.#keepNewer(reader, stored);
     if (entry && this.#willDo(entry, reader)) return entry;
     const failure = decodeFailure(await store.failureOf(name, holder.toString()));
     if (failure !== undefined) throw failure;
@@ -261,17 +266,22 @@ export class LeasedCache<Value> {
   /** Keeps an acceptable entry in place of an unacceptable one without comparing times: clocks of machines differ. */
   #remember<Prepared>(entry: Entry<Value>, reader: Reader<Value, Prepared>, tier: CacheTier, reason: ReadReason) {
     const held = this.#memory.get(reader.id);
-    if (held !== undefined && !this.#willDo(held, reader)) this.#memory.set(reader.id, entry);
+    if (held !== undefined && !this.#willDo(held, reader)) this.#keep(reader, entry);
     this.options.onRead?.(this.options.kind, tier, reason);
+    reader.trail?.read(tier);
     return entry;
   }
 
   /** Keeps the newer of `stored` and what is held, which for the same version is what readers made their views of. */
-  #keepNewer(id: string, stored: Entry<Value>): Entry<Value> {
-    const held = this.#memory.get(id);
+  #keepNewer<Prepared>(reader: Reader<Value, Prepared>, stored: Entry<Value>): Entry<Value> {
+    const held = this.#memory.get(reader.id);
     if (held?.version === stored.version) return held;
     const isNewer = held === undefined || held.fetchedAt <= stored.fetchedAt || this.#isOfWrongClock(held);
-    if (isNewer) this.#memory.set(id, stored);
+    if (isNewer) this.#keep(reader, stored);
     return stored;
+  }
+
+  #keep<Prepared>({ id, isForgotten }: Reader<Value, Prepared>, entry: Entry<Value>): void {
+    if (!isForgotten) this.#memory.set(id, entry);
   }
 }

@@ -4,7 +4,13 @@ import { StoreError } from '../stores/StoreError.js';
 import type { KeyRing, Sealer } from './sealing.js';
 
 /** A name in the store as readable parts; only its keyed hash leaves the process. */
-export type EntryName = readonly string[];
+export type EntryName = readonly string[] | SubjectName;
+
+/** Of something about `subject`: the keys of all that is begin alike, so that it can be listed and erased. */
+export interface SubjectName {
+  readonly subject: string;
+  readonly parts: readonly string[];
+}
 
 /** `expiresAt` in epoch milliseconds; `ttlMs` is how long it was to live, which earlier versions did not write. */
 const envelope = z.object({ value: z.unknown(), expiresAt: z.number(), ttlMs: z.number().optional() });
@@ -20,7 +26,7 @@ export interface Claim {
 }
 
 /** A name under one key. */
-interface Slot {
+export interface Slot {
   readonly ring: KeyRing;
   readonly key: string;
 }
@@ -51,7 +57,7 @@ export class SealedStore {
   readonly #store: Store;
   readonly #now: () => number;
 
-  constructor(private readonly options: SealedStoreOptions) {
+  constructor(readonly options: SealedStoreOptions) {
     this.#store = options.store;
     this.#now = options.now ?? Date.now;
   }
@@ -206,26 +212,50 @@ export class SealedStore {
     return Promise.all(slots.map(find));
   }
 
-  #open({ ring, key }: Slot, bytes: Buffer): Found {
-    try {
-      const found = envelope.parse(JSON.parse(String(ring.open(key, bytes))));
-      // A store whose clock is wrong, or that was rolled back, may still hold what has expired.
-      if (found.expiresAt > this.#now()) return { ...found, bytes };
-    } catch {
-      // Something foreign.
-    }
-    return { bytes, value: undefined, expiresAt: 0 };
+  #open(slot: Slot, bytes: Buffer): Found {
+    return openFound(slot, bytes, this.#now());
   }
 
-  /** One for each key, current first. */
   #slots(name: EntryName): readonly Slot[] {
-    const { scope, sealer } = this.options;
-    return sealer.rings.map((ring) => ({ ring, key: ring.name([...scope, ...name]) }));
+    return slotsOf(this.options, name);
   }
 
   #failureSlots(name: EntryName, owner: string): readonly Slot[] {
     return this.#slots(name).map(({ ring, key }) => ({ ring, key: failureKeyOf(key, owner) }));
   }
+}
+
+/** The scope of what a client reads at the service. */
+export const scopeOf = (baseUrl: string, clientId: string, apiVersion: string) => [baseUrl, clientId, apiVersion];
+
+/** One for each key, current first. */
+export function slotsOf(
+  { scope, sealer }: Pick<SealedStoreOptions, 'scope' | 'sealer'>,
+  name: EntryName,
+): readonly Slot[] {
+  return sealer.rings.map((ring) => ({ ring, key: keyOf(ring, scope, name) }));
+}
+
+function keyOf(ring: KeyRing, scope: readonly string[], name: EntryName): string {
+  if (!('subject' in name)) return ring.name([...scope, ...name]);
+  return beginningOf(ring, scope, name.subject) + ring.name(name.parts);
+}
+
+/** What the keys of everything about `subject` begin with. */
+export function beginningOf(ring: KeyRing, scope: readonly string[], subject: string): string {
+  return `${ring.name([...scope, 'subject', subject])}.`;
+}
+
+/** What `bytes`, found under a slot, hold at the time `now`. */
+export function openFound({ ring, key }: Slot, bytes: Buffer, now: number): Found {
+  try {
+    const found = envelope.parse(JSON.parse(String(ring.open(key, bytes))));
+    // A store whose clock is wrong, or that was rolled back, may still hold what has expired.
+    if (found.expiresAt > now) return { ...found, bytes };
+  } catch {
+    // Something foreign.
+  }
+  return { bytes, value: undefined, expiresAt: 0 };
 }
 
 function sealFor({ ring, key }: Slot, content: z.input<typeof envelope>): Buffer {

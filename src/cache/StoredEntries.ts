@@ -25,6 +25,7 @@ const storedFailure = z.object({
   code: z.enum(Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]]),
   message: z.string(),
   retryAfterSeconds: z.number().optional(),
+  reason: z.string().optional(),
 });
 
 export function encodeEntry<Value>({ version, fetchedAt, value }: Entry<Value>, codec: Codec<Value>): unknown {
@@ -41,14 +42,15 @@ export function decodeEntry<Value>(stored: unknown, codec: Codec<Value>): Entry<
   }
 }
 
-export function encodeFailure({ code, message, retryAfterSeconds }: GatewayError): z.input<typeof storedFailure> {
-  return { code, message, retryAfterSeconds };
+export function encodeFailure(error: GatewayError): z.input<typeof storedFailure> {
+  const { code, message, retryAfterSeconds, reason } = error;
+  return { code, message, retryAfterSeconds, reason };
 }
 
 /** Undefined for anything but a failure of this version of the gateway. */
 export function decodeFailure(stored: unknown): GatewayError | undefined {
   const { data } = storedFailure.safeParse(stored);
   if (data === undefined) return undefined;
-  const { code, message, retryAfterSeconds } = data;
-  return new GatewayError(code, message, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
+  const { code, message, retryAfterSeconds, reason } = data;
+  return new GatewayError(code, message, { reason, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) });
 }

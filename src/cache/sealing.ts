@@ -8,6 +8,11 @@ export interface KeyMaterial {
   readonly secret: Secret;
 }
 
+interface ConfiguredKeys {
+  readonly encryptionKey: Secret | undefined;
+  readonly previousEncryptionKey: Secret | undefined;
+}
+
 const VERSION = 1;
 const KEY_ID_BYTES = 4;
 const NONCE_BYTES = 12;
@@ -25,6 +30,12 @@ const MAX_RINGS = 3; // the current key and two before it: each costs one store 
  */
 export class Sealer {
   #rings: readonly KeyRing[];
+
+  /** With the configured key and the one before it; without one the keys come from the client secret. */
+  static of({ encryptionKey: key, previousEncryptionKey: previous }: ConfiguredKeys, clientSecret: Secret): Sealer {
+    const current: KeyMaterial = { from: key ? 'encryption-key' : 'client-secret', secret: key ?? clientSecret };
+    return new Sealer(current, previous ? [{ from: 'encryption-key', secret: previous }] : []);
+  }
 
   constructor(current: KeyMaterial, previous: readonly KeyMaterial[] = []) {
     this.#rings = newestOnce([current, ...previous].map((material) => new KeyRing(material)));

@@ -64,6 +64,13 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
   return undefined;
 }
 
+/** Where spans are posted to; undefined without tracing. */
+function tracesUrlOf(parsed: Parsed): string | undefined {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = parsed;
+  if (parsed.OTEL_SDK_DISABLED) return undefined;
+  return whole ?? (base && `${base.replace(/\/+$/, '')}/v1/traces`);
+}
+
 /** Notes that a setting is wrong, unless something was found about it before. */
 type Expect = (name: SettingName, isSo: boolean, line: string) => void;
 
@@ -94,8 +101,10 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     drainTimeoutMs: parsed.DRAIN_TIMEOUT_MS,
     tls: certFile && keyFile ? { certFile, keyFile } : undefined,
     logLevel: parsed.LOG_LEVEL,
+    operationLog: { which: parsed.LOG_OPERATIONS, slowMs: parsed.LOG_SLOW_MS },
+    audit: parsed.AUDIT,
     metricsPort: parsed.METRICS_PORT,
-    otlpEndpoint: parsed.OTEL_EXPORTER_OTLP_ENDPOINT,
+    tracesUrl: tracesUrlOf(parsed),
     upstream,
     service: {
       apiVersion: parsed.UPSTREAM_API_VERSION,
@@ -110,6 +119,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
       encryptionKey: parsed.CACHE_ENCRYPTION_KEY,
       previousEncryptionKey: parsed.CACHE_ENCRYPTION_KEY_PREVIOUS,
       maxEntries: parsed.CACHE_MAX_ENTRIES,
+      keepMs: parsed.STORE_TTL_DAYS * 86_400_000,
     },
     tokens: {
       freshness: freshnessOf(parsed, env, expect),
@@ -162,6 +172,9 @@ function freshnessOf(parsed: Parsed, env: Environment, expect: Expect) {
   expect('TOKEN_FRESH_MIN_SECONDS', min <= max, order);
   return { share: parsed.TOKEN_FRESH_SHARE, minMs: 1000 * min, maxMs: 1000 * max };
 }
+
+/** What the gateway presents to its embedded sandbox. */
+export const embeddedSandbox = { clientId: 'sandbox-client', clientSecret: new Secret('sandbox-secret-not-real') };
 
 /** Where the service is, and what we present to it. */
 export interface UpstreamCredentials {

@@ -8,7 +8,13 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   DRAIN_TIMEOUT_MS: 'How long requests in flight may take to end after SIGTERM, in milliseconds.',
   TLS_CERT_FILE: 'PEM certificate chain; read again when it changes.',
   TLS_KEY_FILE: 'PEM private key; read again when it changes.',
-  LOG_LEVEL: 'Least severe level that is logged.',
+  LOG_LEVEL:
+    'Least severe level that is logged. Audit lines have a level of their own and are only left out by silent.',
+  LOG_OPERATIONS:
+    'Operations that get a log line at their end: those refused, failed, slow, and mutations; all; or none.',
+  LOG_SLOW_MS: 'From how many milliseconds on an operation is slow, for LOG_OPERATIONS.',
+  AUDIT:
+    'What gets an audit line: refused callers, tokens shown, links and erasures; or all records and job statuses shown as well.',
 
   UPSTREAM_BASE_URL: 'Base address of the taxpayer-authorization service.',
   UPSTREAM_CLIENT_ID: 'Client id issued by the service.',
@@ -32,6 +38,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   TOKEN_FRESH_MAX_SECONDS: 'Longest such time, in seconds; it holds for the final statuses REJECTED and COMPLETED.',
   TOKEN_FRESH_SECONDS:
     'A fixed time in place of the learned one, in seconds, and at least a day for final statuses. Not beside the three above.',
+  STORE_TTL_DAYS:
+    'How long anything about a taxpayer is kept after it was read from the service, in the store and in memory, in days.',
   TOKEN_BUDGET_PER_HOUR: 'Calls to the token endpoint per hour for the whole fleet; 0 means no limit.',
   TOKEN_BUDGET_CALLER_SHARE:
     'What one caller may take of the token budget that the others have left; 1 lets one caller take all of it.',
@@ -76,6 +84,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   METRICS_PORT: 'Serve /metrics on this port alone.',
   OTEL_EXPORTER_OTLP_ENDPOINT:
     'OpenTelemetry collector that receives traces over OTLP/HTTP; see Traces in docs/configuration.md.',
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'Address that traces are posted to as it is, in place of the one above.',
+  OTEL_SDK_DISABLED: 'Turns tracing off, whatever the other variables say.',
   NODE_ENV:
     'production turns introspection, explorers, suggestions and the CORS origins of Apollo Sandbox off, unless they are set.',
 };

@@ -85,6 +85,13 @@ export const settings = {
     'info',
     'warn',
   ),
+  LOG_OPERATIONS: setting(
+    z.enum(['notable', 'all', 'none'], { error: 'must be notable, all or none' }),
+    'notable',
+    'all',
+  ),
+  LOG_SLOW_MS: setting(integer(1, 3_600_000), '1000', '500'),
+  AUDIT: setting(z.enum(['decisions', 'all'], { error: 'must be decisions or all' }), 'decisions', 'all'),
 
   UPSTREAM_BASE_URL: optional(webUrl, 'none: the embedded sandbox is served', 'https://api.service.example/v1'),
   UPSTREAM_CLIENT_ID: optional(
@@ -129,6 +136,7 @@ export const settings = {
   TOKEN_FRESH_MIN_SECONDS: setting(integer(1, 2_592_000), '60', '120'),
   TOKEN_FRESH_MAX_SECONDS: setting(integer(1, 2_592_000), '86400', '14400'),
   TOKEN_FRESH_SECONDS: optional(integer(1, 2_592_000), 'none: it is learned', '900'),
+  STORE_TTL_DAYS: setting(integer(1, 3650), '30', '7'),
   TOKEN_BUDGET_PER_HOUR: setting(integer(0, 100_000_000), '600', '100'),
   TOKEN_BUDGET_CALLER_SHARE: setting(share, '0.25', '1'),
   TOKEN_BUDGET_WATCH_SHARE: setting(share, '0.5', '0.25'),
@@ -173,6 +181,12 @@ export const settings = {
 
   METRICS_PORT: optional(integer(1, 65535), 'none: /metrics is on PORT', '9464'),
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(webUrl, 'none: no tracing', 'http://collector:4318'),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(
+    webUrl,
+    '/v1/traces under OTEL_EXPORTER_OTLP_ENDPOINT',
+    'https://collector.example/v1/traces',
+  ),
+  OTEL_SDK_DISABLED: optional(flag, 'false', 'true'),
   NODE_ENV: setting(text, 'development', 'production'),
 } as const satisfies Record<string, Setting>;
 

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { Entry } from '../cache/StoredEntries.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
-import type { ReadCall, ReadingOptions, TokenBroker } from './TokenBroker.js';
+import type { ReadCall, ReadingOptions } from './reading.js';
+import type { TokenBroker } from './TokenBroker.js';
 import { type JobStatus, jobStatus } from './wire.js';
 
 /** A job's status, when it was read from the service, and when it was first seen (both in epoch milliseconds). */
@@ -16,7 +17,6 @@ type Observation = Omit<JobView, 'observedAt'>;
 
 /** A status that can still change is shared by everyone who asks within this time, in milliseconds. */
 export const sharedMs = 1000;
-const terminalTtlMs = 30 * 24 * 3_600_000; // it never changes again, so this only bounds the store
 const processingTtlMs = 3_600_000; // so that its history is known to the next poll
 
 /** Whether the service will never report another status for the job (interface, 3.2; an unknown one may be followed by others). */
@@ -29,15 +29,25 @@ export class RefreshJobs {
   readonly #cache: LeasedCache<Observation>;
 
   constructor(private readonly options: ReadingOptions & { readonly broker: TokenBroker }) {
-    const { cache, store, now } = options;
+    const { cache, store, keepMs, now } = options;
     this.#cache = new LeasedCache({
       ...cache,
       kind: 'job',
       store,
       codec: { encode: (observation) => observation, decode: (stored) => storedObservation.parse(stored) },
-      ttlMs: ({ job }) => (isTerminal(job) ? terminalTtlMs : processingTtlMs),
+      ttlMs: ({ job }) => (isTerminal(job) ? keepMs : processingTtlMs),
+      subjectOf: (id) => id.slice(0, id.indexOf('/')),
       now,
     });
+  }
+
+  /** As {@link LeasedCache.forget}. */
+  forget(taxpayerId?: string): void {
+    this.#cache.forget(taxpayerId);
+  }
+
+  dropExpired(): void {
+    this.#cache.dropExpired();
   }
 
   /** The status when memory holds one that {@link status} would answer with. */
@@ -54,26 +64,31 @@ export class RefreshJobs {
    */
   status(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs, call: ReadCall = {}): JobView | Promise<JobView> {
     const held = this.held(taxpayerId, jobId, maxAgeMs);
-    if (held !== undefined) return held;
+    if (held !== undefined) {
+      call.trail?.read('memory');
+      return held;
+    }
     const look = () => this.#lookUp(taxpayerId, jobId, maxAgeMs, call);
     return call.once?.(`job ${idOf(taxpayerId, jobId)}`, look) ?? look();
   }
 
-  async #lookUp(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, { holder }: ReadCall): Promise<JobView> {
+  async #lookUp(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall): Promise<JobView> {
     const { service, broker, places } = this.options;
+    const { holder, trail } = call;
     const id = idOf(taxpayerId, jobId);
     const read = () =>
       this.#cache.read(id, {
         acceptable: (held) => this.#isCurrent(held, maxAgeMs),
         takesFetchedMeanwhile: true,
-        prepare: () => broker.credential(taxpayerId, undefined, { holder }),
+        prepare: () => broker.credential(taxpayerId, undefined, { holder, trail }),
         fetch: async (first, signal) => {
-          const job = await broker.readWithToken(taxpayerId, first, { signal, holder }, (credential) =>
-            service.refreshJob(taxpayerId, jobId, credential, { holder, signal }),
+          const job = await broker.readWithToken(taxpayerId, first, { signal, holder, trail }, (credential) =>
+            service.refreshJob(taxpayerId, jobId, credential, { holder, trail, signal }),
           );
           return this.#observationOf(id, job);
         },
         holder,
+        trail,
       });
     return viewOf(await places.run(holder, read));
   }
@@ -100,4 +115,4 @@ function viewOf(entry: Entry<Observation>): JobView {
   return entry.view as JobView;
 }
 
-const storedObservation = z.object({ job: jobStatus, unchangedSince: z.number() });
+export const storedObservation = z.object({ job: jobStatus, unchangedSince: z.number() });

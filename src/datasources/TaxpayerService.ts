@@ -4,7 +4,7 @@ import { credentialsRejected, GatewayError, outcomeUnknown } from '../errors/err
 import type { CallGate } from '../upstream/CallGate.js';
 import { ForbiddenRequests } from '../upstream/ForbiddenRequests.js';
 import type { CallOptions, Endpoint, ResilientFetch } from '../upstream/ResilientFetch.js';
-import type { ServiceAnswer } from '../upstream/readAnswer.js';
+import { type ServiceAnswer, TryFailure } from '../upstream/readAnswer.js';
 import { serviceUrl } from '../upstream/serviceUrl.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ClientLink, ClientLinkRequest, TokenRecord } from './wire.js';
@@ -24,6 +24,14 @@ export interface TaxpayerServiceOptions {
   readonly monotonicNow?: () => number;
   /** One caller's calls are refused for a while, because different requests of theirs met a 403. */
   readonly onForbidden: (endpoint: Endpoint) => void;
+  /** After a call with all its tries: what was wrong with the service, if anything. */
+  readonly onOutcome?: (endpoint: Endpoint, failure?: ServiceFailure) => void;
+}
+
+/** What the service did wrong, and how in a few words. */
+export interface ServiceFailure {
+  readonly kind: TryFailure['kind'];
+  readonly reason: string;
 }
 
 /** A taxpayer's token to be used. Two of one taxpayer are the same exactly when their versions are. */
@@ -64,29 +72,50 @@ export class TaxpayerService {
    *
    * @throws GatewayError OUTCOME_UNKNOWN when the request may have arrived and no usable answer came
    */
-  async createClientLink(request: ClientLinkRequest, { holder }: CallOptions): Promise<ClientLink> {
+  async createClientLink(request: ClientLinkRequest, { holder, trail }: CallOptions): Promise<ClientLink> {
+    const endpoint = 'createClientLink';
     const body = JSON.stringify(request);
-    const answer = await this.#callAsClient({ endpoint: 'createClientLink', path: ['client-links'], body, holder });
-    try {
-      return this.#decode.clientLink(jsonOf(answer, 201));
-    } catch (error) {
-      const isUnusable = error instanceof GatewayError && error.code === 'UPSTREAM_INVALID_RESPONSE';
-      throw isUnusable ? outcomeUnknown(error) : error;
-    }
+    return this.#watched(endpoint, undefined, async () => {
+      const answer = await this.#callAsClient({ endpoint, path: ['client-links'], body, holder, trail });
+      try {
+        return this.#decode.clientLink(jsonOf(answer, 201));
+      } catch (error) {
+        const isUnusable = error instanceof GatewayError && error.code === 'UPSTREAM_INVALID_RESPONSE';
+        throw isUnusable ? outcomeUnknown(error) : error;
+      }
+    });
   }
 
   /** Reads the token record of a taxpayer (interface, 4.2). */
-  async tokenRecord(id: TaxpayerId, { holder, signal, beforeTry }: Read): Promise<TokenRecord> {
+  async tokenRecord(id: TaxpayerId, { signal, beforeTry, ...call }: Read): Promise<TokenRecord> {
     const path = ['auth', 'tax-payer', id, 'token'];
-    const answer = await this.#callAsClient({ endpoint: 'taxpayerToken', path, holder, signal, beforeTry });
-    return this.#decode.tokenRecord(jsonOf(answer, 200), id);
+    return this.#watched('taxpayerToken', signal, async () => {
+      const answer = await this.#callAsClient({ ...call, endpoint: 'taxpayerToken', path, signal, beforeTry });
+      return this.#decode.tokenRecord(jsonOf(answer, 200), id);
+    });
   }
 
   /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
-  async refreshJob(taxpayerId: TaxpayerId, jobId: JobId, credential: Credential, { holder, signal }: Read) {
+  async refreshJob(taxpayerId: TaxpayerId, jobId: JobId, credential: Credential, { holder, trail, signal }: Read) {
     const path = ['tax-payer', taxpayerId, 'refresh', jobId];
-    const answer = await this.#callWithToken(credential, { endpoint: 'refreshJob', path, holder, signal });
-    return this.#decode.jobStatus(jsonOf(answer, 200), taxpayerId, jobId);
+    return this.#watched('refreshJob', signal, async () => {
+      const answer = await this.#callWithToken(credential, { endpoint: 'refreshJob', path, holder, trail, signal });
+      return this.#decode.jobStatus(jsonOf(answer, 200), taxpayerId, jobId);
+    });
+  }
+
+  /** Tells how the service did: not when nothing was asked of it, nor when nobody waited for the end. */
+  async #watched<T>(endpoint: Endpoint, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    const { onOutcome } = this.options;
+    try {
+      const result = await work();
+      onOutcome?.(endpoint);
+      return result;
+    } catch (error) {
+      const failure = failureIn(error);
+      if (failure !== undefined && !signal?.aborted) onOutcome?.(endpoint, failure);
+      throw error;
+    }
   }
 
   /** For endpoints that take a taxpayer's token. */
@@ -97,7 +126,8 @@ export class TaxpayerService {
     // A token that is too long for a header, or holds what a server does not take in one, is answered with 400 or 431.
     if (status === 401 || (!isProven && (status === 400 || status === 431))) throw new AccessTokenRefused();
     if (status !== 403) return answer;
-    throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', 'The service refuses access to this taxpayer');
+    const message = 'The service refuses access to this taxpayer';
+    throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', message, { reason: 'HTTP 403' });
   }
 
   /** For endpoints that take the client credentials; its answer is judged by those it was sent with. */
@@ -119,10 +149,10 @@ export class TaxpayerService {
     const request = subjectOf(call) ?? hash('sha256', call.body ?? '');
     switch (this.#forbidden.note(placeOf(call, fingerprint), holder, request)) {
       case 'about-the-request':
-        return rejected();
+        return rejected(403);
       case 'about-the-holder':
         this.options.onForbidden(endpoint);
-        return credentialsRejected({ holder });
+        return credentialsRejected(forbiddenReason, { holder });
       case 'about-the-credentials':
         return this.options.gate.closeForCredentials(endpoint, fingerprint, 403);
     }
@@ -130,10 +160,11 @@ export class TaxpayerService {
 
   async #call(bearer: string, fingerprint: string, call: Call): Promise<ServiceAnswer> {
     const { baseUrl, apiVersion, gate, http } = this.options;
-    const { endpoint, path, body, holder, signal } = call;
+    const { endpoint, path, body, holder, trail, signal } = call;
     const answer = await http.call({
       endpoint,
       holder,
+      trail,
       signal,
       body,
       method: body === undefined ? 'GET' : 'POST',
@@ -146,7 +177,9 @@ export class TaxpayerService {
         ...(body === undefined ? { 'Service-API-Version': apiVersion } : { 'Content-Type': 'application/json' }),
       },
       beforeTry: async () => {
-        if (this.#forbidden.refuses(placeOf(call, fingerprint), holder)) throw credentialsRejected({ holder });
+        if (this.#forbidden.refuses(placeOf(call, fingerprint), holder)) {
+          throw credentialsRejected(forbiddenReason, { holder });
+        }
         await gate.pass(endpoint, fingerprint);
         await call.beforeTry?.();
       },
@@ -156,15 +189,26 @@ export class TaxpayerService {
   }
 }
 
+function failureIn(error: unknown): ServiceFailure | undefined {
+  const own = error instanceof GatewayError && error.code === 'OUTCOME_UNKNOWN' ? error.cause : error;
+  if (!(own instanceof GatewayError)) return undefined;
+  const kind = own instanceof TryFailure ? own.kind : own.code === 'UPSTREAM_INVALID_RESPONSE' ? 'invalid' : undefined;
+  return kind && { kind, reason: own.reason ?? kind };
+}
+
 /** What a GET is about, as a taxpayer or a job. */
 const subjectOf = ({ path, body }: Call) => (body === undefined ? path.join('/') : undefined);
 const placeOf = ({ endpoint }: Call, fingerprint: string) => `${endpoint} ${fingerprint}`;
-const rejected = () => new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request');
+const forbiddenReason = "HTTP 403 to this caller's requests";
+const rejected = (status: number) =>
+  new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request', { reason: `HTTP ${status}` });
 
 /** The body of the answer that is expected. Statuses that need more than a message are handled before. */
 function jsonOf({ status, json }: ServiceAnswer, expected: 200 | 201): unknown {
   if (status === expected) return json;
   const isAbsent = status === 404 && expected === 200;
-  if (isAbsent) throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer or job');
-  throw status >= 400 && status < 500 ? rejected() : contractBreach('another status');
+  if (isAbsent) {
+    throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer or job', { reason: 'HTTP 404' });
+  }
+  throw status >= 400 && status < 500 ? rejected(status) : contractBreach(`HTTP ${status}`);
 }

@@ -1,14 +1,13 @@
 import { once } from 'node:events';
 import { LRUCache } from 'lru-cache';
-import type { FairQueue } from '../admission/FairQueue.js';
-import { LeasedCache, type LeasedCacheOptions } from '../cache/LeasedCache.js';
-import type { SealedStore } from '../cache/SealedStore.js';
+import { LeasedCache } from '../cache/LeasedCache.js';
 import { GatewayError, upstreamTimeout } from '../errors/errors.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
 import { type FreshnessRule, freshMsOf, unchangedSince } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
-import { AccessTokenRefused, type Credential, type TaxpayerService } from './TaxpayerService.js';
+import type { ReadCall, ReadingOptions } from './reading.js';
+import { AccessTokenRefused, type Credential } from './TaxpayerService.js';
 import {
   absenceMs,
   longestAbsenceMs,
@@ -17,6 +16,7 @@ import {
   type TokenAnswer,
   type TokenEntry,
   tokenAnswerCodec,
+  tokenNames,
 } from './tokenAnswer.js';
 import type { TokenRecord } from './wire.js';
 
@@ -28,21 +28,6 @@ export interface TokenView {
   readonly freshMs: number;
   /** Shown past its freshness because the service could not answer, or although the service refused its token. */
   readonly stale: boolean;
-}
-
-/** What every cached read of the service needs. */
-export interface ReadingOptions {
-  readonly service: TaxpayerService;
-  readonly store: SealedStore;
-  /** Where reads that memory cannot answer wait for their turn. */
-  readonly places: FairQueue;
-  readonly cache: Pick<LeasedCacheOptions<unknown>, 'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait'>;
-  readonly now: () => number;
-}
-
-export interface ReadCall extends CallOptions {
-  /** Starts reads of the same name once, for a caller that asks several times. */
-  once?<View>(name: string, start: () => Promise<View>): Promise<View>;
 }
 
 export interface TokenBrokerOptions extends ReadingOptions {
@@ -70,9 +55,9 @@ const freshnessFloorMs = 60_000; // callers may ask for a record that is fresher
 const skewMs = 10_000; // of another machine's clock: more than for jobs, because every call that it costs counts here
 const refetchCoolDownMs = 60_000; // after a brand-new token was refused, until another is fetched for that taxpayer
 const usualAbsencesPerHour = 10;
-const recordTtlMs = 30 * 24 * 3_600_000; // in the shared store: a token may be good for as long
 
 type Acceptable = (entry: TokenEntry) => boolean;
+type Call = CallOptions & Spender;
 
 /**
  * Brokers taxpayer tokens so that the token endpoint is called once per taxpayer and token lifetime (interface, 4.2:
@@ -95,7 +80,7 @@ export class TokenBroker {
       kind: 'token',
       store,
       codec: tokenAnswerCodec,
-      ttlMs: (answer) => (answer.kind === 'record' ? recordTtlMs : answer.forMs),
+      ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : answer.forMs),
       skewMs,
       now,
     });
@@ -119,9 +104,21 @@ export class TokenBroker {
   record(id: TaxpayerId, maxAgeMs = Infinity, call: ReadCall = {}): TokenView | Promise<TokenView> {
     const acceptable: Acceptable = (entry) => this.#isFresh(entry, maxAgeMs);
     const held = this.#cache.held(id, acceptable);
-    if (held !== undefined) return this.#viewOf(held);
+    if (held !== undefined) {
+      call.trail?.read('memory');
+      return this.#viewOf(held);
+    }
     const look = () => this.#lookUp(id, acceptable, call);
     return call.once?.(`token ${maxAgeMs} ${id}`, look) ?? look();
+  }
+
+  /** As {@link LeasedCache.forget}. */
+  forget(id?: string): void {
+    this.#cache.forget(id);
+  }
+
+  dropExpired(): void {
+    this.#cache.dropExpired();
   }
 
   /** The record in memory when {@link record} would answer with it. */
@@ -143,8 +140,8 @@ export class TokenBroker {
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
    */
-  poll(id: TaxpayerId, { holder }: CallOptions): Promise<TokenView> {
-    return this.#find(id, (entry) => this.#isFresh(entry, Infinity), { holder, isWatch: true });
+  poll(id: TaxpayerId, call: CallOptions): Promise<TokenView> {
+    return this.#find(id, (entry) => this.#isFresh(entry, Infinity), { ...call, isWatch: true });
   }
 
   /** How long `view` is still shown without asking again, in milliseconds; 0 when it is not fresh any more. */
@@ -166,7 +163,7 @@ export class TokenBroker {
   }
 
   /** Memory is checked again after the wait for a place: another reader may have fetched the record. */
-  async #find(id: TaxpayerId, acceptable: Acceptable, call: Spender): Promise<TokenView> {
+  async #find(id: TaxpayerId, acceptable: Acceptable, call: Call): Promise<TokenView> {
     const read = () => this.#read(id, acceptable, call, true);
     const view = this.#viewOf(await this.options.places.run(call.holder, read));
     this.options.onRecord(id, view);
@@ -213,7 +210,7 @@ export class TokenBroker {
       const held = this.#cache.peek(id);
       if (held?.version === version) held.view = { ...this.#viewOf(held), stale: true };
       if (credential !== first) {
-        await this.options.store.set(refusalName(id), version, refetchCoolDownMs);
+        await this.options.store.set(tokenNames(id).refusal, version, refetchCoolDownMs);
         throw notAuthorized();
       }
       credential = await endingWith(signal, this.#replace(id, version, signal, call));
@@ -221,7 +218,7 @@ export class TokenBroker {
   }
 
   async #replace(id: TaxpayerId, refused: string, signal: AbortSignal, call: CallOptions): Promise<Credential> {
-    if ((await this.options.store.mark(refusalName(id))) === refused) {
+    if ((await this.options.store.mark(tokenNames(id).refusal)) === refused) {
       this.options.onEvent('refetch-cool-down');
       throw notAuthorized();
     }
@@ -234,17 +231,18 @@ export class TokenBroker {
     return { accessToken: recordOf(value).accessToken, version, isProven: this.#proven.has(version) };
   }
 
-  #read(id: TaxpayerId, acceptable: Acceptable, spender: Spender, takesFetchedMeanwhile = false) {
-    const fetch = (_: undefined, signal: AbortSignal, before?: TokenEntry) => this.#fetch(id, signal, spender, before);
-    return this.#cache.read(id, { acceptable, takesFetchedMeanwhile, fetch, holder: spender.holder });
+  #read(id: TaxpayerId, acceptable: Acceptable, call: Call, takesFetchedMeanwhile = false) {
+    const { holder, trail } = call;
+    const fetch = (_: undefined, signal: AbortSignal, before?: TokenEntry) => this.#fetch(id, signal, call, before);
+    return this.#cache.read(id, { acceptable, takesFetchedMeanwhile, fetch, holder, trail });
   }
 
-  async #fetch(id: TaxpayerId, signal: AbortSignal, spender: Spender, before?: TokenEntry): Promise<TokenAnswer> {
-    const { holder } = spender;
+  async #fetch(id: TaxpayerId, signal: AbortSignal, call: Call, before?: TokenEntry): Promise<TokenAnswer> {
+    const { holder, trail } = call;
     try {
       // Each try is spent for, because the service counts those.
-      const beforeTry = () => this.#budget.spend(spender);
-      const record = await this.options.service.tokenRecord(id, { holder, signal, beforeTry });
+      const beforeTry = () => this.#budget.spend(call);
+      const record = await this.options.service.tokenRecord(id, { holder, trail, signal, beforeTry });
       const since = unchangedSince(record, this.options.now(), before && readingOf(before));
       return { kind: 'record', record, unchangedSince: since };
     } catch (error) {
@@ -281,7 +279,10 @@ export class TokenBroker {
 }
 
 function notAuthorized(): GatewayError {
-  return new GatewayError('TAXPAYER_NOT_AUTHORIZED', "The service refuses this taxpayer's token, a new one included");
+  const message = "The service refuses this taxpayer's token, a new one included";
+  return new GatewayError('TAXPAYER_NOT_AUTHORIZED', message, {
+    reason: "HTTP 401 to the taxpayer's token, a new one too",
+  });
 }
 
 /** Waits until `signal` aborts at most. The work itself goes on: others may be waiting for it. */
@@ -290,5 +291,3 @@ function endingWith<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const end = () => Promise.reject(upstreamTimeout());
   return Promise.race([work, aborted.then(end)]);
 }
-
-const refusalName = (id: TaxpayerId) => ['token', 'refused', id];

@@ -56,7 +56,7 @@ export class Watcher<Key, View> {
    * The present view, then each change; ends after a final one, after `watchMaxMs`, or when the watcher stops. A slow
    * reader gets the newest view, not every one. Fails only with an error that will not pass.
    */
-  watch(key: Key, { holder, onEnd, maxMs = Infinity }: WatchOptions = {}) {
+  watch(key: Key, { holder, trail, onEnd, maxMs = Infinity }: WatchOptions = {}) {
     const loop = this.#loopOf(key);
     const reader = new LatestValue<View>(() => {
       clearTimeout(timer);
@@ -66,7 +66,7 @@ export class Watcher<Key, View> {
     });
     const timer = setTimeout(() => reader.return(), Math.min(maxMs, this.options.watchMaxMs)).unref();
     this.options.onWatchers(++this.#watchers);
-    loop.join(reader, { holder });
+    loop.join(reader, { holder, trail });
     if (this.#stopped) loop.end();
     return reader;
   }
@@ -94,6 +94,11 @@ export class Watcher<Key, View> {
   /** Tells the readers at once of what was read for somebody else. */
   see(key: Key, view: View): void {
     if (this.#loops.size > 0) this.#loops.get(idOf(key))?.see(view);
+  }
+
+  /** Drops what is known of the keys that are meant; their readers are told anew. */
+  forget(isMeant: (key: Key) => boolean): void {
+    for (const loop of this.#loops.values()) if (isMeant(loop.key)) loop.restart();
   }
 
   /** How many keys are polled. */
@@ -137,7 +142,7 @@ class PollLoop<Key, View> {
   #ended = false;
 
   constructor(
-    private readonly key: Key,
+    readonly key: Key,
     private readonly watched: Watched<Key, View>,
     private readonly onEnd: () => void,
   ) {}
@@ -160,6 +165,12 @@ class PollLoop<Key, View> {
 
   see(view: View): void {
     if (this.#isNewer(view)) this.#publish(view);
+  }
+
+  restart(): void {
+    this.#latest = undefined;
+    for (const reader of this.#readers.values()) delete reader.given;
+    this.#schedule(0);
   }
 
   end(): void {
@@ -217,9 +228,9 @@ class PollLoop<Key, View> {
       return;
     }
     this.#failures += 1;
-    const standIn = this.watched.standIn(this.key, this.#latest);
     for (const [reader, { given }] of this.#readers) {
-      if (given === undefined && standIn !== undefined) this.#give(standIn, reader);
+      const standIn = given === undefined ? this.watched.standIn(this.key, this.#latest) : undefined;
+      if (standIn !== undefined) this.#give(standIn, reader);
     }
     // What is refused to one reader is tried for the next.
     const isForAll = error.refused === undefined || error.refused.holder !== call.holder || this.#readers.size === 1;

@@ -28,9 +28,12 @@ export const tokenAnswerCodec: Codec<TokenAnswer> = {
 /** @throws GatewayError NOT_FOUND */
 export function recordOf(answer: TokenAnswer): TokenRecord {
   if (answer.kind === 'record') return answer.record;
-  throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer');
+  throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer', { reason: 'HTTP 404' });
 }
 
 export function readingOf({ value, fetchedAt }: TokenEntry): Reading | undefined {
   return value.kind === 'record' ? { ...value, fetchedAt } : undefined;
 }
+
+/** Under which names the store holds what is known of a taxpayer's token. */
+export const tokenNames = (id: string) => ({ answer: ['token', id], refusal: ['token', 'refused', id] });

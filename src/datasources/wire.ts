@@ -65,9 +65,9 @@ export type JobStatus = Readonly<z.output<typeof jobStatus>>;
  */
 export function decoders(maxDepth: number) {
   function decode<T>(schema: z.ZodType<T>, json: unknown): T {
-    if (!isNestedWithin(json, maxDepth)) throw contractBreach('nested too deeply');
+    if (!isNestedWithin(json, maxDepth)) throw contractBreach('nested more deeply than MAX_METADATA_DEPTH');
     const result = schema.safeParse(json);
-    if (!result.success) throw contractBreach(result.error.issues.map((issue) => issue.path.join('.')).join(', '));
+    if (!result.success) throw contractBreach(result.error.issues.map((issue) => mistakeIn(json, issue)).join('; '));
     return result.data;
   }
   return {
@@ -75,7 +75,7 @@ export function decoders(maxDepth: number) {
 
     tokenRecord(json: unknown, expected: TaxpayerId): TokenRecord {
       const record = decode(tokenRecord, json);
-      if (record.taxpayer_id !== expected) throw contractBreach('another taxpayer');
+      if (record.taxpayer_id !== expected) throw contractBreach('taxpayer_id: of another taxpayer');
       const lostNumber = pathOfInfinity(record.metadata);
       return {
         accessToken: record.access_token,
@@ -90,14 +90,28 @@ export function decoders(maxDepth: number) {
 
     jobStatus(json: unknown, taxpayerId: TaxpayerId, jobId: JobId): JobStatus {
       const job = decode(jobStatus, json);
-      if (job.taxpayerId !== taxpayerId || job.jobId !== jobId) throw contractBreach('another taxpayer or job');
+      if (job.taxpayerId !== taxpayerId) throw contractBreach('taxpayerId: of another taxpayer');
+      if (job.jobId !== jobId) throw contractBreach('jobId: of another job');
       return job;
     },
   };
 }
 
-/** `found` names members, never their values. */
-export function contractBreach(found: string): GatewayError {
+/** `reason` names members and kinds, never values. */
+export function contractBreach(reason: string): GatewayError {
   const message = 'The service gave an answer that breaks its contract';
-  return new GatewayError('UPSTREAM_INVALID_RESPONSE', message, { cause: { found } });
+  return new GatewayError('UPSTREAM_INVALID_RESPONSE', message, { reason });
+}
+
+/** Which member is wrong and how, as `status: expected string, found null`. The members are those the schemas above name. */
+function mistakeIn(json: unknown, issue: z.core.$ZodIssue): string {
+  const where = issue.path.join('.') || 'the body';
+  const found = issue.path.reduce<unknown>((value, step) => (value as Record<PropertyKey, unknown>)[step], json);
+  if (found === undefined) return `${where}: missing`;
+  if (issue.code === 'invalid_type') return `${where}: expected ${issue.expected}, found ${kindOf(found)}`;
+  return `${where}: a ${kindOf(found)} ${issue.code === 'too_big' ? 'that is too long' : 'of another form'}`;
+}
+
+function kindOf(value: unknown): string {
+  return value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
 }

@@ -19,6 +19,8 @@ export interface GatewayErrorOptions {
   readonly retryAfterSeconds?: number;
   readonly violations?: readonly Violation[];
   readonly refused?: Refused | undefined;
+  /** Why, in short, for our own log and traces: never a value, a name or an id. Never leaves with an answer. */
+  readonly reason?: string | undefined;
   /** Kept for our own log; never leaves the process. */
   readonly cause?: unknown;
   /** The HTTP status of the whole answer; only for refusals before execution. */
@@ -32,6 +34,7 @@ export class GatewayError extends GraphQLError implements GatewayErrorOptions {
   readonly retryAfterSeconds?: number;
   readonly violations?: readonly Violation[];
   readonly refused?: Refused | undefined;
+  readonly reason?: string | undefined;
   readonly httpStatus?: number;
   readonly allow?: string;
 
@@ -56,19 +59,20 @@ export class GatewayError extends GraphQLError implements GatewayErrorOptions {
 
 /** The service took longer than it is waited for. */
 export function upstreamTimeout(cause?: unknown): GatewayError {
-  return new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time', { cause });
+  const reason = 'no answer within the time of the whole call';
+  return new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time', { cause, reason });
 }
 
 /** A request was sent that must not be sent twice, and no answer came that says what became of it. */
-export function outcomeUnknown(cause: unknown): GatewayError {
+export function outcomeUnknown(cause: GatewayError): GatewayError {
   const message = 'The request was sent, but no usable answer came: it may have taken effect';
-  return new GatewayError('OUTCOME_UNKNOWN', message, { cause });
+  return new GatewayError('OUTCOME_UNKNOWN', message, { cause, reason: cause.reason });
 }
 
 /** The service does not take our client id and secret; `refused` when only one caller has met that. */
-export function credentialsRejected(refused?: Refused): GatewayError {
+export function credentialsRejected(reason: string, refused?: Refused): GatewayError {
   const message = "The service refuses the gateway's own credentials; its operator has to act";
-  return new GatewayError('UPSTREAM_CREDENTIALS_REJECTED', message, { refused });
+  return new GatewayError('UPSTREAM_CREDENTIALS_REJECTED', message, { reason, refused });
 }
 
 /** Whether the failure of a shared read is a refusal that is not meant for `holder`. */

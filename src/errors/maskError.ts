@@ -9,6 +9,9 @@ export interface MaskOptions {
   readonly suggestions: boolean;
 }
 
+/** When to try again where nothing says how long a fault lasts. */
+const usualRetrySeconds = 1;
+
 /** Of a request whose `operationName` fits no operation, or that leaves open which of several it means. */
 export const unknownOperation = 'operationName must name one of the operations in the document';
 
@@ -18,14 +21,16 @@ export const unknownOperation = 'operationName must name one of the operations i
  */
 export function maskError(error: unknown, options: MaskOptions): GraphQLFormattedError {
   const { locations, path } = error instanceof GraphQLError ? error.toJSON() : {};
-  const { message, code, retryAfterSeconds, violations } = publicFace(error, options.suggestions);
+  const { message, code, violations, ...face } = publicFace(error, options.suggestions);
+  const { retryable } = errorCodes[code];
+  const retryAfterSeconds = face.retryAfterSeconds ?? (retryable ? usualRetrySeconds : undefined);
   return {
     message: boundedText(message),
     ...(locations !== undefined && { locations: boundedLocations(locations) }),
     ...(path !== undefined && { path }),
     extensions: {
       code,
-      retryable: errorCodes[code].retryable,
+      retryable,
       ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
       requestId: options.requestId,
       ...(violations !== undefined && {

@@ -19,6 +19,8 @@ export interface HttpServerOptions {
   readonly tls: TlsMaterial | undefined;
   /** By exact path, for every method. */
   readonly routes: ReadonlyMap<string, Handler>;
+  /** Called for a request that has no route, before it is answered. */
+  readonly onNotFound?: Handler;
   /** Runs before every route; returns true when it has answered (preflights, refused origins). */
   readonly before: (request: IncomingMessage, response: ServerResponse) => boolean;
   /** Called after the listening socket was closed: resolves when those of other processes on the same port are as well. */
@@ -151,6 +153,7 @@ export class HttpServer {
     const end = url.indexOf('?');
     const handler = this.options.routes.get(end === -1 ? url : url.slice(0, end));
     if (handler !== undefined) return handler(request, response);
+    this.options.onNotFound?.(request, response);
     response.writeHead(404, ['content-type', 'text/plain; charset=utf-8']).end('Not found\n');
   }
 }

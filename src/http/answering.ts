@@ -10,14 +10,35 @@ export function requestIdOf({ headers }: IncomingMessage): string {
   return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
 }
 
+/** The limit of operations that applies to a caller. */
+export interface RateLimit {
+  /** Operations per clock minute. */
+  readonly perMinute: number;
+  readonly left: number;
+  readonly resetSeconds: number;
+}
+
+/** Names and values (draft-ietf-httpapi-ratelimit-headers-11). */
+export function rateLimitHeaders({ perMinute, left, resetSeconds }: RateLimit): readonly string[] {
+  const policy = `"operations";q=${perMinute};w=60`;
+  return ['ratelimit-policy', policy, 'ratelimit', `"operations";r=${left};t=${resetSeconds}`];
+}
+
 /** Writes a refusal in its one form, unless an answer has begun or the client has gone. */
-export function writeRefusal(response: ServerResponse, requestId: string, refusal: Answer): void {
+export function writeRefusal(
+  response: ServerResponse,
+  requestId: string,
+  refusal: Answer,
+  rateLimit?: RateLimit | undefined,
+): void {
   if (response.headersSent || response.destroyed) return;
   const { status, allow, errors, text } = refusal;
   const retryAfterSeconds = errors[0]?.extensions?.['retryAfterSeconds'];
   if (status === 401) response.setHeader('www-authenticate', 'Bearer');
   if (allow !== undefined) response.setHeader('allow', allow);
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
+  const [policyName = '', policy = '', limitName = '', limit = ''] = rateLimit ? rateLimitHeaders(rateLimit) : [];
+  if (rateLimit !== undefined) response.setHeader(policyName, policy).setHeader(limitName, limit);
   response.setHeader('x-request-id', requestId);
   response.setHeader('content-length', Buffer.byteLength(text));
   writePage(response, status, 'application/json; charset=utf-8', text);

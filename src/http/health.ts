@@ -1,4 +1,4 @@
-import { Registry } from 'prom-client';
+import { contentTypes, formFor, type MetricsText } from '../observability/exposition.js';
 import { writePage } from './answering.js';
 import type { Handler } from './HttpServer.js';
 
@@ -14,7 +14,10 @@ export function readiness(reasonNotReady: () => string | undefined): Handler {
   };
 }
 
-/** `/metrics`: what `text` gives, in Prometheus' text format. */
-export function metricsPage(text: () => Promise<string>): Handler {
-  return async (_, response) => writePage(response, 200, Registry.PROMETHEUS_CONTENT_TYPE, await text());
+/** `/metrics`: what `text` gives, in the form that the scraper accepts. */
+export function metricsPage(text: MetricsText): Handler {
+  return async ({ headers }, response) => {
+    const form = formFor(headers.accept);
+    writePage(response, 200, contentTypes[form], await text(form));
+  };
 }

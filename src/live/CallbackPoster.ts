@@ -26,7 +26,10 @@ const shortestHeartbeatMs = 500;
 export class CallbackPoster {
   #heartbeat: NodeJS.Timeout | undefined;
 
-  constructor(private readonly target: CallbackTarget) {}
+  constructor(
+    private readonly target: CallbackTarget,
+    private readonly onPost?: (url: string, startedAt: number, status: number | undefined) => void,
+  ) {}
 
   /** Whether the router knows the subscription. */
   async check(): Promise<boolean> {
@@ -77,6 +80,8 @@ export class CallbackPoster {
   /** The status of the answer; undefined when there was none. */
   async #post(action: 'check' | 'next' | 'complete', members = ''): Promise<number | undefined> {
     const { callbackUrl, subscriptionId: id, verifier } = this.target;
+    const startedAt = performance.now();
+    let status: number | undefined;
     try {
       const response = await fetch(callbackUrl, {
         method: 'POST',
@@ -85,10 +90,10 @@ export class CallbackPoster {
         redirect: 'error',
         signal: AbortSignal.timeout(timeoutMs),
       });
+      status = response.status;
       await response.body?.cancel();
-      return response.status;
-    } catch {
-      return undefined;
-    }
+    } catch {}
+    this.onPost?.(callbackUrl, startedAt, status);
+    return status;
   }
 }

@@ -5,8 +5,9 @@ import { type ServerOptions, WebSocketServer } from 'ws';
 import type { GatewayError } from '../errors/errors.js';
 import { requestIdOf, writeRefusal } from '../http/answering.js';
 import { type Handler, pathAndQueryOf } from '../http/HttpServer.js';
+import { clientOf } from '../operations/clientName.js';
 import type { LiveTransport } from '../operations/observeOperations.js';
-import { type LiveOptions, refusalOfStream, type Serve } from './admitStream.js';
+import { type LiveOptions, refusalOfStream, type Serve, type Visit } from './admitStream.js';
 import { callbackEndpoint } from './callbackEndpoint.js';
 import { addressOf, SocketConnection } from './SocketConnection.js';
 import { eventStreamFormat, multipartFormat, refuseUnlessEvents, streamEndpoint } from './streamEndpoint.js';
@@ -47,11 +48,18 @@ export class LiveEdge {
 
   #handler(transport: LiveTransport, serve: Serve): Handler {
     return async (request, response) => {
-      const requestId = requestIdOf(request);
+      const known = {
+        requestId: requestIdOf(request),
+        startedAt: performance.now(),
+        client: clientOf(request.headers),
+      };
+      const visit: Visit = { known };
       try {
-        await serve(request, response, requestId);
+        await serve(request, response, visit);
       } catch (error) {
-        writeRefusal(response, requestId, this.options.pipeline.refuse(error, { requestId }, transport));
+        const { pipeline } = this.options;
+        const refusal = pipeline.refuse(error, { ...visit.identity, ...known }, transport);
+        writeRefusal(response, known.requestId, refusal, visit.identity && pipeline.rateLimitOf(visit.identity));
       }
     };
   }
@@ -72,16 +80,25 @@ export class LiveEdge {
       this.#sockets.handleUpgrade(request, socket, head, (opened) => {
         new SocketConnection(opened, request, leavePlace, this.options);
       });
-    } else refuseUpgrade(socket, refusal);
+    } else {
+      const facts = {
+        requestId: requestIdOf(request),
+        startedAt: performance.now(),
+        client: clientOf(request.headers),
+      };
+      this.options.pipeline.turnAway(refusal, facts, 'ws');
+      refuseUpgrade(socket, refusal, facts.requestId);
+    }
     return true;
   }
 }
 
-function refuseUpgrade(socket: Duplex, { httpStatus = 503, message, retryAfterSeconds }: GatewayError): void {
+function refuseUpgrade(socket: Duplex, refusal: GatewayError, requestId: string): void {
+  const { httpStatus = 503, message, retryAfterSeconds } = refusal;
   socket.on('error', () => {});
   socket.once('finish', () => socket.destroy()); // nothing else ends it when the peer does not
   const wait = retryAfterSeconds === undefined ? '' : `Retry-After: ${retryAfterSeconds}\r\n`;
   socket.end(
-    `HTTP/1.1 ${httpStatus} ${STATUS_CODES[httpStatus]}\r\n${wait}Connection: close\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(message) + 1}\r\n\r\n${message}\n`,
+    `HTTP/1.1 ${httpStatus} ${STATUS_CODES[httpStatus]}\r\n${wait}X-Request-Id: ${requestId}\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(message) + 1}\r\n\r\n${message}\n`,
   );
 }

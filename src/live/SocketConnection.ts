@@ -6,9 +6,12 @@ import type { Holder, Release } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOfSocket } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
+import { GatewayError } from '../errors/errors.js';
+import { requestIdOf } from '../http/answering.js';
 import { isNestedWithin, parseJson } from '../json.js';
+import { type Client, clientOf } from '../operations/clientName.js';
 import { atTime } from '../operations/ResultStream.js';
-import { keepAliveMs, type LiveOptions } from './admitStream.js';
+import { keepAliveMs, type LiveOptions, type LiveTracing } from './admitStream.js';
 import { SocketOperations } from './SocketOperations.js';
 import { tryAgainLater, UnfinishedMessage } from './UnfinishedMessage.js';
 
@@ -29,6 +32,11 @@ export class SocketConnection {
   #phase: Phase = 'unauthenticated';
   #holder: Holder;
   #forgetExpiry = () => {};
+  /** A log line says how it ended. */
+  #isTold = false;
+  readonly #openedAt = performance.now();
+  readonly #requestId: string;
+  readonly #trace: ReturnType<LiveTracing['socket']> | undefined;
 
   /** `leavePlace` gives back the place among the unauthenticated connections. */
   constructor(
@@ -38,6 +46,8 @@ export class SocketConnection {
     private readonly options: LiveOptions,
   ) {
     this.#holder = addressOf(request);
+    this.#requestId = requestIdOf(request);
+    this.#trace = options.tracing?.socket(request, '/graphql');
     const { ledger, pipeline, streams } = options;
     const close = (code: number, reason: string) => this.#close(code, reason);
     this.#unfinished = new UnfinishedMessage(socket, request.socket, ledger, pipeline.limits.bodyBytes, close);
@@ -58,7 +68,9 @@ export class SocketConnection {
       clearTimeout(initTimer);
       stopPings();
       remove();
+      this.#turnAway('The socket was closed before it was authenticated');
       this.#end();
+      this.#trace?.end();
       this.leavePlace();
     });
     if (socket.protocol === '') this.#close(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable');
@@ -107,12 +119,16 @@ export class SocketConnection {
       this.#unfinished.authenticate(holder);
       const send = (message: string) => this.#send(message);
       const onIdle = () => this.#closeWhenDrained();
-      this.#phase = { operations: new SocketOperations({ ...this.options, identity, send, onIdle }) };
+      const client = this.#clientOf(parameters);
+      this.#phase = { operations: new SocketOperations({ ...this.options, identity, client, send, onIdle }) };
+      this.#isTold = true;
       // Forbidden and not unauthorized: clients take the latter for final, and a new token may be at hand.
       this.#forgetExpiry = atTime(identity.caller.expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
       await this.#send(JSON.stringify({ type: MessageType.ConnectionAck }));
     } catch (error) {
-      const [refusal] = pipeline.refuse(error, { requestId: randomUUID() }, 'ws').errors;
+      this.#isTold = true;
+      const facts = { requestId: this.#requestId, startedAt: this.#openedAt, client: this.#clientOf(parameters) };
+      const [refusal] = pipeline.refuse(error, facts, 'ws').errors;
       const isUnauthenticated = refusal?.extensions?.['code'] === 'UNAUTHENTICATED';
       this.#close(isUnauthenticated ? CloseCode.Unauthorized : tryAgainLater, refusal?.message ?? '');
     }
@@ -124,8 +140,10 @@ export class SocketConnection {
     } else if (this.#phase.operations.has(id)) {
       this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
     } else {
-      this.#phase.operations.run(id, parameters).catch((error) => {
-        this.options.pipeline.refuse(error, { requestId: randomUUID() }, 'ws');
+      const { operations } = this.#phase;
+      const running = this.#trace?.run(() => operations.run(id, parameters)) ?? operations.run(id, parameters);
+      running.catch((error) => {
+        this.options.pipeline.refuse(error, { requestId: randomUUID(), startedAt: performance.now() }, 'ws');
         this.#close(CloseCode.InternalServerError, 'Internal server error');
       });
     }
@@ -146,12 +164,26 @@ export class SocketConnection {
   #close(code: number, reason: string): void {
     if (this.#phase === 'closing') return;
     if (typeof this.#phase !== 'object') {
+      this.#turnAway(reason);
       const timer = setTimeout(() => this.socket.terminate(), unauthenticatedGraceMs);
       this.socket.once('close', () => clearTimeout(timer));
     }
     this.#end();
     // A close frame has room for 123 bytes.
     this.socket.close(code, Buffer.byteLength(reason) <= 123 ? reason : `${reason.slice(0, 40)}…`);
+  }
+
+  /** Tells of a socket that ends without having been authenticated, once. */
+  #turnAway(reason: string): void {
+    if (this.#isTold || typeof this.#phase === 'object' || this.options.streams.draining) return;
+    this.#isTold = true;
+    const facts = { requestId: this.#requestId, startedAt: this.#openedAt, client: clientOf(this.request.headers) };
+    this.options.pipeline.turnAway(new GatewayError('UNAUTHENTICATED', reason), facts, 'ws');
+  }
+
+  #clientOf(parameters: Readonly<Record<string, unknown>> | undefined): Client {
+    const given = Object.entries(parameters ?? {}).map(([name, value]) => [name.toLowerCase(), value]);
+    return clientOf({ ...this.request.headers, ...Object.fromEntries(given) });
   }
 
   #end(): void {

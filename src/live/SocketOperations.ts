@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
+import type { Client } from '../operations/clientName.js';
 import type { Answer } from '../operations/Exit.js';
 import { requestOf } from '../operations/GraphQLRequest.js';
 import type { Operation } from '../operations/Pipeline.js';
@@ -9,6 +10,7 @@ import type { LiveOptions } from './admitStream.js';
 
 export interface SocketOperationsOptions extends LiveOptions {
   readonly identity: Identity;
+  readonly client: Client;
   /** Sends a message; resolves when the peer can take another. */
   readonly send: (message: string) => Promise<void>;
   /** Called when the last running operation has ended. */
@@ -41,12 +43,13 @@ export class SocketOperations {
 
   /** Runs an operation to its end. `id` must be free. */
   async run(id: string, parameters: Parameters): Promise<void> {
-    const { maxOperations, pipeline, onIdle } = this.options;
+    const { maxOperations, pipeline, onIdle, identity, client } = this.options;
     const operation: RunningOperation = { id, left: new AbortController(), isSubscription: false };
     if (this.#running.size >= maxOperations) {
       const message = `At most ${maxOperations} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
       const error = new GatewayError('RATE_LIMITED', message);
-      return this.#refuse(operation, pipeline.refuse(error, { requestId: randomUUID() }, 'ws'));
+      const facts = { ...identity, client, requestId: randomUUID(), startedAt: performance.now() };
+      return this.#refuse(operation, pipeline.refuse(error, facts, 'ws'));
     }
     this.#running.add(operation);
     try {
@@ -78,9 +81,10 @@ export class SocketOperations {
   }
 
   async #perform(running: RunningOperation, parameters: Parameters): Promise<void> {
-    const { pipeline, streams, send, identity } = this.options;
+    const { pipeline, streams, send, identity, client } = this.options;
     const { id, left } = running;
-    const facts = { ...identity, requestId: randomUUID(), signal: left.signal };
+    const known = { requestId: randomUUID(), startedAt: performance.now(), client };
+    const facts = { ...identity, ...known, signal: left.signal };
     let operation: Operation;
     try {
       const read = () => requestOf('POST', parameters, pipeline.limits.metadataDepth);

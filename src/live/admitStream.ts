@@ -3,6 +3,7 @@ import { holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
 import type { GraphQLEndpointOptions } from '../http/GraphQLEndpoint.js';
+import type { OperationFacts } from '../operations/OperationContext.js';
 import type { OpenStreams } from './OpenStreams.js';
 
 /** What the endpoints for open connections work with. */
@@ -14,20 +15,41 @@ export interface LiveOptions extends GraphQLEndpointOptions {
   readonly callbackOrigins: readonly string[];
   /** Most operations at once on one socket. */
   readonly maxOperations: number;
+  readonly tracing?: LiveTracing | undefined;
+}
+
+/** Spans of sockets and callbacks. */
+export interface LiveTracing {
+  readonly socket: (
+    request: IncomingMessage,
+    route: string,
+  ) => { run<T>(operation: () => Promise<T>): Promise<T>; end(): void };
+  /** After a post of a callback, begun at `startedAt` (of `performance.now()`). */
+  readonly onCallback: (url: string, startedAt: number, status: number | undefined) => void;
+}
+
+/** A request that stays open: what is known of it at once, and whose it is, once that is known. */
+export interface Visit {
+  readonly known: Pick<OperationFacts, 'requestId' | 'startedAt' | 'client'>;
+  identity?: Identity;
 }
 
 /** Serves one request that stays open. @throws GatewayError when it is refused */
-export type Serve = (request: IncomingMessage, response: ServerResponse, requestId: string) => Promise<void>;
+export type Serve = (request: IncomingMessage, response: ServerResponse, visit: Visit) => Promise<void>;
 
 /** Milliseconds between two signs of life on an open stream: proxies close idle ones. */
 export const keepAliveMs = 12_000;
 
-const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', { httpStatus: 503 });
+const retryAfterSeconds = 1;
+const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', {
+  httpStatus: 503,
+  retryAfterSeconds,
+});
 
 /** The error of a stream that is cut because the process drains. */
 export const interruption = {
   message: shuttingDown.message,
-  extensions: { code: shuttingDown.code, retryable: shuttingDown.retryable },
+  extensions: { code: shuttingDown.code, retryable: shuttingDown.retryable, retryAfterSeconds },
 } as const;
 
 /** Why this stream is refused. Any page can open a WebSocket or an event stream anywhere, so the origin is checked. */
@@ -43,10 +65,11 @@ export function refusalOfStream(
 }
 
 /** The caller's identity, if it may open a stream; takes no place in the ledger yet. @throws GatewayError */
-export async function admitStream(request: IncomingMessage, options: LiveOptions): Promise<Identity> {
+export async function admitStream(request: IncomingMessage, visit: Visit, options: LiveOptions): Promise<Identity> {
   const refusal = refusalOfStream(request, options);
   if (refusal !== undefined) throw refusal;
   const identity = await options.identify(credentialsOf(request));
+  visit.identity = identity;
   const noPlace = options.ledger.refusalOf('streams', holderOf(identity.caller));
   if (noPlace !== undefined) throw noPlace;
   return identity;

@@ -1,6 +1,6 @@
 import { holderOf } from '../auth/caller.js';
 import { badInput, GatewayError } from '../errors/errors.js';
-import { writeRefusal } from '../http/answering.js';
+import { rateLimitHeaders, writeRefusal } from '../http/answering.js';
 import { readGraphQLRequest } from '../http/graphqlRequest.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import { forEachAnswer, ResultStream } from '../operations/ResultStream.js';
@@ -16,15 +16,16 @@ const accepted = '{"data":null}';
  */
 export function callbackEndpoint(options: LiveOptions): Serve {
   const { pipeline, streams, ledger } = options;
-  return async (request, response, requestId) => {
-    const identity = await admitStream(request, options);
+  return async (request, response, visit) => {
+    const { requestId } = visit.known;
+    const identity = await admitStream(request, visit, options);
     if (identity.fromRouter === false) throw forbidden('Callback subscriptions answer to the router only');
     const holder = holderOf(identity.caller);
     const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, options));
     const target = targetIn(asked.extensions?.['subscription'], options.callbackOrigins);
     const left = new AbortController();
-    const operation = pipeline.prepare(asked, { ...identity, requestId, signal: left.signal }, 'callback');
-    const poster = new CallbackPoster(target);
+    const operation = pipeline.prepare(asked, { ...identity, ...visit.known, signal: left.signal }, 'callback');
+    const poster = new CallbackPoster(target, options.tracing?.onCallback);
     const isRefused = operation.work.by === 'refusal';
     // Nothing is posted, and nothing runs, until the router has confirmed the subscription.
     if (!isRefused && !(await poster.check())) {
@@ -34,8 +35,10 @@ export function callbackEndpoint(options: LiveOptions): Serve {
     const result = await pipeline.runLive(operation);
     const isStream = result instanceof ResultStream;
     if (!isStream) leavePlace();
-    if (!isStream && isRefused) return writeRefusal(response, requestId, result);
+    if (!isStream && isRefused) return writeRefusal(response, requestId, result, pipeline.rateLimitOf(identity));
+    const rateLimit = pipeline.rateLimitOf(identity);
     response.writeHead(200, [
+      ...(rateLimit ? rateLimitHeaders(rateLimit) : []),
       ...['x-request-id', requestId, 'cache-control', 'no-store', 'subscription-protocol', 'callback/1.0'],
       ...['content-type', 'application/json; charset=utf-8', 'content-length', `${accepted.length}`],
     ]);

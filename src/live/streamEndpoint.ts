@@ -1,13 +1,15 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Holder } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
+import type { Identity } from '../auth/identify.js';
+import { rateLimitHeaders } from '../http/answering.js';
 import { readGraphQLRequest } from '../http/graphqlRequest.js';
 import { accepts, readAccept } from '../http/mediaTypes.js';
 import type { Answer } from '../operations/Exit.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import type { LiveTransport } from '../operations/observeOperations.js';
 import { atTime, forEachAnswer } from '../operations/ResultStream.js';
-import { admitStream, interruption, keepAliveMs, type LiveOptions, type Serve } from './admitStream.js';
+import { admitStream, interruption, keepAliveMs, type LiveOptions, type Serve, type Visit } from './admitStream.js';
 
 /** How results are written into a response that stays open. */
 interface StreamFormat {
@@ -54,19 +56,19 @@ const lastWordsMs = 1000;
 /** One operation, answered by a response that stays open. A client that leaves before it is open costs nothing more. */
 export function streamEndpoint(format: StreamFormat, options: LiveOptions): Serve {
   const { pipeline } = options;
-  return async (request, response, requestId) => {
+  return async (request, response, visit) => {
     const left = new AbortController();
     response.once('close', () => left.abort());
     if (request.method === 'GET' && !mayBeEventSource(request.headers)) {
       throw badRequest('A GET from a page must be that of an EventSource');
     }
-    const identity = await admitStream(request, options);
+    const identity = await admitStream(request, visit, options);
     if (left.signal.aborted) return; // its body could not be read
     const holder = holderOf(identity.caller);
     // An EventSource can add no header to its GET: the origin and the fetch metadata were checked instead.
     const reading = { ...options, simpleGet: true };
     const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, reading));
-    const operation = pipeline.prepare(asked, { ...identity, requestId, signal: left.signal }, format.transport);
+    const operation = pipeline.prepare(asked, { ...identity, ...visit.known, signal: left.signal }, format.transport);
     if (left.signal.aborted || request.socket.destroyed) return;
     // Of a pipelined response Node.js would not say when the connection closes.
     if (response.socket === null) throw badRequest('A stream must be the only request on its connection');
@@ -75,7 +77,7 @@ export function streamEndpoint(format: StreamFormat, options: LiveOptions): Serv
       throw badRequest('A mutation must be sent with POST', 405, { allow: 'POST' });
     }
     const isSubscription = by !== 'refusal' && type === 'subscription';
-    const stream = new HttpStream({ ...options, response, requestId, format, holder, isSubscription });
+    const stream = new HttpStream({ ...options, response, identity, visit, format, holder, isSubscription });
     // A subscription ends with its caller's token, even if nothing of it was read.
     const expiresAt = isSubscription ? identity.caller.expiresAt + lastWordsMs : Number.POSITIVE_INFINITY;
     const forget = atTime(expiresAt, () => response.destroy());
@@ -105,7 +107,8 @@ function mayBeEventSource(headers: IncomingHttpHeaders): boolean {
 
 interface HttpStreamOptions extends LiveOptions {
   readonly response: ServerResponse;
-  readonly requestId: string;
+  readonly identity: Identity;
+  readonly visit: Visit;
   readonly format: StreamFormat;
   readonly holder: Holder;
   /** Whether it is cut when the process drains; any other answer is waited for. */
@@ -119,10 +122,12 @@ class HttpStream {
 
   /** Answers with the head of the stream. @throws GatewayError RATE_LIMITED when the caller has no place for one more */
   constructor(private readonly options: HttpStreamOptions) {
-    const { response, requestId, format, streams, ledger, holder, isSubscription } = options;
+    const { response, identity, visit, format, pipeline, streams, ledger, holder, isSubscription } = options;
     const leavePlace = ledger.take('streams', holder);
+    const rateLimit = pipeline.rateLimitOf(identity);
     response.writeHead(200, [
-      ...['x-request-id', requestId, 'cache-control', 'no-store'],
+      ...['x-request-id', visit.known.requestId, 'cache-control', 'no-store'],
+      ...(rateLimit ? rateLimitHeaders(rateLimit) : []),
       ...['content-type', format.contentType, 'x-accel-buffering', 'no'],
     ]);
     void this.#write(format.opening);

@@ -1,20 +1,14 @@
 import type { Worker } from 'node:cluster';
 import { on } from 'node:events';
-import {
-  AggregatorRegistry,
-  Counter,
-  Gauge,
-  type MetricObjectWithValues,
-  type MetricValue,
-  Registry,
-} from 'prom-client';
+import { AggregatorRegistry, Counter, Gauge, Registry } from 'prom-client';
+import { expose, type MetricsForm, type MetricsText, openMetrics, type Snapshot, withExemplars } from './exposition.js';
 
-type Snapshot = MetricObjectWithValues<MetricValue<string>>[];
-
-type ToWorker = { readonly kind: 'snapshot-wanted' } | { readonly kind: 'machine-metrics'; readonly text: string };
+type ToWorker =
+  | { readonly kind: 'snapshot-wanted' }
+  | { readonly kind: `machine-${MetricsForm}`; readonly text: string };
 type ToPrimary =
   | { readonly kind: 'snapshot'; readonly snapshot: Snapshot }
-  | { readonly kind: 'machine-metrics-wanted' };
+  | { readonly kind: 'machine-metrics-wanted'; readonly form: MetricsForm };
 
 /** Longest wait for the numbers of one process; one that hangs is left out of this answer, in milliseconds. */
 const patienceMs = 2000;
@@ -44,8 +38,9 @@ export class MachineMetrics {
     worker.on('message', async (message: ToPrimary) => {
       if (message?.kind === 'snapshot' && this.#workers.has(worker)) this.#workers.set(worker, message.snapshot);
       if (message?.kind !== 'machine-metrics-wanted') return;
-      const text = await this.text();
-      if (worker.isConnected()) worker.send({ kind: 'machine-metrics', text } satisfies ToWorker);
+      const { form } = message;
+      const text = await this.text(form);
+      if (worker.isConnected()) worker.send({ kind: `machine-${form}`, text } satisfies ToWorker);
     });
     worker.once('exit', () => void this.#keepSumsOf(worker));
   }
@@ -56,12 +51,15 @@ export class MachineMetrics {
     this.#serving.set(this.#workers.size);
   }
 
-  /** Everything in Prometheus' text format. */
-  readonly text = shared(async () => {
+  /** The numbers of the whole machine. */
+  readonly text: MetricsText = shared(async (form) => {
     const connected = [...this.#workers.keys()].filter((worker) => worker.isConnected());
     await Promise.all(connected.map((worker) => ask(worker, { kind: 'snapshot-wanted' }, 'snapshot', patienceMs)));
     const own = (await this.#registry.getMetricsAsJSON()) as Snapshot;
-    return AggregatorRegistry.aggregate([...this.#workers.values(), this.#departed, own]).metrics();
+    const all = [...this.#workers.values(), this.#departed, own];
+    const sums = AggregatorRegistry.aggregate(all);
+    if (form === 'text') return sums.metrics();
+    return openMetrics(withExemplars((await sums.getMetricsAsJSON()) as Snapshot, all));
   });
 
   async #keepSumsOf(worker: Worker): Promise<void> {
@@ -74,27 +72,29 @@ export class MachineMetrics {
 }
 
 /** In a worker: answers the primary, and gives what it makes of all workers' numbers, as text. */
-export function connectToMachine(registry: Registry): () => Promise<string> {
+export function connectToMachine(registry: Registry): MetricsText {
   process.on('message', async (message: ToWorker) => {
     if (message?.kind !== 'snapshot-wanted') return;
     const snapshot = (await registry.getMetricsAsJSON()) as Snapshot;
     process.send?.({ kind: 'snapshot', snapshot } satisfies ToPrimary);
   });
-  return shared(async () => {
-    const answer = await ask<ToWorker>(process, { kind: 'machine-metrics-wanted' }, 'machine-metrics', 2 * patienceMs);
+  return shared(async (form) => {
+    const question = { kind: 'machine-metrics-wanted', form } as const;
+    const answer = await ask<ToWorker>(process, question, `machine-${form}`, 2 * patienceMs);
     // A primary that does not answer must not hold a scrape: this process's own numbers are better than none.
-    return answer?.kind === 'machine-metrics' ? answer.text : registry.metrics();
+    return answer && 'text' in answer ? answer.text : expose(registry, form);
   });
 }
 
-/** Concurrent callers share one call. */
-function shared<T>(call: () => Promise<T>): () => Promise<T> {
-  let underWay: Promise<T> | undefined;
-  return () => {
-    underWay ??= call().finally(() => {
-      underWay = undefined;
-    });
-    return underWay;
+/** Concurrent callers who want the same form share one call. */
+function shared(call: MetricsText): MetricsText {
+  const underWay = new Map<MetricsForm, Promise<string>>();
+  return (form) => {
+    const known = underWay.get(form);
+    if (known) return known;
+    const begun = call(form).finally(() => underWay.delete(form));
+    underWay.set(form, begun);
+    return begun;
   };
 }
 

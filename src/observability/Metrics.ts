@@ -1,14 +1,15 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import type { CacheTier, ReadReason } from '../cache/LeasedCache.js';
+import type { CacheTier, ReadReason } from '../cache/ReadRequest.js';
 import type { TokenEvent } from '../datasources/TokenBroker.js';
 import { type ErrorCode, errorCodes } from '../errors/errors.js';
-import type { OperationObserver, RequestOutcome, Transport } from '../operations/observeOperations.js';
+import { type OperationHooks, type OperationObserver, transports } from '../operations/observeOperations.js';
 import type { BreakerState } from '../upstream/EndpointBreaker.js';
 import { type Endpoint, endpoints, type TryOutcome } from '../upstream/ResilientFetch.js';
 import { HotCounter, HotHistogram } from './hotMetrics.js';
 
 const helps = {
   gateway_requests_total: 'GraphQL requests answered.',
+  gateway_requests_failed_total: 'GraphQL requests with an error that the gateway or the service is to blame for.',
   gateway_request_seconds: 'Time to answer a GraphQL request.',
   gateway_executions_total: 'Operations, by what executed them.',
   gateway_operations_total: 'GraphQL operations executed, by root field as the schema spells it.',
@@ -38,6 +39,12 @@ const helps = {
 };
 type Name = keyof typeof helps;
 
+/** Codes of errors that a caller can do nothing about: they use up the error budget. */
+const failures: ReadonlySet<unknown> = new Set<ErrorCode>([
+  ...(['UPSTREAM_TIMEOUT', 'UPSTREAM_UNAVAILABLE', 'UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_RATE_LIMITED'] as const),
+  ...(['UPSTREAM_CREDENTIALS_REJECTED', 'OUTCOME_UNKNOWN', 'AUTH_UNAVAILABLE', 'INTERNAL_SERVER_ERROR'] as const),
+]);
+
 const openness = { open: 1, 'half-open': 0.5, closed: 0 } as const satisfies Record<BreakerState, number>;
 
 /**
@@ -48,6 +55,7 @@ export class Metrics {
   readonly registry = new Registry();
 
   readonly #requests = this.#hotCounter('gateway_requests_total', 'transport', 'outcome');
+  readonly #requestsFailed = this.#hotCounter('gateway_requests_failed_total', 'transport');
   readonly #requestSeconds = this.#hotHistogram('gateway_request_seconds', 'transport');
   readonly #executions = this.#hotCounter('gateway_executions_total', 'way');
   readonly #operations = this.#hotCounter('gateway_operations_total', 'operation', 'outcome');
@@ -71,10 +79,15 @@ export class Metrics {
   readonly spansDropped = this.#counter('gateway_trace_spans_dropped_total');
   #budget: { readonly left: number; readonly until: number } | undefined;
 
-  constructor() {
+  /** @param recordedTraceId the id of the trace of the request under way, where one is recorded: for exemplars */
+  constructor(private readonly recordedTraceId?: () => string | undefined) {
     collectDefaultMetrics({ register: this.registry });
     // A series that begins with its first event has no increase to alert on.
     for (const code of Object.keys(errorCodes)) this.errors.inc({ code }, 0);
+    for (const transport of transports) {
+      this.#requests.touch(transport, 'ok');
+      this.#requestsFailed.touch(transport);
+    }
     for (const endpoint of endpoints) {
       for (const reason of ['rate-limited', 'credentials-rejected', 'forbidden']) {
         this.gateClosed.inc({ endpoint, reason }, 0);
@@ -83,9 +96,11 @@ export class Metrics {
   }
 
   /** Counts an answered request; one that stayed open, as a stream does, has no `startedAt` (of `performance.now()`). */
-  onRequest = (transport: Transport, outcome: RequestOutcome, startedAt?: number): void => {
+  onRequest: OperationHooks['onRequest'] = (transport, outcome, startedAt, errors) => {
     this.#requests.inc(transport, outcome);
-    if (startedAt !== undefined) this.#requestSeconds.observe(transport, (performance.now() - startedAt) / 1000);
+    if (errors.some(({ extensions }) => failures.has(extensions?.['code']))) this.#requestsFailed.inc(transport);
+    if (startedAt === undefined) return;
+    this.#requestSeconds.observe(transport, (performance.now() - startedAt) / 1000, this.recordedTraceId?.());
   };
 
   onExecution = (way: 'plan' | 'apollo'): void => this.#executions.inc(way);
@@ -95,7 +110,7 @@ export class Metrics {
     const startedAt = performance.now();
     return (label, _type, errors) => {
       this.#operations.inc(label, errors > 0 ? 'errors' : 'ok');
-      this.#operationSeconds.observe(label, (performance.now() - startedAt) / 1000);
+      this.#operationSeconds.observe(label, (performance.now() - startedAt) / 1000, this.recordedTraceId?.());
     };
   };
 

@@ -11,14 +11,20 @@ const neverLogged =
 
 /**
  * The root logger: JSON lines with a level, a time and named fields. Everything written passes its redaction. Errors are
- * reduced to their type, code and stack frames: a message may quote what a caller or the service sent.
+ * reduced to their type, code and stack frames: a message may quote what a caller or the service sent. With `traceId`, a
+ * line that is written for a request has the id of its trace.
  */
-export function createLogger(level: string, destination: LogDestination = new StandardOutput()): Logger {
+export function createLogger(
+  level: string,
+  destination: LogDestination = new StandardOutput(),
+  traceId?: (() => string | undefined) | undefined,
+): Logger {
   const options = {
     level,
     base: { pid: process.pid },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
+    ...(traceId && { mixin: () => ({ traceId: traceId() }) }),
     redact: { paths: neverLogged, censor: '[redacted]' },
     serializers: { err: errorWithoutMessage, error: errorWithoutMessage },
   };

@@ -29,6 +29,11 @@ export interface Answer {
   readonly isRefusal: boolean;
 }
 
+/** The different codes of an answer's errors. */
+export function codesOf({ errors }: Answer): readonly string[] {
+  return [...new Set(errors.map(({ extensions }) => String(extensions?.['code'])))];
+}
+
 const noErrors: readonly GraphQLFormattedError[] = [];
 
 /** The one exit of all transports: errors are masked, logged and counted, and the size is bounded. */

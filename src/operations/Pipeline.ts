@@ -10,23 +10,27 @@ import {
 import type { Admission } from '../admission/Admission.js';
 import type { Holder, Ledger } from '../admission/Ledger.js';
 import type { Identity } from '../auth/identify.js';
+import { causesOf } from '../errors/causeOf.js';
+import type { GatewayError } from '../errors/errors.js';
 import { unknownOperation } from '../errors/maskError.js';
+import type { Trail } from '../observability/Trail.js';
 import { createApolloServer, type Logger } from './apolloServer.js';
 import { DocumentMemory } from './documents/DocumentMemory.js';
 import { documentReader, type OperationLimits } from './documents/documentReader.js';
-import { type Answer, Exit, type Result } from './Exit.js';
+import { type Answer, codesOf, Exit, type Result } from './Exit.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
-import type { OperationContext, OperationFacts } from './OperationContext.js';
+import type { OperationContext, OperationFacts, RequestFacts } from './OperationContext.js';
 import { type EndOfOperation, type OperationHooks, operationLabel, type Transport } from './observeOperations.js';
 import { PlanCache, type PlanMode } from './plans/PlanCache.js';
 import { ResultStream } from './ResultStream.js';
+import { StreamSummary } from './StreamSummary.js';
 import { type TrustedDocuments, withDocument } from './trustedDocuments.js';
 import { coercedVariables, refuseManyRepresentations } from './variables.js';
 
 export interface PipelineOptions {
   readonly schema: GraphQLSchema;
   /** Makes the context of one execution. */
-  readonly contextFor: (facts: OperationFacts) => OperationContext;
+  readonly contextFor: (facts: OperationFacts, trail?: Trail) => OperationContext;
   readonly admission: Admission;
   readonly ledger: Ledger;
   readonly limits: OperationLimits;
@@ -97,6 +101,11 @@ export class Pipeline {
   admit<Read>({ caller, remoteAddress }: Identity, read: () => Read): Read | Promise<Awaited<Read>> {
     const turn = this.options.admission.admit(caller, remoteAddress);
     return turn === undefined ? read() : (turn.then(read) as Promise<Awaited<Read>>);
+  }
+
+  /** What the limit of operations leaves to a caller; undefined where there is no limit. */
+  rateLimitOf(identity: Pick<Identity, 'caller' | 'remoteAddress'>) {
+    return this.options.admission.limitOf(identity);
   }
 
   /** Finds what answers a request: a plan, or else a valid document with variables that fit. Never throws. */
@@ -203,7 +212,7 @@ export class Pipeline {
         ? this.#subscribe(operation, work.args)
         : this.run(operation));
     } catch (error) {
-      return this.refuse(error, facts, transport);
+      return this.refuse(error, facts, transport, work);
     }
   }
 
@@ -217,15 +226,21 @@ export class Pipeline {
     const source = await subscribing;
     if (!(Symbol.asyncIterator in source)) return this.#leave(operation, source, end, performance.now());
     end(work.label, work.type, 0);
-    hooks.onRequest(transport, 'ok', undefined);
+    hooks.onRequest(transport, 'ok', undefined, []);
+    const summary = new StreamSummary();
     return new ResultStream(source[Symbol.asyncIterator](), {
       expiresAt: facts.caller.expiresAt,
       execute: async (rootValue) => {
         // With a context of its own: what one event has read is not what the next one sees.
-        const result = await execute({ ...args, contextValue: contextFor(facts), rootValue });
-        return this.#exit.answer(result, context);
+        const result = await execute({ ...args, contextValue: contextFor(facts, context.trail), rootValue });
+        return summary.note(this.#exit.answer(result, context), result.errors);
       },
-      failed: (error) => this.#exit.refusal([error], facts.requestId),
+      failed: (error) => summary.note(this.#exit.refusal([error], facts.requestId), [error]),
+      onEnd: () => {
+        const ended = { facts, transport, label: work.label, type: work.type, trail: context.trail };
+        const isNotable = summary.codes.length > 0 || performance.now() - facts.startedAt >= hooks.toldFromMs;
+        if (isNotable) hooks.onEnd({ ...ended, ...summary.end });
+      },
     });
   }
 
@@ -234,15 +249,37 @@ export class Pipeline {
     const errors = answer.errors.length;
     end(work.label, work.type, errors);
     if (transport === 'http' && answer.bytes > smallAnswer) this.#refuseWithoutRoom(context.holder, answer.bytes);
-    this.options.hooks.onRequest(transport, errors === 0 ? 'ok' : 'errors', facts.startedAt);
+    const { hooks } = this.options;
+    const startedAt = transport === 'http' ? facts.startedAt : undefined;
+    hooks.onRequest(transport, errors === 0 ? 'ok' : 'errors', startedAt, answer.errors);
+    if (errors > 0 || work.type === 'mutation' || performance.now() - facts.startedAt >= hooks.toldFromMs) {
+      const outcome = answer.isRefusal ? 'refused' : errors > 0 ? 'errors' : 'ok';
+      const causes = errors > 0 ? causesOf(result.errors ?? answer.errors) : [];
+      const { label, type } = work;
+      hooks.onEnd({ facts, transport, outcome, label, type, codes: codesOf(answer), causes, trail: context.trail });
+    }
     this.noteWork(context.holder, beganAt);
     return answer;
   }
 
   /** The answer to a request that goes no further. */
-  refuse(error: unknown, facts: Pick<OperationFacts, 'requestId' | 'startedAt'>, transport: Transport): Answer {
-    this.options.hooks.onRequest(transport, 'refused', facts.startedAt);
-    return this.#exit.refusal([error], facts.requestId);
+  refuse(error: unknown, facts: RequestFacts, transport: Transport, work?: Work): Answer {
+    const answer = this.#exit.refusal([error], facts.requestId);
+    const startedAt = transport === 'http' ? facts.startedAt : undefined;
+    this.options.hooks.onRequest(transport, 'refused', startedAt, answer.errors);
+    this.#tellRefusal(error, answer, facts, transport, work);
+    return answer;
+  }
+
+  /** Notes a connection that ends, or is not taken, before anybody asked for an answer. */
+  turnAway(error: GatewayError, facts: RequestFacts, transport: Transport): void {
+    this.options.hooks.onEnd({ facts, transport, outcome: 'refused', codes: [error.code], causes: causesOf([error]) });
+  }
+
+  #tellRefusal(error: unknown, answer: Answer, facts: RequestFacts, transport: Transport, work?: Work): void {
+    const what = work && { label: work.label, type: work.type };
+    const told = { codes: codesOf(answer), causes: causesOf([error]) };
+    this.options.hooks.onEnd({ facts, transport, outcome: 'refused', ...what, ...told });
   }
 
   /** Notes that the event loop was held up since `beganAt` (of `performance.now()`). */

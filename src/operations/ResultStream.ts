@@ -8,6 +8,8 @@ export interface ResultStreamOptions {
   readonly execute: (event: unknown) => Promise<Answer>;
   /** The last answer of a stream that failed. */
   readonly failed: (error: unknown) => Answer;
+  /** Called once, however the stream ends. */
+  readonly onEnd?: () => void;
 }
 
 const ended = { value: undefined, done: true } as const;
@@ -44,8 +46,9 @@ export class ResultStream implements AsyncIterableIterator<Answer> {
       this.#end();
       return ended;
     } catch (error) {
+      const value = this.options.failed(error);
       await this.return();
-      return { value: this.options.failed(error), done: false };
+      return { value, done: false };
     }
   }
 
@@ -71,6 +74,7 @@ export class ResultStream implements AsyncIterableIterator<Answer> {
   #end(): void {
     this.#ended = true;
     this.#forget();
+    this.options.onEnd?.();
   }
 }
 

@@ -1,24 +1,57 @@
-import { type GraphQLSchema, Kind, type OperationDefinitionNode, type OperationTypeNode } from 'graphql';
+import {
+  type GraphQLFormattedError,
+  type GraphQLSchema,
+  Kind,
+  type OperationDefinitionNode,
+  type OperationTypeNode,
+} from 'graphql';
 import type { ErrorCode } from '../errors/errors.js';
+import type { Trail } from '../observability/Trail.js';
+import type { RequestFacts } from './OperationContext.js';
 
-export type Transport = 'http' | LiveTransport;
+export const transports = ['http', 'ws', 'sse', 'multipart', 'callback'] as const;
+export type Transport = (typeof transports)[number];
 /** Those whose connection stays open. */
-export type LiveTransport = 'ws' | 'sse' | 'multipart' | 'callback';
+export type LiveTransport = Exclude<Transport, 'http'>;
 export type RequestOutcome = 'ok' | 'errors' | 'refused';
 
 /** Called when an operation begins; what it returns is called when the operation is answered. */
 export type OperationObserver = () => EndOfOperation;
 export type EndOfOperation = (label: string, type: `${OperationTypeNode}` | 'none', errors: number) => void;
 
+/** An operation that has ended, or a request that became none. */
+export interface EndedOperation {
+  readonly facts: RequestFacts;
+  readonly transport: Transport;
+  readonly outcome: RequestOutcome;
+  /** As for metrics; absent when no operation was read. */
+  readonly label?: string;
+  readonly type?: `${OperationTypeNode}` | 'none';
+  readonly codes: readonly string[];
+  /** Why it failed, in words that hold nothing of what was sent. */
+  readonly causes: readonly string[];
+  readonly trail?: Trail;
+  /** Answers given; of streams alone. */
+  readonly events?: number;
+}
+
 /** Whoever counts, times and logs what the pipeline does. */
 export interface OperationHooks {
   readonly observe: OperationObserver;
   /** `startedAt` (of `performance.now()`) is undefined for what stays open. */
-  readonly onRequest: (transport: Transport, outcome: RequestOutcome, startedAt: number | undefined) => void;
+  readonly onRequest: (
+    transport: Transport,
+    outcome: RequestOutcome,
+    startedAt: number | undefined,
+    errors: readonly GraphQLFormattedError[],
+  ) => void;
   readonly onExecution: (way: 'plan' | 'apollo') => void;
   readonly onError: (code: ErrorCode) => void;
   /** An error that nothing a caller or the service did can explain. */
   readonly onBug: (error: unknown, requestId?: string) => void;
+  /** Called for operations that were refused, failed, changed something, or took at least `toldFromMs` milliseconds. */
+  readonly onEnd: (ended: EndedOperation) => void;
+  readonly toldFromMs: number;
 }
 
 export function observeBoth(one: OperationObserver, other: OperationObserver | undefined): OperationObserver {

@@ -1,9 +1,10 @@
 import type { Config } from '../config/config.js';
 import { HttpServer } from '../http/HttpServer.js';
 import { metricsPage } from '../http/health.js';
+import type { MetricsText } from '../observability/exposition.js';
 
 /** Serves `/metrics`, and nothing else, on METRICS_PORT; undefined when that is not set. @throws Error in one plain line */
-export async function serveMetrics(config: Config, text: () => Promise<string>): Promise<HttpServer | undefined> {
+export async function serveMetrics(config: Config, text: MetricsText): Promise<HttpServer | undefined> {
   if (config.metricsPort === undefined) return undefined;
   const server = new HttpServer({
     host: config.host,

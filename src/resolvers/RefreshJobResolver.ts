@@ -43,7 +43,7 @@ export class RefreshJobResolver {
     @JobId _jobId: string,
     @Ctx() context: RequestContext,
   ): RefreshJob {
-    context.taxpayer(taxpayerId); // the same door for each event
+    context.taxpayer(taxpayerId).shown('job-shown', view); // the same door for each event
     return this.vocabulary.shown(RefreshJob, view);
   }
 

@@ -78,5 +78,5 @@ export class TaxpayerToken extends SharedObject {
 /** As the value of a field, an error makes that field null. */
 function lostIn(path: string): GatewayError {
   const message = `metadata.${path} holds a number beyond 2^53 that would not arrive unchanged`;
-  return new GatewayError('UPSTREAM_INVALID_RESPONSE', message);
+  return new GatewayError('UPSTREAM_INVALID_RESPONSE', message, { reason: 'metadata: a number beyond 2^53' });
 }

@@ -159,7 +159,10 @@ function guardFederation(schema: GraphQLSchema): void {
     const resolve = field?.resolve as GraphQLFieldResolver<unknown, RequestContext> | undefined;
     if (field === undefined || resolve === undefined) throw new Error(`The subgraph schema has no ${name}`);
     field.resolve = (source, args: { representations?: readonly unknown[] }, context: RequestContext, info) => {
-      if (context.fromRouter === false) throw new GatewayError('FORBIDDEN', `${name} answers to the router only`);
+      if (context.fromRouter === false) {
+        context.audit('access-denied', 'denied', undefined, 'not the router');
+        throw new GatewayError('FORBIDDEN', `${name} answers to the router only`);
+      }
       for (const [index, reference] of (args.representations ?? []).entries()) {
         const typename = (reference as Arguments | null)?.['__typename'];
         if (typeof typename === 'string' && entities.has(typename)) continue;

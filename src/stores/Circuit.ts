@@ -14,11 +14,11 @@ export class Circuit {
   #isClosed = true;
   #failures = 0;
   /** What began the present row of failures; the later ones are often only its consequence, such as a reconnect. */
-  #firstTrouble: StoreTrouble = 'failed';
+  #firstTrouble: readonly [trouble: StoreTrouble, detail?: string | undefined] = ['failed'];
 
   constructor(
     private readonly limitMs: number,
-    private readonly onOpen: (trouble: StoreTrouble) => void,
+    private readonly onOpen: (trouble: StoreTrouble, detail?: string) => void,
     private readonly onClose: () => void,
   ) {}
 
@@ -35,10 +35,12 @@ export class Circuit {
     } catch (error) {
       const trouble = error instanceof StoreError ? error.trouble : 'failed';
       if (trouble === 'closed') throw error;
-      if (this.#failures++ === 0) this.#firstTrouble = trouble;
+      if (this.#failures++ === 0) {
+        this.#firstTrouble = [trouble, error instanceof StoreError ? error.detail : undefined];
+      }
       if (this.#isClosed && this.#failures >= failuresToOpen) {
         this.#isClosed = false;
-        this.onOpen(this.#firstTrouble);
+        this.onOpen(...this.#firstTrouble);
       }
       return { answered: false, asked: true };
     }

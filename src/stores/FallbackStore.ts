@@ -10,9 +10,9 @@ export interface FallbackStoreOptions {
   /** Pause between two probes of a primary that failed. Default 1000 ms. */
   readonly probeEveryMs?: number;
   /** The primary stopped answering; once per episode. */
-  readonly onDegraded?: (trouble: StoreTrouble) => void;
-  /** The primary answers again, reads and writes; once per episode. */
-  readonly onRecovered?: (durationMs: number) => void;
+  readonly onDegraded?: (trouble: StoreTrouble, detail?: string) => void;
+  /** The primary answers again, reads and writes; once per episode, with the operations it did not do meanwhile. */
+  readonly onRecovered?: (durationMs: number, count: number) => void;
 }
 
 /** Several keys, because a cluster keeps them on several servers. */
@@ -34,11 +34,14 @@ export class FallbackStore implements Store {
   readonly #writes: Circuit;
   readonly #probeEveryMs: number;
   #degradedSince: number | undefined;
+  /** Operations that the primary did not do in this episode. */
+  #missed = 0;
   #recoveredAt = Number.NEGATIVE_INFINITY;
   #probeMs: number;
   #probeTimer: NodeJS.Timeout | undefined;
   #delivery: Promise<void> | undefined;
   #closed = false;
+  #unsettled = false;
 
   constructor(
     private readonly primary: Store,
@@ -164,6 +167,19 @@ export class FallbackStore implements Store {
     await sleep(Math.min(timeoutMs, 50)); // no store tells us: look again soon
   }
 
+  /** Rejects when the primary does not answer. It may take long, which says nothing about the primary. */
+  async list(prefix: string): Promise<readonly string[]> {
+    return [...new Set([...this.#journal.keys(prefix), ...(await this.primary.list(prefix))])];
+  }
+
+  /** Whether, since this was last asked, something was written here that the primary did not confirm at once. */
+  takeUnsettled(): boolean {
+    const isUnsettled = this.degraded || !this.#journal.isEmpty;
+    const wasUnsettled = this.#unsettled || isUnsettled;
+    this.#unsettled = isUnsettled;
+    return wasUnsettled;
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#probeTimer);
@@ -190,6 +206,7 @@ export class FallbackStore implements Store {
   async #readPrimary(key: string): Promise<Buffer | undefined> {
     if (this.#closed) throw new StoreError('closed');
     const answer = await this.#reads.ask(() => this.primary.get(key));
+    if (!answer.answered) this.#missed += 1;
     if (!answer.answered || !answer.value || this.#journal.isDeleted(key, answer.value)) return undefined;
     return answer.value;
   }
@@ -197,6 +214,10 @@ export class FallbackStore implements Store {
   async #write<T>(work: () => Promise<T>): Promise<Answer<T>> {
     if (this.#closed) throw new StoreError('closed');
     const answer = await this.#writes.ask(work);
+    if (!answer.answered) {
+      this.#missed += 1;
+      this.#unsettled = true;
+    }
     if (!answer.answered && this.#probeTimer === undefined) this.#scheduleProbe();
     if (answer.answered && !this.#journal.isEmpty) this.#deliver();
     return answer;
@@ -212,23 +233,25 @@ export class FallbackStore implements Store {
       });
   }
 
-  readonly #onOpen = (trouble: StoreTrouble): void => {
+  readonly #onOpen = (trouble: StoreTrouble, detail?: string): void => {
     if (this.degraded || this.#closed) return;
     this.#degradedSince = performance.now();
     // A primary that passes its probes and fails again is left alone for longer each time, up to 30 pauses.
     const relapsed = this.#degradedSince - this.#recoveredAt < 10 * this.#probeMs;
     this.#probeMs = relapsed ? Math.min(2 * this.#probeMs, 30 * this.#probeEveryMs) : this.#probeEveryMs;
     this.#scheduleProbe();
-    this.options.onDegraded?.(trouble);
+    this.options.onDegraded?.(trouble, detail);
   };
 
   readonly #onClose = (): void => {
     if (this.#degradedSince === undefined || !this.#reads.isClosed || !this.#writes.isClosed) return;
     this.#recoveredAt = performance.now();
     const durationMs = this.#recoveredAt - this.#degradedSince;
+    const missed = this.#missed;
     this.#degradedSince = undefined;
+    this.#missed = 0;
     this.#deliver();
-    this.options.onRecovered?.(durationMs);
+    this.options.onRecovered?.(durationMs, missed);
   };
 
   /** Until the primary answers and has been told everything; also after one lost answer, since no write may follow soon. */

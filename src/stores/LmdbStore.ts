@@ -1,12 +1,12 @@
 import { randomInt } from 'node:crypto';
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import { DeleteWaiters } from './DeleteWaiters.js';
 import { makeLmdbDirectory, setAside, setAsideDamaged, textOf, unusable } from './lmdbDirectory.js';
 import { countIn } from './MemoryStore.js';
 import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
-import { StoreError, type StoreTrouble } from './StoreError.js';
+import { StoreError } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
 export interface LmdbStoreOptions {
@@ -70,6 +70,17 @@ export class LmdbStore implements Store {
         makeLmdbDirectory(path);
         return new LmdbStore(openDatabase(path), options);
       }
+    } catch (error) {
+      throw unusable(error);
+    }
+  }
+
+  /** Opens the store of running gateways and leaves the care of it to them. Throws as {@link open}, also when there is none. */
+  static openExisting(directory: string): LmdbStore {
+    const path = resolve(directory);
+    try {
+      if (!existsSync(join(path, 'data.mdb'))) throw new Error(`there is no store in ${path}`);
+      return new LmdbStore(openDatabase(path), { purgeEveryMs: 0 });
     } catch (error) {
       throw unusable(error);
     }
@@ -163,17 +174,27 @@ export class LmdbStore implements Store {
     return this.#waiters.waitPolling(key, timeoutMs, pollPace, lastsMs);
   }
 
+  /** Removes what has expired among them: it is to be gone, not only hidden. */
+  async list(prefix: string): Promise<readonly string[]> {
+    this.#assertOpen();
+    this.db.resetReadTxn();
+    const keys = [...this.db.getKeys({ start: prefix, end: `${prefix}\uffff` })];
+    const live = await Promise.all(keys.map(async (key) => !(await this.#removeExpired(key))));
+    return keys.filter((_, at) => live[at]);
+  }
+
   /** Looks at the next `purgeStep` entries, removes the expired ones and says how many. */
   async purge(): Promise<number> {
     this.#assertOpen();
     this.db.readerCheck(); // readers that were killed would pin old pages and make the file grow
     const keys = [...this.db.getKeys({ start: this.#purgedTo, limit: this.#purgeStep })];
     this.#purgedTo = keys.length < this.#purgeStep ? '' : (keys.at(-1) ?? '');
-    const removals = keys.map((key) => {
-      const held = this.#read(key);
-      return held && !held.value ? this.#write(() => this.db.remove(key, held.version)) : false;
-    });
-    return (await Promise.all(removals)).filter(Boolean).length;
+    return (await Promise.all(keys.map((key) => this.#removeExpired(key)))).filter(Boolean).length;
+  }
+
+  async #removeExpired(key: string): Promise<boolean> {
+    const held = this.#read(key);
+    return held !== undefined && !held.value && this.#write(() => this.db.remove(key, held.version));
   }
 
   close(): Promise<void> {
@@ -196,7 +217,7 @@ export class LmdbStore implements Store {
       const expiresAt = isOurs ? bytes.readDoubleBE(1) : 0;
       return { version, expiresAt, value: expiresAt > this.#now() ? bytes.subarray(headerBytes) : undefined };
     } catch (error) {
-      throw new StoreError(troubleOfLmdb(error));
+      throw lmdbError(error);
     }
   }
 
@@ -229,7 +250,7 @@ export class LmdbStore implements Store {
     try {
       return await work();
     } catch (error) {
-      throw new StoreError(await troubleOfCommit(error));
+      throw await errorOfCommit(error);
     }
   }
 
@@ -278,11 +299,19 @@ function openDatabase(path: string): RootDatabase<Buffer, string> {
 const newVersion = () => randomInt(1, 2 ** 48 - 1);
 
 /** The driver gives the cause of a failed commit as a promise that rejects; left alone, it would end the process. */
-async function troubleOfCommit(error: unknown): Promise<StoreTrouble> {
-  if (!(typeof error === 'object' && error !== null && 'commitError' in error)) return troubleOfLmdb(error);
-  return Promise.resolve(error.commitError).then(() => 'failed', troubleOfLmdb);
+async function errorOfCommit(error: unknown): Promise<StoreError> {
+  if (!(typeof error === 'object' && error !== null && 'commitError' in error)) return lmdbError(error);
+  return Promise.resolve(error.commitError).then(() => new StoreError('failed'), lmdbError);
 }
 
-function troubleOfLmdb(error: unknown): StoreTrouble {
-  return /MDB_MAP_FULL|No space left|File too large|Disk quota/i.test(textOf(error)) ? 'full' : 'failed';
+const signsOfFullness: readonly (readonly [RegExp, string])[] = [
+  [/MDB_MAP_FULL/, 'MDB_MAP_FULL'],
+  [/No space left/i, 'ENOSPC'],
+  [/File too large/i, 'EFBIG'],
+  [/Disk quota/i, 'EDQUOT'],
+];
+
+function lmdbError(error: unknown): StoreError {
+  const full = signsOfFullness.find(([text]) => text.test(textOf(error)));
+  return full ? new StoreError('full', undefined, full[1]) : new StoreError('failed');
 }

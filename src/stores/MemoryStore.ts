@@ -9,6 +9,7 @@ type Entry = { readonly value: Buffer; readonly expiresAt: number };
 export class MemoryStore implements Store {
   readonly kind = 'memory';
   readonly degraded = false;
+  readonly takeUnsettled = () => false;
   readonly #entries: LRUCache<string, Entry>;
   readonly #waiters = new DeleteWaiters();
   readonly #now: () => number;
@@ -77,6 +78,10 @@ export class MemoryStore implements Store {
   async waitForDelete(key: string, timeoutMs: number): Promise<void> {
     const entry = this.#closed ? undefined : this.#live(key);
     if (entry) await this.#waiters.wait(key, Math.min(timeoutMs, entry.expiresAt - this.#now()));
+  }
+
+  async list(prefix: string): Promise<readonly string[]> {
+    return [...this.#entries.keys()].filter((key) => key.startsWith(prefix) && this.#live(key));
   }
 
   async close(): Promise<void> {

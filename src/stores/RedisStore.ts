@@ -20,14 +20,24 @@ export class RedisStore implements Store {
   #subscribed = false;
   #reconnecting: Promise<unknown> | undefined;
   #closing: Promise<void> | undefined;
+  /** Why there is no connection, where the server or the system said so. */
+  #connectionFault: unknown;
 
   /** Throws a `misconfigured` {@link StoreError} when `url` is wrong. Operations reject until the server can be reached. */
   static async open(url: string, pollPace: PollPace = { firstMs: 50, maxMs: 250 }): Promise<RedisStore> {
     const client = createRedisClient(parseRedisUrl(url));
-    const failed = new Promise<void>((resolve) => client.once('error', () => resolve()));
+    let fault: unknown;
+    const failed = new Promise<void>((resolve) => {
+      client.once('error', (error) => {
+        fault = error;
+        resolve();
+      });
+    });
     const connected = client.connect().catch(() => undefined);
     await timeLimit(() => Promise.race([connected, failed]), connectWaitMs).catch(() => undefined);
-    return new RedisStore(client, pollPace);
+    const store = new RedisStore(client, pollPace);
+    store.#connectionFault = fault;
+    return store;
   }
 
   private constructor(
@@ -36,6 +46,12 @@ export class RedisStore implements Store {
   ) {
     for (const [name, script] of Object.entries(redisScripts)) client.defineCommand(name, script);
     this.#client = client as (Redis | Cluster) & ScriptedCommands;
+    client.on('error', (error) => {
+      this.#connectionFault = error;
+    });
+    client.on('ready', () => {
+      this.#connectionFault = undefined;
+    });
   }
 
   get(key: string): Promise<Buffer | undefined> {
@@ -90,6 +106,20 @@ export class RedisStore implements Store {
     await this.#waiters.waitPolling(name, timeoutMs, this.pollPace, lastsMs);
   }
 
+  async list(base: string): Promise<readonly string[]> {
+    const nodes = this.#client instanceof Cluster ? this.#client.nodes('master') : [this.#client];
+    const keys = new Set<string>();
+    for (const node of nodes) {
+      let cursor = '0';
+      do {
+        const step = await this.#run(() => node.scan(cursor, 'MATCH', `*${base}*`, 'COUNT', 1000));
+        cursor = step[0];
+        for (const name of step[1]) keys.add(keyOf(name));
+      } while (cursor !== '0');
+    }
+    return [...keys].filter((key) => key.startsWith(base));
+  }
+
   close(): Promise<void> {
     this.#waiters.wakeAll();
     const clients = new Set([this.#client, this.#subscriber ?? this.#client]);
@@ -122,8 +152,19 @@ export class RedisStore implements Store {
         return work();
       });
     } catch (error) {
-      throw new StoreError(troubleOfRedis(error));
+      throw this.#storeError(error);
     }
+  }
+
+  /** A command that could not be sent says nothing of why there is no connection. */
+  #storeError(error: unknown): StoreError {
+    const trouble = troubleOfRedis(error);
+    if (trouble !== 'unreachable' || replyCode(error) !== undefined) {
+      return new StoreError(trouble, undefined, replyCode(error));
+    }
+    const fault = this.#connectionFault;
+    const code = replyCode(fault) ?? (fault as NodeJS.ErrnoException | undefined)?.code;
+    return new StoreError(troubleOfRedis(fault), undefined, /^[A-Z][A-Z_]{2,40}$/.test(code ?? '') ? code : undefined);
   }
 
   /**
@@ -181,5 +222,8 @@ function nameOf(key: string): string {
   const base = baseKeyOf(key);
   return base === key ? prefix + key : `${prefix}{${prefix}${base}}${key.slice(base.length)}`;
 }
+
+/** Of a name that {@link nameOf} made. */
+const keyOf = (name: string): string => name.replace(/^txgw:(?:\{txgw:(.*?)\})?/, '$1');
 
 const wholeMs = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs)); // Redis takes whole milliseconds and no zero

@@ -54,6 +54,9 @@ export interface Store {
   /** Resolves when any process deleted `key`, or after `timeoutMs`, or early for no reason. Never rejects. */
   waitForDelete(key: string, timeoutMs: number): Promise<void>;
 
+  /** The keys that begin with `prefix`; one that came or went meanwhile may be missing. Takes as long as the store is large. */
+  list(prefix: string): Promise<readonly string[]>;
+
   /** Ends connections, timers and files. Idempotent. */
   close(): Promise<void>;
 }

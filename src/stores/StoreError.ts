@@ -12,6 +12,24 @@ const messages = {
 /** Why a store could not do what it was asked: a bounded set, fit for a metric label. */
 export type StoreTrouble = keyof typeof messages;
 
+const causes: Readonly<Record<string, string>> = {
+  OOM: 'is out of memory',
+  MISCONF: 'cannot save to its disk',
+  NOPERM: 'does not permit the command',
+  WRONGPASS: 'refused the password',
+  NOAUTH: 'wants a password',
+  ENOSPC: 'cannot write: disk full',
+  EDQUOT: 'cannot write: disk quota used up',
+  MDB_MAP_FULL: 'cannot write: database full',
+};
+
+/** In a few words for the log: `Redis refused the password (WRONGPASS)`. */
+export function storeCause(kind: 'memory' | 'lmdb' | 'redis', trouble: StoreTrouble, detail?: string): string {
+  const name = kind === 'redis' ? 'Redis' : 'LMDB';
+  const what = causes[detail ?? ''] ?? messages[trouble].replace(/^The store /, '').replace(/\.$/, '');
+  return `${name} ${what}${detail === undefined ? '' : ` (${detail})`}`;
+}
+
 /**
  * The only error a store rejects with. It never keeps the driver's error as `cause`: that may hold the failed command with
  * its keys, values and passwords.
@@ -22,6 +40,8 @@ export class StoreError extends Error {
   constructor(
     readonly trouble: StoreTrouble,
     message: string = messages[trouble],
+    /** The code of the server, the driver or the system, such as `WRONGPASS` or `ENOSPC`. */
+    readonly detail?: string,
   ) {
     super(message);
   }

@@ -33,6 +33,11 @@ export class WriteJournal {
     return this.#writes.size === 0 && this.#deletions.size === 0;
   }
 
+  /** Of the writes whose keys begin with `prefix`. */
+  keys(prefix: string): readonly string[] {
+    return [...this.#writes.keys()].filter((key) => key.startsWith(prefix));
+  }
+
   get(key: string): PendingWrite | undefined {
     const write = this.#writes.get(key);
     return write && write.expiresAt > performance.now() ? write : undefined;
@@ -107,7 +112,8 @@ export class WriteJournal {
     }
     const present = this.#writes.peek(key);
     if (present === write) this.forgetWrite(key);
-    // A lease that was released while the primary was being told must not stay there without a holder.
-    else if (kind === 'added' && !present?.value.equals(value)) await primary.compareAndDelete(key, value);
+    // What was deleted while the primary was being told, such as a lease that was released, must not stay there.
+    else if ((kind === 'added' || !present) && !present?.value.equals(value))
+      await primary.compareAndDelete(key, value);
   }
 }

@@ -19,7 +19,7 @@ export interface OpenStoreOptions extends FallbackStoreOptions {
 }
 
 /** `degraded`: it now answers from this process alone. */
-export type OpenedStore = Store & { readonly degraded: boolean };
+export type OpenedStore = Store & Pick<FallbackStore, 'degraded' | 'takeUnsettled'>;
 
 /**
  * Opens the store that `CACHE_URL` names, loading only the driver it needs. With a Redis that is down it starts degraded.
@@ -33,6 +33,23 @@ export async function openStore(cacheUrl: string, options: OpenStoreOptions = {}
   return store;
 }
 
+/**
+ * Opens the store that a gateway uses, as it is: nothing is created or renamed, and what it does not do rejects.
+ * @throws StoreError `misconfigured`, fit to be shown, also where there is no store yet or processes do not share it
+ */
+export async function openExistingStore(cacheUrl: string): Promise<Store> {
+  if (cacheUrl === 'memory:')
+    throw new StoreError('misconfigured', 'CACHE_URL is memory: its store ends with its process');
+  return openShared(cacheUrl, { existing: true });
+}
+
+/** What a CACHE_URL leads to, without what is confidential in it: `redis://cache:6379/0, with a password`. */
+export function shownStore(cacheUrl: string): string {
+  if (cacheUrl.startsWith(lmdbScheme)) return `${lmdbScheme}${resolve(cacheUrl.slice(lmdbScheme.length))}`;
+  const [, scheme = cacheUrl, login = '', rest = ''] = /^(rediss?[+a-z]*:\/\/)(?:(.*)@)?([^?]*)/.exec(cacheUrl) ?? [];
+  return scheme + rest + (login.includes(':') ? ', with a password' : '');
+}
+
 /** Creates LMDB's directory before several processes open it, so that a wrong one is reported once. Throws as {@link openStore}. */
 export function prepareStore(cacheUrl: string): void {
   if (!cacheUrl.startsWith(lmdbScheme)) return;
@@ -43,9 +60,13 @@ export function prepareStore(cacheUrl: string): void {
   }
 }
 
-async function openShared(cacheUrl: string, { onSetAside }: OpenStoreOptions): Promise<Store> {
+async function openShared(
+  cacheUrl: string,
+  { onSetAside, existing = false }: OpenStoreOptions & { readonly existing?: boolean },
+): Promise<Store> {
   if (/^lmdb:./.test(cacheUrl)) {
     const { LmdbStore } = await import('./LmdbStore.js');
+    if (existing) return LmdbStore.openExisting(cacheUrl.slice(lmdbScheme.length));
     return LmdbStore.open(cacheUrl.slice(lmdbScheme.length), onSetAside && { onSetAside });
   }
   if (/^rediss?(\+sentinel|\+cluster)?:\/\//.test(cacheUrl)) {

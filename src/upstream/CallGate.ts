@@ -55,8 +55,9 @@ export class CallGate {
   }
 
   #refusal({ reason, until }: Block): GatewayError {
-    if (reason === 'credentials-rejected') return credentialsRejected();
+    if (reason === 'credentials-rejected') return credentialsRejected('HTTP 401, or 403 to several callers');
     const retryAfterSeconds = Math.max(1, Math.ceil((until - this.options.now()) / 1000));
-    return new GatewayError('UPSTREAM_RATE_LIMITED', 'The service asked for fewer calls', { retryAfterSeconds });
+    const message = 'The service asked for fewer calls';
+    return new GatewayError('UPSTREAM_RATE_LIMITED', message, { retryAfterSeconds, reason: 'HTTP 429' });
   }
 }

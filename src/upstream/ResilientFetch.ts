@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
+import type { Trail } from '../observability/Trail.js';
 import { type BreakerCall, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
 import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
@@ -11,9 +12,12 @@ import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 export const endpoints = ['createClientLink', 'taxpayerToken', 'refreshJob'] as const;
 export type Endpoint = (typeof endpoints)[number];
 
-export type CallOptions = Pick<BreakerCall, 'holder'>;
+export interface CallOptions extends Pick<BreakerCall, 'holder'> {
+  /** Of the operation on whose behalf it is made. */
+  readonly trail?: Trail | undefined;
+}
 
-export interface ServiceRequest extends BreakerCall {
+export interface ServiceRequest extends BreakerCall, CallOptions {
   readonly endpoint: Endpoint;
   readonly method: 'GET' | 'POST';
   readonly url: string;
@@ -27,6 +31,17 @@ export interface ServiceRequest extends BreakerCall {
 
 export type TryOutcome = 'ok' | 'client-error' | TryFailure['kind'];
 
+export interface TryDetails {
+  /** Of the answer, if one came. */
+  readonly status: number | undefined;
+  /** Why it failed, as in the error. */
+  readonly reason: string | undefined;
+  /** 0 for the first try of a call. */
+  readonly repetition: number;
+  /** For whom it was made. */
+  readonly holder: string | undefined;
+}
+
 export interface ResilientFetchOptions {
   readonly timeoutMs: number;
   readonly deadlineMs: number;
@@ -38,7 +53,7 @@ export interface ResilientFetchOptions {
   /** The monotonic clock of the breakers, in milliseconds. */
   readonly monotonicNow?: () => number;
   /** After each try, with its duration in seconds. */
-  readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number) => void;
+  readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number, details: TryDetails) => void;
 }
 
 const maxRepetitions = 2;
@@ -81,7 +96,7 @@ export class ResilientFetch {
       await request.beforeTry?.();
       refuseIfOver(endsAt, request.signal);
       try {
-        return await this.#try(endsAt, request, record);
+        return await this.#try(endsAt, request, record, tries - 1);
       } catch (error) {
         const pauseMs = this.#pauseAfter(tries, error);
         if (tries === maxTries || performance.now() + pauseMs >= endsAt) throw error;
@@ -91,7 +106,7 @@ export class ResilientFetch {
     }
   }
 
-  async #try(endsAt: number, request: ServiceRequest, record: CallRecord): Promise<ServiceAnswer> {
+  async #try(endsAt: number, request: ServiceRequest, record: CallRecord, repetition: number): Promise<ServiceAnswer> {
     const { method, url, headers, body = null, signal } = request;
     const { fetch = nodeFetch } = this.options;
     const startedAt = performance.now();
@@ -101,6 +116,8 @@ export class ResilientFetch {
     signal?.addEventListener('abort', abort, { once: true });
     const connection = { established: false };
     let outcome: TryOutcome = 'ok';
+    let status: number | undefined;
+    let reason: string | undefined;
     try {
       const response = await fetch(url, {
         method,
@@ -112,12 +129,13 @@ export class ResilientFetch {
       });
       const answer = await readAnswer(response, this.options.maxResponseBytes, limit);
       record.outcome = 'answered';
+      status = answer.status;
       if (answer.status >= 400) outcome = 'client-error';
       else if (answer.status < 300 && !limit.signal.aborted) this.#unused.push(limit);
       return answer;
     } catch (error) {
       const failure = failureOf(error, limit.signal.aborted);
-      outcome = failure.kind;
+      ({ kind: outcome, status, reason } = failure);
       // An answer that breaks the contract is a sign of life all the same.
       record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
       // Of the answers that cannot be used, only a 503 says that nothing was done.
@@ -125,7 +143,9 @@ export class ResilientFetch {
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', abort);
-      this.options.onTry?.(request.endpoint, outcome, (performance.now() - startedAt) / 1000);
+      const seconds = (performance.now() - startedAt) / 1000;
+      request.trail?.call(request.endpoint, outcome, seconds);
+      this.options.onTry?.(request.endpoint, outcome, seconds, { status, reason, repetition, holder: request.holder });
     }
   }
 
@@ -140,17 +160,21 @@ export class ResilientFetch {
 }
 
 function refuseIfOver(endsAt: number, signal: AbortSignal | undefined): void {
-  if (signal?.aborted || performance.now() >= endsAt) throw new TryFailure('timeout', { cause: signal?.reason });
+  if (!signal?.aborted && performance.now() < endsAt) return;
+  const reason = signal?.aborted ? 'nobody waits any more' : 'no time left for a try';
+  throw new TryFailure('timeout', { cause: signal?.reason, reason });
 }
 
 /** Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. */
 function failureOf(error: unknown, aborted: boolean): TryFailure {
   if (error instanceof TryFailure) return error;
-  if (aborted) return new TryFailure('timeout', { cause: error });
+  if (aborted) return new TryFailure('timeout', { cause: error, reason: 'no answer in time' });
   const { code = '' } = error as NodeJS.ErrnoException;
   // Z_ and ERR__ERROR_FORMAT are zlib's (gzip and Brotli), HPE_ those of Node's HTTP parser.
   const broken = /^(Z_|ERR__ERROR_|ERR_BROTLI_|HPE_)/.test(code);
-  return new TryFailure(broken ? 'invalid' : 'network', { cause: error });
+  // A code is a constant of Node.js, OpenSSL or zlib; the message may name more.
+  const known = /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : 'the connection was lost';
+  return new TryFailure(broken ? 'invalid' : 'network', { cause: error, reason: known });
 }
 
 /**

@@ -188,7 +188,10 @@ export class TokenBudget {
     const isSpent = share || Math.max(hour.seen, hour.made) >= this.options.perHour;
     const waitMs = Math.min(this.#restOf(hour), isSpent ? hourMs : storeAwayRetryMs);
     const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000));
-    return new GatewayError('TOKEN_BUDGET_EXHAUSTED', message, { retryAfterSeconds, refused });
+    const reason = refused
+      ? 'TOKEN_BUDGET_CALLER_SHARE is spent'
+      : 'TOKEN_BUDGET_PER_HOUR is spent, or the store is away';
+    return new GatewayError('TOKEN_BUDGET_EXHAUSTED', message, { retryAfterSeconds, reason, refused });
   }
 }
 

@@ -55,7 +55,12 @@ export async function readAnswer(response: Response, maxBytes: number, limit: Ab
   discard(response, limit);
   const seconds = retryAfterSeconds(headers.get('retry-after'), Date.now());
   if (status < 500) return { status, retryAfterSeconds: seconds, json: undefined };
-  throw new TryFailure('server-error', seconds === undefined ? {} : { retryAfterSeconds: seconds }, status);
+  const reason = `HTTP ${status}`;
+  throw new TryFailure(
+    'server-error',
+    { reason, ...(seconds !== undefined && { retryAfterSeconds: seconds }) },
+    status,
+  );
 }
 
 /** The whole seconds that a `Retry-After` header asks for (RFC 9110, section 10.2.3), if they can be believed. */
@@ -77,7 +82,7 @@ function bytesOf(stream: Readable | null, maxBytes: number): Promise<Buffer> {
     stream.on('data', (chunk: Buffer) => {
       size += chunk.length;
       chunks.push(chunk);
-      if (size > maxBytes) stream.destroy(new TryFailure('invalid'));
+      if (size > maxBytes) stream.destroy(new TryFailure('invalid', { reason: 'larger than MAX_RESPONSE_BYTES' }));
     });
     stream.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
     stream.on('error', reject);
@@ -90,7 +95,7 @@ function parse(bytes: Buffer): unknown {
   try {
     return parseJson(utf8.decode(bytes));
   } catch (cause) {
-    throw new TryFailure('invalid', { cause });
+    throw new TryFailure('invalid', { cause, reason: 'the body is not JSON' });
   }
 }
 

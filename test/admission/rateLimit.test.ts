@@ -158,3 +158,45 @@ describe('the limit of operations per caller', () => {
     expect(statuses).toEqual(new Set([200]));
   });
 });
+
+describe('the headers of an answer', () => {
+  const limits = ({ headers }: Answer | Response) => [headers.get('ratelimit-policy'), headers.get('ratelimit')];
+
+  test('say what is left of the limit, on every answer over HTTP of a caller who is known', async () => {
+    const perMinute = 1000;
+    gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: `${perMinute}` });
+    const { origin } = gateway;
+    const answers: (Answer | Response)[] = [
+      await gateway.query('{ __typename }'),
+      await gateway.query('{ nonsense }'),
+      await fetch(`${origin}/graphql/stream?query={__typename}`, { headers: { accept: 'text/event-stream' } }),
+      await fetch(`${origin}/graphql`, { method: 'POST' }),
+    ];
+    const left = answers.map((answer) => {
+      const [policy, limit] = limits(answer);
+      expect(policy).toBe('"operations";q=1000;w=60');
+      const [, r, t] = /^"operations";r=(\d+);t=(\d+)$/.exec(limit ?? '') ?? [];
+      expect(Number(t)).toBeGreaterThan(0);
+      expect(Number(t)).toBeLessThanOrEqual(60);
+      return Number(r);
+    });
+    expect(left[0]).toBe(perMinute - 1);
+    expect([perMinute - 2, perMinute - 1]).toContain(left[1]); // another minute may have begun
+  });
+
+  test('say when operations are let through again, and the error says which limit it was', async () => {
+    gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '1' });
+    let refused = await gateway.query('{ __typename }');
+    while (refused.status !== 429) refused = await gateway.query('{ __typename }');
+    const [error] = refused.errors ?? [];
+    const seconds = error?.extensions.retryAfterSeconds;
+    expect(error?.message).toContain('RATE_LIMIT_PER_MINUTE');
+    expect(refused.headers.get('retry-after')).toBe(`${seconds}`);
+    expect(limits(refused)[1]).toMatch(new RegExp(`^"operations";r=0;t=(${seconds}|${Number(seconds) - 1})$`));
+  });
+
+  test('are not there without a limit', async () => {
+    gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0' });
+    expect(limits(await gateway.query('{ __typename }'))).toEqual([null, null]);
+  });
+});

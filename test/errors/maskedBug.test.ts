@@ -84,7 +84,7 @@ beforeAll(async () => {
     introspection: true,
     trustedDocuments: undefined,
     planMode: 'off',
-    hooks: { observe, onRequest, onExecution, onError, onBug },
+    hooks: { observe, onRequest, onExecution, onError, onBug, onEnd: () => {}, toldFromMs: Infinity },
     log,
   });
   await pipeline.start();

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
+import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { childrenOf } from '../support/childrenOf.js';
 import { freePort } from '../support/freePort.js';
 import { environmentFor } from '../support/gateway.js';
@@ -28,13 +29,18 @@ interface LogLine {
 }
 
 let sandbox: Sandbox;
+let provider: TrustedProvider;
 let query: string;
 beforeAll(async () => {
+  provider = await startTrustedProvider();
   sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
   const ids = Array.from({ length: taxpayersPerRequest }, () => sandbox.control.addTaxpayer().id);
   query = `{ ${ids.map((id, n) => `t${n}: taxpayerToken(taxpayerId: "${id}") { accessToken }`).join(' ')} }`;
 });
-afterAll(() => sandbox.stop());
+afterAll(async () => {
+  await sandbox.stop();
+  await provider.stop();
+});
 
 let directory: string;
 let fifo: string;
@@ -65,6 +71,8 @@ async function start(
     env: {
       PATH: process.env['PATH'],
       ...environmentFor(sandbox),
+      ...provider.env,
+      LOG_OPERATIONS: 'none',
       PORT: String(port),
       CACHE_URL: 'memory:',
       RATE_LIMIT_PER_MINUTE: '0',
@@ -88,12 +96,14 @@ function openPipe(): { readonly readEnd: number; readonly writeEnd: number } {
   return { readEnd, writeEnd: openSync(fifo, constants.O_WRONLY) };
 }
 
-/** Writes 60 lines to the log with each request, one request after the other. */
+/** Writes 60 lines to the log with each request, one request after the other, each of another caller: equal ones are told once. */
 async function writeLines(requests: number, firstRequest = 0): Promise<void> {
   for (let n = firstRequest; n < firstRequest + requests; n += 1) {
+    const scope = 'taxpayers:read taxpayer-tokens:read taxpayers:any';
+    const authorization = `Bearer ${await provider.token({ sub: `caller ${n}`, scope })}`;
     const response = await fetch(`${origin}/graphql`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-request-id': `request-${n}` },
+      headers: { 'content-type': 'application/json', 'x-request-id': `request-${n}`, authorization },
       body: JSON.stringify({ query }),
       signal: AbortSignal.timeout(10_000),
     });

@@ -1,8 +1,14 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { tracerProvider } from '../../src/observability/Tracing.js';
+import { tracerProvider } from '../../src/observability/traceExport.js';
 import { type CollectedSpan, startCollector } from '../support/collector.js';
 import { freePort } from '../support/freePort.js';
-import { startTestGateway } from '../support/gateway.js';
+import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { addJob, metric, quickPolls, watchJob } from '../support/liveJob.js';
+import { rawSocket } from '../support/rawSocket.js';
+import { until } from '../support/redis.js';
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -20,20 +26,46 @@ function setStandard(variables: Readonly<Record<string, string>>): void {
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
 const callersSpan = '00f067aa0ba902b7';
 
-/** Runs one query through a traced gateway and gives the spans, which are complete once it has stopped. */
-async function spansOf(headers: Record<string, string>) {
+const caller = { traceparent: `00-${traceId}-${callersSpan}-01` };
+const readToken = 'GET /auth/tax-payer/{id}/token';
+const readJob = 'GET /tax-payer/{taxpayerId}/refresh/{jobId}';
+const openMetrics = 'application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5';
+
+/** Does `work` with a traced gateway and gives the spans, which are complete once it has stopped. */
+async function traced(work: (gateway: TestGateway) => Promise<unknown>, env: Environment = {}) {
   const collector = await startCollector();
   stops.push(collector.stop);
-  const { query, sandbox, stop } = await startTestGateway({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
-  const { taxpayerId, jobId } = sandbox.demo.jobs.completed;
-  await query(
-    `query OfMine { refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { name status } }`,
-    {},
-    { tracestate: 'vendor=1', baggage: 'user=planted-baggage', ...headers },
+  const gateway = await startTestGateway({ ...quickPolls, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...env });
+  try {
+    await work(gateway);
+  } finally {
+    await gateway.stop();
+  }
+  return { ...collector, logs: gateway.logs, service: new URL(gateway.sandbox.url) };
+}
+
+async function spansOf(headers: Record<string, string>) {
+  const asked = { seenByService: [] as readonly unknown[], taxpayerId: '', jobId: '' };
+  const collected = await traced(async ({ query, sandbox }) => {
+    const { taxpayerId, jobId } = sandbox.demo.jobs.completed;
+    await query(
+      `query OfMine { refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { name status } }`,
+      {},
+      { tracestate: 'vendor=1', baggage: 'user=planted-baggage', ...headers },
+    );
+    Object.assign(asked, { taxpayerId, jobId, seenByService: sandbox.control.requests() });
+  });
+  return { ...collected, ...asked };
+}
+
+/** By name, with numbers as numbers. */
+function attributesOf({ attributes }: CollectedSpan) {
+  return Object.fromEntries(
+    attributes.map(({ key, value }) => [
+      key,
+      value['intValue'] === undefined ? value['stringValue'] : Number(value['intValue']),
+    ]),
   );
-  const seenByService = sandbox.control.requests();
-  await stop();
-  return { ...collector, seenByService, taxpayerId, jobId };
 }
 
 const named = (spans: readonly CollectedSpan[], name: string) => {
@@ -47,18 +79,155 @@ describe('Traces', () => {
     const { spans, requests } = await spansOf({ traceparent: `00-${traceId}-${callersSpan}-01` });
     expect(requests[0]?.url).toBe('/v1/traces');
     const http = named(spans, 'POST /graphql');
-    const operation = named(spans, 'graphql refreshJob');
+    const operation = named(spans, 'query');
     expect(http).toMatchObject({ traceId, parentSpanId: callersSpan, kind: 2 });
     expect(operation).toMatchObject({ traceId, parentSpanId: http.spanId });
-    for (const name of ['service taxpayerToken', 'service refreshJob', 'store acquire', 'store settle']) {
+    for (const name of [readToken, readJob, 'acquire memory', 'settle memory']) {
       expect(named(spans, name)).toMatchObject({ traceId, parentSpanId: operation.spanId, kind: 3 });
     }
     for (const span of spans) {
       expect(Number(span.endTimeUnixNano)).toBeGreaterThanOrEqual(Number(span.startTimeUnixNano));
     }
-    expect(Number(operation.startTimeUnixNano)).toBeLessThanOrEqual(
-      Number(named(spans, 'service refreshJob').startTimeUnixNano),
+    expect(Number(operation.startTimeUnixNano)).toBeLessThanOrEqual(Number(named(spans, readJob).startTimeUnixNano));
+  });
+
+  it('have the names and attributes of the semantic conventions', async () => {
+    const { spans, service } = await spansOf({});
+    expect(attributesOf(named(spans, 'POST /graphql'))).toEqual({
+      ...{ 'http.request.method': 'POST', 'http.route': '/graphql', 'url.path': '/graphql', 'url.scheme': 'http' },
+      ...{ 'network.protocol.version': '1.1', 'http.response.status_code': 200 },
+    });
+    expect(attributesOf(named(spans, 'query'))).toEqual({
+      ...{ 'graphql.operation.type': 'query', 'gateway.operation': 'refreshJob', 'gateway.errors': 0 },
+    });
+    expect(attributesOf(named(spans, readToken))).toEqual({
+      ...{ 'http.request.method': 'GET', 'url.template': '/auth/tax-payer/{id}/token' },
+      ...{ 'server.address': service.hostname, 'server.port': Number(service.port), 'http.response.status_code': 200 },
+      ...{ 'gateway.endpoint': 'taxpayerToken', 'gateway.outcome': 'ok' },
+    });
+    expect(attributesOf(named(spans, 'acquire memory'))).toEqual({
+      ...{ 'db.system.name': 'memory', 'db.operation.name': 'acquire' },
+    });
+  });
+
+  it('say what failed, of which kind, and at which try', async () => {
+    const { spans } = await traced(async ({ sandbox, query }) => {
+      const { id } = sandbox.control.addTaxpayer({});
+      sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 503 } });
+      await query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`);
+    });
+    expect(attributesOf(named(spans, 'query'))).toMatchObject({
+      ...{ 'error.type': 'UPSTREAM_UNAVAILABLE', 'gateway.errors': 1 },
+    });
+    const tries = spans.filter(({ name }) => name === readToken);
+    expect(tries.map(({ status }) => status.code)).toEqual([2, 2, 2]);
+    expect(tries.map((span) => attributesOf(span)['http.request.resend_count'])).toEqual([undefined, 1, 2]);
+    expect(attributesOf(tries[0] as CollectedSpan)).toMatchObject({
+      ...{ 'http.response.status_code': 503, 'error.type': '503', 'gateway.outcome': 'server-error' },
+    });
+  });
+
+  it('of an event stream last as long as the stream, with the operation below', async () => {
+    const { spans } = await traced(async (gateway) => {
+      const job = addJob(gateway);
+      const response = await fetch(`${gateway.origin}/graphql/stream`, {
+        method: 'POST',
+        headers: { ...caller, 'content-type': 'application/json', accept: 'text/event-stream' },
+        body: JSON.stringify({ query: watchJob, variables: job }),
+      });
+      gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+      expect(await response.text()).toContain('COMPLETED');
+    });
+    const http = named(spans, 'POST /graphql/stream');
+    const operation = named(spans, 'subscription');
+    expect(http).toMatchObject({ traceId, parentSpanId: callersSpan, status: {} });
+    expect(operation).toMatchObject({ traceId, parentSpanId: http.spanId, status: {} });
+    for (const call of spans.filter(({ name }) => name === readJob)) {
+      expect(call.parentSpanId).toBe(operation.spanId);
+      expect(Number(operation.endTimeUnixNano)).toBeGreaterThanOrEqual(Number(call.endTimeUnixNano));
+    }
+  });
+
+  it('of a socket last as long as the socket, with each operation below, side by side', async () => {
+    const { spans } = await traced(async (gateway) => {
+      const job = addJob(gateway);
+      const socket = rawSocket(gateway.origin, { headers: caller });
+      await socket.init();
+      socket.send({ type: 'subscribe', id: 'live', payload: { query: watchJob, variables: job } });
+      await socket.message(({ id, type }) => id === 'live' && type === 'next');
+      socket.send({ type: 'subscribe', id: 'once', payload: { query: `{ taxpayer(id: "x") { id } }` } });
+      await socket.message(({ id, type }) => id === 'once' && type === 'complete');
+      gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+      await socket.message(({ id, type }) => id === 'live' && type === 'complete');
+      socket.socket.close();
+      await socket.closed;
+    });
+    const socket = named(spans, 'GET /graphql');
+    expect(socket).toMatchObject({ traceId, parentSpanId: callersSpan, kind: 2 });
+    expect(attributesOf(socket)).toMatchObject({
+      ...{ 'http.response.status_code': 101, 'network.protocol.name': 'websocket' },
+    });
+    for (const name of ['subscription', 'query']) expect(named(spans, name).parentSpanId).toBe(socket.spanId);
+    expect(named(spans, readJob).parentSpanId).toBe(named(spans, 'subscription').spanId);
+  });
+
+  it('of a callback subscription have each post to the router', async () => {
+    const router = createServer((request, response) => {
+      request.resume().on('end', () => response.writeHead(204, { 'subscription-protocol': 'callback/1.0' }).end());
+    }).listen(0, '127.0.0.1');
+    await once(router, 'listening');
+    stops.push(async () => router.close());
+    const { port } = router.address() as AddressInfo;
+    const callbackUrl = `http://127.0.0.1:${port}/planted-path`;
+    const env = { CALLBACK_ORIGINS: `http://127.0.0.1:${port}`, FEDERATION_SHARED_SECRET: 'a-secret-of-the-router' };
+    const { spans, requests } = await traced(async (gateway) => {
+      const job = addJob(gateway);
+      const subscription = { callbackUrl, subscriptionId: 'planted', verifier: 'planted', heartbeatIntervalMs: 0 };
+      const extensions = { subscription };
+      await fetch(`${gateway.origin}/graphql`, {
+        method: 'POST',
+        headers: {
+          ...{ ...caller, 'content-type': 'application/json', accept: 'application/json;callbackSpec=1.0' },
+          'x-gateway-router-secret': env.FEDERATION_SHARED_SECRET,
+        },
+        body: JSON.stringify({ query: watchJob, variables: job, extensions }),
+      });
+      gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+      await until(async () => (await metric(gateway, 'gateway_open_streams{transport="callback"}')) === 0);
+    }, env);
+    const http = named(spans, 'POST /graphql');
+    const operation = named(spans, 'subscription');
+    expect(operation.parentSpanId).toBe(http.spanId);
+    const posts = spans.filter(({ name }) => name === 'POST');
+    expect(posts.map(({ parentSpanId }) => parentSpanId)).toEqual([
+      http.spanId, // asks whether the router knows the subscription, before it begins
+      ...Array.from({ length: posts.length - 1 }, () => operation.spanId),
+    ]);
+    expect(posts.length).toBeGreaterThan(2);
+    expect(attributesOf(posts[0] as CollectedSpan)).toMatchObject({
+      'server.port': port,
+      'http.request.method': 'POST',
+    });
+    expect(requests.map(({ body }) => body).join()).not.toContain('planted');
+  });
+
+  it('are found by the id in log lines and in the exemplars of the duration', async () => {
+    let page = '';
+    const { spans, logs } = await traced(async ({ sandbox, query, origin }) => {
+      sandbox.control.addTaxpayer({ id: 'one' });
+      sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-html' } });
+      await query('{ taxpayerToken(taxpayerId: "one") { status } }', {}, caller);
+      page = await (await fetch(`${origin}/metrics`, { headers: { accept: openMetrics } })).text();
+    });
+    expect(named(spans, 'query').traceId).toBe(traceId);
+    const line = logs.find((each) => each.includes('calls to the service fail'));
+    expect(JSON.parse(line ?? '{}')).toMatchObject({ traceId, cause: 'the body is not JSON' });
+    const exemplar = String.raw`\} 1 # \{trace_id="${traceId}"\} [\d.e-]+ [\d.]+$`;
+    expect(page).toMatch(new RegExp(`^gateway_request_seconds_bucket\\{le="[^"]+",transport="http"${exemplar}`, 'm'));
+    expect(page).toMatch(
+      new RegExp(`^gateway_operation_seconds_bucket\\{le="[^"]+",operation="taxpayerToken"${exemplar}`, 'm'),
     );
+    expect(page.endsWith('\n# EOF\n')).toBe(true);
   });
 
   it('never reach the service, whose requests stay exactly per contract', async () => {
@@ -101,7 +270,21 @@ describe('Traces', () => {
     expect(requests[0]?.body).toContain('{"key":"deployment.environment.name","value":{"stringValue":"staging"}}');
   });
 
+  it('go to the address for traces as it is, and nowhere when the SDK is disabled', async () => {
+    const collector = await startCollector();
+    stops.push(collector.stop);
+    const own = { OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own` };
+    await traced(({ query }) => query('{ __typename }'), { ...own, OTEL_SDK_DISABLED: 'true' });
+    expect(collector.requests).toEqual([]);
+    await traced(({ query }) => query('{ __typename }'), own);
+    expect(collector.requests.map(({ url }) => url)).toEqual(['/own']);
+  });
+
   it('are sampled as OTEL_TRACES_SAMPLER says', async () => {
+    setStandard({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' });
+    expect((await spansOf({})).spans).toEqual([]);
+    setStandard({ OTEL_TRACES_SAMPLER_ARG: '1' });
+    expect((await spansOf({})).spans).not.toEqual([]);
     setStandard({ OTEL_TRACES_SAMPLER: 'parentbased_always_off' });
     expect((await spansOf({})).spans).toEqual([]);
     expect((await spansOf({ traceparent: `00-${traceId}-${callersSpan}-01` })).spans).not.toEqual([]);
@@ -111,7 +294,7 @@ describe('Traces', () => {
     setStandard({ OTEL_EXPORTER_OTLP_TIMEOUT: '500' });
     let dropped = 0;
     const provider = tracerProvider({
-      endpoint: `http://127.0.0.1:${await freePort()}`,
+      tracesUrl: `http://127.0.0.1:${await freePort()}/v1/traces`,
       version: 'test',
       onDropped: (count) => {
         dropped += count;
@@ -123,10 +306,10 @@ describe('Traces', () => {
     expect(dropped).toBe(5000 - 4096);
   });
 
-  it('cost no request anything when the collector is away, and say so in a metric', async () => {
+  it('cost no request anything when the collector is away, and say so in a metric and one log line', async () => {
     setStandard({ OTEL_EXPORTER_OTLP_TIMEOUT: '1000' });
     const nowhere = `http://127.0.0.1:${await freePort()}`;
-    const { origin, query, stop } = await startTestGateway({ OTEL_EXPORTER_OTLP_ENDPOINT: nowhere });
+    const { origin, query, logs, stop } = await startTestGateway({ OTEL_EXPORTER_OTLP_ENDPOINT: nowhere });
     stops.push(stop);
     expect((await query('{ __typename }')).status).toBe(200);
     let dropped = 0;
@@ -135,5 +318,7 @@ describe('Traces', () => {
       dropped = Number(/^gateway_trace_spans_dropped_total (\d+)$/m.exec(page)?.[1]);
     }
     expect(dropped).toBe(2);
+    const told = logs.filter((line) => line.includes('the trace collector does not take spans'));
+    expect(told.map((line) => JSON.parse(line).cause)).toEqual(['ECONNREFUSED']);
   });
 });

@@ -11,6 +11,7 @@ import { faultSamples } from '../support/faultSamples.js';
 import { type Answer, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
+import { streamReader } from '../support/streamReader.js';
 
 // Values that can be recognised are planted wherever something confidential may be, every operation is driven through
 // every fault of the sandbox by a caller who may and one who may not, and then every byte that left the process is searched.
@@ -27,11 +28,15 @@ const canaries: Record<string, string> = {
   'social security number': '917234461',
   'tax id': '947731905',
   'subject of the caller': 'CanarySubjectX2xC5v',
+  'idempotency key': 'CanaryKeyD7sF4g',
   'what the service says in errors': 'CanaryUpstreamN9bM3q',
 };
 const { 'tax id': taxId, 'social security number': ssn } = canaries;
 
 const scopes = 'client-links:create taxpayers:read taxpayer-tokens:read refresh-jobs:read';
+const followRecord = `subscription ($id: ID!) {
+  taxpayerTokenUpdated(taxpayerId: $id) { taxpayerId name metadata accessToken }
+}`;
 const readRecord =
   'query($id: ID!) { taxpayerToken(taxpayerId: $id) { taxpayerId accessToken name metadata status provider } }';
 const readJob =
@@ -93,6 +98,8 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
     gateway = await spawnGateway({
       ...environmentFor(sandbox),
       LOG_LEVEL: 'trace',
+      LOG_OPERATIONS: 'all',
+      AUDIT: 'all',
       CACHE_URL: redis?.url ?? `lmdb:${directory}`,
       AUTH_MODE: 'jwt',
       AUTH_JWKS_URL: provider.jwksUrl,
@@ -124,6 +131,8 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
 
   test('while every operation meets every fault', async () => {
     await driveOperations(addTaxpayer('clean'), 'clean');
+    shown.push(await firstEvent(addTaxpayer('followed'), entitled));
+    for (const who of [stranger, {}]) refusedAnswers.push(await firstEvent(addTaxpayer('refused'), who));
     const samples = faultSamples(canaries['what the service says in errors'] ?? '');
     for (const fault of samples) for (const endpoint of apiEndpoints) await driveFault(endpoint, fault);
     // Otherwise the search would prove nothing: the entitled caller has seen what was planted.
@@ -168,6 +177,12 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
     const output = gateway.output();
     expect(output).toContain('"audit":"token-revealed"');
     expect(output).toContain('"audit":"client-link-created"');
+    for (const action of ['access-denied', 'token-refused', 'record-shown', 'job-shown']) {
+      expect(output).toContain(`"audit":"${action}"`);
+    }
+    for (const outcome of ['ok', 'errors', 'refused']) expect(output).toMatch(`"outcome":"${outcome}"`);
+    expect(output).toContain('"msg":"operation"');
+    expect(output).toContain('"msg":"top callers"');
     expect(findCanaries(output, found)).toEqual([]);
     // The whole of a value may be cut in lines: the number alone tells as much.
     expect(output).not.toContain('917-23-4461');
@@ -199,7 +214,7 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
 
   async function driveOperations(id: string, label: string): Promise<void> {
     const input = {
-      idempotencyKey: `key-${label}`,
+      idempotencyKey: `${canaries['idempotency key']}-${label}`,
       metadata: { note: canaries['link metadata'] },
       settings: {
         prefillData: {
@@ -230,6 +245,19 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
       for (const answer of [refused, anonymous]) if (answer) refusedAnswers.push(wholeOf(answer));
       noteLink(allowed.data, label);
     }
+  }
+
+  /** What somebody who follows a taxpayer is sent first. */
+  async function firstEvent(id: string, headers: Readonly<Record<string, string>>): Promise<string> {
+    const response = await fetch(`${gateway.origin}/graphql/stream`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
+      body: JSON.stringify({ query: followRecord, variables: { id } }),
+    });
+    const events = streamReader(response);
+    const event = await events.next('\n\n');
+    await events.cancel();
+    return event ?? '';
   }
 
   function noteLink(data: Shown | null | undefined, label: string): void {

@@ -456,5 +456,6 @@ class Moody implements Store {
   };
   increment = (key: string, by: number, ttlMs: number) => this.#inner.increment(key, by, ttlMs);
   waitForDelete = (key: string, timeoutMs: number) => this.#inner.waitForDelete(key, timeoutMs);
+  list = (prefix: string) => this.#inner.list(prefix);
   close = () => this.#inner.close();
 }

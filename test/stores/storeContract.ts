@@ -243,6 +243,27 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       expect(await store.get(key)).toBeUndefined();
     });
 
+    it('lists what begins with a prefix, leases and notes of failures with it, and nothing that is gone', async () => {
+      const [prefix, other] = [`${newKey()}.`, `${newKey()}.`];
+      const [entry, failed, over] = [`${prefix}entry`, `${prefix}failed`, `${prefix}over`];
+      await Promise.all([entry, over, other].map((key) => store.set(key, bytes('x'), key === over ? 500 : 60_000)));
+      await store.acquire(failed, bytes('owner'), 60_000);
+      const note = { key: failureKeyOf(failed, 'owner'), value: bytes('x'), ttlMs: 60_000 };
+      expect([...(await peer.list(prefix))].sort()).toEqual([entry, leaseKeyOf(failed), over].sort());
+      await store.settle(failed, bytes('owner'), note);
+      await peer.compareAndDelete(entry, bytes('x'));
+      await under.pass(510);
+      expect(await peer.list(prefix)).toEqual([note.key]);
+      expect(await store.list(`${newKey()}.`)).toEqual([]);
+    });
+
+    it('lists all of a thousand', async () => {
+      const prefix = `${newKey()}.`;
+      const keys = Array.from({ length: 1000 }, (_, n) => `${prefix}${n}`);
+      await Promise.all(keys.map((key) => store.set(key, bytes('x'), 60_000)));
+      expect(new Set(await peer.list(prefix))).toEqual(new Set(keys));
+    });
+
     it('counts every increment within one window and starts again after it', async () => {
       const key = newKey();
       expect(await store.increment(key, 2, 2000)).toBe(2);

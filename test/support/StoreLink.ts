@@ -36,6 +36,7 @@ export class StoreLink implements Store {
   compareAndDelete = (key: string, expected: Buffer) => this.#pass(() => this.#shared.compareAndDelete(key, expected));
   increment = (key: string, by: number, ttlMs: number) => this.#pass(() => this.#shared.increment(key, by, ttlMs));
   waitForDelete = (key: string, timeoutMs: number) => this.#pass(() => this.#shared.waitForDelete(key, timeoutMs));
+  list = (prefix: string) => this.#pass(() => this.#shared.list(prefix));
   close = () => this.#shared.close();
 
   async #pass<T>(work: () => Promise<T>): Promise<T> {

@@ -23,4 +23,4 @@ export function readerOver(store: Store): { readonly cache: LeasedCache<string>;
 }
 
 /** The name of what is read, and of its lease. */
-export const readName = ['text', readId];
+export const readName = { subject: readId, parts: ['text', readId] };

@@ -1,0 +1,29 @@
+import type { Config } from '../config/config.js';
+
+/** What a command found: `data` for programs, `lines` for people. */
+export interface Finding {
+  /** False when something is wrong that the command was to find. */
+  readonly ok: boolean;
+  readonly data: object;
+  readonly lines: readonly string[];
+}
+
+/** A command besides serving. Each is a file of its own, loaded when it is called. */
+export interface Command {
+  readonly help: string;
+  /** Its one argument, as the help names it. */
+  readonly argument?: string;
+  /** An option of its own that takes a value. */
+  readonly option?: string;
+  run(given: Given): Promise<Finding>;
+}
+
+export interface Given {
+  readonly config: Config;
+  /** The argument; empty for a command without one. */
+  readonly argument: string;
+  readonly option: string | undefined;
+}
+
+/** The command was called wrongly; the message says what was expected. */
+export class UsageError extends Error {}

@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { access, constants } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import fetch from 'node-fetch';
+import { readKeySet } from '../auth/readKeySet.js';
+import type { Config } from '../config/config.js';
+import { openExistingStore } from '../stores/openStore.js';
+import { StoreError } from '../stores/StoreError.js';
+import type { Command } from './Command.js';
+import { storeProblem } from './openStoreOf.js';
+
+const help = `Reads the configuration and tries what it names: the store, the key sets of the identity providers, and the service. It
+sends no credentials and makes no token call.
+
+Usage: taxpayer-gateway check [--json]
+
+  --json   one JSON object
+
+Reads the same environment as the gateway. Exit code 0 when all of it works, 1 when something does not, 2 when called wrongly.
+`;
+
+interface Part {
+  readonly part: string;
+  readonly ok: boolean;
+  readonly detail: string;
+}
+
+/** Longest time for one part, in milliseconds. */
+const limitMs = 5000;
+
+export const check: Command = {
+  help,
+  async run({ config }) {
+    const parts = (
+      await Promise.all([configuration(config), store(config), ...keySets(config), service(config)])
+    ).flat();
+    return {
+      ok: parts.every(({ ok }) => ok),
+      data: { parts },
+      lines: parts.map(({ part, ok, detail }) => `${ok ? 'ok    ' : 'FAILED'}  ${part}: ${detail}`),
+    };
+  },
+};
+
+async function configuration({ warnings }: Config): Promise<Part> {
+  return { part: 'configuration', ok: true, detail: ['complete', ...warnings].join('; ') };
+}
+
+/** Writes and deletes an entry that no gateway looks for. */
+async function store({ cache: { url } }: Config): Promise<Part> {
+  const part = 'store';
+  if (url === 'memory:') return { part, ok: true, detail: 'memory: each process has its own' };
+  const missing = url.startsWith('lmdb:') && !existsSync(join(url.slice('lmdb:'.length), 'data.mdb'));
+  if (missing) return newDirectory(resolve(url.slice('lmdb:'.length)));
+  try {
+    const opened = await openExistingStore(url);
+    try {
+      const startedAt = performance.now();
+      const [key, bytes] = [`check-${randomUUID()}`, Buffer.from('check')];
+      await opened.set(key, bytes, limitMs);
+      const isWritten = await opened.compareAndDelete(key, bytes);
+      const detail = isWritten
+        ? `${opened.kind} writes, reads and deletes in ${msSince(startedAt)} ms`
+        : 'it loses writes';
+      return { part, ok: isWritten, detail };
+    } finally {
+      await opened.close();
+    }
+  } catch (error) {
+    const isKnown = error instanceof StoreError;
+    return { part, ok: false, detail: isKnown ? storeProblem(url, error) : 'CACHE_URL cannot be used' };
+  }
+}
+
+/** The gateway will create it; whether it may shows the nearest directory that is there. */
+async function newDirectory(directory: string): Promise<Part> {
+  let parent = directory;
+  while (!existsSync(parent)) parent = dirname(parent);
+  const mayWrite = await access(parent, constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+  const detail = mayWrite ? 'lmdb: not there yet, the gateway creates it' : `CACHE_URL: ${parent} is not writable`;
+  return { part: 'store', ok: mayWrite, detail };
+}
+
+function keySets({ auth }: Config): Promise<Part>[] {
+  if (auth.mode !== 'jwt')
+    return [Promise.resolve({ part: 'key set', ok: true, detail: `none: AUTH_MODE is ${auth.mode}` })];
+  return auth.issuers.map(async ({ issuer, jwksUrl }) => {
+    const read = await readKeySet(jwksUrl, AbortSignal.timeout(limitMs));
+    const part = `key set of ${issuer}`;
+    if ('fault' in read) return { part, ok: false, detail: `${read.fault}: ${read.cause}` };
+    return { part, ok: true, detail: read.length === 1 ? '1 usable key' : `${read.length} usable keys` };
+  });
+}
+
+/** Any answer will do: what the base address answers without credentials is not known. */
+async function service({ upstream }: Config): Promise<Part> {
+  const part = 'service';
+  if (upstream === 'embedded-sandbox') return { part, ok: true, detail: 'the embedded sandbox' };
+  const startedAt = performance.now();
+  try {
+    const signal = AbortSignal.timeout(limitMs) as never;
+    const response = await fetch(upstream.baseUrl, { redirect: 'manual', signal });
+    response.body?.on('error', () => undefined);
+    (response.body as { destroy?: () => void } | null)?.destroy?.();
+    return { part, ok: true, detail: `UPSTREAM_BASE_URL answers (${response.status}) in ${msSince(startedAt)} ms` };
+  } catch (error) {
+    const reason = (error as { code?: string }).code ?? 'no answer in time';
+    return { part, ok: false, detail: `UPSTREAM_BASE_URL does not answer: ${reason}` };
+  }
+}
+
+const msSince = (startedAt: number): number => Math.round(performance.now() - startedAt);

@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto';
+import { writeForget } from '../cache/Forgets.js';
+import type { Sealer } from '../cache/sealing.js';
+import { identifierReader, type TaxpayerId } from '../datasources/identifiers.js';
+import { AuditLog } from '../observability/AuditLog.js';
+import { createLogger } from '../observability/log.js';
+import { Pseudonyms } from '../observability/Pseudonyms.js';
+import { RepeatedLines } from '../observability/RepeatedLines.js';
+import type { Command } from './Command.js';
+import { withStoreOf } from './openStoreOf.js';
+
+const help = `Erases everything that is stored about a taxpayer: token record, job statuses, leases, cool-downs. Every process that
+reaches the store drops what it holds in memory within 5 seconds. The next query asks the service again.
+
+Usage: taxpayer-gateway forget <taxpayerId> [--json]
+
+  <taxpayerId>   the service's id of the taxpayer; - reads it from standard input
+  --json         one JSON object
+
+Reads the same environment as the gateway. While keys are rotated, give it the previous one as well. Writes an audit line to
+standard error; each process writes one to its log. Exit code 0; 1 when the store or the configuration cannot be used: then
+not everything is erased, and the command can be repeated; 2 when called wrongly.
+`;
+
+export const forget: Command = {
+  help,
+  argument: 'a taxpayer id',
+  async run({ config, argument }) {
+    const subject = identifierReader(config.limits.idLength).taxpayerId(argument);
+    return withStoreOf(config, async ({ sealer, sealed, entries }) => {
+      const request = randomUUID();
+      await writeForget(sealed, { id: request, state: 'begun', subject, at: Date.now() });
+      const erased = await entries.erase(subject);
+      await writeForget(sealed, { id: request, state: 'done', subject, at: Date.now() });
+      audit(sealer, request, subject, `erased ${erased}`);
+      const taxpayer = sealer.digest('taxpayer', subject);
+      return {
+        ok: true,
+        data: { taxpayer, erased, request },
+        lines: [`taxpayer ${taxpayer}: ${erased} entries erased (request ${request})`],
+      };
+    });
+  },
+};
+
+function audit(sealer: Sealer, requestId: string, taxpayer: TaxpayerId, outcome: string): void {
+  const log = createLogger('info', { write: (line: string) => void process.stderr.write(line) });
+  const auditLog = new AuditLog({
+    log,
+    pseudonyms: new Pseudonyms(sealer),
+    repeated: new RepeatedLines(),
+    which: 'decisions',
+  });
+  auditLog.write({ action: 'taxpayer-forgotten', outcome, requestId, taxpayer });
+}

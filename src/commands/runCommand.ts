@@ -1,0 +1,76 @@
+import { text } from 'node:stream/consumers';
+import { parseArgs } from 'node:util';
+import { ConfigError, loadConfig } from '../config/config.js';
+import { GatewayError } from '../errors/errors.js';
+import { StoreError } from '../stores/StoreError.js';
+import { type Command, type Finding, UsageError } from './Command.js';
+
+const commands = {
+  inspect: async () => (await import('./inspect.js')).inspect,
+  forget: async () => (await import('./forget.js')).forget,
+  pseudonym: async () => (await import('./pseudonym.js')).pseudonym,
+  check: async () => (await import('./check.js')).check,
+};
+
+type CommandName = keyof typeof commands;
+
+/** Runs a command and returns its exit code: 0 when all is well, 1 when it found a problem, 2 when it was called wrongly. */
+export async function runCommand(name: CommandName, args: readonly string[]): Promise<number> {
+  const command = await commands[name]();
+  let json = args.includes('--json');
+  try {
+    const { values, positionals } = parse(command, args);
+    json = values.json === true;
+    if (values.help === true) {
+      process.stdout.write(command.help);
+      return 0;
+    }
+    const argument = await argumentOf(command, positionals);
+    const option = command.option ? (values[command.option] as string | undefined) : undefined;
+    const found = await command.run({ config: loadConfig(), argument, option });
+    write(found, json);
+    return found.ok ? 0 : 1;
+  } catch (error) {
+    const problems = problemsOf(error);
+    if (json) process.stdout.write(`${JSON.stringify({ ok: false, problems })}\n`);
+    else process.stderr.write(`${problems.join('\n')}\n`);
+    if (!isUsage(error)) return 1;
+    if (!json) process.stderr.write(`See taxpayer-gateway ${name} --help\n`);
+    return 2;
+  }
+}
+
+function parse({ option }: Command, args: readonly string[]) {
+  const own = option ? { [option]: { type: 'string' as const } } : {};
+  const options = { json: { type: 'boolean' as const }, help: { type: 'boolean' as const, short: 'h' }, ...own };
+  return parseArgs({ args: [...args], options, allowPositionals: true }) as {
+    readonly values: Readonly<Record<string, string | boolean | undefined>>;
+    readonly positionals: readonly string[];
+  };
+}
+
+/** From standard input for `-`, so that it need not be in the history of a shell or in a list of processes. */
+async function argumentOf({ argument }: Command, given: readonly string[]): Promise<string> {
+  const wanted = argument === undefined ? 0 : 1;
+  if (given.length !== wanted) throw new UsageError(`Expected ${argument ?? 'no argument'}, and found ${given.length}`);
+  const [word = ''] = given;
+  return word === '-' ? (await text(process.stdin)).trim() : word;
+}
+
+function write({ ok, data, lines }: Finding, json: boolean): void {
+  process.stdout.write(json ? `${JSON.stringify({ ok, ...data })}\n` : `${lines.join('\n')}\n`);
+}
+
+function isUsage(error: unknown): boolean {
+  const isBadArgument = error instanceof GatewayError && error.code === 'BAD_USER_INPUT';
+  const code = (error as NodeJS.ErrnoException | undefined)?.code;
+  return error instanceof UsageError || isBadArgument || (code?.startsWith('ERR_PARSE_ARGS') ?? false);
+}
+
+/** One line for each thing that is wrong; an error that is not ours is a bug, and its message may quote anything. */
+function problemsOf(error: unknown): readonly string[] {
+  if (error instanceof ConfigError) return error.problems;
+  if (error instanceof GatewayError) return (error.violations ?? []).map(({ path, message }) => `${path} ${message}`);
+  if (error instanceof StoreError || isUsage(error)) return [(error as Error).message];
+  return [`A bug of the gateway: ${error instanceof Error ? error.name : typeof error}`];
+}

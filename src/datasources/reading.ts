@@ -1,0 +1,25 @@
+import type { FairQueue } from '../admission/FairQueue.js';
+import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
+import type { SealedStore } from '../cache/SealedStore.js';
+import type { CallOptions } from '../upstream/ResilientFetch.js';
+import type { TaxpayerService } from './TaxpayerService.js';
+
+/** What every cached read of the service needs. */
+export interface ReadingOptions {
+  readonly service: TaxpayerService;
+  readonly store: SealedStore;
+  /** Where reads that memory cannot answer wait for their turn. */
+  readonly places: FairQueue;
+  readonly cache: Pick<
+    LeasedCacheOptions<unknown>,
+    'maxEntries' | 'workMs' | 'onRead' | 'onLeaseWait' | 'mayHaveForgotten'
+  >;
+  /** Longest time that anything about a taxpayer is kept, in milliseconds. */
+  readonly keepMs: number;
+  readonly now: () => number;
+}
+
+export interface ReadCall extends CallOptions {
+  /** Starts reads of the same name once, for a caller that asks several times. */
+  once?<View>(name: string, start: () => Promise<View>): Promise<View>;
+}

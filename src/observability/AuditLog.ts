@@ -1,0 +1,68 @@
+import type { Caller } from '../auth/caller.js';
+import type { Logger } from './log.js';
+import type { Pseudonyms } from './Pseudonyms.js';
+import type { RepeatedLines } from './RepeatedLines.js';
+
+/** Who was given, or refused, what. */
+export interface AuditEvent {
+  readonly action:
+    | 'token-refused'
+    | 'access-denied'
+    | 'token-revealed'
+    | 'record-shown'
+    | 'job-shown'
+    | 'client-link-created'
+    | 'taxpayer-forgotten';
+  readonly outcome: string;
+  /** Undefined for one whose token was refused, and for the operator's own commands. */
+  readonly caller?: Caller | undefined;
+  readonly requestId: string;
+  /** The id; a keyed hash is logged. */
+  readonly taxpayer?: string | undefined;
+  /** Why it was refused, in words that hold nothing of what was sent. */
+  readonly reason?: string | undefined;
+}
+
+export interface AuditLogOptions {
+  readonly log: Logger;
+  readonly pseudonyms: Pseudonyms;
+  readonly repeated: RepeatedLines;
+  readonly which: 'decisions' | 'all';
+  readonly traceId?: (() => string | undefined) | undefined;
+}
+
+/** Above `fatal`: whatever LOG_LEVEL leaves out, what was decided and shown is kept. */
+const auditLevel = 70;
+
+/** The audit lines, at a level of their own. Callers and taxpayers are keyed hashes, so that the log holds no names. */
+export class AuditLog {
+  /** Whether records and job statuses that are shown are wanted. */
+  readonly wantsAll: boolean;
+  readonly #log;
+
+  constructor(private readonly options: AuditLogOptions) {
+    this.wantsAll = options.which === 'all';
+    // Its lines have fields of ours and no others.
+    this.#log = options.log.child({}, { redact: [], customLevels: { audit: auditLevel } });
+  }
+
+  write({ action, outcome, caller, requestId, taxpayer, reason }: AuditEvent): void {
+    const { pseudonyms, repeated, traceId } = this.options;
+    const common = {
+      audit: action,
+      outcome,
+      ...(reason !== undefined && { reason }),
+      ...(caller && { caller: pseudonyms.caller(caller.key), callerKind: caller.kind }),
+      ...(taxpayer !== undefined && { taxpayer: pseudonyms.taxpayer(taxpayer) }),
+    };
+    const write = (fields: object) => this.#log.audit(fields, 'audit');
+    // Of what was shown each line is kept; a flood of denials may be told together.
+    const isDenial = action === 'token-refused' || action === 'access-denied';
+    repeated.note({
+      write,
+      common,
+      own: { requestId, traceId: traceId?.() },
+      ...(isDenial && { general: { audit: action, outcome, reason } }),
+    });
+  }
+}

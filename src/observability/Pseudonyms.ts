@@ -1,0 +1,34 @@
+import { LRUCache } from 'lru-cache';
+import type { KeyRing, Sealer } from '../cache/sealing.js';
+
+/**
+ * Names for logs: keyed hashes, equal in all processes with the same key. They change when the key is rotated. A hash costs
+ * more than a line, so those of late are kept.
+ */
+export class Pseudonyms {
+  #ring: KeyRing | undefined;
+  readonly #known = new LRUCache<string, string>({ max: 10_000 });
+
+  constructor(private readonly sealer: Sealer) {}
+
+  /** Of a caller, by the key that holds its issuer and subject. */
+  caller(key: string): string {
+    return this.#of('caller', key);
+  }
+
+  taxpayer(id: string): string {
+    return this.#of('taxpayer', id);
+  }
+
+  #of(purpose: 'caller' | 'taxpayer', text: string): string {
+    const { current } = this.sealer;
+    if (current !== this.#ring) this.#known.clear();
+    this.#ring = current;
+    const name = `${purpose} ${text}`;
+    const known = this.#known.get(name);
+    if (known !== undefined) return known;
+    const pseudonym = this.sealer.digest(purpose, text);
+    this.#known.set(name, pseudonym);
+    return pseudonym;
+  }
+}

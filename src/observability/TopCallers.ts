@@ -1,0 +1,89 @@
+import type { Logger } from './log.js';
+
+export interface TopCallersOptions {
+  readonly log: Logger;
+  /** The name in the log of a caller, by its key. */
+  readonly nameOf: (callerKey: string) => string;
+  readonly everyMs?: number;
+}
+
+const shown = 5;
+/** Callers counted at once. */
+const maxCounted = 1000;
+
+/**
+ * Who causes what this process does: once a minute, while there is anything to tell, one line with the callers for whom most
+ * calls to the service were made, and those most refused.
+ */
+export class TopCallers {
+  readonly #calls = new HeavyHitters();
+  readonly #refused = new HeavyHitters();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(private readonly options: TopCallersOptions) {}
+
+  /** Counts a call to the service for a caller; undefined for those that cannot be told apart. */
+  onCall(callerKey: string | undefined): void {
+    this.#count(this.#calls, callerKey);
+  }
+
+  onRefusal(callerKey: string | undefined): void {
+    this.#count(this.#refused, callerKey);
+  }
+
+  /** Tells what was counted since the last line. */
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#calls.total + this.#refused.total === 0) return;
+    const calls = this.#topOf(this.#calls);
+    const refused = this.#topOf(this.#refused);
+    const totals = { totalCalls: this.#calls.total, totalRefused: this.#refused.total };
+    this.#calls.clear();
+    this.#refused.clear();
+    this.options.log.info({ ...totals, calls, refused }, 'top callers');
+  }
+
+  #count(counts: HeavyHitters, callerKey: string | undefined): void {
+    counts.add(callerKey ?? '');
+    this.#timer ??= setTimeout(() => this.flush(), this.options.everyMs ?? 60_000).unref();
+  }
+
+  #topOf(counts: HeavyHitters) {
+    return counts.top(shown).map(([key, count]) => ({
+      caller: key === '' ? 'not identified' : this.options.nameOf(key),
+      count,
+    }));
+  }
+}
+
+/**
+ * Counts in bounded memory (Misra and Gries, 1982). Whoever makes more than a thousandth of all is found; while more than a
+ * thousand come, counts are too low by at most that share.
+ */
+export class HeavyHitters {
+  readonly #counts = new Map<string, number>();
+  total = 0;
+
+  add(key: string): void {
+    this.total += 1;
+    const count = this.#counts.get(key);
+    if (count !== undefined || this.#counts.size < maxCounted) {
+      this.#counts.set(key, (count ?? 0) + 1);
+      return;
+    }
+    for (const [other, held] of this.#counts) {
+      if (held === 1) this.#counts.delete(other);
+      else this.#counts.set(other, held - 1);
+    }
+  }
+
+  top(most: number): readonly (readonly [key: string, count: number])[] {
+    return [...this.#counts].sort(([, one], [, other]) => other - one).slice(0, most);
+  }
+
+  clear(): void {
+    this.#counts.clear();
+    this.total = 0;
+  }
+}

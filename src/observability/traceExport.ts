@@ -1,0 +1,68 @@
+import { ExportResultCode, getNumberFromEnv } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  type SpanExporter,
+  type SpanProcessor,
+} from '@opentelemetry/sdk-trace-base';
+
+/** A collector that is down costs this many spans of memory and no more. */
+const maxWaiting = 4096;
+
+export interface TraceExportOptions {
+  /** Where spans are posted to. */
+  readonly tracesUrl: string;
+  readonly version: string;
+  /** Spans that were given up: too many waited, or the collector did not take them for the `cause` named. */
+  readonly onDropped: (count: number, cause: string) => void;
+  /** The collector took a batch. */
+  readonly onSent?: () => void;
+}
+
+/** Sends spans in batches as OTLP over HTTP. Headers, compression, retries, sampler and resource are set by `OTEL_*` variables. */
+export function tracerProvider(options: TraceExportOptions): BasicTracerProvider {
+  const own = { 'service.name': 'taxpayer-gateway', 'service.version': options.version, 'process.pid': process.pid };
+  return new BasicTracerProvider({
+    resource: defaultResource()
+      .merge(resourceFromAttributes(own))
+      .merge(detectResources({ detectors: [envDetector] })),
+    spanProcessors: [boundedProcessor(options)],
+  });
+}
+
+/** A batch processor that counts the spans that wait or are on their way, and reports each dropped one. */
+function boundedProcessor({ tracesUrl, onDropped, onSent }: TraceExportOptions): SpanProcessor {
+  const exporter = new OTLPTraceExporter({ url: tracesUrl });
+  let waiting = 0;
+  const counting: SpanExporter = {
+    export: (spans, done) =>
+      exporter.export(spans, (result) => {
+        waiting -= spans.length;
+        if (result.code === ExportResultCode.SUCCESS) onSent?.();
+        else onDropped(spans.length, causeOf(result.error));
+        done(result);
+      }),
+    shutdown: () => exporter.shutdown(),
+  };
+  const scheduledDelayMillis = getNumberFromEnv('OTEL_BSP_SCHEDULE_DELAY') ?? 1000;
+  const batches = new BatchSpanProcessor(counting, { maxQueueSize: maxWaiting, scheduledDelayMillis });
+  return {
+    onStart: () => {},
+    onEnd: (span) => {
+      if (waiting >= maxWaiting) return onDropped(1, 'too many wait for the collector');
+      waiting += 1;
+      batches.onEnd(span);
+    },
+    forceFlush: () => batches.forceFlush(),
+    shutdown: () => batches.shutdown(),
+  };
+}
+
+/** Of an answer its status, of a connection its code; never a message, which may hold an address with a password. */
+function causeOf(error: unknown): string {
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  if (typeof code === 'number') return `HTTP ${code}`;
+  return typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : 'no answer in time';
+}

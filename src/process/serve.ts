@@ -1,0 +1,65 @@
+import cluster from 'node:cluster';
+import { type Config, loadConfig } from '../config/config.js';
+import { createLogger } from '../observability/log.js';
+import { connectToMachine, MachineMetrics } from '../observability/MachineMetrics.js';
+import { StandardOutput } from '../observability/StandardOutput.js';
+import { credentialsOf, startEmbeddedSandbox, startGateway } from '../server.js';
+import { prepareStore } from '../stores/openStore.js';
+import { serveMetrics } from './metricsServer.js';
+import { announce } from './startupScreen.js';
+import { allWorkersClosed, assignedSandbox, reportReady, Workers } from './workers.js';
+
+/** Serves as the configuration says, as one process, as the primary of several, or as one of its workers. */
+export async function serve(config: Config = loadConfig()): Promise<void> {
+  if (cluster.isWorker) return serveAsWorker(config);
+  if (config.workers > 1) return serveWithWorkers(config);
+  const output = new StandardOutput();
+  const gateway = await startGateway(config, { logDestination: output });
+  announce(gateway, config, gateway.log, output);
+  stopOnSignal(() => gateway.stop());
+}
+
+async function serveAsWorker(config: Config): Promise<void> {
+  const sandbox = await assignedSandbox();
+  const gateway = await startGateway(config, {
+    ...(sandbox && { upstream: credentialsOf(sandbox) }),
+    joinMachine: connectToMachine,
+    logDestination: new StandardOutput(),
+    allClosed: allWorkersClosed,
+  });
+  reportReady(gateway);
+  stopOnSignal(() => gateway.stop());
+}
+
+async function serveWithWorkers(config: Config): Promise<void> {
+  prepareStore(config.cache.url);
+  const output = new StandardOutput();
+  const log = createLogger(config.logLevel, output);
+  const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
+  const metrics = new MachineMetrics();
+  const metricsServer = await serveMetrics(config, metrics.text);
+  const workers = new Workers({ count: config.workers, sandbox, metrics, log });
+  announce({ ...(await workers.start()), sandbox }, config, log, output);
+  stopOnSignal(async () => {
+    await workers.stop();
+    await sandbox?.stop();
+    await metricsServer?.drain(0);
+  });
+}
+
+/** The first signal drains; a second one ends the process at once. */
+function stopOnSignal(stop: () => Promise<void>): void {
+  let stopping = false;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      // Ctrl-C reaches the workers directly as well; the primary's SIGTERM to them is then their second signal.
+      if (stopping && cluster.isPrimary) process.exit(1);
+      if (stopping) return;
+      stopping = true;
+      stop().then(
+        () => process.exit(0),
+        () => process.exit(1),
+      );
+    });
+  }
+}

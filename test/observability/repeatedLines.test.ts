@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { RepeatedLines } from '../../src/observability/RepeatedLines.js';
+import { HeavyHitters } from '../../src/observability/TopCallers.js';
+
+interface Written {
+  readonly requestId?: string;
+  readonly requestIds?: readonly string[];
+  readonly count?: number;
+  readonly caller?: string;
+}
+
+let written: Written[];
+let repeated: RepeatedLines;
+let sent: number;
+beforeEach(() => {
+  jest.useFakeTimers();
+  written = [];
+  sent = 0;
+  repeated = new RepeatedLines(() => Date.now());
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+function note(caller: string, isKept = false): void {
+  sent += 1;
+  const general = { code: 'RATE_LIMITED' };
+  repeated.note({
+    write: (fields) => written.push(fields as Written),
+    common: { caller, ...general },
+    own: { requestId: `request-${sent}` },
+    ...(!isKept && { general }),
+  });
+}
+
+const told = () => written.reduce((sum, { count = 1 }) => sum + count, 0);
+
+describe('Lines that repeat', () => {
+  it('are written at once the first time, then once a second with their count and first request ids', () => {
+    for (let n = 0; n < 30; n += 1) note('ada');
+    expect(written).toEqual([{ requestId: 'request-1', caller: 'ada', code: 'RATE_LIMITED' }]);
+    jest.advanceTimersByTime(1000);
+    const requestIds = Array.from({ length: 20 }, (_, n) => `request-${n + 2}`);
+    expect(written.slice(1)).toEqual([{ count: 29, requestIds, caller: 'ada', code: 'RATE_LIMITED' }]);
+  });
+
+  it('are written whole when only one came in the second', () => {
+    note('ada');
+    note('ada');
+    jest.advanceTimersByTime(1000);
+    expect(written).toMatchObject([{ requestId: 'request-1' }, { requestId: 'request-2' }]);
+    expect(written[1]).not.toHaveProperty('count');
+  });
+
+  it('are written at once again after a second without one', () => {
+    note('ada');
+    jest.advanceTimersByTime(1000);
+    note('ada');
+    expect(written).toHaveLength(2);
+    expect(jest.getTimerCount()).toBe(1);
+    jest.advanceTimersByTime(1000);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  it.each([
+    ['one caller', 1],
+    ['thirty callers', 30],
+    ['ever new callers', 1_000_000],
+  ])('of %s, 10,000 a second for five seconds, are fewer than 100 lines that tell of all', (_, callers) => {
+    for (let ms = 0; ms < 5000; ms += 1) {
+      for (let n = 0; n < 10; n += 1) note(`caller ${sent % callers}`);
+      jest.advanceTimersByTime(1);
+    }
+    expect(written.length).toBeLessThan(100);
+    repeated.flush();
+    expect(told()).toBe(50_000);
+  });
+
+  it('are kept apart where each has to be kept, however many there are', () => {
+    for (let n = 0; n < 5000; n += 1) note(`caller ${n}`, true);
+    expect(new Set(written.map(({ caller }) => caller)).size).toBe(5000);
+  });
+});
+
+describe('Heavy hitters', () => {
+  it('are found among more keys than are counted', () => {
+    const hitters = new HeavyHitters();
+    for (let n = 0; n < 100_000; n += 1) {
+      hitters.add(`other ${n}`);
+      if (n % 20 === 0) hitters.add('often');
+      if (n % 50 === 0) hitters.add('sometimes');
+    }
+    expect(hitters.top(2).map(([key]) => key)).toEqual(['often', 'sometimes']);
+    const [[, count] = ['', 0]] = hitters.top(1);
+    expect(count).toBeGreaterThan(5000 - 110);
+    expect(count).toBeLessThanOrEqual(5000);
+  });
+});
