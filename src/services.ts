@@ -1,3 +1,4 @@
+import type fetch from 'node-fetch';
 import { FairQueue } from './admission/FairQueue.js';
 import { boundsFor, Ledger } from './admission/Ledger.js';
 import { WorkTime } from './admission/WorkTime.js';
@@ -108,6 +109,8 @@ export interface Wiring extends Surroundings {
   /** Milliseconds of a monotonic clock. */
   readonly monotonicNow?: () => number;
   readonly random?: () => number;
+  /** Makes the HTTP requests. Default: node-fetch. */
+  readonly fetch?: typeof fetch;
   /** How the store is; by default it always answers. */
   readonly health?: Pick<OpenedStore, 'degraded' | 'takeUnsettled'>;
   readonly audit?: AuditLog;
@@ -176,11 +179,12 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, holders: readonly Holder
   });
 }
 
-function resilientFetch({ config, metrics, tracing, monotonicNow, random, onCall }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, tracing, monotonicNow, random, fetch, onCall }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
     ...(monotonicNow && { monotonicNow }),
     ...(random && { random }),
+    ...(fetch && { fetch }),
     onTry: (endpoint, outcome, seconds, details) => {
       metrics.onTry(endpoint, outcome, seconds);
       tracing?.onTry(endpoint, outcome, seconds, details);

@@ -2,7 +2,7 @@ import { type ClientRequest, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import fetch from 'node-fetch';
+import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
 import { type BreakerCall, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
@@ -47,6 +47,8 @@ export interface ResilientFetchOptions {
   readonly deadlineMs: number;
   readonly breakerResetMs: number;
   readonly maxResponseBytes: number;
+  /** Default: that of node-fetch. */
+  readonly fetch?: typeof nodeFetch;
   readonly random?: () => number;
   /** The monotonic clock of the breakers, in milliseconds. */
   readonly monotonicNow?: () => number;
@@ -106,6 +108,7 @@ export class ResilientFetch {
 
   async #try(endsAt: number, request: ServiceRequest, record: CallRecord, repetition: number): Promise<ServiceAnswer> {
     const { method, url, headers, body = null, signal } = request;
+    const { fetch = nodeFetch } = this.options;
     const startedAt = performance.now();
     const limit = this.#unused.pop() ?? new AbortController();
     const abort = () => limit.abort();

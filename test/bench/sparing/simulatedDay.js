@@ -10,6 +10,7 @@ import { Metrics } from '../../../dist/observability/Metrics.js';
 import { startSandbox } from '../../../dist/sandbox/Sandbox.js';
 import { wireServices } from '../../../dist/services.js';
 import { MemoryStore } from '../../../dist/stores/MemoryStore.js';
+import { seeded } from './seeded.js';
 
 const day = { members: 4, taxpayers: 500, requests: 24_000, hours: 24, deployEveryHours: 4, outageHours: [13, 13.5] };
 
@@ -97,16 +98,5 @@ function zipf(count, random) {
   return () => {
     const target = random() * sums[count - 1];
     return sums.findIndex((sum) => sum >= target);
-  };
-}
-
-/** The same day at every run (mulberry32). */
-function seeded(seed) {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   };
 }

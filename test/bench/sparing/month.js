@@ -1,0 +1,172 @@
+// npm run bench:sparing -- --month: a month of an office of 2,000 taxpayers, once for each rule of freshness, side by side.
+
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import { table } from '../report.js';
+import { inParallel, quantile } from './load.js';
+
+export const usualMonth = { seed: 14, taxpayers: 2000, days: 30, parts: 4 };
+const usualShare = 0.1;
+const defaultBudget = 600;
+const fixed = { name: 'fixed, 15 minutes', settings: { TOKEN_FRESH_SECONDS: '900' } };
+const learnedWith = (share) => ({ name: `learned, ${share}`, settings: { TOKEN_FRESH_SHARE: String(share) } });
+const curveShares = [0.02, 0.05, 0.1, 0.2, 0.3, 0.5];
+
+/** What a share of 0.1 has to bring. Each is a function of the figures of the fixed and of the learned freshness. */
+const promises = [
+  {
+    text: 'token calls: at least 8 times fewer',
+    measured: (before, after) => `${times(before.tokenCalls, after.tokenCalls)}`,
+    isMet: (before, after) => before.tokenCalls >= 8 * after.tokenCalls,
+  },
+  {
+    text: 'median lag in the hosted flow: lower',
+    measured: (before, after) => `${inWords(after.signing.median)} instead of ${inWords(before.signing.median)}`,
+    isMet: (before, after) => after.signing.median < before.signing.median,
+  },
+  {
+    text: 'p95 lag as a share of the time since the change before: at most 12 %',
+    measured: (_, { steps }) =>
+      `${percent(steps.p95Share)}; ${percent(steps.p95LongShare)} without lags of up to a minute`,
+    isMet: (_, after) => after.steps.p95Share <= 0.12,
+  },
+];
+
+/**
+ * The figures of the month with the fixed and the learned freshness, with `curve` also with other shares. Taxpayers do not
+ * meet, so each part of them has a thread and a fleet of its own; the figures do not depend on how many run at once.
+ */
+export async function simulateMonth({ curve = false, onProgress = () => {}, ...month }) {
+  const shares = curve ? curveShares : [usualShare];
+  const rules = [fixed, ...shares.map(learnedWith)];
+  const runs = rules.flatMap((rule) => Array.from({ length: month.parts }, (_, part) => ({ rule, part })));
+  const parts = await inParallel(runs.length, availableParallelism(), async (n) => {
+    const { rule, part } = runs[n];
+    const result = await run({ ...month, part, settings: rule.settings });
+    onProgress(`${rule.name}: part ${part + 1} of ${month.parts}`);
+    return result;
+  });
+  return rules.map((rule) => ({
+    ...rule,
+    ...figuresOf(
+      parts.filter((_, n) => runs[n].rule === rule),
+      month,
+    ),
+  }));
+}
+
+/** The tables of what {@link simulateMonth} found, and what of it is not as it is meant to be. */
+export function reportOf(figures) {
+  const [before, ...learned] = figures;
+  const after = learned.find(({ name }) => name === learnedWith(usualShare).name);
+  const sections = [sideBySide(before, after), meant(before, after)];
+  if (learned.length > 1) sections.push(curveOf(learned));
+  const broken = promises.filter(({ isMet }) => !isMet(before, after)).map(({ text }) => text);
+  return { broken, text: sections.join('\n') };
+}
+
+function run(workerData) {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(new URL('./monthOfRule.js', import.meta.url), {
+      workerData,
+      resourceLimits: { maxYoungGenerationSizeMb: 64 }, // most of what a call makes is short-lived
+    });
+    worker.on('message', resolve);
+    worker.on('error', reject);
+    worker.on('exit', (code) => reject(new Error(`A thread of the month ended with ${code}`)));
+  });
+}
+
+function figuresOf(parts, { taxpayers }) {
+  const all = (name) => parts.flatMap((part) => part[name]);
+  const sum = (name) => parts.reduce((total, { count }) => total + count[name], 0);
+  const perHour = parts[0].tokenCallsPerHour.map((_, hour) =>
+    parts.reduce((total, part) => total + part.tokenCallsPerHour[hour], 0),
+  );
+  const changes = all('changes');
+  const of = (stage) => lagsOf(changes.filter((change) => change.stage === stage));
+  const [looks, tokenCalls, jobCalls] = [sum('looks'), sum('tokenCalls'), sum('jobCalls')];
+  return {
+    ...{ looks, tokenCalls, jobCalls, stale: sum('stale') },
+    perTaxpayer: tokenCalls / taxpayers,
+    perThousand: (1000 * tokenCalls) / looks,
+    busiestHour: Math.max(...perHour),
+    hoursAboveBudget: perHour.filter((calls) => calls > defaultBudget).length,
+    ...{ signing: of('signing'), consent: of('consent'), authority: of('authority'), completed: of('completed') },
+    ...{ all: lagsOf(changes), steps: lagsOf(all('steps')), jobEnds: lagsOf(all('jobEnds')) },
+    pollsPerJob: jobCalls / sum('jobs'),
+    pollsPerThousand: (1000 * jobCalls) / looks,
+  };
+}
+
+function lagsOf(changes) {
+  const of = (share, measure) => quantile(changes.map(measure), share);
+  const within = changes.filter(({ lag, lasted }) => lag <= Math.max(60_000, lasted / 10));
+  return {
+    count: changes.length,
+    median: of(0.5, ({ lag }) => lag),
+    p95: of(0.95, ({ lag }) => lag),
+    p95Share: of(0.95, ({ lag, lasted }) => lag / lasted),
+    p95LongShare: of(0.95, ({ lag, lasted }) => (lag > 60_000 ? lag / lasted : 0)),
+    within: within.length / changes.length,
+    p95Wait: of(0.95, ({ wait }) => wait),
+  };
+}
+
+function sideBySide(before, after) {
+  const lag = (what, lags) => [
+    [`${what}: changes`, (figures) => lags(figures).count],
+    ['… median lag', (figures) => inWords(lags(figures).median)],
+    ['… p95 lag', (figures) => inWords(lags(figures).p95)],
+    ['… p95 as a share of the time since the change before', (figures) => percent(lags(figures).p95Share)],
+  ];
+  const rows = [
+    ['requests', ({ looks }) => looks],
+    ['token calls', ({ tokenCalls }) => tokenCalls],
+    ['… per taxpayer', ({ perTaxpayer }) => perTaxpayer.toFixed(0)],
+    ['… per 1,000 requests', ({ perThousand }) => perThousand.toFixed(2)],
+    ['… in the busiest hour', ({ busiestHour }) => busiestHour],
+    [`… hours with more than ${defaultBudget}`, ({ hoursAboveBudget }) => hoursAboveBudget],
+    ...lag('in the hosted flow', ({ signing }) => signing),
+    ...lag('consent, hours after the link', ({ consent }) => consent),
+    ...lag('the authority decided', ({ authority }) => authority),
+    ...lag('completed', ({ completed }) => completed),
+    ...lag('all changes', ({ all }) => all),
+    ['… p95 until somebody saw it, nights and weekends included', ({ all }) => inWords(all.p95Wait)],
+    ...lag('changes as shown', ({ steps }) => steps),
+    ['… the same, lags of up to a minute not counted', ({ steps }) => percent(steps.p95LongShare)],
+    ['… shown within a tenth of that time, or a minute', ({ steps }) => percent(steps.within)],
+    ['records shown stale', ({ stale }) => stale],
+    ['job polls', ({ jobCalls }) => jobCalls],
+    ['… per job', ({ pollsPerJob }) => pollsPerJob.toFixed(1)],
+    ['… per 1,000 requests', ({ pollsPerThousand }) => pollsPerThousand.toFixed(2)],
+    ...lag('ends of jobs', ({ jobEnds }) => jobEnds),
+  ];
+  const cells = rows.map(([what, of]) => [what, of(before), of(after)]);
+  return table(['', before.name, after.name], cells);
+}
+
+function meant(before, after) {
+  const rows = promises.map(({ text, measured, isMet }) => [
+    ...[text, measured(before, after), isMet(before, after) ? 'yes' : 'no'],
+  ]);
+  return table(['meant', 'measured', 'met'], rows);
+}
+
+function curveOf(learned) {
+  const columns = ['share', 'token calls', 'busiest hour', 'median lag in the hosted flow', 'median lag', 'p95 lag'];
+  const rows = learned.map(({ name, tokenCalls, busiestHour, signing, steps }) => [
+    ...[name.replace('learned, ', ''), tokenCalls, busiestHour, inWords(signing.median), inWords(steps.median)],
+    ...[inWords(steps.p95), percent(steps.p95Share), percent(steps.p95LongShare)],
+  ]);
+  return table([...columns, 'p95 share', 'without lags up to a minute'], rows);
+}
+
+const times = (before, after) => `${(before / after).toFixed(1)} times`;
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
+
+function inWords(ms) {
+  const seconds = ms / 1000;
+  if (seconds < 120) return `${seconds.toFixed(0)} s`;
+  return seconds < 7200 ? `${(seconds / 60).toFixed(0)} min` : `${(seconds / 3600).toFixed(1)} h`;
+}

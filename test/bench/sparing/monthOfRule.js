@@ -1,0 +1,158 @@
+// One month of some of the taxpayers of an office, with one rule of freshness; runs in a thread whose time is virtual.
+
+import { parentPort, workerData } from 'node:worker_threads';
+import { Sealer } from '../../../dist/cache/sealing.js';
+import { loadConfig } from '../../../dist/config/config.js';
+import { Secret } from '../../../dist/config/secret.js';
+import { identifierReader } from '../../../dist/datasources/identifiers.js';
+import { createLogger } from '../../../dist/observability/log.js';
+import { Metrics } from '../../../dist/observability/Metrics.js';
+import { wireServices } from '../../../dist/services.js';
+import { MemoryStore } from '../../../dist/stores/MemoryStore.js';
+import { Lags } from './Lags.js';
+import { day, hour, isOfficeTime, lifeCycles, minute, monthBegins, SimulatedService } from './lifeCycles.js';
+import { caseWorker, dashboards, jobReader, recordWatcher } from './readers.js';
+import { seeded } from './seeded.js';
+import { VirtualTime } from './VirtualTime.js';
+
+const processes = 4;
+const { seed, taxpayers, days, settings, part, parts } = workerData;
+const end = monthBegins + days * day;
+const outage = { from: monthBegins + 2 * day + 10 * hour, until: monthBegins + 2 * day + 10.5 * hour };
+
+const time = new VirtualTime(monthBegins);
+const now = () => time.now;
+const cycles = lifeCycles({ taxpayers, days, random: seeded(seed) }).filter((_, n) => n % parts === part);
+const random = seeded(seed + 1 + part);
+const service = new SimulatedService({ cycles, days, now, outage });
+const office = openOffice();
+for (let n = 0; n < cycles.length; n += 1) live(n);
+dashboards(office);
+for (let at = monthBegins + day + 12.5 * hour; at < end; at += 3.5 * day) deploy(at);
+await time.runUntil(end);
+const { lags, jobLags, count } = office;
+parentPort.postMessage({
+  count: { ...count, tokenCalls: service.tokenCalls, jobCalls: service.jobCalls },
+  tokenCallsPerHour: service.tokenCallsPerHour,
+  changes: lags.shown,
+  steps: lags.steps,
+  jobEnds: jobLags.shown,
+});
+
+function openOffice() {
+  const store = new MemoryStore({ now, maxEntries: 100_000 });
+  const shared = { store, metrics: new Metrics(), log: createLogger('silent', { write: () => {} }) };
+  const start = () => startProcess(shared);
+  const office = {
+    time,
+    end,
+    cycles,
+    ids: cycles.map(({ id }) => identifierReader(256).taxpayerId(id)),
+    start,
+    members: Array.from({ length: processes }, start),
+    /** The process that answers the next request. */
+    member: () => office.members[Math.floor(random() * processes)],
+    lags: new Lags(),
+    jobLags: new Lags(),
+    count: { looks: 0, jobs: 0, stale: 0 },
+    /** The answer; undefined when the gateway gave an error. */
+    async attempt(read) {
+      try {
+        return await read();
+      } catch (error) {
+        if (error.code === undefined) throw error;
+        return undefined;
+      }
+    },
+    async look(member, n) {
+      const view = await office.attempt(() => member.broker.record(office.ids[n]));
+      if (view?.stale) office.count.stale += 1;
+      if (view) office.saw(n, view);
+      if (view) office.lags.hid(n, view.stale ? Infinity : time.now + member.broker.freshForMs(view));
+      return view;
+    },
+    saw(n, { record: { status } }) {
+      office.lags.saw(n, status, time.now);
+      if (status === 'CONSENT_RECEIVED') attend(n);
+    },
+  };
+  return office;
+}
+
+/** What will happen to taxpayer `n`, and who will read because of it. */
+function live(n) {
+  const { createdAt, statuses, jobs } = cycles[n];
+  office.lags.add();
+  statuses.slice(1).forEach(({ at, status: state, stage }, index) => {
+    if (at < monthBegins) return;
+    const change = { at, state, stage, before: statuses[index].at };
+    time.at(at, () => {
+      office.lags.happened(n, change);
+      return false;
+    });
+  });
+  const signsAt = statuses[1]?.stage === 'signing' ? createdAt : statuses[1]?.at;
+  if (signsAt === createdAt && createdAt >= monthBegins) attend(n, createdAt);
+  if (n % 40 === 0) watchFrom(Math.max(createdAt, monthBegins), n, end);
+  else if (n % 2 === 0 && signsAt >= monthBegins) watchFrom(signsAt, n, signsAt + 30 * minute);
+  for (const [index, job] of jobs.entries()) if (job.startsAt >= monthBegins) follow(n, job, index % 3 !== 0);
+}
+
+/** A case worker turns to a client who is signing, once. */
+function attend(n, from = time.now) {
+  if (cycles[n].isAttended || !isOfficeTime(from)) return;
+  cycles[n].isAttended = true;
+  caseWorker(office, n, from);
+}
+
+function watchFrom(at, n, until) {
+  time.at(at, () => void recordWatcher(office, n, Math.min(until, end)));
+}
+
+function follow(n, job, isWatcher) {
+  const { startsAt, endsAt, endsAs } = job;
+  const thing = office.jobLags.add();
+  const change = { at: endsAt, before: startsAt, state: endsAs, stage: 'job' };
+  office.count.jobs += 1;
+  time.at(endsAt, () => {
+    office.jobLags.happened(thing, change);
+    return false;
+  });
+  time.at(startsAt, () => void jobReader(office, n, job, thing, isWatcher));
+}
+
+/** Replaces one process a minute. */
+function deploy(at) {
+  for (let n = 0; n < processes; n += 1) {
+    time.at(at + n * minute, () => {
+      const old = office.members[n];
+      office.members[n] = office.start();
+      old.stop();
+    });
+  }
+}
+
+function startProcess({ store, metrics, log }) {
+  const clientSecret = new Secret('month-secret');
+  return wireServices({
+    config: loadConfig({
+      UPSTREAM_BASE_URL: 'http://service.invalid',
+      UPSTREAM_CLIENT_ID: 'month',
+      UPSTREAM_CLIENT_SECRET: 'month-secret',
+      AUTH_MODE: 'disabled',
+      TOKEN_BUDGET_PER_HOUR: '0',
+      CACHE_MAX_ENTRIES: '10000',
+      ...settings,
+    }),
+    log,
+    metrics,
+    store,
+    sealer: new Sealer({ from: 'client-secret', secret: clientSecret }),
+    baseUrl: 'http://service.invalid',
+    credentials: () => ({ clientId: 'month', clientSecret }),
+    now,
+    monotonicNow: now,
+    random,
+    fetch: service.fetch,
+  });
+}
