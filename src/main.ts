@@ -62,7 +62,7 @@ function isUsage(error: unknown): boolean {
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.problems.join('\n');
   const { code, message } = error as NodeJS.ErrnoException;
-  if (isUsage(error)) return `${message}\nSee taxpayer-gateway --help`;
+  if (isUsage(error)) return `${message}: see taxpayer-gateway --help`;
   if (code === 'EADDRINUSE') return 'PORT is in use by another process: expected a free one';
   if (code === 'EACCES') return 'PORT or HOST may not be used by this user';
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return 'HOST is not an address of this machine';

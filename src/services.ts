@@ -168,7 +168,7 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, holders: readonly Holder
   const { sealer, health, audit, now = Date.now } = wiring;
   return new Forgets({
     store: sealed,
-    entries: new SubjectEntries(sealed.options, (id) => Object.values(tokenNames(id))),
+    entries: new SubjectEntries(wiring.store, sealed, (id) => Object.values(tokenNames(id))),
     holders,
     now,
     isAway: () => health?.degraded ?? false,

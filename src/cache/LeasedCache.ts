@@ -3,8 +3,8 @@ import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
 import { heldBytes } from './heldBytes.js';
+import type { EntryName } from './OneKeyStore.js';
 import type { CacheTier, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
-import type { EntryName } from './SealedStore.js';
 import { decodeEntry, decodeFailure, type Entry, encodeEntry, encodeFailure } from './StoredEntries.js';
 
 /** How long a lease lasts unless its holder renews it, in milliseconds: others wait as long for a holder that died. */

@@ -1,5 +1,6 @@
-import { baseKeyOf, leaseKeyOf } from '../stores/Store.js';
-import { beginningOf, type EntryName, type Found, openFound, type SealedStoreOptions, slotsOf } from './SealedStore.js';
+import { baseKeyOf, leaseKeyOf, type Store } from '../stores/Store.js';
+import type { EntryName, Found } from './OneKeyStore.js';
+import type { SealedStore } from './SealedStore.js';
 
 /** Something in the store about a subject. What does not open, such as a lease, has no value. */
 export interface SubjectEntry {
@@ -14,26 +15,23 @@ export interface SubjectEntry {
  */
 export class SubjectEntries {
   constructor(
-    private readonly options: SealedStoreOptions,
+    private readonly store: Store,
+    private readonly sealed: SealedStore,
     private readonly namesOf: (subject: string) => readonly EntryName[],
   ) {}
 
   keysOf(name: EntryName): readonly string[] {
-    return slotsOf(this.options, name).map(({ key }) => key);
+    return this.sealed.stores.map((store) => store.keyOf(name));
   }
 
   /** @throws StoreError */
   async list(subject: string): Promise<readonly SubjectEntry[]> {
-    const { store, sealer, scope, now = Date.now } = this.options;
     const entries: SubjectEntry[] = [];
-    for (const [at, ring] of sealer.rings.entries()) {
-      const known = this.namesOf(subject).flatMap((name) => {
-        const key = this.keysOf(name)[at] as string;
-        return [key, leaseKeyOf(key)];
-      });
-      for (const key of [...known, ...(await store.list(beginningOf(ring, scope, subject)))]) {
-        const bytes = await store.get(key);
-        if (bytes) entries.push({ key, part: partOf(key), found: openFound({ ring, key }, bytes, now()) });
+    for (const one of this.sealed.stores) {
+      const known = this.namesOf(subject).flatMap((name) => [one.keyOf(name), leaseKeyOf(one.keyOf(name))]);
+      for (const key of [...known, ...(await this.store.list(one.beginningOf(subject)))]) {
+        const found = await one.findKey(key);
+        if (found) entries.push({ key, part: partOf(key), found });
       }
     }
     return entries;
@@ -47,7 +45,6 @@ export class SubjectEntries {
    * @throws StoreError
    */
   async erase(subject: string): Promise<number> {
-    const { store, sealer, scope } = this.options;
     let erased = 0;
     const eraseCovered = async (key: string) => {
       if (await this.#delete(leaseKeyOf(key))) erased += 1;
@@ -55,8 +52,8 @@ export class SubjectEntries {
     };
     for (const key of this.namesOf(subject).flatMap((name) => this.keysOf(name))) await eraseCovered(key);
     for (let search = 0; search < 2; search++) {
-      for (const ring of sealer.rings) {
-        const found = await store.list(beginningOf(ring, scope, subject));
+      for (const one of this.sealed.stores) {
+        const found = await this.store.list(one.beginningOf(subject));
         for (const base of new Set(found.map(baseKeyOf))) await eraseCovered(base);
         for (const key of found) if (partOf(key) === 'failure' && (await this.#delete(key))) erased += 1;
       }
@@ -66,7 +63,7 @@ export class SubjectEntries {
 
   /** Also what is written over it meanwhile. Wakes those who wait for it. */
   async #delete(key: string): Promise<boolean> {
-    const { store } = this.options;
+    const { store } = this;
     for (let tries = 0; ; tries++) {
       const bytes = tries < maxTries ? await store.get(key) : undefined;
       if (!bytes) return tries > 0;

@@ -25,12 +25,9 @@ export async function withStoreOf<T>({ upstream, cache, service }: Config, work:
     const sealer = Sealer.of(cache, upstream.clientSecret);
     const scope = scopeOf(upstream.baseUrl, upstream.clientId, service.apiVersion);
     const options = { store, sealer, scope };
-    return await work({
-      store,
-      sealer,
-      sealed: new SealedStore(options),
-      entries: new SubjectEntries(options, (id) => Object.values(tokenNames(id))),
-    });
+    const sealed = new SealedStore(options);
+    const entries = new SubjectEntries(store, sealed, (id) => Object.values(tokenNames(id)));
+    return await work({ store, sealer, sealed, entries });
   } catch (error) {
     throw error instanceof StoreError ? new StoreError(error.trouble, storeProblem(cache.url, error)) : error;
   } finally {

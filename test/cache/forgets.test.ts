@@ -31,7 +31,7 @@ function scene() {
     const sealer = new Sealer(current, previous);
     const options = { store, sealer, scope: ['test'], now };
     const sealed = new SealedStore(options);
-    const entries = new SubjectEntries(options, (subject) => [['test', subject]]);
+    const entries = new SubjectEntries(store, sealed, (subject) => [['test', subject]]);
     const done: ForgetRecord[] = [];
     const cache = new LeasedCache<string>({
       store: sealed,
