@@ -124,7 +124,11 @@ describe('taxpayerTokenUpdated', () => {
   it('shows the access token, and audits it, only to callers with its scope, at each event', async () => {
     const { control } = guarded.sandbox;
     const { id, accessToken } = control.addTaxpayer({ status: 'CREATED' });
-    const audited = () => guarded.logs.filter((line) => line.includes('"audit":"token-revealed"')).length;
+    // Equal ones within a second are one line.
+    const audited = () => {
+      const lines = guarded.logs.filter((line) => line.includes('"audit":"token-revealed"'));
+      return lines.reduce((sum, line) => sum + ((JSON.parse(line) as { count?: number }).count ?? 1), 0);
+    };
     const before = audited();
     const without = eventReader(await watchAs(await provider.watcherOf([id], 300, 'taxpayers:read'), id, withToken));
     expect(await without.next()).toMatchObject({
@@ -139,6 +143,7 @@ describe('taxpayerTokenUpdated', () => {
     expect(await entitled.next()).toMatchObject(shown('CREATED'));
     control.updateTaxpayer(id, { status: 'COMPLETED' });
     expect(await entitled.next()).toMatchObject(shown('COMPLETED'));
+    await until(() => audited() - before >= 2);
     expect(audited() - before).toBe(2);
     expect(guarded.logs.join('\n')).not.toContain(accessToken);
     await Promise.all([without.cancel(), entitled.cancel()]);

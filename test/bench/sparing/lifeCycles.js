@@ -35,8 +35,8 @@ export function lifeCycles({ taxpayers, days, random }) {
 function statusesOf(createdAt, random) {
   const statuses = [{ at: createdAt, status: 'CREATED', stage: 'created' }];
   if (random() < 0.05) return statuses; // never comes
-  // Some sign at once, in the office or on the telephone; others find the link in their mail.
-  const isAtOnce = random() < 0.4;
+  // Some sign at once, in the office or on the telephone; most find the link in their mail.
+  const isAtOnce = random() < 0.2;
   const consentAt = isAtOnce
     ? createdAt + around(5 * minute, 0.6, random)
     : whenAwake(createdAt + around(6 * hour, 1, random), random);
