@@ -75,7 +75,7 @@ export class TaxpayerService {
   async createClientLink(request: ClientLinkRequest, { holder, trail }: CallOptions): Promise<ClientLink> {
     const endpoint = 'createClientLink';
     const body = JSON.stringify(request);
-    return this.#watched(endpoint, undefined, async () => {
+    return this.#watched(endpoint, async () => {
       const answer = await this.#callAsClient({ endpoint, path: ['client-links'], body, holder, trail });
       try {
         return this.#decode.clientLink(jsonOf(answer, 201));
@@ -89,7 +89,7 @@ export class TaxpayerService {
   /** Reads the token record of a taxpayer (interface, 4.2). */
   async tokenRecord(id: TaxpayerId, { signal, beforeTry, ...call }: Read): Promise<TokenRecord> {
     const path = ['auth', 'tax-payer', id, 'token'];
-    return this.#watched('taxpayerToken', signal, async () => {
+    return this.#watched('taxpayerToken', async () => {
       const answer = await this.#callAsClient({ ...call, endpoint: 'taxpayerToken', path, signal, beforeTry });
       return this.#decode.tokenRecord(jsonOf(answer, 200), id);
     });
@@ -98,14 +98,14 @@ export class TaxpayerService {
   /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
   async refreshJob(taxpayerId: TaxpayerId, jobId: JobId, credential: Credential, { holder, trail, signal }: Read) {
     const path = ['tax-payer', taxpayerId, 'refresh', jobId];
-    return this.#watched('refreshJob', signal, async () => {
+    return this.#watched('refreshJob', async () => {
       const answer = await this.#callWithToken(credential, { endpoint: 'refreshJob', path, holder, trail, signal });
       return this.#decode.jobStatus(jsonOf(answer, 200), taxpayerId, jobId);
     });
   }
 
-  /** Tells how the service did: not when nothing was asked of it, nor when nobody waited for the end. */
-  async #watched<T>(endpoint: Endpoint, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+  /** Tells how the service did, unless nothing was asked of it. */
+  async #watched<T>(endpoint: Endpoint, work: () => Promise<T>): Promise<T> {
     const { onOutcome } = this.options;
     try {
       const result = await work();
@@ -113,7 +113,7 @@ export class TaxpayerService {
       return result;
     } catch (error) {
       const failure = failureIn(error);
-      if (failure !== undefined && !signal?.aborted) onOutcome?.(endpoint, failure);
+      if (failure !== undefined) onOutcome?.(endpoint, failure);
       throw error;
     }
   }

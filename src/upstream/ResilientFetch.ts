@@ -161,8 +161,7 @@ export class ResilientFetch {
 
 function refuseIfOver(endsAt: number, signal: AbortSignal | undefined): void {
   if (!signal?.aborted && performance.now() < endsAt) return;
-  const reason = signal?.aborted ? 'nobody waits any more' : 'no time left for a try';
-  throw new TryFailure('timeout', { cause: signal?.reason, reason });
+  throw new TryFailure('timeout', { cause: signal?.reason, reason: 'no time left for a try' });
 }
 
 /** Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. */
