@@ -2,7 +2,7 @@ import cors from 'cors';
 import type { Registry } from 'prom-client';
 import { Admission } from './admission/Admission.js';
 import { Authenticator } from './auth/Authenticator.js';
-import { allScopes, holderOf } from './auth/caller.js';
+import { allScopes } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
 import { identifier, RouterSecrets } from './auth/identify.js';
 import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
@@ -23,6 +23,7 @@ import { Episodes } from './observability/Episodes.js';
 import { expose, type MetricsForm, type MetricsText } from './observability/exposition.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
+import { whenOperationsEnd } from './observability/operatorLogs.js';
 import { type LogDestination, StandardOutput } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
 import { clientOf } from './operations/clientName.js';
@@ -245,26 +246,6 @@ function pipelineOf(
     hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, toldFromMs: services.operationLog.fromMs },
     log,
   });
-}
-
-/** Codes that say no to the caller, whoever runs the service. */
-const refusals = ['UNAUTHENTICATED', 'FORBIDDEN', 'RATE_LIMITED', 'TOKEN_BUDGET_EXHAUSTED'];
-
-/** Logs an operation, counts its refusal, and audits a decision that was made before there was a context to audit it. */
-function whenOperationsEnd({ operationLog, topCallers, audit }: RunningServices): OperationHooks['onEnd'] {
-  return (ended) => {
-    const { codes, outcome, label, causes, facts } = ended;
-    if (outcome === 'refused' || codes.some((code) => refusals.includes(code))) {
-      topCallers.onRefusal(facts.caller && holderOf(facts.caller));
-    }
-    const { caller, requestId } = facts;
-    const isRefusedToken = codes.includes('UNAUTHENTICATED');
-    if (isRefusedToken || (label === undefined && codes.includes('FORBIDDEN'))) {
-      const action = isRefusedToken ? 'token-refused' : 'access-denied';
-      audit.write({ action, outcome: 'denied', caller, requestId, reason: causes.join('; ') });
-    }
-    operationLog.end(ended);
-  };
 }
 
 /** Answers preflights, and marks the answers that browsers of an allowed origin may read. */

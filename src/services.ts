@@ -18,15 +18,12 @@ import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
 import { tokenNames } from './datasources/tokenAnswer.js';
 import { jobWatcher, recordWatcher } from './datasources/watchers.js';
-import { AuditLog } from './observability/AuditLog.js';
+import type { AuditLog } from './observability/AuditLog.js';
 import { Episodes } from './observability/Episodes.js';
 import type { Logger } from './observability/log.js';
 import type { Metrics } from './observability/Metrics.js';
-import { OperationLog } from './observability/OperationLog.js';
-import { Pseudonyms } from './observability/Pseudonyms.js';
-import { RepeatedLines } from './observability/RepeatedLines.js';
+import { type OperatorLogs, operatorLogs } from './observability/operatorLogs.js';
 import type { LogDestination } from './observability/StandardOutput.js';
-import { TopCallers } from './observability/TopCallers.js';
 import type { Tracing } from './observability/Tracing.js';
 import { type OpenedStore, openStore, shownStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
@@ -42,11 +39,9 @@ export interface Surroundings {
   readonly tracing?: Tracing | undefined;
 }
 
-export interface RunningServices extends Services {
+export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'topCallers'> {
   readonly sealed: SealedStore;
   readonly workTime: WorkTime;
-  readonly operationLog: OperationLog;
-  readonly topCallers: TopCallers;
   stopWatches(): void;
   /** Ends watches, connections, timers and the store. */
   stop(): Promise<void>;
@@ -65,7 +60,8 @@ export async function startServices(
   const credentials = { clientId, clientSecret };
   const store = await openObservedStore(surroundings);
   const traced = tracing?.store(store) ?? store;
-  const logs = operatorLogs(surroundings, destination, sealer);
+  const traceId = tracing && (() => tracing.traceId);
+  const logs = operatorLogs({ config, log, destination, sealer, traceId });
   const onCall = (holder: string | undefined) => logs.topCallers.onCall(holder);
   const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials, onCall };
   const wired = wireServices({ ...whole, health: store, audit: logs.audit });
@@ -147,7 +143,8 @@ export function wireServices(wiring: Wiring) {
   const workMs = config.service.deadlineMs + leaseMarginMs;
   const links = new ClientLinks({ ...shared, workMs, onOutcome: metrics.onLink });
   const forgets: Forgets = forgetsOf(wiring, sealed, [
-    ...[broker, jobs],
+    broker,
+    jobs,
     { forget: (id) => jobWatches.forget(([taxpayerId]) => id === undefined || taxpayerId === id) },
     { forget: (id) => recordWatches.forget((taxpayerId) => id === undefined || taxpayerId === id) },
   ]);
@@ -281,24 +278,4 @@ function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: 
     },
     onRefused: () => log.warn('the client secret is empty in its file: the one in use stays'),
   });
-}
-
-/** The lines that operators and auditors read. Equal ones are told once a second, whatever they are about. */
-function operatorLogs({ config, log, tracing }: Surroundings, destination: LogDestination, sealer: Sealer) {
-  const pseudonyms = new Pseudonyms(sealer);
-  const repeated = new RepeatedLines();
-  const traceId = tracing && (() => tracing.traceId);
-  const shared = { log, pseudonyms, repeated, traceId };
-  const operationLog = new OperationLog({ ...shared, ...config.operationLog, destination });
-  const topCallers = new TopCallers({ log, nameOf: (key) => pseudonyms.caller(key) });
-  return {
-    topCallers,
-    audit: new AuditLog({ ...shared, which: config.audit }),
-    operationLog,
-    flush: () => {
-      operationLog.flush();
-      repeated.flush();
-      topCallers.flush();
-    },
-  };
 }

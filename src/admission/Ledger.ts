@@ -23,7 +23,9 @@ export type Release = () => void;
 
 /** Counts what each caller holds of this process, so that none can take it all. */
 export class Ledger {
+  /** What each holder holds of a resource. */
   readonly #held = new Map<Resource, Map<Holder, number>>();
+  /** What all of them hold of it. */
   readonly #total = new Map<Resource, number>();
 
   constructor(private readonly bounds: Bounds) {}

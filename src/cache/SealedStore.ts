@@ -24,7 +24,7 @@ export interface SealedStoreOptions extends OneKeyStoreOptions {
  */
 export class SealedStore {
   readonly #now: () => number;
-  readonly #stores = new Map<KeyRing, OneKeyStore>();
+  readonly #stores = new WeakMap<KeyRing, OneKeyStore>();
 
   constructor(private readonly options: SealedStoreOptions) {
     this.#now = options.now ?? Date.now;

@@ -38,10 +38,8 @@ export class Episodes {
       clearTimeout(open.timer);
       return;
     }
-    this.#open.set(trouble, {
-      ...{ begunAt: performance.now(), cause, count: 1 },
-      ...{ worksSince: undefined, timer: undefined },
-    });
+    const begunAt = performance.now();
+    this.#open.set(trouble, { begunAt, cause, count: 1, worksSince: undefined, timer: undefined });
     log.warn({ ...about, trouble, cause }, begins);
   }
 

@@ -54,7 +54,7 @@ export class OperationLog {
       ms: Math.round((performance.now() - facts.startedAt) * 10) / 10,
       events,
       calls: trail?.calls ?? noCalls,
-      callCount: trail && trail.callCount > trail.calls.length ? trail.callCount : undefined,
+      callCount: trail?.calls && trail.callCount > trail.calls.length ? trail.callCount : undefined,
       tiers: trail ? tiersOf(trail) : noReads,
       traceId: this.options.traceId?.(),
     };

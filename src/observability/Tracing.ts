@@ -13,8 +13,16 @@ import { shareOfNewTraces, startExport, type TraceExportOptions } from './traceE
 
 type StoreOperation = Exclude<keyof Store, 'kind' | 'close'>;
 const operations: Readonly<Record<StoreOperation, true>> = {
-  ...{ get: true, set: true, claim: true, acquire: true, renew: true, settle: true, list: true },
-  ...{ compareAndDelete: true, increment: true, waitForDelete: true },
+  get: true,
+  set: true,
+  claim: true,
+  acquire: true,
+  renew: true,
+  settle: true,
+  list: true,
+  compareAndDelete: true,
+  increment: true,
+  waitForDelete: true,
 };
 
 /** How long the end of the process waits for the collector, in milliseconds. */

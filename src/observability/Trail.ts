@@ -15,7 +15,8 @@ export class Trail {
   service = 0;
   /** Reads that joined one already under way in this process. */
   shared = 0;
-  readonly calls: NotedCall[] = [];
+  /** The first calls; undefined while there is none. */
+  calls: NotedCall[] | undefined;
   /** All calls, those included that {@link Trail.calls} has no room for. */
   callCount = 0;
 
@@ -28,6 +29,7 @@ export class Trail {
 
   call(endpoint: string, result: string, seconds: number): void {
     this.callCount += 1;
+    this.calls ??= [];
     if (this.calls.length < maxCalls) this.calls.push({ endpoint, ms: Math.round(seconds * 1000), result });
   }
 }

@@ -1,4 +1,4 @@
-import { ExportResultCode, getNumberFromEnv } from '@opentelemetry/core';
+import { ExportResultCode, getNumberFromEnv, getStringFromEnv } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
@@ -47,11 +47,10 @@ export function startExport(options: TraceExportOptions) {
  * The share of new traces that are recorded: what the sampler of OTEL_TRACES_SAMPLER comes to where there is no caller's trace.
  * Drawn by ourselves, because asking the SDK costs most requests more than all else that tracing does for them.
  */
-export function shareOfNewTraces(env: Readonly<Record<string, string | undefined>> = process.env): number {
-  const sampler = (env['OTEL_TRACES_SAMPLER'] ?? '').replace('parentbased_', '');
+export function shareOfNewTraces(): number {
+  const sampler = (getStringFromEnv('OTEL_TRACES_SAMPLER') ?? '').replace('parentbased_', '');
   if (sampler === 'always_off') return 0;
-  const given = sampler === 'traceidratio' ? env['OTEL_TRACES_SAMPLER_ARG'] : undefined;
-  const share = given === undefined || given.trim() === '' ? 1 : Number(given);
+  const share = sampler === 'traceidratio' ? (getNumberFromEnv('OTEL_TRACES_SAMPLER_ARG') ?? 1) : 1;
   return share >= 0 && share <= 1 ? share : 1;
 }
 

@@ -10,7 +10,7 @@ import {
 import type { Admission } from '../admission/Admission.js';
 import type { Holder, Ledger } from '../admission/Ledger.js';
 import type { Identity } from '../auth/identify.js';
-import { causesOf } from '../errors/causeOf.js';
+import { causesOf } from '../errors/causesOf.js';
 import type { GatewayError } from '../errors/errors.js';
 import { unknownOperation } from '../errors/maskError.js';
 import type { Trail } from '../observability/Trail.js';
@@ -250,8 +250,7 @@ export class Pipeline {
     end(work.label, work.type, errors);
     if (transport === 'http' && answer.bytes > smallAnswer) this.#refuseWithoutRoom(context.holder, answer.bytes);
     const { hooks } = this.options;
-    const startedAt = transport === 'http' ? facts.startedAt : undefined;
-    hooks.onRequest(transport, errors === 0 ? 'ok' : 'errors', startedAt, answer.errors);
+    hooks.onRequest(transport, errors === 0 ? 'ok' : 'errors', httpStartOf(facts, transport), answer.errors);
     if (errors > 0 || work.type === 'mutation' || performance.now() - facts.startedAt >= hooks.toldFromMs) {
       const outcome = answer.isRefusal ? 'refused' : errors > 0 ? 'errors' : 'ok';
       const causes = errors > 0 ? causesOf(result.errors ?? answer.errors) : [];
@@ -265,21 +264,24 @@ export class Pipeline {
   /** The answer to a request that goes no further. */
   refuse(error: unknown, facts: RequestFacts, transport: Transport, work?: Work): Answer {
     const answer = this.#exit.refusal([error], facts.requestId);
-    const startedAt = transport === 'http' ? facts.startedAt : undefined;
-    this.options.hooks.onRequest(transport, 'refused', startedAt, answer.errors);
-    this.#tellRefusal(error, answer, facts, transport, work);
+    const { hooks } = this.options;
+    hooks.onRequest(transport, 'refused', httpStartOf(facts, transport), answer.errors);
+    const { label, type } = work ?? {};
+    hooks.onEnd({
+      facts,
+      transport,
+      outcome: 'refused',
+      label,
+      type,
+      codes: codesOf(answer),
+      causes: causesOf([error]),
+    });
     return answer;
   }
 
   /** Notes a connection that ends, or is not taken, before anybody asked for an answer. */
   turnAway(error: GatewayError, facts: RequestFacts, transport: Transport): void {
     this.options.hooks.onEnd({ facts, transport, outcome: 'refused', codes: [error.code], causes: causesOf([error]) });
-  }
-
-  #tellRefusal(error: unknown, answer: Answer, facts: RequestFacts, transport: Transport, work?: Work): void {
-    const { label, type } = work ?? {};
-    const causes = causesOf([error]);
-    this.options.hooks.onEnd({ facts, transport, outcome: 'refused', label, type, codes: codesOf(answer), causes });
   }
 
   /** Notes that the event loop was held up since `beganAt` (of `performance.now()`). */
@@ -300,3 +302,7 @@ function refuseOverPlainHttp(method: GraphQLRequest['method'], type: Work['type'
   const another = 'use a WebSocket on this path, or server-sent events on /graphql/stream';
   if (type === 'subscription') throw badRequest(`A subscription needs a stream: ${another}`);
 }
+
+/** Only over HTTP is an operation a request that can be timed. */
+const httpStartOf = ({ startedAt }: RequestFacts, transport: Transport) =>
+  transport === 'http' ? startedAt : undefined;

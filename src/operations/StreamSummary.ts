@@ -1,4 +1,4 @@
-import { causesOf } from '../errors/causeOf.js';
+import { causesOf } from '../errors/causesOf.js';
 import { type Answer, codesOf } from './Exit.js';
 import type { EndedOperation } from './observeOperations.js';
 

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import { DeleteWaiters } from './DeleteWaiters.js';
 import { makeLmdbDirectory, setAside, setAsideDamaged, textOf, unusable } from './lmdbDirectory.js';
+import { errorOfCommit, lmdbError } from './lmdbErrors.js';
 import { countIn } from './MemoryStore.js';
 import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError } from './StoreError.js';
@@ -297,21 +298,3 @@ function openDatabase(path: string): RootDatabase<Buffer, string> {
 
 /** Random, so that an entry that was written again is never taken for the one that was read. */
 const newVersion = () => randomInt(1, 2 ** 48 - 1);
-
-/** The driver gives the cause of a failed commit as a promise that rejects; left alone, it would end the process. */
-async function errorOfCommit(error: unknown): Promise<StoreError> {
-  if (!(typeof error === 'object' && error !== null && 'commitError' in error)) return lmdbError(error);
-  return Promise.resolve(error.commitError).then(() => new StoreError('failed'), lmdbError);
-}
-
-const signsOfFullness: readonly (readonly [RegExp, string])[] = [
-  [/MDB_MAP_FULL/, 'MDB_MAP_FULL'],
-  [/No space left/i, 'ENOSPC'],
-  [/File too large/i, 'EFBIG'],
-  [/Disk quota/i, 'EDQUOT'],
-];
-
-function lmdbError(error: unknown): StoreError {
-  const full = signsOfFullness.find(([text]) => text.test(textOf(error)));
-  return full ? new StoreError('full', undefined, full[1]) : new StoreError('failed');
-}

@@ -184,21 +184,28 @@ export class TokenBudget {
   #exhausted(hour: Hour, share?: Share): GatewayError {
     const refused = share && { holder: share.holder };
     this.options.onExhausted?.(share?.of ?? 'fleet');
-    const message = messages[share?.of ?? 'fleet'];
     const isSpent = share || Math.max(hour.seen, hour.made) >= this.options.perHour;
     const waitMs = Math.min(this.#restOf(hour), isSpent ? hourMs : storeAwayRetryMs);
     const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000));
-    const reason = refused
-      ? 'TOKEN_BUDGET_CALLER_SHARE is spent'
-      : 'TOKEN_BUDGET_PER_HOUR is spent, or the store is away';
+    const { message, reason } = exhausted[share?.of ?? 'fleet'];
     return new GatewayError('TOKEN_BUDGET_EXHAUSTED', message, { retryAfterSeconds, reason, refused });
   }
 }
 
-const messages = {
-  fleet: "The fleet's hourly budget of token calls is spent",
-  caller: 'Your share of the hourly budget of token calls is spent (TOKEN_BUDGET_CALLER_SHARE)',
-  watch: 'The share of watchers in the hourly budget of token calls is spent (TOKEN_BUDGET_WATCH_SHARE)',
+/** What callers are told, and the reason for the log. */
+const exhausted = {
+  fleet: {
+    message: "The fleet's hourly budget of token calls is spent",
+    reason: 'TOKEN_BUDGET_PER_HOUR is spent, or the store is away',
+  },
+  caller: {
+    message: 'Your share of the hourly budget of token calls is spent (TOKEN_BUDGET_CALLER_SHARE)',
+    reason: 'TOKEN_BUDGET_CALLER_SHARE is spent',
+  },
+  watch: {
+    message: 'The share of watchers in the hourly budget of token calls is spent (TOKEN_BUDGET_WATCH_SHARE)',
+    reason: 'TOKEN_BUDGET_WATCH_SHARE is spent',
+  },
 } as const;
 
 const keyOf = ({ number }: Hour, { of, holder }: Share) => `${number} ${of} ${holder}`;

@@ -1,0 +1,65 @@
+import { holderOf } from '../auth/caller.js';
+import type { Sealer } from '../cache/sealing.js';
+import type { Config } from '../config/config.js';
+import type { OperationHooks } from '../operations/observeOperations.js';
+import { AuditLog } from './AuditLog.js';
+import type { Logger } from './log.js';
+import { OperationLog } from './OperationLog.js';
+import { Pseudonyms } from './Pseudonyms.js';
+import { RepeatedLines } from './RepeatedLines.js';
+import type { LogDestination } from './StandardOutput.js';
+import { TopCallers } from './TopCallers.js';
+
+export interface OperatorLogsOptions {
+  readonly config: Pick<Config, 'operationLog' | 'audit'>;
+  readonly log: Logger;
+  readonly destination: LogDestination;
+  readonly sealer: Sealer;
+  /** The id of the trace under way; undefined without tracing. */
+  readonly traceId: (() => string | undefined) | undefined;
+}
+
+export type OperatorLogs = ReturnType<typeof operatorLogs>;
+
+/** The lines that operators and auditors read. Equal ones are told once a second, whatever they are about. */
+export function operatorLogs({ config, log, destination, sealer, traceId }: OperatorLogsOptions) {
+  const pseudonyms = new Pseudonyms(sealer);
+  const repeated = new RepeatedLines();
+  const shared = { log, pseudonyms, repeated, traceId };
+  const operationLog = new OperationLog({ ...shared, ...config.operationLog, destination });
+  const topCallers = new TopCallers({ log, nameOf: (key) => pseudonyms.caller(key) });
+  return {
+    topCallers,
+    audit: new AuditLog({ ...shared, which: config.audit }),
+    operationLog,
+    flush: () => {
+      operationLog.flush();
+      repeated.flush();
+      topCallers.flush();
+    },
+  };
+}
+
+/** Codes that say no to the caller, whoever runs the service. */
+const refusals = ['UNAUTHENTICATED', 'FORBIDDEN', 'RATE_LIMITED', 'TOKEN_BUDGET_EXHAUSTED'];
+
+/** Logs an operation, counts its refusal, and audits a decision that was made before there was a context to audit it. */
+export function whenOperationsEnd({
+  operationLog,
+  topCallers,
+  audit,
+}: Pick<OperatorLogs, 'operationLog' | 'topCallers' | 'audit'>): OperationHooks['onEnd'] {
+  return (ended) => {
+    const { codes, outcome, label, causes, facts } = ended;
+    if (outcome === 'refused' || codes.some((code) => refusals.includes(code))) {
+      topCallers.onRefusal(facts.caller && holderOf(facts.caller));
+    }
+    const { caller, requestId } = facts;
+    const isRefusedToken = codes.includes('UNAUTHENTICATED');
+    if (isRefusedToken || (label === undefined && codes.includes('FORBIDDEN'))) {
+      const action = isRefusedToken ? 'token-refused' : 'access-denied';
+      audit.write({ action, outcome: 'denied', caller, requestId, reason: causes.join('; ') });
+    }
+    operationLog.end(ended);
+  };
+}
