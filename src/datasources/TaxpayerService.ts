@@ -38,6 +38,8 @@ export interface ServiceFailure {
 export interface Credential {
   readonly accessToken: Secret;
   readonly version: string;
+  /** Epoch milliseconds. */
+  readonly fetchedAt: number;
   /** The service has taken it before. */
   readonly isProven: boolean;
 }

@@ -54,6 +54,7 @@ export type TokenEvent =
 const freshnessFloorMs = 60_000; // callers may ask for a record that is fresher, but not below this age
 const skewMs = 10_000; // of another machine's clock: more than for jobs, because every call that it costs counts here
 const refetchCoolDownMs = 60_000; // after a brand-new token was refused, until another is fetched for that taxpayer
+const mostRefused = 3; // in one read: that of memory, that of the store, and a new one
 const usualAbsencesPerHour = 10;
 
 type Acceptable = (entry: TokenEntry) => boolean;
@@ -185,8 +186,8 @@ export class TokenBroker {
   }
 
   /**
-   * Does a `read` that needs the taxpayer's token. A token that the service refuses is replaced once, by at most one fetch
-   * for the fleet; when it refuses that one too, none is fetched for this taxpayer for a minute (interface, part 5).
+   * Does a `read` that needs the taxpayer's token. A token that the service refuses is replaced, by at most one fetch for the
+   * fleet; when it refuses a new one too, none is fetched for this taxpayer for a minute (interface, part 5).
    *
    * @throws GatewayError TAXPAYER_NOT_AUTHORIZED when the service takes no token; UPSTREAM_TIMEOUT when `signal` aborts
    *   while another token is waited for; as {@link credential}; or as `read`
@@ -198,8 +199,9 @@ export class TokenBroker {
     read: (credential: Credential) => Promise<T>,
   ): Promise<T> {
     let credential = first;
-    for (;;) {
-      const { version } = credential;
+    const beganAt = this.options.runtime.now();
+    for (let refused = 1; ; refused += 1) {
+      const { version, fetchedAt } = credential;
       try {
         const answer = await read(credential);
         this.#proven.set(version, true);
@@ -209,7 +211,9 @@ export class TokenBroker {
       }
       const held = this.#cache.peek(id);
       if (held?.version === version) held.view = { ...this.#viewOf(held), stale: true };
-      if (credential !== first) {
+      // One that was known before may have been replaced as well: memory and the store may hold different ones.
+      const isNew = credential !== first && fetchedAt + skewMs >= beganAt;
+      if (isNew || refused === mostRefused) {
         await this.options.store.set(tokenNames(id).refusal, version, refetchCoolDownMs);
         throw notAuthorized();
       }
@@ -227,8 +231,8 @@ export class TokenBroker {
     return this.credential(id, refused, call);
   }
 
-  #credentialOf({ value, version }: TokenEntry): Credential {
-    return { accessToken: recordOf(value).accessToken, version, isProven: this.#proven.has(version) };
+  #credentialOf({ value, version, fetchedAt }: TokenEntry): Credential {
+    return { accessToken: recordOf(value).accessToken, version, fetchedAt, isProven: this.#proven.has(version) };
   }
 
   #read(id: TaxpayerId, acceptable: Acceptable, call: Call, takesFetchedMeanwhile = false) {

@@ -11,6 +11,8 @@ export interface Asked {
   readonly index: number;
   readonly askedAt: number;
   readonly maxAgeMs?: number;
+  /** When a watch ends by itself, from `askedAt`. */
+  readonly maxMs?: number;
   readonly key?: string | undefined;
   readonly mark?: string;
   endedAt?: number;
@@ -45,6 +47,8 @@ export class Auditor {
   readonly rotations: { readonly taxpayer: number; readonly at: number }[] = [];
   readonly forgotten: { readonly taxpayer: number; readonly begunAt: number; doneAt?: number }[] = [];
   readonly findings: Finding[] = [];
+  /** Everything is told to end. */
+  isStopping = false;
   #checks: Checks | undefined;
 
   constructor(

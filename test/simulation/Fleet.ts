@@ -1,7 +1,7 @@
 import { writeForget } from '../../src/cache/Forgets.js';
 import { SealedStore, scopeOf } from '../../src/cache/SealedStore.js';
-import { Sealer } from '../../src/cache/sealing.js';
 import { SubjectEntries } from '../../src/cache/SubjectEntries.js';
+import { Sealer } from '../../src/cache/sealing.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import type { JobId, TaxpayerId } from '../../src/datasources/identifiers.js';
@@ -14,7 +14,7 @@ import { FallbackStore } from '../../src/stores/FallbackStore.js';
 import type { Asked, Auditor } from './Auditor.js';
 import { NodeRuntime } from './NodeRuntime.js';
 import type { Plan, Step, StoreFault } from './plan.js';
-import { SimulatedService } from './SimulatedService.js';
+import { contentOf, SimulatedService } from './SimulatedService.js';
 import { SimulatedStore } from './SimulatedStore.js';
 import { StoreLine, type StoreTroubles } from './StoreLine.js';
 import type { World } from './World.js';
@@ -50,7 +50,8 @@ export class Fleet {
   readonly store: SimulatedStore;
   readonly processes: Process[] = [];
   readonly #names = new Map<string, string>();
-  readonly #storeTroubles: { readonly fault: StoreFault; readonly node: number | undefined; readonly until: number }[] = [];
+  readonly #storeTroubles: { readonly fault: StoreFault; readonly node: number | undefined; readonly until: number }[] =
+    [];
   readonly #troubles: StoreTroubles;
   readonly #config: Config;
   readonly #clocks: { aheadMs: number; readonly rate: number }[];
@@ -97,9 +98,11 @@ export class Fleet {
         (this.service.taxpayers[step.taxpayer] as { change: number }).change += 1;
         return;
       case 'rotate-key':
-        return this.#rotateSecret();
+        this.#rotateSecret();
+        return;
       case 'crash':
-        return this.#crash(step.node, step.forMs);
+        this.#crash(step.node, step.forMs);
+        return;
       case 'pause': {
         const { runtime } = this.#process(step.node);
         runtime.pausedUntil = Math.max(runtime.pausedUntil, until);
@@ -116,14 +119,18 @@ export class Fleet {
         return;
       case 'empty-store':
         auditor.disturb({ kind: 'store-loss', from: world.now, until: world.now });
-        return this.store.empty();
+        this.store.empty();
+        return;
       case 'fail-over':
         auditor.disturb({ kind: 'store-loss', from: world.now - step.lagMs, until: world.now });
-        return this.store.failOver(step.lagMs);
+        this.store.failOver(step.lagMs);
+        return;
       case 'service':
-        return this.service.misbehave(step.fault, step.forMs);
+        this.service.misbehave(step.fault, step.forMs);
+        return;
       case 'forget':
-        return this.#forget(step.taxpayer);
+        this.#forget(step.taxpayer);
+        return;
       default:
         this.#process(step.node).runtime.receive(0, () => void this.#ask(step, n));
     }
@@ -135,6 +142,8 @@ export class Fleet {
       for (let n = 0; n < this.plan.taxpayers; n += 1) this.do({ at: 0, do: 'read', node, taxpayer: n }, n);
       for (let n = 0; n < this.plan.jobs.length; n += 1) this.do({ at: 0, do: 'job', node, job: n }, n);
     }
+    const links = this.plan.steps.filter((step) => step.do === 'link' && step.key !== undefined);
+    for (const [n, step] of links.entries()) this.do(step, n);
   }
 
   async stop(): Promise<void> {
@@ -161,14 +170,14 @@ export class Fleet {
         const asked = auditor.begin({ ...common, what: 'read', index, ...(maxAgeMs && { maxAgeMs }) });
         return this.#answer(asked, async () => {
           const { record, stale } = await wired.broker.record(this.#taxpayer(index), maxAgeMs, call);
-          return { content: `${record.name} token ${/\d+$/.exec(record.accessToken.reveal())?.[0]}`, isStale: stale };
+          return { content: contentOf(record.name, record.metadata?.['answer']), isStale: stale };
         });
       }
       case 'job': {
         const asked = auditor.begin({ ...common, what: 'job', index: step.job });
         return this.#answer(asked, async () => {
           const { job } = await wired.jobs.status(...this.#job(step.job), undefined, call);
-          return { content: job.status };
+          return { content: `${job.status}, ${job.name}` };
         });
       }
       case 'link': {
@@ -182,10 +191,10 @@ export class Fleet {
         });
       }
       case 'watch-job': {
-        const asked = auditor.begin({ ...common, what: 'watch-job', index: step.job });
+        const asked = auditor.begin({ ...common, what: 'watch-job', index: step.job, maxMs: step.forMs });
         return this.#answer(asked, async () => {
           const watch = wired.jobWatches.watch(this.#job(step.job), { ...call, maxMs: step.forMs });
-          for await (const { job } of watch) this.#shown(asked, job.status);
+          for await (const { job } of watch) this.#shown(asked, `${job.status}, ${job.name}`);
           return {};
         });
       }
@@ -193,7 +202,9 @@ export class Fleet {
         const asked = auditor.begin({ ...common, what: 'watch-record', index: step.taxpayer });
         return this.#answer(asked, async () => {
           const watch = wired.recordWatches.watch(this.#taxpayer(step.taxpayer), { ...call, maxMs: step.forMs });
-          for await (const { record } of watch) this.#shown(asked, String(record.name));
+          for await (const { record } of watch) {
+            this.#shown(asked, contentOf(record.name, record.metadata?.['answer']));
+          }
           return {};
         });
       }
@@ -223,7 +234,11 @@ export class Fleet {
   #start(node: number): void {
     const { world, plan, auditor } = this;
     const life = this.#lives++;
-    const runtime = new NodeRuntime(world, this.#clocks[node] as { aheadMs: number; rate: number }, plan.seed * 64 + life);
+    const runtime = new NodeRuntime(
+      world,
+      this.#clocks[node] as { aheadMs: number; rate: number },
+      plan.seed * 64 + life,
+    );
     const line = new StoreLine(world, node, runtime, this.store, this.#troubles);
     const store = new FallbackStore(line, {
       runtime,
@@ -263,7 +278,8 @@ export class Fleet {
     void line.close();
     auditor.disturb({ kind: 'crash', from: world.now, until: world.now + forMs, node });
     for (const asked of auditor.asked) {
-      if (asked.life === life && asked.endedAt === undefined) Object.assign(asked, { endedAt: world.now, error: 'crashed' });
+      if (asked.life === life && asked.endedAt === undefined)
+        Object.assign(asked, { endedAt: world.now, error: 'crashed' });
     }
     for (const call of auditor.calls) {
       if (call.life === life && call.endedAt === undefined) call.endedAt = world.now;

@@ -21,7 +21,8 @@ export class NodeRuntime implements Runtime {
     this.#bornAt = world.now;
   }
 
-  readonly now = () => Math.floor(beginsAt + this.world.now + this.clock.aheadMs + (this.clock.rate - 1) * this.world.now);
+  readonly now = () =>
+    Math.floor(beginsAt + this.world.now + this.clock.aheadMs + (this.clock.rate - 1) * this.world.now);
   readonly monotonicNow = () => (this.world.now - this.#bornAt) * this.clock.rate;
   readonly random = () => this.#random();
   readonly randomBytes = (count: number) => Buffer.from(Array.from({ length: count }, () => this.#random() * 256));

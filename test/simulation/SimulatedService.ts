@@ -23,6 +23,8 @@ export interface ServiceCall {
   status?: number;
   /** What the answer said, when it was a proper one. */
   content?: string;
+  /** The version of the token in it. */
+  token?: number;
   retryAfterMs?: number;
 }
 
@@ -30,6 +32,7 @@ interface Answer {
   readonly status: number;
   readonly json?: unknown;
   readonly content?: string;
+  readonly token?: number;
   readonly retryAfterSeconds?: number;
 }
 
@@ -41,7 +44,7 @@ export class SimulatedService {
   readonly taxpayers: { readonly id: string; token: number; change: number }[];
   readonly jobs: { readonly id: string; readonly taxpayer: number; readonly endsAt: number }[];
   readonly #troubles: { readonly fault: ServiceFault; readonly until: number }[] = [];
-  #links = 0;
+  #answers = 0;
   #secret = 'secret-0';
 
   constructor(
@@ -64,8 +67,10 @@ export class SimulatedService {
 
   /** In place of node-fetch, for one process. */
   fetchFor(node: number, life: number, runtime: NodeRuntime) {
-    return (url: string, options: { headers: Record<string, string>; body: string | null; agent: Agent; signal: AbortSignal }) =>
-      new Promise((resolve, reject) => this.#handle(node, life, runtime, url, options, resolve, reject));
+    return (
+      url: string,
+      options: { headers: Record<string, string>; body: string | null; agent: Agent; signal: AbortSignal },
+    ) => new Promise((resolve, reject) => this.#handle(node, life, runtime, url, options, resolve, reject));
   }
 
   #handle(
@@ -73,7 +78,12 @@ export class SimulatedService {
     life: number,
     runtime: NodeRuntime,
     url: string,
-    { headers, body, agent, signal }: { headers: Record<string, string>; body: string | null; agent: Agent; signal: AbortSignal },
+    {
+      headers,
+      body,
+      agent,
+      signal,
+    }: { headers: Record<string, string>; body: string | null; agent: Agent; signal: AbortSignal },
     resolve: (response: unknown) => void,
     reject: (error: unknown) => void,
   ): void {
@@ -106,6 +116,7 @@ export class SimulatedService {
       call.arrivedAt = world.now;
       call.status = answer.status;
       if (answer.content !== undefined) call.content = answer.content;
+      if (answer.token !== undefined) call.token = answer.token;
       if (answer.retryAfterSeconds !== undefined) call.retryAfterMs = answer.retryAfterSeconds * 1000;
       world.tell('service', `${call.endpoint} ${call.index} of node ${node}: ${answer.status} ${answer.content ?? ''}`);
       this.auditor.callArrived(call);
@@ -158,7 +169,7 @@ export class SimulatedService {
   }
 
   #link({ mark }: ServiceCall): Answer {
-    const id = `link-${this.#links++} ${mark}`;
+    const id = `link-${this.#answers++} ${mark}`;
     return { status: 201, json: { id, url: 'https://service.invalid/link' }, content: id };
   }
 
@@ -166,17 +177,18 @@ export class SimulatedService {
     const taxpayer = this.taxpayers[index];
     if (!taxpayer) return { status: 404 };
     const { id, token, change } = taxpayer;
-    const content = `${id} changed ${change} times`;
+    const name = `${id} changed ${change} times`;
+    const answer = this.#answers++;
     const json = {
       access_token: tokenOf(index, token),
       taxpayer_id: fault === 'foreign' ? 'taxpayer-of-somebody-else' : id,
       provider_id: 'provider',
-      name: content,
-      metadata: {},
+      name,
+      metadata: { answer },
       created_at: new Date(beginsAt - 86_400_000).toISOString(),
       status: statuses[change % statuses.length],
     };
-    return fault === 'foreign' ? { status: 200, json } : { status: 200, json, content: `${content} token ${token}` };
+    return fault === 'foreign' ? { status: 200, json } : { status: 200, json, content: contentOf(name, answer), token };
   }
 
   #job({ index, credential }: ServiceCall, fault: ServiceFault | undefined): Answer {
@@ -185,11 +197,14 @@ export class SimulatedService {
     const owner = this.taxpayers[job.taxpayer] as { id: string; token: number };
     if (credential !== tokenOf(job.taxpayer, owner.token)) return { status: 401 };
     const status = this.world.now < job.endsAt ? 'processing' : 'completed';
-    const json = { status, jobId: fault === 'foreign' ? 'another' : job.id, taxpayerId: owner.id, name: 'A refresh' };
-    return fault === 'foreign' ? { status: 200, json } : { status: 200, json, content: status };
+    const name = `answer ${this.#answers++}`;
+    const json = { status, jobId: fault === 'foreign' ? 'another' : job.id, taxpayerId: owner.id, name };
+    return fault === 'foreign' ? { status: 200, json } : { status: 200, json, content: `${status}, ${name}` };
   }
 }
 
+/** Tells each answer from every other. */
+export const contentOf = (name: unknown, answer: unknown) => `${name}, answer ${answer}`;
 export const tokenOf = (taxpayer: number, version: number) => `token-${taxpayer}-${version}`;
 const indexOf = (id = '') => Number(/\d+$/.exec(id)?.[0]);
 

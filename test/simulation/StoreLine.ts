@@ -16,9 +16,13 @@ export interface StoreTroubles {
 /** What becomes of one operation: after how many milliseconds it takes effect and is answered, if ever. */
 interface Fate {
   readonly effectMs: number | undefined;
-  readonly answerMs: number | undefined;
-  readonly error?: 'unreachable' | 'read-only';
+  readonly answerMs: number;
+  /** In place of the answer. */
+  readonly error?: 'unreachable' | 'read-only' | 'timed-out';
 }
+
+/** As the drivers do: a lost answer is an error after this time, in milliseconds. */
+const commandTimeoutMs = 1000;
 
 const writes = /^(set|claim|acquire|renew|settle|compareAndDelete|increment)$/;
 
@@ -105,7 +109,7 @@ export class StoreLine implements Store {
     return new Promise((resolve, reject) => {
       if (fate.error) {
         const error = new StoreError(fate.error);
-        runtime.receive(fate.answerMs ?? 1, () => {
+        runtime.receive(fate.answerMs, () => {
           this.#tell(what, fate.error as string);
           reject(error);
         });
@@ -115,8 +119,8 @@ export class StoreLine implements Store {
       this.#arrivedAt.set(key, arrivesAt);
       world.time.at(arrivesAt, () => {
         const result = apply();
-        this.#tell(what, shown(result), fate.answerMs === undefined || fate.error ? 'its answer is lost' : undefined);
-        if (fate.answerMs !== undefined && !fate.error) runtime.receive(fate.answerMs, () => resolve(result));
+        this.#tell(what, shown(result), fate.error && 'its answer is lost');
+        if (!fate.error) runtime.receive(fate.answerMs, () => resolve(result));
         return false;
       });
     });
@@ -136,10 +140,12 @@ export class StoreLine implements Store {
           : { effectMs: usual(), answerMs: usual() };
       case 'away':
         return { effectMs: undefined, answerMs: world.between(0.2, 400), error: 'unreachable' };
-      case 'lossy':
+      case 'lossy': {
         if (world.chance(0.4)) return { effectMs: usual(), answerMs: usual() };
         if (world.chance(0.5)) return { effectMs: undefined, answerMs: usual(), error: 'unreachable' };
-        return { effectMs: world.chance(0.3) ? world.between(1, 2000) : usual(), answerMs: undefined };
+        const effectMs = world.chance(0.3) ? world.between(1, 2000) : usual();
+        return { effectMs, answerMs: commandTimeoutMs, error: 'timed-out' };
+      }
     }
   }
 

@@ -1,13 +1,17 @@
 import { createHash } from 'node:crypto';
-import { VirtualTime } from '../bench/sparing/VirtualTime.js';
 import { seeded } from '../bench/sparing/seeded.js';
+import { VirtualTime } from '../bench/sparing/VirtualTime.js';
 
 /** Monday, 5 January 2026, 10:00: an hour of the budget begins. */
 export const beginsAt = Date.UTC(2026, 0, 5, 10);
 
 /** The one hand of a simulation: its time, its chance, and the record of what happened. */
 export class World {
-  readonly time: { now: number; at(time: number, run: () => unknown): { cancel(): void }; runUntil(end: number): Promise<void> };
+  readonly time: {
+    now: number;
+    at(time: number, run: () => unknown): { cancel(): void };
+    runUntil(end: number): Promise<void>;
+  };
   readonly #random: () => number;
   readonly #lines: string[] = [];
 

@@ -31,6 +31,31 @@ function leastAgeMs({ plan, asked }: Auditor, index: number, since: number): num
   return Math.min(plan.freshMs, ...wanted.map(({ maxAgeMs }) => maxAgeMs ?? Infinity));
 }
 
+/** A process that holds a fresh record does not ask for it, whatever becomes of the store. */
+function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undefined {
+  if (call.endpoint !== 'token') return undefined;
+  const last = auditor.calls.findLast(
+    ({ endpoint, index, life, deliveredAt, content }) =>
+      endpoint === 'token' &&
+      index === call.index &&
+      life === call.life &&
+      deliveredAt !== undefined &&
+      content !== undefined,
+  );
+  if (last?.deliveredAt === undefined) return undefined;
+  const { index, sentAt } = call;
+  const isOld = sentAt - last.deliveredAt >= leastAgeMs(auditor, index, last.deliveredAt) - auditor.skewMs;
+  const isReplaced = auditor.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= (last.arrivedAt ?? 0));
+  const isExcused = auditor.disturbances.some(
+    ({ kind, taxpayer, until }) => kind === 'jump' || (kind === 'forget' && taxpayer === index && until >= last.sentAt),
+  );
+  // What a store that was away held all along may be taken for what another process wrote, if it is not old.
+  const mayBeOlder = auditor.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= last.sentAt - 12_000);
+  const isBlind = mayBeOlder && auditor.disturbances.some(({ kind }) => kind === 'store' || kind === 'store-loss');
+  if (isOld || isReplaced || isExcused || isBlind) return undefined;
+  return `node ${call.node} asks again for taxpayer ${index}, ${(sentAt - last.deliveredAt).toFixed(0)} ms after it was told`;
+}
+
 /** While the fleet was not disturbed, what is asked of the service after a token was refused is not asked with it again. */
 function noRefusedTokenWhenANewerIsKnown(auditor: Auditor, call: ServiceCall): string | undefined {
   if (call.endpoint !== 'job') return undefined;
@@ -47,7 +72,7 @@ function noRefusedTokenWhenANewerIsKnown(auditor: Auditor, call: ServiceCall): s
       other.index === taxpayer &&
       other.content !== undefined &&
       (other.deliveredAt as number) > (refusal.deliveredAt as number) &&
-      !call.credential.endsWith(`-${/\d+$/.exec(other.content)?.[0]}`),
+      !call.credential.endsWith(`-${other.token}`),
   );
   const knownAt = newer?.deliveredAt;
   if (knownAt === undefined || call.sentAt < knownAt + deadlineMs + marginMs) return undefined;
@@ -64,11 +89,11 @@ function trueAndFresh(auditor: Auditor, asked: Asked): string | undefined {
     endpoint === (isRecord ? 'token' : 'job') &&
     index === asked.index &&
     deliveredAt !== undefined &&
-    (content === asked.content || (asked.what === 'watch-record' && content?.startsWith(asked.content ?? '')));
+    content === asked.content;
   const brought = auditor.calls.filter(fits);
   const which = `${asked.what} ${asked.index} on node ${asked.node}`;
   if (brought.length === 0) return `${which} was answered with ${asked.content}, which no call brought`;
-  if (asked.isStale || asked.what.startsWith('watch') || asked.content === 'completed') return undefined;
+  if (asked.isStale || asked.what.startsWith('watch') || asked.content?.startsWith('completed')) return undefined;
   if (auditor.disturbances.some(({ kind }) => kind === 'jump')) return undefined;
   const broughtAt = Math.max(...brought.map(({ deliveredAt }) => deliveredAt as number));
   const mayBeMs = isRecord ? Math.min(auditor.plan.freshMs, Math.max(60_000, asked.maxAgeMs ?? Infinity)) : 1000;
@@ -82,11 +107,15 @@ function everyWaitEnds(auditor: Auditor, asked: Asked): string | undefined {
   if (asked.endedAt === undefined || asked.what === 'forget' || asked.what.startsWith('watch')) return undefined;
   const took = asked.endedAt - asked.askedAt - pausedMs(auditor, asked);
   const most = boundMs[asked.what as keyof typeof boundMs];
-  return took > most ? `${asked.what} ${asked.index} on node ${asked.node} took ${took.toFixed(0)} ms: at most ${most}` : undefined;
+  return took > most
+    ? `${asked.what} ${asked.index} on node ${asked.node} took ${took.toFixed(0)} ms: at most ${most}`
+    : undefined;
 }
 
 function pausedMs({ disturbances, world }: Auditor, asked: Asked): number {
-  const pauses = disturbances.filter(({ kind, until, from }) => kind === 'pause' && until >= asked.askedAt && from <= world.now);
+  const pauses = disturbances.filter(
+    ({ kind, until, from }) => kind === 'pause' && until >= asked.askedAt && from <= world.now,
+  );
   return pauses.reduce((sum, { from, until }) => sum + until - from, 0);
 }
 
@@ -98,7 +127,10 @@ function oneLinkPerKey(auditor: Auditor, call: ServiceCall): string | undefined 
     (other) => other !== call && other.endpoint === 'link' && other.status === 201 && other.mark.split(',')[0] === key,
   );
   const [first] = others;
-  if (!first || auditor.disturbances.some(({ kind }) => kind === 'store-loss' || kind === 'key')) return undefined;
+  if (!first) return undefined;
+  // Each process knows what it has made, whatever the store has lost.
+  const isOwn = others.some(({ life }) => life === call.life);
+  if (!isOwn && auditor.disturbances.some(({ kind }) => kind === 'store-loss' || kind === 'key')) return undefined;
   return `${key} made a second link, by node ${call.node} after node ${first.node}`;
 }
 
@@ -109,9 +141,37 @@ function linksAreTrue(_: Auditor, asked: Asked): string | undefined {
   return isOwn ? undefined : `${asked.mark} was answered with ${asked.content}`;
 }
 
+/** What was created with a key is given again, at once. */
+function createdLinksAreReplayed(auditor: Auditor, asked: Asked): string | undefined {
+  if (asked.what !== 'link' || asked.key === undefined || asked.error === 'crashed') return undefined;
+  const first = auditor.asked.find(
+    ({ what, mark, content, error, endedAt = Infinity }) =>
+      what === 'link' && mark === asked.mark && content !== undefined && error === undefined && endedAt < asked.askedAt,
+  );
+  if (first === undefined || asked.content === first.content) return undefined;
+  if (auditor.disturbedBetween(first.askedAt - 15_000, auditor.world.now)) return undefined;
+  return `${asked.mark} was answered with ${asked.error ?? asked.content}, before with ${first.content}`;
+}
+
+/** An unknown outcome has a cause: something was sent. */
+function unknownOutcomesWereTried({ calls, disturbances }: Auditor, asked: Asked): string | undefined {
+  if (asked.what !== 'link' || asked.error !== 'OUTCOME_UNKNOWN') return undefined;
+  const isSent = calls.some(
+    ({ endpoint, mark }) => endpoint === 'link' && mark.split(',')[0] === asked.mark?.split(',')[0],
+  );
+  if (isSent || disturbances.some(({ kind }) => kind === 'crash' || kind === 'pause' || kind === 'jump'))
+    return undefined;
+  return `nothing was sent for ${asked.mark}, and its outcome is said to be unknown`;
+}
+
 /** A request with an outcome that tells the caller to try again has not made a link. */
 function failedLinksMadeNone({ calls }: Auditor, asked: Asked): string | undefined {
-  const saysNone = ['UPSTREAM_UNAVAILABLE', 'UPSTREAM_TIMEOUT', 'UPSTREAM_RATE_LIMITED', 'UPSTREAM_CREDENTIALS_REJECTED'];
+  const saysNone = [
+    'UPSTREAM_UNAVAILABLE',
+    'UPSTREAM_TIMEOUT',
+    'UPSTREAM_RATE_LIMITED',
+    'UPSTREAM_CREDENTIALS_REJECTED',
+  ];
   if (asked.what !== 'link' || asked.key !== undefined || !saysNone.includes(asked.error ?? '')) return undefined;
   const made = calls.find(({ mark, status }) => mark === asked.mark && status === 201);
   return made && `${asked.mark} failed with ${asked.error}, and there is a link`;
@@ -121,7 +181,8 @@ function failedLinksMadeNone({ calls }: Auditor, asked: Asked): string | undefin
 function budgetIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
   const { budgetPerHour } = auditor.plan;
   if (call.endpoint !== 'token' || budgetPerHour === 0) return undefined;
-  if (auditor.disturbances.some(({ kind }) => kind === 'store-loss' || kind === 'key' || kind === 'jump')) return undefined;
+  if (auditor.disturbances.some(({ kind }) => kind === 'store-loss' || kind === 'key' || kind === 'jump'))
+    return undefined;
   const isAlone = auditor.disturbances.some(({ kind }) => kind === 'store');
   const lives = auditor.disturbances.filter(({ kind }) => kind === 'crash').length + auditor.plan.nodes;
   const most = budgetPerHour + (isAlone ? lives * Math.ceil(budgetPerHour / 4) : 0);
@@ -154,7 +215,8 @@ function refusedCredentialsRest(auditor: Auditor, call: ServiceCall): string | u
       call.sentAt > deliveredAt + marginMs &&
       call.sentAt < deliveredAt + 30_000 - auditor.skewMs,
   );
-  if (!refusal || auditor.disturbances.some(({ kind, from }) => kind !== 'crash' && from <= call.sentAt)) return undefined;
+  if (!refusal || auditor.disturbances.some(({ kind, from }) => kind !== 'crash' && from <= call.sentAt))
+    return undefined;
   const isLost = auditor.disturbedBetween(refusal.sentAt, (refusal.deliveredAt as number) + marginMs);
   return isLost ? undefined : `node ${call.node} uses ${call.credential}, which was refused`;
 }
@@ -177,14 +239,22 @@ function pollsKeepTheirPace(auditor: Auditor, call: ServiceCall): string | undef
   if (call.endpoint !== 'job') return undefined;
   const { calls, asked, skewMs } = auditor;
   const last = calls.findLast(
-    (other) => other !== call && other.endpoint === 'job' && other.index === call.index && other.content !== undefined && other.deliveredAt !== undefined,
+    (other) =>
+      other !== call &&
+      other.endpoint === 'job' &&
+      other.index === call.index &&
+      other.content !== undefined &&
+      other.deliveredAt !== undefined,
   );
   if (last?.deliveredAt === undefined) return undefined;
   const since = last.deliveredAt;
-  const isAsked = asked.some(({ what, index, askedAt, endedAt = Infinity }) =>
-    what === 'job' && index === call.index && endedAt >= since && askedAt <= call.sentAt);
+  const isAsked = asked.some(
+    ({ what, index, askedAt, endedAt = Infinity }) =>
+      what === 'job' && index === call.index && endedAt >= since && askedAt <= call.sentAt,
+  );
   const pauseMs = call.sentAt - since;
-  if (isAsked || pauseMs >= 900 - skewMs || auditor.disturbedBetween(last.sentAt - 15_000, call.sentAt)) return undefined;
+  if (isAsked || pauseMs >= 900 - skewMs || auditor.disturbedBetween(last.sentAt - 15_000, call.sentAt))
+    return undefined;
   return `node ${call.node} polls job ${call.index} ${pauseMs.toFixed(0)} ms after node ${last.node} did`;
 }
 
@@ -201,7 +271,7 @@ function forgottenStaysForgotten(auditor: Auditor, asked: Asked): string | undef
     ({ endpoint, index, content, deliveredAt }) =>
       endpoint === 'token' && index === asked.index && content === asked.content && deliveredAt !== undefined,
   );
-  const isNew = brought.some(({ deliveredAt }) => (deliveredAt as number) >= order.begunAt);
+  const isNew = brought.some(({ sentAt }) => sentAt >= order.begunAt - 50);
   return isNew ? undefined : `node ${asked.node} shows taxpayer ${asked.index} as read before it was forgotten`;
 }
 
@@ -211,7 +281,11 @@ function healthyAtLast(auditor: Auditor, asked: Asked): string | undefined {
   if (asked.askedAt < plan.healthyFrom || asked.endedAt === undefined) return undefined;
   if ((asked.what !== 'read' && asked.what !== 'job') || plan.budgetPerHour > 0) return undefined;
   if (asked.error) return `${asked.what} ${asked.index} on node ${asked.node} still fails with ${asked.error}`;
-  return asked.isStale ? `${asked.what} ${asked.index} on node ${asked.node} is still shown stale` : undefined;
+  // A record whose token was refused is stale until the token is replaced.
+  const isReplaced = auditor.rotations.some(({ taxpayer }) => taxpayer === asked.index);
+  return asked.isStale && !isReplaced
+    ? `${asked.what} ${asked.index} on node ${asked.node} is still shown stale`
+    : undefined;
 }
 
 /** Who watches a job to the end is told of the end. */
@@ -220,9 +294,20 @@ function watchersHaveALastWord(auditor: Auditor): string | undefined {
   if (plan.budgetPerHour > 0) return undefined;
   const left = asked.find(
     ({ what, index, endedAt, askedAt }) =>
-      what === 'watch-job' && endedAt === undefined && Math.max(askedAt, plan.jobs[index]?.endsAt ?? 0) < plan.quietFrom,
+      what === 'watch-job' &&
+      endedAt === undefined &&
+      Math.max(askedAt, plan.jobs[index]?.endsAt ?? 0) < plan.quietFrom,
   );
   return left && `the watcher of job ${left.index} on node ${left.node} was not told of its end`;
+}
+
+/** Who stopped following a job by itself was told of its end. */
+function watchesEndWithTheJob({ isStopping }: Auditor, asked: Asked): string | undefined {
+  if (isStopping) return undefined;
+  if (asked.what !== 'watch-job' || asked.endedAt === undefined || asked.error !== undefined) return undefined;
+  const isOver = asked.endedAt - asked.askedAt >= (asked.maxMs ?? Infinity) - marginMs;
+  if (isOver || asked.content?.startsWith('completed')) return undefined;
+  return `the watch of job ${asked.index} on node ${asked.node} ended at ${asked.content}`;
 }
 
 function nothingIsLeft(_: Auditor, { timers, waiters, unfinished, polled }: End): string | undefined {
@@ -234,6 +319,7 @@ function nothingIsLeft(_: Auditor, { timers, waiters, unfinished, polled }: End)
 export const checks: Checks = {
   sent: [
     oneTokenCallPerLifetime,
+    noProcessAsksTwice,
     noRefusedTokenWhenANewerIsKnown,
     budgetIsKept,
     silenceIsKept,
@@ -242,7 +328,17 @@ export const checks: Checks = {
     pollsKeepTheirPace,
   ],
   arrived: [oneLinkPerKey],
-  answered: [trueAndFresh, everyWaitEnds, linksAreTrue, failedLinksMadeNone, forgottenStaysForgotten, healthyAtLast],
+  answered: [
+    trueAndFresh,
+    everyWaitEnds,
+    linksAreTrue,
+    failedLinksMadeNone,
+    createdLinksAreReplayed,
+    unknownOutcomesWereTried,
+    watchesEndWithTheJob,
+    forgottenStaysForgotten,
+    healthyAtLast,
+  ],
   beforeEnd: [watchersHaveALastWord],
   atEnd: [nothingIsLeft],
 };

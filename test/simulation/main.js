@@ -37,7 +37,8 @@ function readArguments() {
     const { values } = parseArgs({ options: { ...options, ...flags } });
     for (const name of ['seeds', 'from', 'seed', 'shrink', 'processes']) {
       const text = values[name];
-      if (text !== undefined && !/^\d{1,9}$/.test(text)) throw new Error(`--${name} takes a whole number, not "${text}"`);
+      if (text !== undefined && !/^\d{1,9}$/.test(text))
+        throw new Error(`--${name} takes a whole number, not "${text}"`);
     }
     return values;
   } catch (error) {
@@ -53,12 +54,15 @@ async function runSeeds() {
   const result = await over(undefined, { from, count, untilFailure: false }, (ran) => {
     const rate = ran / ((performance.now() - startedAt) / 1000);
     const left = Math.round((count - ran) / rate);
-    if (process.stderr.isTTY) process.stderr.write(`\r${ran} of ${count} seeds, ${rate.toFixed(0)} a second, ${left} s left   `);
+    if (process.stderr.isTTY)
+      process.stderr.write(`\r${ran} of ${count} seeds, ${rate.toFixed(0)} a second, ${left} s left   `);
   });
   const seconds = (performance.now() - startedAt) / 1000;
   if (process.stderr.isTTY) process.stderr.write('\n');
   for (const { failed, finding } of result.failures) console.log(`seed ${failed}: ${finding.check}: ${finding.what}`);
-  console.log(`${result.ran} seeds from ${from} in ${seconds.toFixed(1)} s (${(result.ran / seconds).toFixed(0)} a second): ${result.failures.length} failed`);
+  console.log(
+    `${result.ran} seeds from ${from} in ${seconds.toFixed(1)} s (${(result.ran / seconds).toFixed(0)} a second): ${result.failures.length} failed`,
+  );
   console.log(`traces: ${result.hash}`);
   process.exitCode = result.failures.length > 0 ? 1 : 0;
 }

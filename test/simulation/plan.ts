@@ -92,7 +92,13 @@ export function planOf(seed: number): Plan {
         steps.push({ at: when, do: 'watch-job', node: node(), job: what, forMs: oneOf([2000, 20_000, 600_000]) });
       }
       if (wants[3] && chance(0.2)) {
-        steps.push({ at: when, do: 'watch-record', node: node(), taxpayer: who, forMs: oneOf([2000, 20_000, 600_000]) });
+        steps.push({
+          at: when,
+          do: 'watch-record',
+          node: node(),
+          taxpayer: who,
+          forMs: oneOf([2000, 20_000, 600_000]),
+        });
       }
       if (wants[4] && chance(0.4)) {
         const key = chance(0.8) ? `key-${pick(0, 1)}` : undefined;
@@ -108,8 +114,18 @@ export function planOf(seed: number): Plan {
   several(trouble.forgets, 2, () => ({ at: near(), do: 'forget', taxpayer: taxpayer() }));
   several(trouble.keys, 2, () => ({ at: near(), do: 'rotate-key' }));
   several(trouble.crashes, 3, () => ({ at: near(), do: 'crash', node: node(), forMs: oneOf([10, 1000, 5000]) }));
-  several(trouble.pauses, 2, () => ({ at: near(), do: 'pause', node: node(), forMs: oneOf([200, 2000, 4000, 15_000]) }));
-  several(trouble.jumps, 2, () => ({ at: near(), do: 'jump', node: node(), byMs: oneOf([-30_000, -2000, 2000, 30_000]) }));
+  several(trouble.pauses, 2, () => ({
+    at: near(),
+    do: 'pause',
+    node: node(),
+    forMs: oneOf([200, 2000, 4000, 15_000]),
+  }));
+  several(trouble.jumps, 2, () => ({
+    at: near(),
+    do: 'jump',
+    node: node(),
+    byMs: oneOf([-30_000, -2000, 2000, 30_000]),
+  }));
   several(trouble.store, 3, () => {
     const fault = oneOf<StoreFault>(['away', 'slow', 'lossy', 'lossy', 'read-only']);
     const whose = chance(0.4) ? node() : undefined;
@@ -142,7 +158,7 @@ function troubleOf(chance: (share: number) => boolean) {
   const some = (share: number) => chance(share) && any;
   return {
     rotations: chance(0.4),
-    forgets: chance(0.12),
+    forgets: chance(0.2),
     keys: chance(0.1),
     budget: chance(0.15),
     crashes: some(0.35),

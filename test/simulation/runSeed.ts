@@ -25,15 +25,20 @@ export async function run(plan: Plan): Promise<Outcome> {
   for (const [n, step] of plan.steps.entries()) world.time.at(begins + step.at, () => fleet.do(step, n));
   await world.time.runUntil(begins + plan.healthyFrom);
   auditor.beforeEnd();
+  if (fleet.isDegraded) auditor.find('theStoreIsUsedAgain', 'a process still goes on alone');
   fleet.askAll();
   const isAsking = () => auditor.asked.some(({ what, endedAt }) => endedAt === undefined && !what.startsWith('watch'));
   do await world.time.runUntil(world.now + 1000);
   while (isAsking() && world.now < begins + plan.healthyFrom + lastWorkMs);
-  const polled = fleet.processes.reduce((sum, { wired }) => sum + wired.jobWatches.polled + wired.recordWatches.polled, 0);
+  const polled = fleet.processes.reduce(
+    (sum, { wired }) => sum + wired.jobWatches.polled + wired.recordWatches.polled,
+    0,
+  );
   const watched = auditor.asked.filter(({ what, endedAt }) => what.startsWith('watch') && endedAt === undefined).length;
   if (polled > watched) auditor.find('noPollWithoutWatcher', `${polled} keys are polled for ${watched} watchers`);
+  auditor.isStopping = true;
   await fleet.stop();
-  await world.time.runUntil(world.now + 20_000);
+  await world.time.runUntil(world.now + 3000);
   auditor.atEnd({
     timers: fleet.processes.reduce((sum, { runtime }) => sum + runtime.timers.size, 0),
     waiters: fleet.store.waiters,

@@ -5,7 +5,13 @@ import { type Outcome, run } from './runSeed.js';
 /** What this thread is told to do. */
 export type Work =
   /** Runs the seeds from `from` on, each `every`-th, until it has run `count` or, if told, until one fails. */
-  | { readonly do: 'seeds'; readonly from: number; readonly every: number; readonly count: number; readonly untilFailure: boolean }
+  | {
+      readonly do: 'seeds';
+      readonly from: number;
+      readonly every: number;
+      readonly count: number;
+      readonly untilFailure: boolean;
+    }
   | { readonly do: 'these'; readonly seeds: readonly number[] }
   | { readonly do: 'seed'; readonly seed: number }
   | { readonly do: 'shrink'; readonly seed: number };
