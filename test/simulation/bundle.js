@@ -26,7 +26,7 @@ export async function bundle(patch) {
   return outfile;
 }
 
-/** Allocating room for 10,000 entries a dozen times per process takes longer than a whole seed; none has as many as 500. */
+/** Allocating room for 10,000 entries a dozen times per process takes longer than a whole seed; none has as many as 100. */
 const smallCaches = {
   name: 'small caches',
   setup({ onResolve, onLoad }) {
@@ -36,7 +36,7 @@ const smallCaches = {
     onLoad({ filter: /.*/, namespace: 'small-caches' }, () => ({
       contents: `import * as all from 'lru-cache';
         export class LRUCache extends all.LRUCache {
-          constructor(options) { super({ ...options, max: Math.min(options.max, 500) }); }
+          constructor(options) { super({ ...options, max: Math.min(options.max, 100) }); }
         }`,
       resolveDir: root,
     }));

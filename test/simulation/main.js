@@ -1,6 +1,6 @@
 // npm run simulate: runs the fleet simulator over many seeds, shows one, or makes it shorter.
 
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { bundle } from './bundle.js';
@@ -12,8 +12,9 @@ const help = `npm run simulate -- [options]
   --from N         begins with seed N (default: another one each day)
   --seed N         runs seed N and prints what happened as a timeline
   --shrink N       finds the fewest steps with which seed N still breaks the same promise, and prints their timeline
+  --failed         runs the seeds that have failed before (test/simulation/failedSeeds.json)
   --planted        plants each known defect in turn and looks for a seed that finds it
-  --only TEXT      with --planted: those whose name contains TEXT
+  --only TEXT      with --planted: those whose name contains TEXT; with --seed or --shrink as well: the first of them
   --processes N    works with N threads (default 2)
   --help           prints this
 
@@ -27,13 +28,14 @@ const processes = Number(values.processes ?? 2);
 if (values.help) console.log(help);
 else if (values.seed !== undefined) await show({ do: 'seed', seed: Number(values.seed) });
 else if (values.shrink !== undefined) await show({ do: 'shrink', seed: Number(values.shrink) });
+else if (values.failed) await runFailed();
 else if (values.planted) await lookForPlanted();
 else await runSeeds();
 
 function readArguments() {
   try {
     const options = { seeds: number, from: number, seed: number, shrink: number, processes: number, only: number };
-    const flags = { planted: { type: 'boolean' }, help: { type: 'boolean' } };
+    const flags = { planted: { type: 'boolean' }, failed: { type: 'boolean' }, help: { type: 'boolean' } };
     const { values } = parseArgs({ options: { ...options, ...flags } });
     for (const name of ['seeds', 'from', 'seed', 'shrink', 'processes']) {
       const text = values[name];
@@ -59,12 +61,24 @@ async function runSeeds() {
   });
   const seconds = (performance.now() - startedAt) / 1000;
   if (process.stderr.isTTY) process.stderr.write('\n');
-  for (const { failed, finding } of result.failures) console.log(`seed ${failed}: ${finding.check}: ${finding.what}`);
+  for (const failure of result.failures) console.log(lineOf(failure));
   console.log(
     `${result.ran} seeds from ${from} in ${seconds.toFixed(1)} s (${(result.ran / seconds).toFixed(0)} a second): ${result.failures.length} failed`,
   );
   console.log(`traces: ${result.hash}`);
   process.exitCode = result.failures.length > 0 ? 1 : 0;
+}
+
+async function runFailed() {
+  const seeds = JSON.parse(readFileSync(new URL('./failedSeeds.json', import.meta.url), 'utf8'));
+  const file = await bundle();
+  const failures = [];
+  const onMessage = (message) => message.failed !== undefined && failures.push(message);
+  await inThread(file, { do: 'these', seeds }, onMessage).ended;
+  rmSync(file);
+  for (const failure of failures) console.log(lineOf(failure));
+  console.log(`${seeds.length} seeds that have failed before: ${failures.length} failed`);
+  process.exitCode = failures.length > 0 ? 1 : 0;
 }
 
 async function lookForPlanted() {
@@ -121,6 +135,8 @@ async function show(work) {
   console.log(`trace: ${hash}`);
   process.exitCode = findings.length > 0 ? 1 : 0;
 }
+
+const lineOf = ({ failed, finding }) => `seed ${failed}: ${finding.check}: ${finding.what}`;
 
 function inThread(file, workerData, onMessage) {
   const worker = new Worker(file, { workerData });

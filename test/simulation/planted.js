@@ -57,6 +57,12 @@ export const planted = [
     'if (entry === undefined) return undefined;',
   ),
   defect(
+    'what the store had all along replaces what was fetched',
+    leased,
+    'entry !== undefined && entry.fetchedAt + (this.options.skewMs ?? 1000) < askedAt',
+    'entry !== undefined && askedAt < 0',
+  ),
+  defect(
     'forgetting leaves what is in memory',
     leased,
     'for (const id of [...this.#memory.keys()].filter(isMeant)) this.#memory.delete(id);',
@@ -260,7 +266,7 @@ export const planted = [
     'the list of who was forgotten is looked at once',
     'cache/Forgets.ts',
     'this.#seen.add(markOf(each));',
-    'this.#seen.add(`${each.id} begun`).add(`${each.id} done`);',
+    "for (const state of ['begun', 'done'] as const) this.#seen.add(markOf({ ...each, state }));",
   ),
   defect(
     'erasing leaves the lease',
