@@ -223,7 +223,7 @@ export class Fleet {
     try {
       Object.assign(asked, await work());
     } catch (error) {
-      asked.error = (error as GatewayError).code ?? String((error as Error).stack);
+      asked.error = (error as GatewayError).code ?? String(error);
     }
     asked.endedAt = this.world.now;
     const answer = asked.error ?? asked.content ?? 'the end';
@@ -275,7 +275,7 @@ export class Fleet {
     const { runtime, life, line } = this.#process(node);
     if (!runtime.isAlive) return;
     runtime.isAlive = false;
-    void line.close();
+    line.cut();
     auditor.disturb({ kind: 'crash', from: world.now, until: world.now + forMs, node });
     for (const asked of auditor.asked) {
       if (asked.life === life && asked.endedAt === undefined)

@@ -32,6 +32,7 @@ export class StoreLine implements Store {
   readonly #arrivedAt = new Map<string, number>();
   /** End what waits for a deletion. */
   readonly #waits = new Set<() => void>();
+  readonly #stops = new Set<() => void>();
   #isClosed = false;
 
   constructor(
@@ -84,6 +85,7 @@ export class StoreLine implements Store {
     return new Promise((resolve) => {
       const end = () => {
         this.#waits.delete(end);
+        this.#stops.delete(stop);
         stop();
         runtime.clearTimer(timer);
         resolve();
@@ -92,8 +94,14 @@ export class StoreLine implements Store {
         if (!this.troubles.of(this.node) && !world.chance(0.02)) runtime.receive(world.between(0.1, 3), end);
       });
       this.#waits.add(end);
+      this.#stops.add(stop);
       const timer = runtime.setTimeout(end, Math.min(timeoutMs, Math.max(5, this.store.lastsMs(key) + 1)));
     });
+  }
+
+  /** Its process is dead: nothing reaches it any more. */
+  cut(): void {
+    for (const stop of this.#stops) stop();
   }
 
   async close(): Promise<void> {

@@ -1,3 +1,4 @@
+import { errorCodes } from '../../src/errors/errorCodes.js';
 import type { Asked, Auditor, Checks, End } from './Auditor.js';
 import type { ServiceCall } from './SimulatedService.js';
 
@@ -275,6 +276,12 @@ function forgottenStaysForgotten(auditor: Auditor, asked: Asked): string | undef
   return isNew ? undefined : `node ${asked.node} shows taxpayer ${asked.index} as read before it was forgotten`;
 }
 
+/** Whatever happens, callers get an answer or an error that the product names. */
+function errorsHaveACode({ isStopping }: Auditor, { what, index, node, error }: Asked): string | undefined {
+  const isOurs = error === undefined || error === 'crashed' || error in errorCodes;
+  return isOurs || isStopping ? undefined : `${what} ${index} on node ${node} failed with ${error}`;
+}
+
 /** Some time after the last fault everything is answered, freshly and alike. */
 function healthyAtLast(auditor: Auditor, asked: Asked): string | undefined {
   const { plan } = auditor;
@@ -329,6 +336,7 @@ export const checks: Checks = {
   ],
   arrived: [oneLinkPerKey],
   answered: [
+    errorsHaveACode,
     trueAndFresh,
     everyWaitEnds,
     linksAreTrue,

@@ -20,12 +20,6 @@ export const planted = [
   defect('a lease is never renewed', leased, 'const renewEveryMs = 1000;', 'const renewEveryMs = 1_000_000;'),
   defect('a lease lasts 30 ms instead of 3 s', leased, 'export const leaseMs = 3000;', 'export const leaseMs = 30;'),
   defect(
-    'the wait for a holder ends at once',
-    leased,
-    'await store.waitForRelease(name, Math.min(lookAgainMs, leftMs, until - this.#runtime.monotonicNow()));',
-    'break;',
-  ),
-  defect(
     'whoever waits ends the lease of the holder',
     leased,
     "if (turn.state === 'held') {",

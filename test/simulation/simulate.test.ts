@@ -60,7 +60,13 @@ describe('The simulated fleet', () => {
     const commands = [...page.matchAll(/^npm run simulate(?: -- (.*))?$/gm)].map(([, args]) => args?.split(' ') ?? []);
     expect(commands).toHaveLength(6);
     for (const args of commands) {
-      const { code, text } = await simulate(...args, '--seeds', '50', '--only', 'a job status is shared for ten seconds');
+      const { code, text } = await simulate(
+        ...args,
+        '--seeds',
+        '50',
+        '--only',
+        'a job status is shared for ten seconds',
+      );
       expect({ args, code, text }).toMatchObject({ code: 0 });
     }
   }, 300_000);
