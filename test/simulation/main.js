@@ -136,7 +136,9 @@ async function show(work) {
   process.exitCode = findings.length > 0 ? 1 : 0;
 }
 
-const lineOf = ({ failed, finding }) => `seed ${failed}: ${finding.check}: ${finding.what}`;
+function lineOf({ failed, finding }) {
+  return `seed ${failed}: ${finding.check}: ${finding.what}`;
+}
 
 function inThread(file, workerData, onMessage) {
   const worker = new Worker(file, { workerData });
