@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
 import type { DeveloperKeys } from './developerKeys.js';
 import { KeySet } from './keySet.js';
@@ -19,7 +20,7 @@ type Mode =
   | { readonly mode: 'disabled' };
 
 export type AuthenticatorOptions = Mode & {
-  readonly now?: () => number;
+  readonly runtime?: Runtime;
   /** Called when a key set could not be read. */
   readonly onKeySetFailure?: (issuer: string, fault: ReadFault, cause: string) => void;
   /** Called when one was read. */
@@ -46,13 +47,13 @@ export class Authenticator {
   readonly #digests = new LatestDigests();
 
   constructor(options: AuthenticatorOptions) {
-    const { now, onKeySetFailure, onKeySetRead } = options;
+    const { runtime = realRuntime, onKeySetFailure, onKeySetRead } = options;
     const issuers = options.mode === 'jwt' ? options.issuers : [];
     this.keySets = new Map(
       issuers.map(({ issuer, jwksUrl: url }) => [
         issuer,
         new KeySet({
-          ...{ url, ...(now && { now }) },
+          ...{ url, runtime },
           onFailure: (...failure) => onKeySetFailure?.(issuer, ...failure),
           onRead: () => onKeySetRead?.(issuer),
         }),
@@ -109,7 +110,8 @@ export class Authenticator {
 }
 
 function policyOf(options: AuthenticatorOptions, issuers: ReadonlyMap<string, KeySet>): TokenPolicy | undefined {
-  const { mode, now = Date.now } = options;
+  const { mode, runtime = realRuntime } = options;
+  const { now } = runtime;
   if (mode === 'disabled') return undefined;
   if (mode === 'developer') return { ...options.developerKeys.policy, now };
   return { issuers, audience: options.audience, taxpayersClaim: options.taxpayersClaim, now };
