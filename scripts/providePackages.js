@@ -6,8 +6,8 @@
 
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFile, rm, writeFile } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { orSentence } from './committedFile.js';
 import { underLock } from './underLock.js';
@@ -28,6 +28,7 @@ export async function providePackages(folder) {
     if (await isInstalled()) return;
     await rm(stamp, { force: true });
     await install(folder, Object.keys(JSON.parse(lockFile).packages).length - 1);
+    await mkdir(dirname(stamp), { recursive: true });
     await writeFile(stamp, wanted);
   });
 }
@@ -45,7 +46,7 @@ async function install(folder, count) {
   process.stderr.write(`Installing the packages of ${folder} (up to ${count}), once…`);
   const progress = setInterval(() => process.stderr.write(` ${seconds()}…`), 10_000);
   try {
-    // Engines and prefixes of the npm that runs us are not theirs.
+    // What Jest is started with is not for npm.
     const env = { ...process.env, NODE_OPTIONS: '' };
     const options = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
     const { code, output } = await run('npm', ['ci', ...options], { cwd: join(root, folder), env });

@@ -61,14 +61,15 @@ const definitions = `
 export function asSubgraph(schema: GraphQLSchema, links: string, references: ReadonlyMap<string, Reference>) {
   const union = `union _Entity = ${[...references.keys()].sort().join(' | ')}`;
   const subgraph = extendSchema(schema, parse(links + definitions + union), { assumeValidSDL: true });
-  const service = { sdl: printSchemaWithDirectives(subgraph) };
+  let sdl: string | undefined; // printed when a router first asks, not at every start
   /** The type of each entity that was found. The entities are shared between requests, so nothing is written on them. */
   const typeNames = new WeakMap<object, string>();
   (subgraph.getType('_Entity') as GraphQLUnionType).resolveType = (entity: object) => typeNames.get(entity);
   const { _service, _entities } = subgraph.getQueryType()?.getFields() as unknown as FederationFields;
   _service.resolve = (_source, _args, context) => {
     onlyRouter(context, '_service');
-    return service;
+    sdl ??= printSchemaWithDirectives(subgraph);
+    return { sdl };
   };
   _entities.resolve = (_source, { representations }, context) => {
     onlyRouter(context, '_entities');

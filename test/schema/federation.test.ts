@@ -208,6 +208,19 @@ describe('behind a router, with the token of the caller', () => {
     expect(await events.next()).toMatchObject({ event: 'complete' });
   });
 
+  it("Hive Gateway's demand control prices what reaches the service", async () => {
+    const authorization = await provider.watcherOf([one.taxpayerId]);
+    const { taxpayerId, jobId } = one;
+    const askFor = (count: number, field: string) => {
+      const fields = Array.from({ length: count }, (_, n) => `a${n}: ${field}`).join(' ');
+      return throughHive(`{ ${fields} }`, {}, authorization);
+    };
+    const job = `refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { status }`;
+    const token = `taxpayerToken(taxpayerId: "${taxpayerId}") { status }`;
+    expect((await askFor(51, job)).errors?.[0]?.extensions).toMatchObject({ cost: { estimated: 51 * 20 } });
+    expect((await askFor(51, token)).errors).toBeUndefined();
+  });
+
   it('the doors of federation open to the router alone', async () => {
     const authorization = await provider.watcherOf([one.taxpayerId]);
     const direct = await gateway.query('{ _service { sdl } }', {}, { authorization });
