@@ -1,5 +1,12 @@
 import { printSchemaWithDirectives } from '@graphql-tools/utils';
-import { extendSchema, type GraphQLField, type GraphQLSchema, type GraphQLUnionType, parse } from 'graphql';
+import {
+  extendSchema,
+  type GraphQLField,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  type GraphQLUnionType,
+  parse,
+} from 'graphql';
 import type { RequestContext } from '../context.js';
 import { badInput, GatewayError } from '../errors/errors.js';
 
@@ -65,7 +72,8 @@ export function asSubgraph(schema: GraphQLSchema, links: string, references: Rea
   /** The type of each entity that was found. The entities are shared between requests, so nothing is written on them. */
   const typeNames = new WeakMap<object, string>();
   (subgraph.getType('_Entity') as GraphQLUnionType).resolveType = (entity: object) => typeNames.get(entity);
-  const { _service, _entities } = subgraph.getQueryType()?.getFields() as unknown as FederationFields;
+  const query = subgraph.getQueryType() as GraphQLObjectType;
+  const { _service, _entities } = query.getFields() as unknown as FederationFields;
   _service.resolve = (_source, _args, context) => {
     onlyRouter(context, '_service');
     sdl ??= printSchemaWithDirectives(subgraph);

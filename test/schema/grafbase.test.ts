@@ -21,7 +21,7 @@ describe('through Grafbase, with the token of the caller', () => {
 
   beforeAll(async () => {
     provider = await startTrustedProvider();
-    const limits = { RATE_LIMIT_PER_MINUTE: '60' };
+    const limits = { RATE_LIMIT_PER_MINUTE: '60', MAX_ALIASES: '8' };
     gateway = await startTestGateway({ ...provider.env, ...quickPolls, ...limits, FEDERATION_SHARED_SECRET: secret });
     const { id } = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
     const { jobId } = gateway.sandbox.control.addJob({ taxpayerId: id, endsAs: null, name: 'A refresh' });
@@ -101,6 +101,18 @@ describe('through Grafbase, with the token of the caller', () => {
     gateway.sandbox.control.updateJob(one.taxpayerId, one.jobId, { status: 'completed' });
     expect(await events.next()).toEqual(seen('COMPLETED'));
     expect(await events.next()).toMatchObject({ event: 'complete' });
+  });
+
+  it('a document beyond a limit keeps its code, because the router leaves the choice of the status to us', async () => {
+    const authorization = await provider.watcherOf([one.taxpayerId]);
+    const aliases = Array.from({ length: 9 }, (_, n) => `a${n}: taxpayer(id: "y${n}") { id }`).join(' ');
+    const { errors } = await ask(`{ ${aliases} }`, {}, authorization);
+    expect(errors?.[0]?.extensions.code).toBe('GRAPHQL_VALIDATION_FAILED');
+    const accept = 'application/graphql-response+json; charset=utf-8, application/json; charset=utf-8';
+    const statusFor = async (headers: Record<string, string>) =>
+      (await gateway.query(`{ ${aliases} }`, {}, { authorization, accept, ...headers })).status;
+    expect(await statusFor({ 'x-gateway-router-secret': secret })).toBe(200);
+    expect(await statusFor({})).toBe(422);
   });
 
   it('the router replaces the body of an answer that is not 2xx: a bad token and a caller over the limit lose their codes', async () => {
