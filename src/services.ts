@@ -1,4 +1,3 @@
-import type fetch from 'node-fetch';
 import { FairQueue } from './admission/FairQueue.js';
 import { boundsFor, Ledger } from './admission/Ledger.js';
 import { WorkTime } from './admission/WorkTime.js';
@@ -30,7 +29,7 @@ import { type OpenedStore, openStore, shownStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
 import { storeCause } from './stores/StoreError.js';
 import { CallGate } from './upstream/CallGate.js';
-import { type Endpoint, ResilientFetch } from './upstream/ResilientFetch.js';
+import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from './upstream/ResilientFetch.js';
 
 /** What every part is configured and watched by. */
 export interface Surroundings {
@@ -104,7 +103,7 @@ export interface Wiring extends Surroundings {
   /** Default: the process's own. */
   readonly runtime?: Runtime;
   /** Makes the HTTP requests. Default: node-fetch. */
-  readonly fetch?: typeof fetch;
+  readonly fetch?: ResilientFetchOptions['fetch'];
   /** How the store is; by default it always answers. */
   readonly health?: Pick<OpenedStore, 'degraded' | 'takeUnsettled'>;
   readonly audit?: AuditLog;

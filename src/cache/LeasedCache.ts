@@ -44,11 +44,13 @@ export class LeasedCache<Value> {
   readonly #flights = new Map<string, Flight<Value>>();
   readonly #subjectOf: (id: string) => string;
   readonly #longestHoldMs: number;
+  readonly #skewMs: number;
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
     this.#runtime = options.runtime ?? realRuntime;
     this.#subjectOf = options.subjectOf ?? ((id) => id);
     this.#longestHoldMs = options.workMs + leaseMarginMs;
+    this.#skewMs = options.skewMs ?? 1000;
     this.#memory = new LRUCache({
       max: options.maxEntries,
       maxSize: options.maxBytes ?? Math.floor(getHeapStatistics().heap_size_limit / 4),
@@ -59,7 +61,8 @@ export class LeasedCache<Value> {
 
   /** Whether the entry was fetched less than `ageMs` ago. One from the time of a wrong clock may be of any age. */
   isYoungerThan(entry: Entry<Value>, ageMs: number): boolean {
-    return this.#runtime.now() - entry.fetchedAt < ageMs && !this.#isOfWrongClock(entry);
+    const age = this.#runtime.now() - entry.fetchedAt;
+    return age < ageMs && age >= -this.#skewMs;
   }
 
   /** The entry in memory, of any age. */
@@ -270,7 +273,7 @@ export class LeasedCache<Value> {
 
   /** Further ahead of our clock than two clocks may be apart. */
   #isOfWrongClock({ fetchedAt }: Entry<Value>): boolean {
-    return fetchedAt - this.#runtime.now() > (this.options.skewMs ?? 1000);
+    return fetchedAt - this.#runtime.now() > this.#skewMs;
   }
 
   /** Keeps an acceptable entry in place of an unacceptable one without comparing times: clocks of machines differ. */

@@ -1,11 +1,11 @@
-import { type ClientRequest, Agent as HttpAgent } from 'node:http';
+import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
-import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
 import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
 import { type BreakerCall, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
+import { fetchWithText, type RequestAgent } from './fetchWithText.js';
 import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
 /** The endpoints of the service (interface, part 4); also the label of metrics, gates and breakers. */
@@ -48,7 +48,7 @@ export interface ResilientFetchOptions {
   readonly breakerResetMs: number;
   readonly maxResponseBytes: number;
   /** Default: that of node-fetch. */
-  readonly fetch?: typeof nodeFetch;
+  readonly fetch?: typeof fetchWithText;
   readonly runtime?: Runtime;
   /** After each try, with its duration in seconds. */
   readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number, details: TryDetails) => void;
@@ -108,7 +108,7 @@ export class ResilientFetch {
 
   async #try(endsAt: number, request: ServiceRequest, record: CallRecord, repetition: number): Promise<ServiceAnswer> {
     const { method, url, headers, body = null, signal } = request;
-    const { fetch = nodeFetch } = this.options;
+    const { fetch = fetchWithText } = this.options;
     const startedAt = this.#runtime.monotonicNow();
     const limit = this.#unused.pop() ?? new AbortController();
     const abort = () => limit.abort();
@@ -182,12 +182,8 @@ function failureOf(error: unknown, aborted: boolean): TryFailure {
  */
 const idleMs = 1000;
 
-/** What Node's client asks of an agent; it is missing in the types. */
-type Agent = HttpAgent & {
-  defaultPort: number;
-  options: object;
-  addRequest(request: ClientRequest, ...rest: unknown[]): void;
-};
+/** With what is missing in the types. */
+type Agent = HttpAgent & RequestAgent & { defaultPort: number; options: object };
 
 /** The kept connections to the service: making one costs as much as a call. */
 class Connections {
