@@ -12,9 +12,14 @@ import { type ValueKind, Vocabulary } from './Vocabulary.js';
 const federationLink = `
   extend schema
     @link(url: "https://specs.apollo.dev/federation/v2.5", import: ["@key", "@tag", "@authenticated", "@requiresScopes"])
+    @link(url: "https://specs.apollo.dev/nullability/v0.4", import: ["@semanticNonNull"])
+    @federation__composeDirective(name: "@semanticNonNull")
 
   enum CacheControlScope { PUBLIC PRIVATE }
   directive @cacheControl(maxAge: Int, scope: CacheControlScope, inheritMaxAge: Boolean) on FIELD_DEFINITION | OBJECT | INTERFACE | UNION
+
+  "The field is null only with an error whose path names it."
+  directive @semanticNonNull(levels: [Int!]! = [0]) on FIELD_DEFINITION
 `;
 
 /** Holds the resolvers of one type. An entity's looks up a reference, and asks for the scope: `_entities` skips the root fields. */
