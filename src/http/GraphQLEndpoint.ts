@@ -131,7 +131,7 @@ function writeAnswer(
   rateLimit: RateLimit | undefined,
 ): void {
   const { allow, text, bytes, isRefusal } = answer;
-  const status = statusIn(mediaType, answer.status);
+  const status = statusIn(mediaType, answer);
   const headers = [
     ...['x-request-id', requestId, 'cache-control', 'no-store', 'content-type', contentTypeOf(mediaType)],
     ...['content-length', `${bytes}`],

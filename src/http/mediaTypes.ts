@@ -1,4 +1,5 @@
 import { parse } from 'content-type';
+import type { Answer } from '../operations/Exit.js';
 
 /** How an answer is written, and which statuses it may have (GraphQL over HTTP, Response). */
 export type MediaType = 'application/graphql-response+json' | 'application/json' | 'application/json, refusals as 200';
@@ -98,8 +99,9 @@ function highest(ranges: readonly MediaRange[]): number {
 }
 
 /** The status of an answer in a media type: 294 and 422 are for the new one only, whose clients know them. */
-export function statusIn(mediaType: MediaType | undefined, status: number): number {
-  if (mediaType === 'application/graphql-response+json') return status;
+export function statusIn(mediaType: MediaType | undefined, { status, isRefusal }: Answer): number {
+  // Apollo's older clients want to be told with 200 that automatic persisted queries are not supported.
+  if (mediaType === 'application/graphql-response+json') return isRefusal && status === 200 ? 422 : status;
   return status === 294 ? 200 : status === 422 ? 400 : status;
 }
 
