@@ -12,10 +12,10 @@ export type StreamForm = (typeof streamForms)[number];
 export interface Accepted {
   /** How its answer is written as JSON; undefined when it takes none. */
   readonly json: MediaType | undefined;
-  /** The streams it takes, the best first. */
+  /** The streams that it names, the best first: a client that takes anything expects an answer that ends. */
   readonly streams: readonly StreamForm[];
-  /** Whether it names event streams, not only a wildcard that includes them. */
-  readonly namesEvents: boolean;
+  /** Whether it takes events, by name or by a wildcard. */
+  readonly takesEvents: boolean;
 }
 
 /** Characters of an Accept header that are read: more than any client sends. */
@@ -63,16 +63,15 @@ function rangesOf(text: string): readonly MediaRange[] {
 
 function acceptedBy(ranges: readonly MediaRange[]): Accepted {
   const names = (type: string) => ranges.some((range) => range.type === type && range.quality > 0);
-  const qualities: Record<StreamForm, number> = {
-    // Both are protocols as well as types, so no wildcard asks for them.
-    callback: highest(ranges.filter(({ parameters }) => 'callbackspec' in parameters)),
-    multipart: highest(
-      ranges.filter(({ type, parameters }) => type === 'multipart/mixed' && 'subscriptionspec' in parameters),
-    ),
-    events: qualityOf('text/event-stream', ranges),
+  const events = 'text/event-stream';
+  const isOf: Record<StreamForm, (range: MediaRange) => boolean> = {
+    callback: ({ parameters }) => 'callbackspec' in parameters,
+    multipart: ({ type, parameters }) => type === 'multipart/mixed' && 'subscriptionspec' in parameters,
+    events: ({ type }) => type === events,
   };
-  const streams = streamForms.filter((form) => qualities[form] > 0).sort((a, b) => qualities[b] - qualities[a]);
-  return { json: jsonFor(ranges, names), streams, namesEvents: names('text/event-stream') };
+  const quality = (form: StreamForm) => highest(ranges.filter(isOf[form]));
+  const streams = streamForms.filter((form) => quality(form) > 0).sort((a, b) => quality(b) - quality(a));
+  return { json: jsonFor(ranges, names), streams, takesEvents: qualityOf(events, ranges) > 0 };
 }
 
 /** Clients that name `application/json` alone were made before the other type, and expect 200 for a refused document. */
