@@ -164,7 +164,7 @@ export class Pipeline {
     try {
       // In Apollo's words, which tell its clients to send the text.
       const isPersisted = transport === 'http' && extensions?.['persistedQuery'];
-      if (!query || isPersisted) throw badRequest('PersistedQueryNotSupported');
+      if (!query || isPersisted) throw badRequest('PersistedQueryNotSupported', 200);
       const document = this.#read(query);
       const operation = getOperationAST(document, operationName);
       if (!operation) throw badRequest(unknownOperation);
