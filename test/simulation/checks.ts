@@ -266,6 +266,10 @@ function forgottenStaysForgotten(auditor: Auditor, asked: Asked): string | undef
     ({ taxpayer, doneAt }) => taxpayer === asked.index && doneAt !== undefined && asked.askedAt > doneAt + 5000,
   );
   if (!order) return undefined;
+  // A failover that loses the erasing brings it back.
+  if (auditor.disturbances.some(({ kind, until }) => kind === 'store-loss' && until >= order.begunAt)) return undefined;
+  // Who went from the first secret to the third cannot read a list under the second.
+  if (auditor.disturbances.filter(({ kind }) => kind === 'key').length > 1) return undefined;
   const isLate = asked.askedAt > auditor.plan.healthyFrom;
   if (!isLate && auditor.disturbances.some(({ kind }) => kind !== 'forget')) return undefined;
   const brought = auditor.calls.filter(
