@@ -315,7 +315,9 @@ export class Fleet {
       await entries.erase(subject);
       await writeForget(sealed, { id, state: 'done', subject, at: runtime.now() }, runtime);
       forgotten.doneAt = world.now;
-      disturbance.until = world.now + 5000;
+      // After trouble with the store each process erases again.
+      const isRepeated = this.plan.steps.some((step) => step.do === 'store');
+      disturbance.until = isRepeated ? Infinity : world.now + 5000;
       world.tell('operator', `has forgotten ${subject}`);
     };
     work().catch((error: Error) => world.tell('operator', `could not forget ${subject}: ${error.message}`));
