@@ -86,7 +86,9 @@ export class Pipeline {
     this.limits = limits;
     this.#exit = new Exit(hooks, introspection);
     this.#read = documentReader(schema, limits, introspection, this.memory.documents);
-    this.#plans = new PlanCache(schema, { memory: this.memory.plans, mode: planMode, onBug: hooks.onBug });
+    const { plans: memory } = this.memory;
+    const { representations: maxRepresentations } = limits;
+    this.#plans = new PlanCache(schema, { memory, maxRepresentations, mode: planMode, onBug: hooks.onBug });
     this.#apollo = createApolloServer(schema, log);
   }
 
