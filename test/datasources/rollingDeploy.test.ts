@@ -7,6 +7,7 @@ import { Secret } from '../../src/config/secret.js';
 import { identifierReader } from '../../src/datasources/identifiers.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
+import { realRuntime } from '../../src/process/Runtime.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { wireServices } from '../../src/services.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
@@ -68,9 +69,9 @@ beforeEach(() => {
   sandbox.control.disarmAll();
   clock = recorded.at;
   budgetLeft = undefined;
-  const now = () => clock;
+  const runtime = { ...realRuntime, now: () => clock, monotonicNow: () => performance.now() + clock };
   const clientSecret = new Secret('test-secret');
-  store = new MemoryStore({ now });
+  store = new MemoryStore({ runtime: { ...runtime, monotonicNow: runtime.now } });
   wired = wireServices({
     config: loadConfig({ ...environmentFor(sandbox), TOKEN_BUDGET_PER_HOUR: String(budget) }),
     log: createLogger('silent', { write: () => {} }),
@@ -80,8 +81,7 @@ beforeEach(() => {
     baseUrl: recorded.baseUrl, // a part of the names of entries
     fetch: ((url: string, init: object) => fetch(url.replace(recorded.baseUrl, sandbox.url), init)) as typeof fetch,
     credentials: () => ({ clientId: 'test-client', clientSecret }),
-    now,
-    monotonicNow: now,
+    runtime,
   });
 });
 afterEach(() => wired.stop());

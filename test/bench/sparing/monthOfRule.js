@@ -7,6 +7,7 @@ import { Secret } from '../../../dist/config/secret.js';
 import { identifierReader } from '../../../dist/datasources/identifiers.js';
 import { createLogger } from '../../../dist/observability/log.js';
 import { Metrics } from '../../../dist/observability/Metrics.js';
+import { realRuntime } from '../../../dist/process/Runtime.js';
 import { wireServices } from '../../../dist/services.js';
 import { MemoryStore } from '../../../dist/stores/MemoryStore.js';
 import { Lags } from './Lags.js';
@@ -27,6 +28,7 @@ const time = new VirtualTime(knownFrom);
 const now = () => time.now;
 const cycles = lifeCycles({ taxpayers, days, random: seeded(seed) }).filter((_, n) => n % parts === part);
 const random = seeded(seed + 1 + part);
+const runtime = time.runtime({ ...realRuntime, random });
 const service = new SimulatedService({ cycles, days, now, outage });
 const office = openOffice();
 for (let at = knownFrom; at < monthBegins; at += hour) time.at(at, isOfficeTime(at) ? lookAtAll : () => false);
@@ -46,7 +48,7 @@ parentPort.postMessage({
 });
 
 function openOffice() {
-  const store = new MemoryStore({ now, maxEntries: 100_000 });
+  const store = new MemoryStore({ runtime, maxEntries: 100_000 });
   const metrics = Object.assign(new Metrics(), { onTokenEvent: (event) => office.noteEvent(event) });
   const shared = { store, metrics, log: createLogger('silent', { write: () => {} }) };
   const start = () => startProcess(shared);
@@ -177,9 +179,7 @@ function startProcess({ store, metrics, log }) {
     sealer: new Sealer({ from: 'client-secret', secret: clientSecret }),
     baseUrl: 'http://service.invalid',
     credentials: () => ({ clientId: 'month', clientSecret }),
-    now,
-    monotonicNow: now,
-    random,
+    runtime,
     fetch: service.fetch,
     onCall: (holder) => office.noteCall(holder),
   });
