@@ -164,11 +164,11 @@ export class TokenBroker {
 
   /** Memory is checked again after the wait for a place: another reader may have fetched the record. */
   async #find(id: TaxpayerId, acceptable: Acceptable, call: Call): Promise<TokenView> {
-    const before = this.#cache.peek(id);
+    const wasRefused = isRefused(this.#cache.peek(id));
     const entry = await this.options.places.run(call.holder, () => this.#read(id, acceptable, call, true));
     const view = this.#viewOf(entry);
     // In place of a refused token, as if a job had asked for it: jobs and records together cost one call in a cool-down.
-    if (before && isRefused(before) && entry.version !== before.version) await this.#coolDown(id, entry.version);
+    if (wasRefused && !isRefused(entry) && this.#credentialOf(entry).isNew) await this.#coolDown(id, entry.version);
     this.options.onRecord(id, view);
     return view;
   }
@@ -188,8 +188,8 @@ export class TokenBroker {
   }
 
   /**
-   * Does a `read` that needs the taxpayer's token. A token that the service refuses is replaced once, by at most one fetch
-   * for the fleet; when it refuses that one too, none is fetched for this taxpayer for a minute (interface, part 5).
+   * Does a `read` that needs the taxpayer's token. A token that the service refuses is replaced, by at most one fetch for
+   * the fleet; when it refuses a new one too, none is fetched for this taxpayer for a minute (interface, part 5).
    *
    * @throws GatewayError TAXPAYER_NOT_AUTHORIZED when the service takes no token; UPSTREAM_TIMEOUT when `signal` aborts
    *   while another token is waited for; as {@link credential}; or as `read`
@@ -212,7 +212,7 @@ export class TokenBroker {
         if (!(error instanceof AccessTokenRefused)) throw error;
       }
       this.#note(id, version, true);
-      if (credential !== first) {
+      if (credential !== first && credential.isNew) {
         await this.#coolDown(id, version);
         throw notAuthorized();
       }
@@ -244,8 +244,10 @@ export class TokenBroker {
     held.view = wasRefused ? { ...view, freshMs, stale: true } : view;
   }
 
-  #credentialOf({ value, version }: TokenEntry): Credential {
-    return { accessToken: recordOf(value).accessToken, version, isProven: this.#proven.has(version) };
+  #credentialOf(entry: TokenEntry): Credential {
+    const { accessToken } = recordOf(entry.value);
+    const isNew = this.#cache.isYoungerThan(entry, refetchCoolDownMs);
+    return { accessToken, version: entry.version, isNew, isProven: this.#proven.has(entry.version) };
   }
 
   #read(id: TaxpayerId, acceptable: Acceptable, call: Call, takesFetchedMeanwhile = false) {
@@ -295,6 +297,4 @@ export class TokenBroker {
   }
 }
 
-function isRefused({ view }: TokenEntry): boolean {
-  return (view as TokenView | undefined)?.stale === true;
-}
+const isRefused = (entry?: TokenEntry) => (entry?.view as TokenView | undefined)?.stale === true;

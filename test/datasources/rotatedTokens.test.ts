@@ -115,6 +115,17 @@ describe('a token that the service no longer takes', () => {
     expect((await broker.record(id)).stale).toBe(false);
   });
 
+  it('is fetched again when the successor that another process fetched is outdated too', async () => {
+    const { control, id, addJob, member, calls } = await scene(2);
+    await member(0).broker.credential(id);
+    control.rotateToken(id);
+    expect(await outcomeOf(member(1).jobs.status(id, addJob(1)))).toBe('answered');
+    fleet.advance(60_000);
+    control.rotateToken(id);
+    expect(await outcomeOf(member(0).jobs.status(id, addJob(2)))).toBe('answered');
+    expect(calls()).toBe(3);
+  });
+
   it('is read again within a minute when it could not be replaced, however long its record had been unchanged', async () => {
     const { control, id, addJob, member, calls } = await scene();
     const { broker, jobs } = member(0);
