@@ -32,16 +32,18 @@ export function writeRefusal(
   rateLimit?: RateLimit | undefined,
 ): void {
   if (response.headersSent || response.destroyed) return;
-  const { status, allow, errors, text } = refusal;
+  const { status, allow, errors, text, bytes } = refusal;
   const retryAfterSeconds = errors[0]?.extensions?.['retryAfterSeconds'];
-  if (status === 401) response.setHeader('www-authenticate', 'Bearer');
-  if (allow !== undefined) response.setHeader('allow', allow);
-  if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
-  const [policyName = '', policy = '', limitName = '', limit = ''] = rateLimit ? rateLimitHeaders(rateLimit) : [];
-  if (rateLimit !== undefined) response.setHeader(policyName, policy).setHeader(limitName, limit);
-  response.setHeader('x-request-id', requestId);
-  response.setHeader('content-length', Buffer.byteLength(text));
-  writePage(response, status, 'application/json; charset=utf-8', text);
+  // In one list: `setHeader` would cost several times as much.
+  const headers = [
+    ...['content-type', 'application/json; charset=utf-8', 'cache-control', 'no-store'],
+    ...['x-request-id', requestId, 'content-length', `${bytes}`],
+  ];
+  if (status === 401) headers.push('www-authenticate', 'Bearer');
+  if (allow !== undefined) headers.push('allow', allow);
+  if (retryAfterSeconds !== undefined) headers.push('retry-after', `${retryAfterSeconds}`);
+  if (rateLimit !== undefined) headers.push(...rateLimitHeaders(rateLimit));
+  response.writeHead(status, headers).end(text, bytes === text.length ? 'latin1' : 'utf8');
 }
 
 /** Writes text that must not be cached. */

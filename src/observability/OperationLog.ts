@@ -49,6 +49,10 @@ export class OperationLog {
   }: EndedOperation): void {
     if (this.#isOff) return;
     const { caller, client } = facts;
+    const { pseudonyms, repeated } = this.options;
+    const program = `${client?.client}\n${client?.clientVersion}`;
+    const key = `${transport}\n${outcome}\n${type}\n${label}\n${codes}\n${causes}\n${caller?.key}\n${program}`;
+    if (outcome !== 'ok' && repeated.count(key, facts.requestId)) return;
     const own = {
       requestId: facts.requestId,
       ms: Math.round((performance.now() - facts.startedAt) * 10) / 10,
@@ -65,13 +69,13 @@ export class OperationLog {
       outcome,
       codes,
       cause: causes.length > 0 ? causes.join('; ') : undefined,
-      caller: caller && this.options.pseudonyms.caller(caller.key),
+      caller: caller && pseudonyms.caller(caller.key),
       callerKind: caller?.kind,
       client: client?.client,
       clientVersion: client?.clientVersion,
     };
     if (outcome === 'ok') this.#writeSoon(lineOf(own, common));
-    else this.options.repeated.note({ write: this.#write, common, own, general: { outcome, codes } });
+    else repeated.note({ write: this.#write, key, common, own, general: { outcome, codes } });
   }
 
   /** Writes the lines that wait. */
