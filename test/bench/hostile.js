@@ -53,7 +53,10 @@ async function run() {
     const { requests, failed, firstFailure, p50Ms, p99Ms } = world.honest.phase();
     alone ??= p99Ms;
     if (firstFailure !== undefined) process.stderr.write(`\nThe first failure of "${name}": ${firstFailure}\n`);
-    const rates = { refusedPerSecond: perSecond(refused ?? 0), linesPerSecond: perSecond(world.logLines() - linesBefore) };
+    const rates = {
+      refusedPerSecond: perSecond(refused ?? 0),
+      linesPerSecond: perSecond(world.logLines() - linesBefore),
+    };
     const megabytes = await world.megabytes();
     rows.push({ name, requests, failed, p50Ms, p99Ms, ratio: p99Ms / alone, megabytes, ...rates });
     process.stdout.write(`p99 ${p99Ms.toFixed(1)} ms, ${failed} failed\n`);
