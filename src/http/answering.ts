@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Answer } from '../operations/Exit.js';
+import { type MediaType, readAccept, statusIn } from './mediaTypes.js';
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -24,7 +25,13 @@ export function rateLimitHeaders({ perMinute, left, resetSeconds }: RateLimit): 
   return ['ratelimit-policy', policy, 'ratelimit', `"operations";r=${left};t=${resetSeconds}`];
 }
 
-/** Writes a refusal in its one form, unless an answer has begun or the client has gone. */
+/** The Content-Type of an answer; where the client takes no JSON, that of a refusal. */
+export function contentTypeOf(mediaType: MediaType | undefined): string {
+  const type = mediaType === 'application/graphql-response+json' ? mediaType : 'application/json';
+  return `${type}; charset=utf-8`;
+}
+
+/** Writes a refusal as JSON, unless an answer has begun or the client has gone. */
 export function writeRefusal(
   response: ServerResponse,
   requestId: string,
@@ -32,11 +39,13 @@ export function writeRefusal(
   rateLimit?: RateLimit | undefined,
 ): void {
   if (response.headersSent || response.destroyed) return;
-  const { status, allow, errors, text, bytes } = refusal;
+  const { allow, errors, text, bytes } = refusal;
+  const { json } = readAccept(response.req.headers.accept);
+  const status = statusIn(json, refusal.status);
   const retryAfterSeconds = errors[0]?.extensions?.['retryAfterSeconds'];
   // In one list: `setHeader` would cost several times as much.
   const headers = [
-    ...['content-type', 'application/json; charset=utf-8', 'cache-control', 'no-store'],
+    ...['content-type', contentTypeOf(json), 'cache-control', 'no-store'],
     ...['x-request-id', requestId, 'content-length', `${bytes}`],
   ];
   if (status === 401) headers.push('www-authenticate', 'Bearer');
