@@ -19,7 +19,7 @@ export interface RateLimit {
   readonly resetSeconds: number;
 }
 
-/** Names and values (draft-ietf-httpapi-ratelimit-headers-11). */
+/** Names and values (draft-ietf-httpapi-ratelimit-headers-11 of May 2026, sections 3 and 4; the quota unit is `requests`). */
 export function rateLimitHeaders({ perMinute, left, resetSeconds }: RateLimit): readonly string[] {
   const policy = `"operations";q=${perMinute};w=60`;
   return ['ratelimit-policy', policy, 'ratelimit', `"operations";r=${left};t=${resetSeconds}`];

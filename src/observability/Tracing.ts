@@ -9,7 +9,9 @@ import type { EndOfOperation, OperationObserver } from '../operations/observeOpe
 import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryDetails, TryOutcome } from '../upstream/ResilientFetch.js';
 import { callerOf, calls, knownMethods, serverOf } from './spanAttributes.js';
-import { shareOfNewTraces, startExport, type TraceExportOptions } from './traceExport.js';
+import { openExporter, shareOfNewTraces, startExport, type TraceExportOptions } from './traceExport.js';
+
+export { openExporter };
 
 type StoreOperation = Exclude<keyof Store, 'kind' | 'close'>;
 const operations: Readonly<Record<StoreOperation, true>> = {
