@@ -43,11 +43,7 @@ const { 'metadata value': metadata, 'taxpayer name': name, 'social security numb
 const follow = `subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { taxpayerId name metadata accessToken } }`;
 const followJob = `subscription ($id: ID!) { refreshJobUpdated(taxpayerId: $id, jobId: "${jobId}") { jobId status name } }`;
 /** Each with the mistakes that callers make: values where names belong, and names that hold values. */
-const documents = [
-  follow,
-  followJob,
-  `subscription { refreshJobUpdated(taxpayerId: ${ssn}, x: "${ssn}") { a${ssn} } }`,
-];
+const documents = [follow, followJob, `subscription { refreshJobUpdated(taxpayerId: ${ssn}, x: "${ssn}") { status } }`];
 const scopes = 'taxpayers:read taxpayer-tokens:read refresh-jobs:read taxpayers:any';
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
@@ -59,7 +55,6 @@ const faults: readonly (Fault | undefined)[] = [
     headers: { 'x-echo': canaries['what the service says in errors'] },
     body: JSON.stringify({ error: canaries['what the service says in errors'] }),
   },
-  { kind: 'give-wrong-type', value: { secret: canaries['what the service says in errors'] } },
 ];
 
 let provider: TrustedProvider;
