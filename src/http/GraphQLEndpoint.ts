@@ -50,34 +50,32 @@ export class GraphQLEndpoint {
     const accepted = readAccept(request.headers.accept);
     const { json } = accepted;
     const stream = streamFor(accepted, request.method);
-    // A client that takes nothing else, and says so, gets a query's answer by a stream as well.
-    if (json === undefined && stream !== undefined && (accepted.namesEvents || stream !== 'events')) {
-      return this.streams[stream](request, response);
-    }
+    // A client that takes nothing else gets the answer to a query by a stream as well.
+    if (json === undefined && stream !== undefined) return this.streams[stream](request, response);
     const { pipeline, identify, unread, tracing } = this.options;
     const startedAt = performance.now();
     const requestId = requestIdOf(request);
     let identity: Identity | undefined;
     try {
-      if (json === undefined && stream === undefined) throw notAcceptable();
+      if (json === undefined) throw notAcceptable();
       const identifying = identify(credentialsOf(request));
       identity = identifying instanceof Promise ? await identifying : identifying;
-      const { caller, fromRouter } = identity;
+      const { caller, fromRouter, remoteAddress } = identity;
       const holder = holderOf(caller);
       const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, this.options));
-      const facts = new HttpFacts(caller, fromRouter, requestId, startedAt, response);
+      const facts = new HttpFacts(caller, fromRouter, remoteAddress, requestId, startedAt, response);
       const operation = pipeline.prepare(asked, facts, 'http');
       if (operation.work.type === 'subscription' && stream !== undefined) {
         const begun = { requestId, startedAt, identity, asked };
         const answering = () => this.streams[stream](request, response, begun);
         return await (tracing ? tracing.resume(response, true, answering) : answering());
       }
-      if (json === undefined) throw notAcceptable();
       const running = tracing
         ? tracing.resume(response, !isQueryByPlan(operation), () => pipeline.run(operation))
         : pipeline.run(operation);
       const answer = running instanceof Promise ? await running : running;
-      writeAnswer(response, requestId, json, answer, pipeline.rateLimitOf(identity));
+      const mediaType = (fromRouter === true && accepted.jsonForRouter) || json;
+      writeAnswer(response, requestId, mediaType, answer, pipeline.rateLimitOf(identity));
       unread.holdAnswer(response, holder);
     } catch (error) {
       const known = { ...identity, requestId, startedAt, client: clientOf(request.headers) };
@@ -101,6 +99,7 @@ class HttpFacts implements OperationFacts {
   constructor(
     readonly caller: Caller,
     readonly fromRouter: boolean | undefined,
+    readonly remoteAddress: string | undefined,
     readonly requestId: string,
     readonly startedAt: number,
     private readonly response: ServerResponse,
@@ -131,7 +130,7 @@ function writeAnswer(
   rateLimit: RateLimit | undefined,
 ): void {
   const { allow, text, bytes, isRefusal } = answer;
-  const status = statusIn(mediaType, answer.status);
+  const status = statusIn(mediaType, answer);
   const headers = [
     ...['x-request-id', requestId, 'cache-control', 'no-store', 'content-type', contentTypeOf(mediaType)],
     ...['content-length', `${bytes}`],

@@ -13,7 +13,7 @@ export function requestIdOf({ headers }: IncomingMessage): string {
 
 /** The limit of operations that applies to a caller. */
 export interface RateLimit {
-  /** Operations per clock minute. */
+  /** Root fields of operations per clock minute. */
   readonly perMinute: number;
   readonly left: number;
   readonly resetSeconds: number;
@@ -21,8 +21,8 @@ export interface RateLimit {
 
 /** Names and values (draft-ietf-httpapi-ratelimit-headers-11 of May 2026, sections 3 and 4; the quota unit is `requests`). */
 export function rateLimitHeaders({ perMinute, left, resetSeconds }: RateLimit): readonly string[] {
-  const policy = `"operations";q=${perMinute};w=60`;
-  return ['ratelimit-policy', policy, 'ratelimit', `"operations";r=${left};t=${resetSeconds}`];
+  const policy = `"root-fields";q=${perMinute};w=60`;
+  return ['ratelimit-policy', policy, 'ratelimit', `"root-fields";r=${left};t=${resetSeconds}`];
 }
 
 /** The Content-Type of an answer; where the client takes no JSON, that of a refusal. */
@@ -41,7 +41,7 @@ export function writeRefusal(
   if (response.headersSent || response.destroyed) return;
   const { allow, errors, text, bytes } = refusal;
   const { json } = readAccept(response.req.headers.accept);
-  const status = statusIn(json, refusal.status);
+  const status = statusIn(json, refusal);
   const retryAfterSeconds = errors[0]?.extensions?.['retryAfterSeconds'];
   // In one list: `setHeader` would cost several times as much.
   const headers = [

@@ -19,6 +19,8 @@ export class PlanCache {
     private readonly schema: GraphQLSchema,
     private readonly options: {
       readonly memory: Recurring<KnownPlan>;
+      /** Longer lists of representations are Apollo's to refuse. */
+      readonly maxRepresentations: number;
       readonly mode?: PlanMode | undefined;
       /** Called when a bug of ours kept a plan from being made; Apollo answers then. */
       readonly onBug?: (error: unknown) => void;
@@ -38,9 +40,9 @@ export class PlanCache {
     const coerced = plan.readVariables(variables);
     if (coerced === undefined) return undefined;
     const request = { query, literals: template.literals, variables: coerced };
-    const { type, label } = plan;
+    const { type, label, steps } = plan;
     const perform = (context: OperationContext) => new Execution(plan, request, context).run();
-    return { by: 'plan' as const, type, label, perform };
+    return { by: 'plan' as const, type, label, rootFields: steps.length, perform };
   }
 
   /** Notes that Apollo answered a document, so that it is valid and within all limits on documents. */
@@ -60,7 +62,7 @@ export class PlanCache {
     if (known !== undefined || !memory.wasSeen(text)) return known;
     let plan: KnownPlan = { type: 'none' };
     try {
-      plan = planOf(this.schema, text, literals.length);
+      plan = planOf(this.schema, text, literals.length, this.options.maxRepresentations);
     } catch (error) {
       if (!(error instanceof NotPlannable)) onBug?.(error);
     }
