@@ -105,7 +105,7 @@ export class Exit {
   }
 
   #learn(error: GatewayError): KnownRefusal {
-    const formatted = maskError(error, { requestId: '', suggestions: this.suggestions });
+    const formatted = maskError(error, { requestId: '', openSchema: this.openSchema });
     const { text, bytes } = written({ errors: [formatted] });
     const mark = '"requestId":"'; // not within a message, where a quote has a backslash before it
     const place = text.indexOf(mark) + mark.length;
