@@ -276,20 +276,12 @@ export class Pipeline {
 
   /** The answer to a request that goes no further. */
   refuse(error: unknown, facts: RequestFacts, transport: Transport, work?: Work): Answer {
-    const answer = this.#exit.refusal([error], facts.requestId);
+    const refusal = this.#exit.refuse(error, facts.requestId);
     const { hooks } = this.options;
-    hooks.onRequest(transport, 'refused', httpStartOf(facts, transport), answer.errors);
-    const { label, type } = work ?? {};
-    hooks.onEnd({
-      facts,
-      transport,
-      outcome: 'refused',
-      label,
-      type,
-      codes: codesOf(answer),
-      causes: causesOf([error]),
-    });
-    return answer;
+    hooks.onRequest(transport, 'refused', httpStartOf(facts, transport), refusal.errors);
+    const { codes, causes } = refusal;
+    hooks.onEnd({ facts, transport, outcome: 'refused', label: work?.label, type: work?.type, codes, causes });
+    return refusal;
   }
 
   /** Notes a connection that ends, or is not taken, before anybody asked for an answer. */
