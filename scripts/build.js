@@ -5,11 +5,11 @@
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { cp, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { bundleMain } from './bundle.js';
+import { underLock } from './underLock.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const src = join(root, 'src');
@@ -31,14 +31,14 @@ export class BuildError extends Error {
 /** Builds when dist/ is missing or older than a source; waits when another process is building. Throws `BuildError`. */
 export async function ensureBuilt() {
   if (!existsSync(lock) && (await isFresh())) return;
-  await underLock(async () => {
+  await underLock(lock, async () => {
     if (!(await isFresh())) await buildNow();
   });
 }
 
 /** Builds whether or not it is needed. Throws `BuildError`. */
 export function build() {
-  return underLock(buildNow);
+  return underLock(lock, buildNow);
 }
 
 /** Runs `task` for a command: a `BuildError` becomes the compiler's own output and exit code 1. */
@@ -99,39 +99,6 @@ async function compile(outDir) {
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
   const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve));
   if (code !== 0) throw new BuildError(output);
-}
-
-async function underLock(task) {
-  await mkdir(scratch, { recursive: true });
-  while (!(await takeLock())) await wait(50);
-  try {
-    await task();
-  } finally {
-    await rm(lock, { force: true });
-  }
-}
-
-/** The lock is a file holding its owner's process id, so that one left by a killed process can be told and removed. */
-async function takeLock() {
-  try {
-    await writeFile(lock, String(process.pid), { flag: 'wx' });
-    return true;
-  } catch (error) {
-    if (error.code !== 'EEXIST') throw error;
-  }
-  const owner = Number(await readFile(lock, 'utf8').catch(() => ''));
-  if (owner && !isAlive(owner)) await rm(lock, { force: true });
-  return false;
-}
-
-function isAlive(pid) {
-  try {
-    process.kill(pid, 0);
-    // Container restarts reuse low ids: our own id in a file that we did not write is a dead process's.
-    return pid !== process.pid;
-  } catch (error) {
-    return error.code === 'EPERM';
-  }
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await orExplain(build);

@@ -7,8 +7,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { orSentence } from '../../scripts/committedFile.js';
+import { providePackages } from '../../scripts/providePackages.js';
 import { demoCase, startCases } from './casesSubgraph.js';
 import { composeSupergraph } from './composeSupergraph.js';
+
+await orSentence(() => providePackages('examples/supergraph/hive'));
 
 const { ROUTER_PORT = '4000', GATEWAY_PORT = '4001', CASES_PORT = '4002' } = process.env;
 const gatewayOrigin = `http://127.0.0.1:${GATEWAY_PORT}`;
@@ -24,8 +28,16 @@ await answers(`${gatewayOrigin}/health/ready`);
 
 const supergraph = join(directory, 'supergraph.graphql');
 await writeFile(supergraph, composeSupergraph({ taxpayersUrl: `${gatewayOrigin}/graphql`, casesUrl: cases.url }));
-const hive = fileURLToPath(import.meta.resolve('@graphql-hive/gateway').replace(/index\.\w+$/, 'bin.js'));
-start(hive, ['supergraph', supergraph, '-c', here('gateway.config.js'), '-h', '127.0.0.1', '-p', ROUTER_PORT]);
+start(here('hive/node_modules/@graphql-hive/gateway/dist/bin.js'), [
+  'supergraph',
+  supergraph,
+  '-c',
+  here('gateway.config.js'),
+  '-h',
+  '127.0.0.1',
+  '-p',
+  ROUTER_PORT,
+]);
 await answers(`${routerOrigin}/readiness`);
 
 const query = `{ case(id: "${demoCase.id}") { title taxpayer { token { status } refreshJob(jobId: "${demoCase.jobId}") { status } } } }`;

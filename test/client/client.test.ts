@@ -1,11 +1,10 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { ApolloClient, HttpLink, InMemoryCache } from '@apollo/client';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Client, fetchExchange } from '@urql/core';
 import { print } from 'graphql';
 import { useServer } from 'graphql-ws/use/ws';
 import { WebSocket, WebSocketServer } from 'ws';
+import { providePackages } from '../../scripts/providePackages.js';
 import {
   type ErrorCode,
   errorCodeOf,
@@ -25,6 +24,10 @@ import { startTrustedProvider, type TrustedProvider } from '../support/authentic
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, quickPolls } from '../support/liveJob.js';
 import { until } from '../support/redis.js';
+
+await providePackages('test/client');
+const { ApolloClient, HttpLink, InMemoryCache } = await import('@apollo/client');
+const { Client, fetchExchange } = await import('@urql/core');
 
 let running: TestGateway;
 let url: string;

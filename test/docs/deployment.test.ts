@@ -15,16 +15,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
-import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
-import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
-import { Secret } from 'kubernetes-models/v1/Secret';
-import { Service } from 'kubernetes-models/v1/Service';
 import { parse, parseAllDocuments } from 'yaml';
+import { providePackages } from '../../scripts/providePackages.js';
 import { loadConfig } from '../../src/config/config.js';
 import { settings } from '../../src/config/settings.js';
 import { issueCertificate } from '../support/certificate.js';
 import { startTestGateway } from '../support/gateway.js';
+
+await providePackages('test/manifests');
+const kinds = await import('../manifests/kubernetes.js');
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -132,7 +131,6 @@ describe('compose.yaml', () => {
 });
 
 describe('The Kubernetes manifests', () => {
-  const kinds = { Deployment, HorizontalPodAutoscaler, PodDisruptionBudget, Secret, Service };
   const manifests = readdirSync(join(root, 'ops/kubernetes')).flatMap((file) =>
     parseAllDocuments(read(`ops/kubernetes/${file}`)).map(
       (document) => document.toJS() as { kind: keyof typeof kinds },
