@@ -6,6 +6,7 @@ RUN npm ci --no-audit
 COPY tsconfig.json ./
 COPY scripts ./scripts
 COPY src ./src
+COPY packages ./packages
 RUN node scripts/build.js
 RUN npm prune --omit=dev --no-audit
 

@@ -13,6 +13,7 @@ import { underLock } from './underLock.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const src = join(root, 'src');
+const client = join(root, 'packages/client');
 const dist = join(root, 'dist');
 const entry = join(dist, 'main.js');
 const scratch = join(root, '.build');
@@ -56,8 +57,11 @@ async function isFresh() {
   const built = await stat(entry).catch(() => undefined);
   if (!built) return false;
   // A directory's own time counts too: it is what changes when a source is deleted or renamed.
-  const inputs = [src, join(root, 'tsconfig.json')];
-  for (const item of await readdir(src, { recursive: true })) inputs.push(join(src, item));
+  const inputs = [join(root, 'tsconfig.json'), join(client, 'tsconfig.json')];
+  for (const sources of [src, join(client, 'src')]) {
+    inputs.push(sources);
+    for (const item of await readdir(sources, { recursive: true })) inputs.push(join(sources, item));
+  }
   const times = await Promise.all(inputs.map(async (path) => (await stat(path).catch(() => gone)).mtimeMs));
   return built.mtimeMs >= Math.max(...times);
 }
@@ -69,7 +73,8 @@ async function buildNow() {
   process.stderr.write('Building…');
   try {
     await rm(out, { recursive: true, force: true });
-    await compile(out);
+    // The typed client is a package of its own, and a part of this one.
+    await Promise.all([compile(root, out), compile(client, join(out, 'client'))]);
     await cp(src, out, { recursive: true, filter: (path) => !path.endsWith('.ts') });
     await bundleMain(out);
     // Dated by the start of the build, so that a source saved meanwhile makes this build stale.
@@ -77,6 +82,8 @@ async function buildNow() {
     if (existsSync(entryBuilt)) await utimes(entryBuilt, startedAt, startedAt);
     if (existsSync(dist)) await rename(dist, old);
     await rename(out, dist);
+    await rm(join(client, 'dist'), { recursive: true, force: true });
+    await cp(join(dist, 'client'), join(client, 'dist'), { recursive: true });
     process.stderr.write(` done in ${((Date.now() - startedAt.getTime()) / 1000).toFixed(1)} s\n`);
   } catch (error) {
     process.stderr.write('\n');
@@ -88,10 +95,10 @@ async function buildNow() {
 }
 
 /** Incremental compilation is off: it would leave out files it believes are in dist/ already. */
-async function compile(outDir) {
+async function compile(project, outDir) {
   const tsc = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')));
   const options = ['--outDir', outDir, '--noEmitOnError', '--incremental', 'false', '--tsBuildInfoFile', 'null'];
-  const child = spawn(process.execPath, [tsc, '-p', join(root, 'tsconfig.json'), ...options], {
+  const child = spawn(process.execPath, [tsc, '-p', join(project, 'tsconfig.json'), ...options], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

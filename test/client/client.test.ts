@@ -4,7 +4,6 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { print } from 'graphql';
 import { useServer } from 'graphql-ws/use/ws';
 import { WebSocket, WebSocketServer } from 'ws';
-import { providePackages } from '../../scripts/providePackages.js';
 import {
   type ErrorCode,
   errorCodeOf,
@@ -19,7 +18,8 @@ import {
   type WebSocketLike,
   watchRefreshJob,
   watchTaxpayerToken,
-} from '../../src/client/index.js';
+} from '../../packages/client/src/index.js';
+import { providePackages } from '../../scripts/providePackages.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, quickPolls } from '../support/liveJob.js';

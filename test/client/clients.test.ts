@@ -3,14 +3,14 @@ import { print } from 'graphql';
 import { createClient as createSseClient } from 'graphql-sse';
 import { createClient as createWsClient } from 'graphql-ws';
 import { WebSocket } from 'ws';
-import { providePackages } from '../../scripts/providePackages.js';
 import {
   CreateClientLinkDocument,
   RefreshJobDocument,
   RefreshJobUpdatedDocument,
   type RefreshJobUpdatedSubscription,
   TaxpayerTokenDocument,
-} from '../../src/client/generated/graphql.js';
+} from '../../packages/client/src/generated/graphql.js';
+import { providePackages } from '../../scripts/providePackages.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, quickPolls } from '../support/liveJob.js';
