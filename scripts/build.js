@@ -68,11 +68,12 @@ async function isFresh() {
 
 async function buildNow() {
   const startedAt = new Date();
-  const out = join(scratch, `out-${process.pid}`);
-  const old = join(scratch, `old-${process.pid}`);
+  // The same names for every build, because the hashes in the names of chunks depend on them.
+  const out = join(scratch, 'out');
+  const old = join(scratch, 'old');
   process.stderr.write('Building…');
   try {
-    await rm(out, { recursive: true, force: true });
+    for (const left of [out, old]) await rm(left, { recursive: true, force: true });
     // The typed client is a package of its own, and a part of this one.
     await Promise.all([compile(root, out), compile(client, join(out, 'client'))]);
     await cp(src, out, { recursive: true, filter: (path) => !path.endsWith('.ts') });

@@ -44,7 +44,7 @@ describe('The Dockerfile', () => {
 
   it('pins its base, runs as a user, has a health check, and lets Node.js be process 1', () => {
     const bases = instructions.filter((line) => line.startsWith('FROM '));
-    for (const base of bases) expect(base).toMatch(/^FROM node:\d+-[\w-]+( AS \w+)?$/);
+    for (const base of bases) expect(base).toMatch(/^FROM node:\d+\.\d+\.\d+-[\w-]+( AS \w+)?$/);
     expect(last.filter((line) => line.startsWith('USER '))).toEqual(['USER node']);
     expect(last.find((line) => line.startsWith('HEALTHCHECK '))).toContain('/health/ready');
     expect(last.at(-1)).toBe('CMD ["node", "/app/dist/main.js"]');
