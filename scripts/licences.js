@@ -16,9 +16,7 @@ const allowed = new Set([
   'Unlicense',
 ]);
 /** Packages that ship under another licence, each with the reason. */
-const exceptions = {
-  '@apollo/federation-internals': 'comes with @apollo/subgraph, which is to be replaced',
-};
+const exceptions = {};
 
 await orSentence(async () => {
   const lockFile = process.argv[2] ?? fileURLToPath(new URL('../package-lock.json', import.meta.url));

@@ -77,7 +77,8 @@ export class GraphQLEndpoint {
         ? tracing.resume(response, !isQueryByPlan(operation), () => pipeline.run(operation))
         : pipeline.run(operation);
       const answer = running instanceof Promise ? await running : running;
-      writeAnswer(response, requestId, json, answer, pipeline.rateLimitOf(identity));
+      const mediaType = (fromRouter === true && accepted.jsonForRouter) || json;
+      writeAnswer(response, requestId, mediaType, answer, pipeline.rateLimitOf(identity));
       unread.holdAnswer(response, holder);
     } catch (error) {
       const known = { ...identity, requestId, startedAt, client: clientOf(request.headers) };
