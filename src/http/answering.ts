@@ -41,7 +41,7 @@ export function writeRefusal(
   if (response.headersSent || response.destroyed) return;
   const { allow, errors, text } = refusal;
   const { json } = readAccept(response.req.headers.accept);
-  const status = statusIn(json, refusal.status);
+  const status = statusIn(json, refusal);
   const retryAfterSeconds = errors[0]?.extensions?.['retryAfterSeconds'];
   if (status === 401) response.setHeader('www-authenticate', 'Bearer');
   if (allow !== undefined) response.setHeader('allow', allow);

@@ -86,7 +86,9 @@ export class Pipeline {
     this.limits = limits;
     this.#exit = new Exit(hooks, introspection);
     this.#read = documentReader(schema, limits, introspection, this.memory.documents);
-    this.#plans = new PlanCache(schema, { memory: this.memory.plans, mode: planMode, onBug: hooks.onBug });
+    const { plans: memory } = this.memory;
+    const { representations: maxRepresentations } = limits;
+    this.#plans = new PlanCache(schema, { memory, maxRepresentations, mode: planMode, onBug: hooks.onBug });
     this.#apollo = createApolloServer(schema, log);
   }
 
@@ -164,7 +166,7 @@ export class Pipeline {
     try {
       // In Apollo's words, which tell its clients to send the text.
       const isPersisted = transport === 'http' && extensions?.['persistedQuery'];
-      if (!query || isPersisted) throw badRequest('PersistedQueryNotSupported');
+      if (!query || isPersisted) throw badRequest('PersistedQueryNotSupported', 200);
       const document = this.#read(query);
       const operation = getOperationAST(document, operationName);
       if (!operation) throw badRequest(unknownOperation);
