@@ -130,8 +130,9 @@ function referencesOf(instances: Instances): Map<string, Reference> {
   const references = new Map<string, Reference>();
   for (const { target, getObjectType } of resolverClasses) {
     const resolver = instances.get(target);
-    const type = objectTypes.find((candidate) => candidate.target === getObjectType());
-    if (resolver?.reference && type) references.set(type.name, resolver.reference.bind(resolver));
+    if (!resolver?.reference) continue;
+    const name = objectTypes.find((type) => type.target === getObjectType())?.name as string;
+    references.set(name, resolver.reference.bind(resolver));
   }
   return references;
 }
