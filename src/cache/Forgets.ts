@@ -102,7 +102,10 @@ export class Forgets {
       const isNew = !this.#seen.has(markOf(each));
       if (isNew) this.#forget(each.subject);
       const mayBeBack = this.#wasUnsettled || (isNew && isRotating());
-      if (mayBeBack && each.subject !== undefined) await entries.erase(each.subject);
+      if (mayBeBack && each.subject !== undefined) {
+        const erased = await entries.erase(each.subject);
+        if (isNew || erased > 0) this.#forget(each.subject); // it may have been read again before it was erased here
+      }
       this.#seen.add(markOf(each));
       if (isNew && each.state === 'done') onForgotten(each);
     }

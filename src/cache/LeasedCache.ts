@@ -220,7 +220,11 @@ export class LeasedCache<Value> {
     const { id, name } = reader;
     const settle = () => store.settle(name, encodeEntry(fetched, codec), ttlMs(fetched.value), owner);
     if (await settle()) return fetched;
-    const turn = await store.acquire(name, owner, leaseMs, before);
+    let turn = await store.acquire(name, owner, leaseMs, before);
+    // What was there all along, when the store could not be read, is not newer: it is written over.
+    if (turn.state === 'found' && this.#isFromBefore(turn.entry.value, reader)) {
+      turn = await store.acquire(name, owner, leaseMs, turn.entry.bytes);
+    }
     if (turn.state === 'taken') {
       // Erasing ends leases too. Asked under the lease, because an erasing that begins now ends this one.
       const isForgotten = await mayHaveForgotten?.(this.#subjectOf(id), reader.askedAt);
@@ -259,6 +263,12 @@ export class LeasedCache<Value> {
   #willDo<Prepared>(entry: Entry<Value>, reader: Reader<Value, Prepared>): boolean {
     if (reader.acceptable(entry)) return true;
     return reader.takesFetchedMeanwhile === true && entry.fetchedAt >= reader.askedAt && !this.#isOfWrongClock(entry);
+  }
+
+  /** Fetched before the reader asked, whichever machine's clock it bears. */
+  #isFromBefore<Prepared>(stored: unknown, { askedAt }: Reader<Value, Prepared>): boolean {
+    const entry = decodeEntry(stored, this.options.codec);
+    return entry !== undefined && entry.fetchedAt + (this.options.skewMs ?? 1000) < askedAt;
   }
 
   /** Further ahead of our clock than two clocks may be apart. */

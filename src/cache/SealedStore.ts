@@ -175,7 +175,11 @@ export class SealedStore {
     if (!newest?.expiresAt || found[0]?.expiresAt) return newest;
     const { bytes: _, ...content } = newest;
     const leftMs = Math.max(1, content.expiresAt - this.#runtime.now());
-    await this.stores[0]?.claim(name, content, leftMs).catch(() => undefined);
+    const { stores } = this;
+    const withdraw = await stores[0]?.claim(name, content, leftMs).catch(() => undefined);
+    // Erasing goes from the oldest key to the current one: what is gone there must not come back here.
+    const isErased = withdraw && (await stores[found.indexOf(newest)]?.find(name)) === undefined;
+    if (isErased) await withdraw();
     return newest;
   }
 }

@@ -39,8 +39,9 @@ export class SubjectEntries {
 
   /**
    * Erases it; returns how many entries there were. A lease goes before what it covers: whoever held it cannot write any
-   * more. Known names are erased once and first, so that what is read anew meanwhile stays. Everything else is looked for
-   * twice: an entry that is written during the first search may be missed by it, not by the second.
+   * more. Known names are erased once and first, so that what is read anew meanwhile stays; under the oldest key first, from
+   * which a reader may just be copying. Everything else is looked for twice: an entry that is written during the first search
+   * may be missed by it, not by the second.
    *
    * @throws StoreError
    */
@@ -50,7 +51,7 @@ export class SubjectEntries {
       if (await this.#delete(leaseKeyOf(key))) erased += 1;
       if (await this.#delete(key)) erased += 1;
     };
-    for (const key of this.namesOf(subject).flatMap((name) => this.keysOf(name))) await eraseCovered(key);
+    for (const key of this.namesOf(subject).flatMap((name) => this.keysOf(name).toReversed())) await eraseCovered(key);
     for (let search = 0; search < 2; search++) {
       for (const one of this.sealed.stores) {
         const found = await this.store.list(one.beginningOf(subject));

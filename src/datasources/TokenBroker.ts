@@ -54,6 +54,7 @@ export type TokenEvent =
 const freshnessFloorMs = 60_000; // callers may ask for a record that is fresher, but not below this age
 const skewMs = 10_000; // of another machine's clock: more than for jobs, because every call that it costs counts here
 const refetchCoolDownMs = 60_000; // after a brand-new token was refused, until another is fetched for that taxpayer
+const mostRefused = 3; // in one read: that of memory, that of the store, and a new one
 const usualAbsencesPerHour = 10;
 
 type Acceptable = (entry: TokenEntry) => boolean;
@@ -168,7 +169,8 @@ export class TokenBroker {
     const entry = await this.options.places.run(call.holder, () => this.#read(id, acceptable, call, true));
     const view = this.#viewOf(entry);
     // In place of a refused token, as if a job had asked for it: jobs and records together cost one call in a cool-down.
-    if (wasRefused && !isRefused(entry) && this.#credentialOf(entry).isNew) await this.#coolDown(id, entry.version);
+    const isNew = this.#cache.isYoungerThan(entry, refetchCoolDownMs);
+    if (wasRefused && !isRefused(entry) && isNew) await this.#coolDown(id, entry.version);
     this.options.onRecord(id, view);
     return view;
   }
@@ -201,8 +203,9 @@ export class TokenBroker {
     read: (credential: Credential) => Promise<T>,
   ): Promise<T> {
     let credential = first;
-    for (;;) {
-      const { version } = credential;
+    const beganAt = this.options.runtime.now();
+    for (let refused = 1; ; refused += 1) {
+      const { version, fetchedAt } = credential;
       try {
         const answer = await read(credential);
         this.#proven.set(version, true);
@@ -212,7 +215,9 @@ export class TokenBroker {
         if (!(error instanceof AccessTokenRefused)) throw error;
       }
       this.#note(id, version, true);
-      if (credential !== first && credential.isNew) {
+      // One that was known before may have been replaced as well: memory and the store may hold different ones.
+      const isNew = credential !== first && fetchedAt + skewMs >= beganAt;
+      if (isNew || refused === mostRefused) {
         await this.#coolDown(id, version);
         throw notAuthorized();
       }
@@ -244,10 +249,8 @@ export class TokenBroker {
     held.view = wasRefused ? { ...view, freshMs, stale: true } : view;
   }
 
-  #credentialOf(entry: TokenEntry): Credential {
-    const { accessToken } = recordOf(entry.value);
-    const isNew = this.#cache.isYoungerThan(entry, refetchCoolDownMs);
-    return { accessToken, version: entry.version, isNew, isProven: this.#proven.has(entry.version) };
+  #credentialOf({ value, version, fetchedAt }: TokenEntry): Credential {
+    return { accessToken: recordOf(value).accessToken, version, fetchedAt, isProven: this.#proven.has(version) };
   }
 
   #read(id: TaxpayerId, acceptable: Acceptable, call: Call, takesFetchedMeanwhile = false) {

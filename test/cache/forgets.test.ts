@@ -215,6 +215,21 @@ describe('A process of which another erased a subject', () => {
     expect(await processWith('older key').read('new')).toBe('new');
   });
 
+  it('drops what was read again while it was erasing that', async () => {
+    const { processWith, forget } = scene();
+    const process = processWith('key', 'older key');
+    await process.read('old');
+    await forget();
+    let isLooking = true;
+    const looking = process.forgets.look().finally(() => {
+      isLooking = false;
+    });
+    while (isLooking) await process.read('new');
+    await looking;
+    expect(await process.read('new')).toBe('new');
+    expect(await processWith('key').read('new')).toBe('new');
+  });
+
   it('learns it from a list under any key that it shares with the one who erased', async () => {
     const { processWith, forget } = scene();
     const process = processWith('older key');

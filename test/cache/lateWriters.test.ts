@@ -86,6 +86,16 @@ describe('A holder whose lease is over when it is done', () => {
     expect(await stored()).toBe('only');
   });
 
+  it('writes over what is older than its question: the store had it all along, and could not be read', async () => {
+    const { late, sealed, begin, stored } = scene();
+    const finish = await begin(late);
+    await sealed.set(readName, { version: 'an old one', fetchedAt: Date.now() - 60_000, value: 'old' }, 60_000);
+    await sealed.release(readName, (await sealed.leaseOwner(readName)) ?? '');
+    expect(await finish('fetched')).toBe('fetched');
+    expect(late.peek(readId)?.value).toBe('fetched');
+    expect(await stored()).toBe('fetched');
+  });
+
   it('writes nothing once its lease was deleted and something that is no entry was left in place of one', async () => {
     const { late, sealed, begin } = scene();
     const finish = await begin(late);

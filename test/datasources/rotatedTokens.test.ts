@@ -57,6 +57,19 @@ describe('a token that the service no longer takes', () => {
     expect(calls()).toBe(2);
   });
 
+  it('is replaced twice when what the store has was replaced meanwhile as well', async () => {
+    const { control, id, addJob, member, calls } = await scene(2);
+    const [one, other, third] = [addJob(1), addJob(2), addJob(3)];
+    await member(0).broker.credential(id);
+    control.rotateToken(id);
+    expect(await outcomeOf(member(1).jobs.status(id, one))).toBe('answered');
+    fleet.advance(60_000);
+    control.rotateToken(id);
+    expect(await outcomeOf(member(0).jobs.status(id, other))).toBe('answered');
+    expect(await outcomeOf(member(1).jobs.status(id, third))).toBe('answered');
+    expect(calls()).toBe(3);
+  });
+
   it('ends in TAXPAYER_NOT_AUTHORIZED when its successor is refused too, and in no further fetch for a minute', async () => {
     const { control, id, addJob, member, calls } = await scene(2);
     const job = addJob(1);

@@ -1,0 +1,367 @@
+import { writeForget } from '../../src/cache/Forgets.js';
+import { SealedStore, scopeOf } from '../../src/cache/SealedStore.js';
+import { SubjectEntries } from '../../src/cache/SubjectEntries.js';
+import { Sealer } from '../../src/cache/sealing.js';
+import { type Config, loadConfig } from '../../src/config/config.js';
+import { Secret } from '../../src/config/secret.js';
+import type { JobId, TaxpayerId } from '../../src/datasources/identifiers.js';
+import { tokenNames } from '../../src/datasources/tokenAnswer.js';
+import type { GatewayError } from '../../src/errors/errors.js';
+import { createLogger } from '../../src/observability/log.js';
+import { Metrics } from '../../src/observability/Metrics.js';
+import { wireServices } from '../../src/services.js';
+import { FallbackStore } from '../../src/stores/FallbackStore.js';
+import type { Asked, Auditor } from './Auditor.js';
+import { NodeRuntime } from './NodeRuntime.js';
+import type { Plan, Step, StoreFault } from './plan.js';
+import { contentOf, SimulatedService } from './SimulatedService.js';
+import { SimulatedStore } from './SimulatedStore.js';
+import { StoreLine, type StoreTroubles } from './StoreLine.js';
+import type { World } from './World.js';
+
+const baseUrl = 'http://service.invalid';
+const clientId = 'simulated';
+const defaults = loadConfig({
+  UPSTREAM_BASE_URL: baseUrl,
+  UPSTREAM_CLIENT_ID: clientId,
+  UPSTREAM_CLIENT_SECRET: 'secret-0',
+  AUTH_MODE: 'disabled',
+  CACHE_MAX_ENTRIES: '1000',
+  JOB_POLL_MAX_MS: '5000',
+});
+/** They only count, and nothing reads them. */
+const metrics = new Metrics();
+const log = createLogger('silent', { write: () => {} });
+
+/** One life of a process. */
+interface Process {
+  readonly life: number;
+  readonly runtime: NodeRuntime;
+  readonly line: StoreLine;
+  readonly store: FallbackStore;
+  readonly wired: ReturnType<typeof wireServices>;
+  readonly rotate: () => void;
+  isUp: boolean;
+}
+
+/** Gateways of the real classes, wired as the product wires them, over what is simulated. */
+export class Fleet {
+  readonly service: SimulatedService;
+  readonly store: SimulatedStore;
+  readonly processes: Process[] = [];
+  readonly #names = new Map<string, string>();
+  readonly #storeTroubles: { readonly fault: StoreFault; readonly node: number | undefined; readonly until: number }[] =
+    [];
+  readonly #troubles: StoreTroubles;
+  readonly #config: Config;
+  readonly #clocks: { aheadMs: number; readonly rate: number }[];
+  #secret = 0;
+  #lives = 0;
+
+  constructor(
+    private readonly world: World,
+    private readonly plan: Plan,
+    private readonly auditor: Auditor,
+  ) {
+    this.service = new SimulatedService(world, plan, auditor);
+    this.store = new SimulatedStore(() => world.now);
+    this.#clocks = plan.clocks.map((clock) => ({ ...clock }));
+    this.#troubles = {
+      of: (node) =>
+        this.#storeTroubles.findLast((each) => world.now < each.until && (each.node ?? node) === node)?.fault,
+      nameOf: (key) => this.#nameOf(key),
+    };
+    this.#config = {
+      ...defaults,
+      tokens: {
+        ...defaults.tokens,
+        freshness: { share: 0, minMs: plan.freshMs, maxMs: plan.freshMs },
+        budgetPerHour: plan.budgetPerHour,
+        budgetCallerShare: 1,
+        budgetWatchShare: 1,
+      },
+    };
+    for (let node = 0; node < plan.nodes; node += 1) this.#start(node);
+  }
+
+  /** Does what the plan says at this moment. */
+  do(step: Step, n: number): void {
+    const { world, auditor } = this;
+    const until = world.now + ('forMs' in step ? step.forMs : 0);
+    world.tell('plan', describe(step));
+    switch (step.do) {
+      case 'rotate-token':
+        (this.service.taxpayers[step.taxpayer] as { token: number }).token += 1;
+        auditor.rotations.push({ taxpayer: step.taxpayer, at: world.now });
+        return;
+      case 'change-status':
+        (this.service.taxpayers[step.taxpayer] as { change: number }).change += 1;
+        return;
+      case 'rotate-key':
+        this.#rotateSecret();
+        return;
+      case 'crash':
+        this.#crash(step.node, step.forMs);
+        return;
+      case 'pause': {
+        const { runtime } = this.#process(step.node);
+        runtime.pausedUntil = Math.max(runtime.pausedUntil, until);
+        auditor.disturb({ kind: 'pause', from: world.now, until: until + 1000, node: step.node });
+        return;
+      }
+      case 'jump':
+        (this.#clocks[step.node] as { aheadMs: number }).aheadMs += step.byMs;
+        auditor.disturb({ kind: 'jump', from: world.now, until: Infinity, node: step.node });
+        return;
+      case 'store':
+        this.#storeTroubles.push({ fault: step.fault, node: step.node, until });
+        auditor.disturb({ kind: 'store', from: world.now, until: until + 2500 });
+        return;
+      case 'empty-store':
+        auditor.disturb({ kind: 'store-loss', from: world.now, until: world.now });
+        this.store.empty();
+        return;
+      case 'fail-over':
+        auditor.disturb({ kind: 'store-loss', from: world.now - step.lagMs, until: world.now });
+        this.store.failOver(step.lagMs);
+        return;
+      case 'service':
+        this.service.misbehave(step.fault, step.forMs);
+        return;
+      case 'forget':
+        this.#forget(step.taxpayer);
+        return;
+      default:
+        this.#process(step.node).runtime.receive(0, () => void this.#ask(step, n));
+    }
+  }
+
+  /** A query of everything by every process, as at the end. */
+  askAll(): void {
+    for (let node = 0; node < this.plan.nodes; node += 1) {
+      for (let n = 0; n < this.plan.taxpayers; n += 1) this.do({ at: 0, do: 'read', node, taxpayer: n }, n);
+      for (let n = 0; n < this.plan.jobs.length; n += 1) this.do({ at: 0, do: 'job', node, job: n }, n);
+    }
+    const links = this.plan.steps.filter((step) => step.do === 'link' && step.key !== undefined);
+    for (const [n, step] of links.entries()) this.do(step, n);
+  }
+
+  async stop(): Promise<void> {
+    for (const { wired, store } of this.processes) {
+      wired.stop();
+      await store.close();
+    }
+  }
+
+  get isDegraded(): boolean {
+    return this.processes.some(({ store, runtime }) => runtime.isAlive && store.degraded);
+  }
+
+  async #ask(step: Extract<Step, { readonly node: number }>, n: number): Promise<void> {
+    const { auditor } = this;
+    const process = this.#process(step.node);
+    if (!process.isUp) return;
+    const { wired, life } = process;
+    const call = { holder: `caller-${n % 2}` };
+    const common = { node: step.node, life };
+    switch (step.do) {
+      case 'read': {
+        const { taxpayer: index, maxAgeMs } = step;
+        const asked = auditor.begin({ ...common, what: 'read', index, ...(maxAgeMs && { maxAgeMs }) });
+        return this.#answer(asked, async () => {
+          const { record, stale } = await wired.broker.record(this.#taxpayer(index), maxAgeMs, call);
+          return { content: contentOf(record.name, record.metadata?.['answer']), isStale: stale };
+        });
+      }
+      case 'job': {
+        const asked = auditor.begin({ ...common, what: 'job', index: step.job });
+        return this.#answer(asked, async () => {
+          const { job } = await wired.jobs.status(...this.#job(step.job), undefined, call);
+          return { content: `${job.status}, ${job.name}` };
+        });
+      }
+      case 'link': {
+        const { key, input } = step;
+        const mark = `${key ?? `without a key ${n}`}, input ${input}`;
+        const asked = auditor.begin({ ...common, what: 'link', index: 0, key, mark });
+        return this.#answer(asked, async () => {
+          const idempotency = key === undefined ? undefined : { caller: 'caller', key };
+          const { link, replayed } = await wired.links.create({ metadata: { mark } }, idempotency, call);
+          return { content: link.id, replayed };
+        });
+      }
+      case 'watch-job': {
+        const asked = auditor.begin({ ...common, what: 'watch-job', index: step.job, maxMs: step.forMs });
+        return this.#answer(asked, async () => {
+          const watch = wired.jobWatches.watch(this.#job(step.job), { ...call, maxMs: step.forMs });
+          for await (const { job } of watch) this.#shown(asked, `${job.status}, ${job.name}`);
+          return {};
+        });
+      }
+      case 'watch-record': {
+        const asked = auditor.begin({ ...common, what: 'watch-record', index: step.taxpayer });
+        return this.#answer(asked, async () => {
+          const watch = wired.recordWatches.watch(this.#taxpayer(step.taxpayer), { ...call, maxMs: step.forMs });
+          for await (const { record } of watch) {
+            this.#shown(asked, contentOf(record.name, record.metadata?.['answer']));
+          }
+          return {};
+        });
+      }
+    }
+  }
+
+  #shown(asked: Asked, content: string): void {
+    this.world.tell(`node ${asked.node}`, `shows ${asked.what} ${asked.index}: ${content}`);
+    asked.content = content;
+    this.auditor.answered(asked);
+  }
+
+  async #answer(asked: Asked, work: () => Promise<Partial<Asked>>): Promise<void> {
+    const name = `${asked.what} ${asked.key ?? asked.index}`;
+    this.world.tell(`node ${asked.node}`, `asked ${name}`);
+    try {
+      Object.assign(asked, await work());
+    } catch (error) {
+      asked.error = (error as GatewayError).code ?? String(error);
+    }
+    asked.endedAt = this.world.now;
+    const answer = asked.error ?? asked.content ?? 'the end';
+    this.world.tell(`node ${asked.node}`, `answers ${name}: ${answer}${asked.isStale ? ' (stale)' : ''}`);
+    this.auditor.answered(asked);
+  }
+
+  #start(node: number): void {
+    const { world, plan, auditor } = this;
+    const life = this.#lives++;
+    const runtime = new NodeRuntime(
+      world,
+      this.#clocks[node] as { aheadMs: number; rate: number },
+      plan.seed * 64 + life,
+    );
+    const line = new StoreLine(world, node, runtime, this.store, this.#troubles);
+    const store = new FallbackStore(line, {
+      runtime,
+      onDegraded: (trouble) => world.tell(`node ${node}`, `goes on alone: ${trouble}`),
+      onRecovered: () => world.tell(`node ${node}`, 'uses the store again'),
+    });
+    const credentials = { clientId, clientSecret: new Secret(`secret-${this.#secret}`) };
+    const sealer = new Sealer({ from: 'client-secret', secret: credentials.clientSecret }, [], runtime);
+    const wired = wireServices({
+      ...{ config: this.#config, log, metrics, store, sealer, baseUrl, runtime, health: store },
+      credentials: () => credentials,
+      fetch: this.service.fetchFor(node, life, runtime) as never,
+    });
+    /** Reads the file anew. */
+    const rotate = () => {
+      credentials.clientSecret = new Secret(`secret-${this.#secret}`);
+      sealer.rotate({ from: 'client-secret', secret: credentials.clientSecret });
+      this.#learnNames(wired.sealed);
+    };
+    const process: Process = { life, runtime, line, store, wired, rotate, isUp: false };
+    this.processes[node] = process;
+    this.#learnNames(wired.sealed);
+    world.tell(`node ${node}`, `starts its life ${life}`);
+    auditor.world.after(0, () => {
+      void store.start().then(async () => {
+        if (plan.looksForForgets) await wired.forgets.start();
+        process.isUp = true;
+      });
+    });
+  }
+
+  #crash(node: number, forMs: number): void {
+    const { world, auditor } = this;
+    const { runtime, life, line } = this.#process(node);
+    if (!runtime.isAlive) return;
+    runtime.isAlive = false;
+    line.cut();
+    auditor.disturb({ kind: 'crash', from: world.now, until: world.now + forMs, node });
+    for (const asked of auditor.asked) {
+      if (asked.life === life && asked.endedAt === undefined)
+        Object.assign(asked, { endedAt: world.now, error: 'crashed' });
+    }
+    for (const call of auditor.calls) {
+      if (call.life === life && call.endedAt === undefined) call.endedAt = world.now;
+    }
+    world.after(forMs, () => this.#start(node));
+  }
+
+  #rotateSecret(): void {
+    const { world } = this;
+    this.#secret += 1;
+    this.auditor.disturb({ kind: 'key', from: world.now, until: Infinity });
+    this.service.secret = `secret-${this.#secret}`;
+    for (const { runtime, rotate } of this.processes) runtime.receive(world.between(0, 3000), rotate);
+  }
+
+  /** As the command does it, beside the fleet and without its fallback. */
+  #forget(taxpayer: number): void {
+    const { world, auditor } = this;
+    const runtime = new NodeRuntime(world, { aheadMs: 0, rate: 1 }, this.plan.seed * 64 + this.#lives++);
+    const store = new StoreLine(world, -1, runtime, this.store, this.#troubles);
+    const secret = new Secret(`secret-${this.#secret}`);
+    const sealer = new Sealer({ from: 'client-secret', secret }, [], runtime);
+    const scope = scopeOf(baseUrl, clientId, this.#config.service.apiVersion);
+    const sealed = new SealedStore({ store, sealer, scope, runtime });
+    const entries = new SubjectEntries(store, sealed, (id) => Object.values(tokenNames(id)));
+    const subject = this.#taxpayer(taxpayer);
+    const id = runtime.randomUUID();
+    const forgotten: (typeof auditor.forgotten)[number] = { taxpayer, begunAt: world.now };
+    auditor.forgotten.push(forgotten);
+    const disturbance = auditor.disturb({ kind: 'forget', from: world.now, until: Infinity, taxpayer });
+    const work = async () => {
+      await writeForget(sealed, { id, state: 'begun', subject, at: runtime.now() }, runtime);
+      await entries.erase(subject);
+      await writeForget(sealed, { id, state: 'done', subject, at: runtime.now() }, runtime);
+      forgotten.doneAt = world.now;
+      // After trouble with the store each process erases again.
+      const isRepeated = this.plan.steps.some((step) => step.do === 'store');
+      disturbance.until = isRepeated ? Infinity : world.now + 5000;
+      world.tell('operator', `has forgotten ${subject}`);
+    };
+    work().catch((error: Error) => world.tell('operator', `could not forget ${subject}: ${error.message}`));
+  }
+
+  #process(node: number): Process {
+    return this.processes[node] as Process;
+  }
+
+  #taxpayer(n: number): TaxpayerId {
+    return (this.service.taxpayers[n] as { id: string }).id as TaxpayerId;
+  }
+
+  #job(n: number): readonly [TaxpayerId, JobId] {
+    const { id, taxpayer } = this.service.jobs[n] as { id: string; taxpayer: number };
+    return [this.#taxpayer(taxpayer), id as JobId];
+  }
+
+  /** For the timeline. */
+  #learnNames(sealed: SealedStore): void {
+    for (const [age, one] of sealed.stores.entries()) {
+      const learn = (label: string, name: Parameters<typeof one.keyOf>[0]) =>
+        this.#names.set(one.keyOf(name), age === 0 ? label : `${label} (old key)`);
+      learn('forgets', ['forgets']);
+      for (const { id } of this.service.taxpayers) {
+        learn(`token of ${id}`, tokenNames(id).answer);
+        learn(`refusal of ${id}`, tokenNames(id).refusal);
+      }
+      for (const { id, taxpayer } of this.service.jobs) {
+        const subject = this.#taxpayer(taxpayer);
+        learn(id, { subject, parts: ['job', `${subject}/${id}`] });
+      }
+      for (const key of ['key-0', 'key-1']) learn(`link of ${key}`, ['client-link', 'caller', key]);
+    }
+  }
+
+  #nameOf(key: string): string {
+    const [base = key, ...rest] = key.split(':');
+    const name = this.#names.get(base) ?? (base.length > 12 ? `${base.slice(0, 8)}…` : base);
+    return [name, rest[0]].filter(Boolean).join(' ');
+  }
+}
+
+function describe({ at: _, do: what, ...rest }: Step): string {
+  const details = Object.entries(rest).map(([name, value]) => `${name} ${value}`);
+  return [what, ...details].join(', ');
+}

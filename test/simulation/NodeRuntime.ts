@@ -1,0 +1,89 @@
+import type { Runtime, Timer } from '../../src/process/Runtime.js';
+import { seeded } from '../bench/sparing/seeded.js';
+import { beginsAt, type World } from './World.js';
+
+/** The time and chance of one process. It can be paused: then what is due waits, timers first. Dead, nothing runs any more. */
+export class NodeRuntime implements Runtime {
+  /** In milliseconds from the begin of the world. */
+  pausedUntil = 0;
+  isAlive = true;
+  /** Those that will still run. */
+  readonly timers = new Set<SimulatedTimer>();
+  readonly #random: () => number;
+  #bornAt: number;
+
+  constructor(
+    private readonly world: World,
+    readonly clock: { aheadMs: number; readonly rate: number },
+    seed: number,
+  ) {
+    this.#random = seeded(seed);
+    this.#bornAt = world.now;
+  }
+
+  readonly now = () =>
+    Math.floor(beginsAt + this.world.now + this.clock.aheadMs + (this.clock.rate - 1) * this.world.now);
+  readonly monotonicNow = () => (this.world.now - this.#bornAt) * this.clock.rate;
+  readonly random = () => this.#random();
+  readonly randomBytes = (count: number) => Buffer.from(Array.from({ length: count }, () => this.#random() * 256));
+  readonly randomUUID = () => {
+    const hex = this.randomBytes(16).toString('hex');
+    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
+  };
+  readonly setTimeout = (run: () => void, ms: number) => this.#timer(run, Math.max(1, ms), false);
+  readonly setInterval = (run: () => void, ms: number) => this.#timer(run, Math.max(1, ms), true);
+  readonly clearTimer = (timer: Timer | undefined) => (timer as SimulatedTimer | undefined)?.cancel();
+  readonly setImmediate = (run: () => void) => void this.world.after(0.002, () => this.#due(0.002, run));
+
+  /** Something comes in from outside after `ms`: an answer, a request. */
+  receive(ms: number, run: () => void): void {
+    this.world.after(ms, () => this.#due(0.001, run));
+  }
+
+  /** Now; a paused process does it when it wakes, `rank` milliseconds later. Returns false when nothing ran. */
+  #due(rank: number, run: () => void): false | undefined {
+    if (!this.isAlive) return false;
+    const waitMs = this.pausedUntil - this.world.now;
+    if (waitMs > 1e-6) {
+      this.world.after(waitMs + rank, () => this.#due(rank, run));
+      return false;
+    }
+    run();
+    return undefined;
+  }
+
+  #timer(run: () => void, ms: number, repeats: boolean): SimulatedTimer {
+    const timer = new SimulatedTimer(this.timers);
+    const arm = () => {
+      timer.event = this.world.after(ms / this.clock.rate, () =>
+        this.#due(0, () => {
+          if (timer.isCancelled) return;
+          if (repeats) arm();
+          else this.timers.delete(timer);
+          run();
+        }),
+      );
+    };
+    arm();
+    return timer;
+  }
+}
+
+class SimulatedTimer implements Timer {
+  isCancelled = false;
+  event: { cancel(): void } | undefined;
+
+  constructor(private readonly all: Set<SimulatedTimer>) {
+    all.add(this);
+  }
+
+  cancel(): void {
+    this.isCancelled = true;
+    this.event?.cancel();
+    this.all.delete(this);
+  }
+
+  unref(): this {
+    return this;
+  }
+}

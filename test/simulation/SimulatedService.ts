@@ -1,0 +1,238 @@
+import type { Auditor } from './Auditor.js';
+import type { NodeRuntime } from './NodeRuntime.js';
+import type { Plan, ServiceFault } from './plan.js';
+import { beginsAt, type World } from './World.js';
+
+/** A request as it reached the service, and what became of it. Times are of the world. */
+export interface ServiceCall {
+  readonly endpoint: 'token' | 'job' | 'link';
+  readonly node: number;
+  /** Which life of the process made it. */
+  readonly life: number;
+  /** The taxpayer's, or the job's. */
+  readonly index: number;
+  readonly sentAt: number;
+  /** What it was made with: the version of the token, or of the client secret. */
+  readonly credential: string;
+  /** In a link's input. */
+  readonly mark: string;
+  arrivedAt?: number;
+  /** When its process had the answer, unless it had given up before. */
+  deliveredAt?: number;
+  endedAt?: number;
+  status?: number;
+  /** What the answer said, when it was a proper one. */
+  content?: string;
+  /** The version of the token in it. */
+  token?: number;
+  retryAfterMs?: number;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly json?: unknown;
+  readonly content?: string;
+  readonly token?: number;
+  readonly retryAfterSeconds?: number;
+}
+
+const statuses = ['CREATED', 'CONSENT_RECEIVED', 'AUTHORIZED'];
+
+/** The REST service: what it knows of taxpayers and jobs, and how it misbehaves. */
+export class SimulatedService {
+  /** Of each taxpayer: how often the token and the record have changed. */
+  readonly taxpayers: { readonly id: string; token: number; change: number }[];
+  readonly jobs: { readonly id: string; readonly taxpayer: number; readonly endsAt: number }[];
+  readonly #troubles: { readonly fault: ServiceFault; readonly until: number }[] = [];
+  #answers = 0;
+  #secret = 'secret-0';
+
+  constructor(
+    private readonly world: World,
+    private readonly plan: Plan,
+    private readonly auditor: Auditor,
+  ) {
+    this.taxpayers = Array.from({ length: plan.taxpayers }, (_, n) => ({ id: `taxpayer-${n}`, token: 0, change: 0 }));
+    this.jobs = plan.jobs.map(({ taxpayer, endsAt }, n) => ({ id: `job-${n}`, taxpayer, endsAt }));
+  }
+
+  /** From now on it takes this client secret alone. */
+  set secret(secret: string) {
+    this.#secret = secret;
+  }
+
+  misbehave(fault: ServiceFault, forMs: number): void {
+    this.#troubles.push({ fault, until: this.world.now + forMs });
+  }
+
+  /** In place of node-fetch, for one process. */
+  fetchFor(node: number, life: number, runtime: NodeRuntime) {
+    return (
+      url: string,
+      options: { headers: Record<string, string>; body: string | null; agent: Agent; signal: AbortSignal },
+    ) => new Promise((resolve, reject) => this.#handle(node, life, runtime, url, options, resolve, reject));
+  }
+
+  #handle(
+    node: number,
+    life: number,
+    runtime: NodeRuntime,
+    url: string,
+    {
+      headers,
+      body,
+      agent,
+      signal,
+    }: { headers: Record<string, string>; body: string | null; agent: Agent; signal: AbortSignal },
+    resolve: (response: unknown) => void,
+    reject: (error: unknown) => void,
+  ): void {
+    const { world } = this;
+    const call = this.#callOf(node, life, url, headers, body);
+    const fault = this.#fault();
+    let isOver = false;
+    const end = (how: string, settle: () => void) => {
+      if (isOver) return;
+      isOver = true;
+      call.endedAt = world.now;
+      signal.removeEventListener('abort', abort);
+      world.tell(`node ${node}`, `${call.endpoint} ${call.index} ← ${how}`);
+      settle();
+    };
+    const abort = () => end('given up', () => reject(Object.assign(new Error('aborted'), { name: 'AbortError' })));
+    const fail = (code: string) => end(code, () => reject(Object.assign(new Error('network'), { code })));
+    signal.addEventListener('abort', abort);
+    world.tell(`node ${node}`, `${call.endpoint} ${call.index} → with ${call.credential}`);
+    this.auditor.callSent(call);
+    if (fault === 'reset' && world.chance(0.5)) {
+      runtime.receive(world.between(0.2, 5), () => fail('ECONNREFUSED'));
+      return;
+    }
+    establish(agent);
+    const [there, back] = this.#latency(fault);
+    if (fault === 'silent' && world.chance(0.5)) return;
+    world.after(there, () => {
+      const answer = this.#answer(call, fault);
+      call.arrivedAt = world.now;
+      call.status = answer.status;
+      if (answer.content !== undefined) call.content = answer.content;
+      if (answer.token !== undefined) call.token = answer.token;
+      if (answer.retryAfterSeconds !== undefined) call.retryAfterMs = answer.retryAfterSeconds * 1000;
+      world.tell('service', `${call.endpoint} ${call.index} of node ${node}: ${answer.status} ${answer.content ?? ''}`);
+      this.auditor.callArrived(call);
+      if (fault === 'silent') return false;
+      if (fault === 'reset') runtime.receive(back, () => fail('ECONNRESET'));
+      else {
+        runtime.receive(back, () => {
+          if (!isOver) call.deliveredAt = world.now;
+          end(String(answer.status), () => resolve(responseOf(answer)));
+        });
+      }
+      return false;
+    });
+  }
+
+  #callOf(node: number, life: number, url: string, headers: Record<string, string>, body: string | null): ServiceCall {
+    const [, kind, first, second, third] = new URL(url).pathname.split('/');
+    const bearer = (headers['Authorization'] ?? '').replace('Bearer ', '');
+    const asClient = () => Buffer.from(bearer, 'base64').toString().split(':')[1] ?? '';
+    const common = { node, life, sentAt: this.world.now, mark: '' };
+    if (kind === 'auth') return { ...common, endpoint: 'token', index: indexOf(second), credential: asClient() };
+    if (kind === 'client-links') {
+      const mark = (JSON.parse(body ?? '{}') as { metadata: { mark: string } }).metadata.mark;
+      return { ...common, endpoint: 'link', index: 0, credential: asClient(), mark };
+    }
+    if (kind !== 'tax-payer' || first === undefined) throw new Error(`No such endpoint: ${url}`);
+    return { ...common, endpoint: 'job', index: indexOf(third), credential: bearer };
+  }
+
+  #fault(): ServiceFault | undefined {
+    const { now } = this.world;
+    return this.#troubles.findLast(({ until }) => now < until)?.fault;
+  }
+
+  #latency(fault: ServiceFault | undefined): readonly [number, number] {
+    const { world, plan } = this;
+    const isQuiet = world.now > plan.quietFrom + 5000;
+    const slowest = fault === 'slow' ? 12_000 : isQuiet ? 200 : plan.slowestMs;
+    return [world.between(0.5, slowest / 2), world.between(0.5, slowest / 2)];
+  }
+
+  #answer(call: ServiceCall, fault: ServiceFault | undefined): Answer {
+    if (fault === '5xx') return { status: this.world.chance(0.5) ? 503 : 500 };
+    if (fault === '429') return this.world.chance(0.5) ? { status: 429, retryAfterSeconds: 7 } : { status: 429 };
+    if (fault === '401' && call.endpoint !== 'job') return { status: 401 };
+    if (call.endpoint !== 'job' && call.credential !== this.#secret) return { status: 401 };
+    if (fault === 'invalid') return { status: call.endpoint === 'link' ? 201 : 200, json: { nothing: true } };
+    if (call.endpoint === 'link') return this.#link(call);
+    return call.endpoint === 'token' ? this.#record(call, fault) : this.#job(call, fault);
+  }
+
+  #link({ mark }: ServiceCall): Answer {
+    const id = `link-${this.#answers++} ${mark}`;
+    return { status: 201, json: { id, url: 'https://service.invalid/link' }, content: id };
+  }
+
+  #record({ index }: ServiceCall, fault: ServiceFault | undefined): Answer {
+    const taxpayer = this.taxpayers[index];
+    if (!taxpayer) return { status: 404 };
+    const { id, token, change } = taxpayer;
+    const name = `${id} changed ${change} times`;
+    const answer = this.#answers++;
+    const json = {
+      access_token: tokenOf(index, token),
+      taxpayer_id: fault === 'foreign' ? 'taxpayer-of-somebody-else' : id,
+      provider_id: 'provider',
+      name,
+      metadata: { answer },
+      created_at: new Date(beginsAt - 86_400_000).toISOString(),
+      status: statuses[change % statuses.length],
+    };
+    return fault === 'foreign' ? { status: 200, json } : { status: 200, json, content: contentOf(name, answer), token };
+  }
+
+  #job({ index, credential }: ServiceCall, fault: ServiceFault | undefined): Answer {
+    const job = this.jobs[index];
+    if (!job) return { status: 404 };
+    const owner = this.taxpayers[job.taxpayer] as { id: string; token: number };
+    if (credential !== tokenOf(job.taxpayer, owner.token)) return { status: 401 };
+    const status = this.world.now < job.endsAt ? 'processing' : 'completed';
+    const name = `answer ${this.#answers++}`;
+    const json = { status, jobId: fault === 'foreign' ? 'another' : job.id, taxpayerId: owner.id, name };
+    return fault === 'foreign' ? { status: 200, json } : { status: 200, json, content: `${status}, ${name}` };
+  }
+}
+
+/** Tells each answer from every other. */
+export const contentOf = (name: unknown, answer: unknown) => `${name}, answer ${answer}`;
+export const tokenOf = (taxpayer: number, version: number) => `token-${taxpayer}-${version}`;
+const indexOf = (id = '') => Number(/\d+$/.exec(id)?.[0]);
+
+type Agent = { addRequest?: (request: unknown) => void };
+
+/** Tells the agent of a request that must not be repeated that its connection is there. */
+function establish(agent: Agent): void {
+  const isEnough = new Error('No real connection is made');
+  const once = (_: string, use: (socket: unknown) => void) => {
+    use(undefined);
+    throw isEnough;
+  };
+  if (!Object.hasOwn(agent, 'addRequest')) return;
+  try {
+    agent.addRequest?.({ reusedSocket: true, once });
+  } catch (error) {
+    if (error !== isEnough) throw error;
+  }
+}
+
+/** As much of a response of node-fetch as is read of it. */
+function responseOf({ status, json, retryAfterSeconds }: Answer) {
+  const bytes = Buffer.from(json === undefined ? '' : JSON.stringify(json));
+  const known: Record<string, string> = { 'content-length': String(bytes.length) };
+  if (retryAfterSeconds !== undefined) known['retry-after'] = String(retryAfterSeconds);
+  const headers = { has: () => false, get: (name: string) => known[name] ?? null };
+  const on = (event: string, listener: (given?: Buffer) => void) => {
+    if (event !== 'error') queueMicrotask(() => listener(event === 'data' ? bytes : undefined));
+  };
+  return { status, headers, body: { on, once: on, resume: () => {} } };
+}

@@ -1,0 +1,172 @@
+import type { Store, StoreEntry, Turn } from '../../src/stores/Store.js';
+import { StoreError } from '../../src/stores/StoreError.js';
+import type { NodeRuntime } from './NodeRuntime.js';
+import type { StoreFault } from './plan.js';
+import type { SimulatedStore } from './SimulatedStore.js';
+import type { World } from './World.js';
+
+/** What is wrong with the store at this moment, for whom. Shared by all lines. */
+export interface StoreTroubles {
+  /** In force for `node`; undefined when all is well. */
+  of(node: number): StoreFault | undefined;
+  /** As it reads in the timeline. */
+  nameOf(key: string): string;
+}
+
+/** What becomes of one operation: after how many milliseconds it takes effect and is answered, if ever. */
+interface Fate {
+  readonly effectMs: number | undefined;
+  readonly answerMs: number;
+  /** In place of the answer. */
+  readonly error?: 'unreachable' | 'read-only' | 'timed-out';
+}
+
+/** As the drivers do: a lost answer is an error after this time, in milliseconds. */
+const commandTimeoutMs = 1000;
+
+const writes = /^(set|claim|acquire|renew|settle|compareAndDelete|increment)$/;
+
+/** The connection of one process to the store; what a process sends about one key arrives in that order. */
+export class StoreLine implements Store {
+  readonly kind = 'redis';
+  readonly #arrivedAt = new Map<string, number>();
+  /** End what waits for a deletion. */
+  readonly #waits = new Set<() => void>();
+  readonly #stops = new Set<() => void>();
+  #isClosed = false;
+
+  constructor(
+    private readonly world: World,
+    private readonly node: number,
+    private readonly runtime: NodeRuntime,
+    private readonly store: SimulatedStore,
+    private readonly troubles: StoreTroubles,
+  ) {}
+
+  get(key: string) {
+    return this.#ask('get', key, () => copyOf(this.store.get(key)));
+  }
+
+  async set(key: string, value: Buffer, ttlMs: number) {
+    await this.#ask('set', key, () => this.store.set(key, value, ttlMs));
+  }
+
+  claim(key: string, value: Buffer, ttlMs: number) {
+    return this.#ask('claim', key, () => this.store.claim(key, value, ttlMs));
+  }
+
+  acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
+    return this.#ask('acquire', key, () => this.store.acquire(key, owner, ttlMs, refused));
+  }
+
+  renew(key: string, owner: Buffer, ttlMs: number) {
+    return this.#ask('renew', key, () => this.store.renew(key, owner, ttlMs));
+  }
+
+  settle(key: string, owner: Buffer, entry: StoreEntry) {
+    return this.#ask('settle', key, () => this.store.settle(key, owner, entry));
+  }
+
+  compareAndDelete(key: string, expected: Buffer) {
+    return this.#ask('compareAndDelete', key, () => this.store.compareAndDelete(key, expected));
+  }
+
+  increment(key: string, by: number, ttlMs: number) {
+    return this.#ask('increment', key, () => this.store.increment(key, by, ttlMs));
+  }
+
+  list(prefix: string) {
+    return this.#ask('list', prefix, () => this.store.list(prefix));
+  }
+
+  /** A message of a deletion may be lost; a lease that is over wakes as well. */
+  waitForDelete(key: string, timeoutMs: number): Promise<void> {
+    const { world, runtime } = this;
+    return new Promise((resolve) => {
+      const end = () => {
+        this.#waits.delete(end);
+        this.#stops.delete(stop);
+        stop();
+        runtime.clearTimer(timer);
+        resolve();
+      };
+      const stop = this.store.onDelete(key, () => {
+        if (!this.troubles.of(this.node) && !world.chance(0.02)) runtime.receive(world.between(0.1, 3), end);
+      });
+      this.#waits.add(end);
+      this.#stops.add(stop);
+      const timer = runtime.setTimeout(end, Math.min(timeoutMs, Math.max(5, this.store.lastsMs(key) + 1)));
+    });
+  }
+
+  /** Its process is dead: nothing reaches it any more. */
+  cut(): void {
+    for (const stop of this.#stops) stop();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const end of [...this.#waits]) end();
+  }
+
+  #ask<T>(operation: string, key: string, apply: () => T): Promise<T> {
+    if (this.#isClosed) return Promise.reject(new StoreError('closed'));
+    const { world, runtime } = this;
+    const fate = this.#fateOf(operation);
+    const what = `${operation} ${this.troubles.nameOf(key)}`;
+    return new Promise((resolve, reject) => {
+      if (fate.error) {
+        const error = new StoreError(fate.error);
+        runtime.receive(fate.answerMs, () => {
+          this.#tell(what, fate.error as string);
+          reject(error);
+        });
+      }
+      if (fate.effectMs === undefined) return;
+      const arrivesAt = Math.max(world.now + fate.effectMs, this.#arrivedAt.get(key) ?? 0);
+      this.#arrivedAt.set(key, arrivesAt);
+      world.time.at(arrivesAt, () => {
+        const result = apply();
+        this.#tell(what, shown(result), fate.error && 'its answer is lost');
+        if (!fate.error) runtime.receive(fate.answerMs, () => resolve(result));
+        return false;
+      });
+    });
+  }
+
+  #fateOf(operation: string): Fate {
+    const { world } = this;
+    const usual = () => world.between(0.2, world.chance(0.05) ? 40 : 2);
+    switch (this.troubles.of(this.node)) {
+      case undefined:
+        return { effectMs: usual(), answerMs: usual() };
+      case 'slow':
+        return { effectMs: world.between(1, 900), answerMs: world.between(1, 400) };
+      case 'read-only':
+        return writes.test(operation)
+          ? { effectMs: undefined, answerMs: usual(), error: 'read-only' }
+          : { effectMs: usual(), answerMs: usual() };
+      case 'away':
+        return { effectMs: undefined, answerMs: world.between(0.2, 400), error: 'unreachable' };
+      case 'lossy': {
+        if (world.chance(0.4)) return { effectMs: usual(), answerMs: usual() };
+        if (world.chance(0.5)) return { effectMs: undefined, answerMs: usual(), error: 'unreachable' };
+        const effectMs = world.chance(0.3) ? world.between(1, 2000) : usual();
+        return { effectMs, answerMs: commandTimeoutMs, error: 'timed-out' };
+      }
+    }
+  }
+
+  #tell(what: string, result: string, note?: string): void {
+    this.world.tell(`node ${this.node}`, `store ${what} → ${result}${note ? ` (${note})` : ''}`);
+  }
+}
+
+const copyOf = (value: Buffer | undefined) => value && Buffer.from(value);
+
+function shown(result: unknown): string {
+  if (result === undefined) return '–';
+  if (Buffer.isBuffer(result)) return `${result.length} bytes`;
+  if (typeof result === 'object' && result !== null && 'state' in result) return String(result.state);
+  return JSON.stringify(result);
+}

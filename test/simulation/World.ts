@@ -1,0 +1,57 @@
+import { createHash } from 'node:crypto';
+import { seeded } from '../bench/sparing/seeded.js';
+import { VirtualTime } from '../bench/sparing/VirtualTime.js';
+
+/** Monday, 5 January 2026, 10:00: an hour of the budget begins. */
+export const beginsAt = Date.UTC(2026, 0, 5, 10);
+
+/** The one hand of a simulation: its time, its chance, and the record of what happened. */
+export class World {
+  readonly time: {
+    now: number;
+    at(time: number, run: () => unknown): { cancel(): void };
+    runUntil(end: number): Promise<void>;
+  };
+  readonly #random: () => number;
+  readonly #lines: string[] = [];
+
+  constructor(readonly seed: number) {
+    this.time = new VirtualTime(0);
+    this.#random = seeded(seed ^ 0x5f3759df);
+  }
+
+  /** Milliseconds from the begin. */
+  get now(): number {
+    return this.time.now;
+  }
+
+  random(): number {
+    return this.#random();
+  }
+
+  between(from: number, to: number): number {
+    return from + this.#random() * (to - from);
+  }
+
+  chance(share: number): boolean {
+    return this.#random() < share;
+  }
+
+  /** `run` returns false when nothing waits for what it did. */
+  after(ms: number, run: () => unknown) {
+    return this.time.at(this.time.now + ms, run);
+  }
+
+  tell(who: string, what: string): void {
+    this.#lines.push(`${this.now.toFixed(3).padStart(11)} ${who.padEnd(8)} ${what}`);
+  }
+
+  get lines(): readonly string[] {
+    return this.#lines;
+  }
+
+  /** Of everything that was told. */
+  get hash(): string {
+    return createHash('sha256').update(this.#lines.join('\n')).digest('hex').slice(0, 16);
+  }
+}

@@ -1,0 +1,356 @@
+import { errorCodes } from '../../src/errors/errorCodes.js';
+import type { Asked, Auditor, Checks, End } from './Auditor.js';
+import type { ServiceCall } from './SimulatedService.js';
+
+/** How long a call and its tries may take (`UPSTREAM_DEADLINE_MS`), in milliseconds. */
+const deadlineMs = 10_000;
+/** Waiting for two holders, then for a call of one's own; a job waits for its token as well. */
+const boundMs = { read: 45_000, job: 90_000, link: 45_000 } as const;
+const marginMs = 1000;
+
+/** One call per taxpayer and token lifetime; another needs a reason that `docs/token-broker.md` names. */
+function oneTokenCallPerLifetime(auditor: Auditor, call: ServiceCall): string | undefined {
+  if (call.endpoint !== 'token') return undefined;
+  const { index, sentAt } = call;
+  const others = auditor.calls.filter((other) => other.endpoint === 'token' && other.index === index && other !== call);
+  const underWay = others.find(({ endedAt, node }) => endedAt === undefined && node !== call.node);
+  if (underWay && !auditor.disturbedBetween(underWay.sentAt - 15_000, sentAt, index)) {
+    return `node ${call.node} asks for taxpayer ${index} while node ${underWay.node} does`;
+  }
+  const last = others.findLast(({ deliveredAt, content }) => deliveredAt !== undefined && content !== undefined);
+  if (last?.deliveredAt === undefined) return undefined;
+  const ageMs = sentAt - last.deliveredAt;
+  const isOld = ageMs >= leastAgeMs(auditor, index, last.deliveredAt) - auditor.skewMs;
+  const isReplaced = auditor.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= (last.arrivedAt ?? 0));
+  if (isOld || isReplaced || auditor.disturbedBetween(last.sentAt - 15_000, sentAt, index)) return undefined;
+  return `taxpayer ${index} was read ${ageMs.toFixed(0)} ms ago by node ${last.node}, and now by node ${call.node}`;
+}
+
+/** No answer and no call needs a record younger than this. */
+function leastAgeMs({ plan, asked }: Auditor, index: number, since: number): number {
+  const wanted = asked.filter((each) => each.index === index && (each.endedAt ?? Infinity) >= since);
+  return Math.min(plan.freshMs, ...wanted.map(({ maxAgeMs }) => maxAgeMs ?? Infinity));
+}
+
+/** A process that holds a fresh record does not ask for it, whatever becomes of the store. */
+function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undefined {
+  if (call.endpoint !== 'token') return undefined;
+  const last = auditor.calls.findLast(
+    ({ endpoint, index, life, deliveredAt, content }) =>
+      endpoint === 'token' &&
+      index === call.index &&
+      life === call.life &&
+      deliveredAt !== undefined &&
+      content !== undefined,
+  );
+  if (last?.deliveredAt === undefined) return undefined;
+  const { index, sentAt } = call;
+  const isOld = sentAt - last.deliveredAt >= leastAgeMs(auditor, index, last.deliveredAt) - auditor.skewMs;
+  const isReplaced = auditor.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= (last.arrivedAt ?? 0));
+  const isExcused = auditor.disturbances.some(
+    ({ kind, taxpayer, until }) => kind === 'jump' || (kind === 'forget' && taxpayer === index && until >= last.sentAt),
+  );
+  // What a store that was away held all along may be taken for what another process wrote, if it is not old.
+  const mayBeOlder = auditor.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= last.sentAt - 12_000);
+  const isBlind = mayBeOlder && auditor.disturbances.some(({ kind }) => kind === 'store' || kind === 'store-loss');
+  if (isOld || isReplaced || isExcused || isBlind) return undefined;
+  return `node ${call.node} asks again for taxpayer ${index}, ${(sentAt - last.deliveredAt).toFixed(0)} ms after it was told`;
+}
+
+/** While the fleet was not disturbed, what is asked of the service after a token was refused is not asked with it again. */
+function noRefusedTokenWhenANewerIsKnown(auditor: Auditor, call: ServiceCall): string | undefined {
+  if (call.endpoint !== 'job') return undefined;
+  const same = (other: ServiceCall) => other.life === call.life && other.deliveredAt !== undefined;
+  const refusal = auditor.calls.find(
+    (other) => same(other) && other.endpoint === 'job' && other.credential === call.credential && other.status === 401,
+  );
+  if (refusal?.deliveredAt === undefined) return undefined;
+  const taxpayer = auditor.plan.jobs[call.index]?.taxpayer;
+  const newer = auditor.calls.find(
+    (other) =>
+      same(other) &&
+      other.endpoint === 'token' &&
+      other.index === taxpayer &&
+      other.content !== undefined &&
+      (other.deliveredAt as number) > (refusal.deliveredAt as number) &&
+      !call.credential.endsWith(`-${other.token}`),
+  );
+  const knownAt = newer?.deliveredAt;
+  if (knownAt === undefined || call.sentAt < knownAt + deadlineMs + marginMs) return undefined;
+  if (auditor.disturbedBetween(refusal.sentAt, call.sentAt, taxpayer)) return undefined;
+  return `node ${call.node} uses ${call.credential}, which was refused, ${(call.sentAt - knownAt).toFixed(0)} ms after it knew a newer one`;
+}
+
+/** What is shown was brought by a call for just that, and is not older than it may be. */
+function trueAndFresh(auditor: Auditor, asked: Asked): string | undefined {
+  if (asked.content === undefined || asked.error !== undefined) return undefined;
+  const isRecord = asked.what === 'read' || asked.what === 'watch-record';
+  if (!isRecord && asked.what !== 'job' && asked.what !== 'watch-job') return undefined;
+  const fits = ({ endpoint, index, content, deliveredAt }: ServiceCall) =>
+    endpoint === (isRecord ? 'token' : 'job') &&
+    index === asked.index &&
+    deliveredAt !== undefined &&
+    content === asked.content;
+  const brought = auditor.calls.filter(fits);
+  const which = `${asked.what} ${asked.index} on node ${asked.node}`;
+  if (brought.length === 0) return `${which} was answered with ${asked.content}, which no call brought`;
+  if (asked.isStale || asked.what.startsWith('watch') || asked.content?.startsWith('completed')) return undefined;
+  if (auditor.disturbances.some(({ kind }) => kind === 'jump')) return undefined;
+  const broughtAt = Math.max(...brought.map(({ deliveredAt }) => deliveredAt as number));
+  const mayBeMs = isRecord ? Math.min(auditor.plan.freshMs, Math.max(60_000, asked.maxAgeMs ?? Infinity)) : 1000;
+  const ageMs = asked.askedAt - broughtAt;
+  if (ageMs <= mayBeMs + auditor.skewMs + 50) return undefined;
+  return `${which} was answered with what was ${ageMs.toFixed(0)} ms old: at most ${mayBeMs}`;
+}
+
+/** Nobody waits longer than a process of the fleet may take. */
+function everyWaitEnds(auditor: Auditor, asked: Asked): string | undefined {
+  if (asked.endedAt === undefined || asked.what === 'forget' || asked.what.startsWith('watch')) return undefined;
+  const took = asked.endedAt - asked.askedAt - pausedMs(auditor, asked);
+  const most = boundMs[asked.what as keyof typeof boundMs];
+  return took > most
+    ? `${asked.what} ${asked.index} on node ${asked.node} took ${took.toFixed(0)} ms: at most ${most}`
+    : undefined;
+}
+
+function pausedMs({ disturbances, world }: Auditor, asked: Asked): number {
+  const pauses = disturbances.filter(
+    ({ kind, until, from }) => kind === 'pause' && until >= asked.askedAt && from <= world.now,
+  );
+  return pauses.reduce((sum, { from, until }) => sum + until - from, 0);
+}
+
+/** A request with a key creates at most one link, unless the store lost what it was told. */
+function oneLinkPerKey(auditor: Auditor, call: ServiceCall): string | undefined {
+  if (call.endpoint !== 'link' || call.status !== 201 || call.mark.startsWith('without')) return undefined;
+  const key = call.mark.split(',')[0];
+  const others = auditor.calls.filter(
+    (other) => other !== call && other.endpoint === 'link' && other.status === 201 && other.mark.split(',')[0] === key,
+  );
+  const [first] = others;
+  if (!first) return undefined;
+  // Each process knows what it has made, whatever the store has lost.
+  const isOwn = others.some(({ life }) => life === call.life);
+  if (!isOwn && auditor.disturbances.some(({ kind }) => kind === 'store-loss' || kind === 'key')) return undefined;
+  return `${key} made a second link, by node ${call.node} after node ${first.node}`;
+}
+
+/** A link that is answered is one that the service made for this very input. */
+function linksAreTrue(_: Auditor, asked: Asked): string | undefined {
+  if (asked.what !== 'link' || asked.content === undefined || asked.error !== undefined) return undefined;
+  const isOwn = asked.content.endsWith(` ${asked.mark}`);
+  return isOwn ? undefined : `${asked.mark} was answered with ${asked.content}`;
+}
+
+/** What was created with a key is given again, at once. */
+function createdLinksAreReplayed(auditor: Auditor, asked: Asked): string | undefined {
+  if (asked.what !== 'link' || asked.key === undefined || asked.error === 'crashed') return undefined;
+  const first = auditor.asked.find(
+    ({ what, mark, content, error, endedAt = Infinity }) =>
+      what === 'link' && mark === asked.mark && content !== undefined && error === undefined && endedAt < asked.askedAt,
+  );
+  if (first === undefined || asked.content === first.content) return undefined;
+  if (auditor.disturbedBetween(first.askedAt - 15_000, auditor.world.now)) return undefined;
+  return `${asked.mark} was answered with ${asked.error ?? asked.content}, before with ${first.content}`;
+}
+
+/** An unknown outcome has a cause: something was sent. */
+function unknownOutcomesWereTried({ calls, disturbances }: Auditor, asked: Asked): string | undefined {
+  if (asked.what !== 'link' || asked.error !== 'OUTCOME_UNKNOWN') return undefined;
+  const isSent = calls.some(
+    ({ endpoint, mark }) => endpoint === 'link' && mark.split(',')[0] === asked.mark?.split(',')[0],
+  );
+  if (isSent || disturbances.some(({ kind }) => kind === 'crash' || kind === 'pause' || kind === 'jump'))
+    return undefined;
+  return `nothing was sent for ${asked.mark}, and its outcome is said to be unknown`;
+}
+
+/** A request with an outcome that tells the caller to try again has not made a link. */
+function failedLinksMadeNone({ calls }: Auditor, asked: Asked): string | undefined {
+  const saysNone = [
+    'UPSTREAM_UNAVAILABLE',
+    'UPSTREAM_TIMEOUT',
+    'UPSTREAM_RATE_LIMITED',
+    'UPSTREAM_CREDENTIALS_REJECTED',
+  ];
+  if (asked.what !== 'link' || asked.key !== undefined || !saysNone.includes(asked.error ?? '')) return undefined;
+  const made = calls.find(({ mark, status }) => mark === asked.mark && status === 201);
+  return made && `${asked.mark} failed with ${asked.error}, and there is a link`;
+}
+
+/** The token endpoint is asked at most so often in the hour. */
+function budgetIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
+  const { budgetPerHour } = auditor.plan;
+  if (call.endpoint !== 'token' || budgetPerHour === 0) return undefined;
+  if (auditor.disturbances.some(({ kind }) => kind === 'store-loss' || kind === 'key' || kind === 'jump'))
+    return undefined;
+  const isAlone = auditor.disturbances.some(({ kind }) => kind === 'store');
+  const lives = auditor.disturbances.filter(({ kind }) => kind === 'crash').length + auditor.plan.nodes;
+  const most = budgetPerHour + (isAlone ? lives * Math.ceil(budgetPerHour / 4) : 0);
+  const made = auditor.calls.filter(({ endpoint }) => endpoint === 'token').length;
+  return made > most ? `${made} token calls in this hour: at most ${most}` : undefined;
+}
+
+/** After a 429 nothing is asked of that endpoint, by nobody, until the pause is over. */
+function silenceIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
+  const blocking = auditor.calls.find((other) => {
+    if (other === call || other.endpoint !== call.endpoint || other.deliveredAt === undefined) return false;
+    if (other.status !== 429 || other.credential !== call.credential) return false;
+    const until = other.deliveredAt + (other.retryAfterMs ?? 5000) - auditor.skewMs;
+    return call.sentAt > other.deliveredAt + marginMs && call.sentAt < until;
+  });
+  if (!blocking || call.endpoint === 'job') return undefined;
+  if (auditor.disturbedBetween(blocking.sentAt - 15_000, call.sentAt)) return undefined;
+  return `node ${call.node} asks ${call.endpoint} while it was told to be silent`;
+}
+
+/** Refused client credentials are not tried again for 30 s. */
+function refusedCredentialsRest(auditor: Auditor, call: ServiceCall): string | undefined {
+  if (call.endpoint === 'job') return undefined;
+  const refusal = auditor.calls.find(
+    ({ endpoint, deliveredAt, status, credential }) =>
+      endpoint !== 'job' &&
+      status === 401 &&
+      credential === call.credential &&
+      deliveredAt !== undefined &&
+      call.sentAt > deliveredAt + marginMs &&
+      call.sentAt < deliveredAt + 30_000 - auditor.skewMs,
+  );
+  if (!refusal || auditor.disturbances.some(({ kind, from }) => kind !== 'crash' && from <= call.sentAt))
+    return undefined;
+  const isLost = auditor.disturbedBetween(refusal.sentAt, (refusal.deliveredAt as number) + marginMs);
+  return isLost ? undefined : `node ${call.node} uses ${call.credential}, which was refused`;
+}
+
+/** A job is asked about only for somebody who wants to know. */
+function noPollWithoutWatcher({ asked, world }: Auditor, call: ServiceCall): string | undefined {
+  if (call.endpoint !== 'job') return undefined;
+  const wanted = asked.some(
+    ({ what, index, life, endedAt = Infinity }) =>
+      life === call.life &&
+      (what === 'job' || what === 'watch-job') &&
+      index === call.index &&
+      endedAt > world.now - 2 * deadlineMs - 2000,
+  );
+  return wanted ? undefined : `node ${call.node} asks for job ${call.index}, and nobody wants to know`;
+}
+
+/** Watchers of a job make the fleet ask once per interval, however many they are. */
+function pollsKeepTheirPace(auditor: Auditor, call: ServiceCall): string | undefined {
+  if (call.endpoint !== 'job') return undefined;
+  const { calls, asked, skewMs } = auditor;
+  const last = calls.findLast(
+    (other) =>
+      other !== call &&
+      other.endpoint === 'job' &&
+      other.index === call.index &&
+      other.content !== undefined &&
+      other.deliveredAt !== undefined,
+  );
+  if (last?.deliveredAt === undefined) return undefined;
+  const since = last.deliveredAt;
+  const isAsked = asked.some(
+    ({ what, index, askedAt, endedAt = Infinity }) =>
+      what === 'job' && index === call.index && endedAt >= since && askedAt <= call.sentAt,
+  );
+  const pauseMs = call.sentAt - since;
+  if (isAsked || pauseMs >= 900 - skewMs || auditor.disturbedBetween(last.sentAt - 15_000, call.sentAt))
+    return undefined;
+  return `node ${call.node} polls job ${call.index} ${pauseMs.toFixed(0)} ms after node ${last.node} did`;
+}
+
+/** What was read before somebody was forgotten is not shown to who asks after that. */
+function forgottenStaysForgotten(auditor: Auditor, asked: Asked): string | undefined {
+  if (asked.what !== 'read' || asked.content === undefined || asked.error !== undefined) return undefined;
+  const order = auditor.forgotten.findLast(
+    ({ taxpayer, doneAt }) => taxpayer === asked.index && doneAt !== undefined && asked.askedAt > doneAt + 5000,
+  );
+  if (!order) return undefined;
+  // A failover that loses the erasing brings it back.
+  if (auditor.disturbances.some(({ kind, until }) => kind === 'store-loss' && until >= order.begunAt)) return undefined;
+  // Who went from the first secret to the third cannot read a list under the second.
+  if (auditor.disturbances.filter(({ kind }) => kind === 'key').length > 1) return undefined;
+  const isLate = asked.askedAt > auditor.plan.healthyFrom;
+  if (!isLate && auditor.disturbances.some(({ kind }) => kind !== 'forget')) return undefined;
+  const brought = auditor.calls.filter(
+    ({ endpoint, index, content, deliveredAt }) =>
+      endpoint === 'token' && index === asked.index && content === asked.content && deliveredAt !== undefined,
+  );
+  const isNew = brought.some(({ sentAt }) => sentAt >= order.begunAt - 50);
+  return isNew ? undefined : `node ${asked.node} shows taxpayer ${asked.index} as read before it was forgotten`;
+}
+
+/** Whatever happens, callers get an answer or an error that the product names. */
+function errorsHaveACode({ isStopping }: Auditor, { what, index, node, error }: Asked): string | undefined {
+  const isOurs = error === undefined || error === 'crashed' || error in errorCodes;
+  return isOurs || isStopping ? undefined : `${what} ${index} on node ${node} failed with ${error}`;
+}
+
+/** Some time after the last fault everything is answered, freshly and alike. */
+function healthyAtLast(auditor: Auditor, asked: Asked): string | undefined {
+  const { plan } = auditor;
+  if (asked.askedAt < plan.healthyFrom || asked.endedAt === undefined) return undefined;
+  if ((asked.what !== 'read' && asked.what !== 'job') || plan.budgetPerHour > 0) return undefined;
+  if (asked.error) return `${asked.what} ${asked.index} on node ${asked.node} still fails with ${asked.error}`;
+  // A record whose token was refused is stale until the token is replaced.
+  const isReplaced = auditor.rotations.some(({ taxpayer }) => taxpayer === asked.index);
+  return asked.isStale && !isReplaced
+    ? `${asked.what} ${asked.index} on node ${asked.node} is still shown stale`
+    : undefined;
+}
+
+/** Who watches a job to the end is told of the end. */
+function watchersHaveALastWord(auditor: Auditor): string | undefined {
+  const { plan, asked } = auditor;
+  if (plan.budgetPerHour > 0) return undefined;
+  const left = asked.find(
+    ({ what, index, endedAt, askedAt }) =>
+      what === 'watch-job' &&
+      endedAt === undefined &&
+      Math.max(askedAt, plan.jobs[index]?.endsAt ?? 0) < plan.quietFrom,
+  );
+  return left && `the watcher of job ${left.index} on node ${left.node} was not told of its end`;
+}
+
+/** Who stopped following a job by itself was told of its end. */
+function watchesEndWithTheJob({ isStopping }: Auditor, asked: Asked): string | undefined {
+  if (isStopping) return undefined;
+  if (asked.what !== 'watch-job' || asked.endedAt === undefined || asked.error !== undefined) return undefined;
+  const isOver = asked.endedAt - asked.askedAt >= (asked.maxMs ?? Infinity) - marginMs;
+  if (isOver || asked.content?.startsWith('completed')) return undefined;
+  return `the watch of job ${asked.index} on node ${asked.node} ended at ${asked.content}`;
+}
+
+function nothingIsLeft(_: Auditor, { timers, waiters, unfinished, polled }: End): string | undefined {
+  const left = { timers, waiters, polled, requests: unfinished.length };
+  const some = Object.entries(left).filter(([, count]) => count > 0);
+  return some.length === 0 ? undefined : `left: ${some.map(([what, count]) => `${count} ${what}`).join(', ')}`;
+}
+
+export const checks: Checks = {
+  sent: [
+    oneTokenCallPerLifetime,
+    noProcessAsksTwice,
+    noRefusedTokenWhenANewerIsKnown,
+    budgetIsKept,
+    silenceIsKept,
+    refusedCredentialsRest,
+    noPollWithoutWatcher,
+    pollsKeepTheirPace,
+  ],
+  arrived: [oneLinkPerKey],
+  answered: [
+    errorsHaveACode,
+    trueAndFresh,
+    everyWaitEnds,
+    linksAreTrue,
+    failedLinksMadeNone,
+    createdLinksAreReplayed,
+    unknownOutcomesWereTried,
+    watchesEndWithTheJob,
+    forgottenStaysForgotten,
+    healthyAtLast,
+  ],
+  beforeEnd: [watchersHaveALastWord],
+  atEnd: [nothingIsLeft],
+};

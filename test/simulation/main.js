@@ -1,0 +1,151 @@
+// npm run simulate: runs the fleet simulator over many seeds, shows one, or makes it shorter.
+
+import { readFileSync, rmSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { Worker } from 'node:worker_threads';
+import { bundle } from './bundle.js';
+import { planted } from './planted.js';
+
+const help = `npm run simulate -- [options]
+
+  --seeds N        runs N seeds (default 2000)
+  --from N         begins with seed N (default: another one each day)
+  --seed N         runs seed N and prints what happened as a timeline
+  --shrink N       finds the fewest steps with which seed N still breaks the same promise, and prints their timeline
+  --failed         runs the seeds that have failed before (test/simulation/failedSeeds.json)
+  --planted        plants each known defect in turn and looks for a seed that finds it
+  --only TEXT      with --planted: those whose name contains TEXT; with --seed or --shrink as well: the first of them
+  --processes N    works with N threads (default 2)
+  --help           prints this
+
+The last lines tell the seeds that failed, if any, and a hash over the traces of all seeds: it is the same for the same seeds
+and the same commit. Exit code 0; 1 when a seed failed or a planted defect was not found; 2 when called wrongly.`;
+
+const number = { type: 'string' };
+const values = readArguments();
+const processes = Number(values.processes ?? 2);
+
+if (values.help) console.log(help);
+else if (values.seed !== undefined) await show({ do: 'seed', seed: Number(values.seed) });
+else if (values.shrink !== undefined) await show({ do: 'shrink', seed: Number(values.shrink) });
+else if (values.failed) await runFailed();
+else if (values.planted) await lookForPlanted();
+else await runSeeds();
+
+function readArguments() {
+  try {
+    const options = { seeds: number, from: number, seed: number, shrink: number, processes: number, only: number };
+    const flags = { planted: { type: 'boolean' }, failed: { type: 'boolean' }, help: { type: 'boolean' } };
+    const { values } = parseArgs({ options: { ...options, ...flags } });
+    for (const name of ['seeds', 'from', 'seed', 'shrink', 'processes']) {
+      const text = values[name];
+      if (text !== undefined && !/^\d{1,9}$/.test(text))
+        throw new Error(`--${name} takes a whole number, not "${text}"`);
+    }
+    return values;
+  } catch (error) {
+    console.error(`${error.message}\n\n${help}`);
+    process.exit(2);
+  }
+}
+
+async function runSeeds() {
+  const count = Number(values.seeds ?? 2000);
+  const from = Number(values.from ?? Math.floor(Date.now() / 86_400_000) * 10_000);
+  const startedAt = performance.now();
+  const result = await over(undefined, { from, count, untilFailure: false }, (ran) => {
+    const rate = ran / ((performance.now() - startedAt) / 1000);
+    const left = Math.round((count - ran) / rate);
+    if (process.stderr.isTTY)
+      process.stderr.write(`\r${ran} of ${count} seeds, ${rate.toFixed(0)} a second, ${left} s left   `);
+  });
+  const seconds = (performance.now() - startedAt) / 1000;
+  if (process.stderr.isTTY) process.stderr.write('\n');
+  for (const failure of result.failures) console.log(lineOf(failure));
+  console.log(
+    `${result.ran} seeds from ${from} in ${seconds.toFixed(1)} s (${(result.ran / seconds).toFixed(0)} a second): ${result.failures.length} failed`,
+  );
+  console.log(`traces: ${result.hash}`);
+  process.exitCode = result.failures.length > 0 ? 1 : 0;
+}
+
+async function runFailed() {
+  const seeds = JSON.parse(readFileSync(new URL('./failedSeeds.json', import.meta.url), 'utf8'));
+  const file = await bundle();
+  const failures = [];
+  const onMessage = (message) => message.failed !== undefined && failures.push(message);
+  await inThread(file, { do: 'these', seeds }, onMessage).ended;
+  rmSync(file);
+  for (const failure of failures) console.log(lineOf(failure));
+  console.log(`${seeds.length} seeds that have failed before: ${failures.length} failed`);
+  process.exitCode = failures.length > 0 ? 1 : 0;
+}
+
+async function lookForPlanted() {
+  const chosen = planted.filter(({ name }) => name.includes(values.only ?? ''));
+  const most = Number(values.seeds ?? 20_000);
+  let missed = 0;
+  for (const patch of chosen) {
+    const { failures } = await over(patch, { from: 1, count: most, untilFailure: true });
+    const [first] = failures.sort((one, other) => one.failed - other.failed);
+    if (!first) missed += 1;
+    console.log(`| ${patch.name} | ${first ? `${first.failed} | ${first.finding.check}` : 'not found |'} |`);
+  }
+  console.log(`${chosen.length - missed} of ${chosen.length} planted defects found within ${most} seeds`);
+  process.exitCode = missed > 0 ? 1 : 0;
+}
+
+/** Runs seeds in all threads. */
+async function over(patch, { from, count, untilFailure }, onProgress = () => {}) {
+  const file = await bundle(patch);
+  const total = { ran: 0, hashes: 0, failures: [] };
+  const onMessage = (message) => {
+    if (message.failed !== undefined) total.failures.push(message);
+    total.ran += message.ran ?? 0;
+    total.hashes = (total.hashes + (message.hashes ?? 0)) % 2 ** 48;
+    onProgress(total.ran);
+  };
+  const threads = Array.from({ length: processes }, (_, n) => {
+    const share = Math.ceil((count - n) / processes);
+    return inThread(file, { do: 'seeds', from: from + n, every: processes, count: share, untilFailure }, onMessage);
+  });
+  await Promise.all(untilFailure ? [firstToFail(threads, total)] : threads.map(({ ended }) => ended));
+  await Promise.all(threads.map(({ worker }) => worker.terminate()));
+  rmSync(file);
+  return { ...total, hash: total.hashes.toString(16).padStart(12, '0') };
+}
+
+/** Resolves when one thread has met a failure or all have ended. */
+async function firstToFail(threads, total) {
+  const running = new Set(threads);
+  while (running.size > 0 && total.failures.length === 0) {
+    await Promise.race([...running].map((thread) => thread.ended.then(() => running.delete(thread))));
+  }
+}
+
+async function show(work) {
+  const file = await bundle(values.planted && planted.find(({ name }) => name.includes(values.only ?? '')));
+  const messages = [];
+  await inThread(file, work, (message) => messages.push(message)).ended;
+  rmSync(file);
+  const [{ lines, findings, hash, steps, stepsBefore }] = messages;
+  console.log(lines.join('\n'));
+  for (const { check, at, what } of findings) console.log(`FOUND at ${at.toFixed(3)}: ${check}: ${what}`);
+  if (steps !== undefined) console.log(`${steps} of ${stepsBefore} steps`);
+  console.log(`trace: ${hash}`);
+  process.exitCode = findings.length > 0 ? 1 : 0;
+}
+
+function lineOf({ failed, finding }) {
+  return `seed ${failed}: ${finding.check}: ${finding.what}`;
+}
+
+function inThread(file, workerData, onMessage) {
+  const worker = new Worker(file, { workerData });
+  const ended = new Promise((resolve, reject) => {
+    worker.on('message', onMessage);
+    worker.once('error', reject);
+    worker.once('exit', resolve);
+  });
+  return { worker, ended };
+}

@@ -1,0 +1,49 @@
+import { Auditor, type Finding } from './Auditor.js';
+import { checks } from './checks.js';
+import { Fleet } from './Fleet.js';
+import type { Plan } from './plan.js';
+import { World } from './World.js';
+
+export interface Outcome {
+  readonly seed: number;
+  readonly findings: readonly Finding[];
+  readonly lines: readonly string[];
+  readonly hash: string;
+}
+
+/** Longest work that may be under way when everything is stopped, in milliseconds. */
+const lastWorkMs = 100_000;
+/** By then all processes are up. */
+const begins = 100;
+
+/** Simulates what the plan says, and some quiet time after it. */
+export async function run(plan: Plan): Promise<Outcome> {
+  const world = new World(plan.seed);
+  const auditor = new Auditor(world, plan);
+  auditor.use(checks);
+  const fleet = new Fleet(world, plan, auditor);
+  for (const [n, step] of plan.steps.entries()) world.time.at(begins + step.at, () => fleet.do(step, n));
+  await world.time.runUntil(begins + plan.healthyFrom);
+  auditor.beforeEnd();
+  if (fleet.isDegraded) auditor.find('theStoreIsUsedAgain', 'a process still goes on alone');
+  fleet.askAll();
+  const isAsking = () => auditor.asked.some(({ what, endedAt }) => endedAt === undefined && !what.startsWith('watch'));
+  do await world.time.runUntil(world.now + 1000);
+  while (isAsking() && world.now < begins + plan.healthyFrom + lastWorkMs);
+  const polled = fleet.processes.reduce(
+    (sum, { wired }) => sum + wired.jobWatches.polled + wired.recordWatches.polled,
+    0,
+  );
+  const watched = auditor.asked.filter(({ what, endedAt }) => what.startsWith('watch') && endedAt === undefined).length;
+  if (polled > watched) auditor.find('noPollWithoutWatcher', `${polled} keys are polled for ${watched} watchers`);
+  auditor.isStopping = true;
+  await fleet.stop();
+  await world.time.runUntil(world.now + 3000);
+  auditor.atEnd({
+    timers: fleet.processes.reduce((sum, { runtime }) => sum + runtime.timers.size, 0),
+    waiters: fleet.store.waiters,
+    unfinished: auditor.asked.filter(({ endedAt }) => endedAt === undefined),
+    polled: fleet.processes.reduce((sum, { wired }) => sum + wired.jobWatches.polled + wired.recordWatches.polled, 0),
+  });
+  return { seed: plan.seed, findings: auditor.findings, lines: world.lines, hash: world.hash };
+}
