@@ -254,7 +254,11 @@ function pollsKeepTheirPace(auditor: Auditor, call: ServiceCall): string | undef
       what === 'job' && index === call.index && endedAt >= since && askedAt <= call.sentAt,
   );
   const pauseMs = call.sentAt - since;
-  if (isAsked || pauseMs >= 900 - skewMs || auditor.disturbedBetween(last.sentAt - 15_000, call.sentAt))
+  if (
+    isAsked ||
+    pauseMs >= 900 - skewMs ||
+    auditor.disturbedBetween(last.sentAt - 15_000, call.sentAt, auditor.plan.jobs[call.index]?.taxpayer)
+  )
     return undefined;
   return `node ${call.node} polls job ${call.index} ${pauseMs.toFixed(0)} ms after node ${last.node} did`;
 }
