@@ -1,15 +1,16 @@
 # Builds with the development dependencies, then keeps the build and what it needs to run.
-FROM node:22-bookworm-slim AS build
+FROM node:22.23.3-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --no-audit
 COPY tsconfig.json ./
 COPY scripts ./scripts
 COPY src ./src
+COPY packages ./packages
 RUN node scripts/build.js
 RUN npm prune --omit=dev --no-audit
 
-FROM node:22-bookworm-slim
+FROM node:22.23.3-bookworm-slim
 ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=build /app/package.json ./package.json

@@ -5,14 +5,15 @@
 
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { cp, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { bundleMain } from './bundle.js';
+import { underLock } from './underLock.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const src = join(root, 'src');
+const client = join(root, 'packages/client');
 const dist = join(root, 'dist');
 const entry = join(dist, 'main.js');
 const scratch = join(root, '.build');
@@ -31,14 +32,14 @@ export class BuildError extends Error {
 /** Builds when dist/ is missing or older than a source; waits when another process is building. Throws `BuildError`. */
 export async function ensureBuilt() {
   if (!existsSync(lock) && (await isFresh())) return;
-  await underLock(async () => {
+  await underLock(lock, async () => {
     if (!(await isFresh())) await buildNow();
   });
 }
 
 /** Builds whether or not it is needed. Throws `BuildError`. */
 export function build() {
-  return underLock(buildNow);
+  return underLock(lock, buildNow);
 }
 
 /** Runs `task` for a command: a `BuildError` becomes the compiler's own output and exit code 1. */
@@ -56,20 +57,25 @@ async function isFresh() {
   const built = await stat(entry).catch(() => undefined);
   if (!built) return false;
   // A directory's own time counts too: it is what changes when a source is deleted or renamed.
-  const inputs = [src, join(root, 'tsconfig.json')];
-  for (const item of await readdir(src, { recursive: true })) inputs.push(join(src, item));
+  const inputs = [join(root, 'tsconfig.json'), join(client, 'tsconfig.json')];
+  for (const sources of [src, join(client, 'src')]) {
+    inputs.push(sources);
+    for (const item of await readdir(sources, { recursive: true })) inputs.push(join(sources, item));
+  }
   const times = await Promise.all(inputs.map(async (path) => (await stat(path).catch(() => gone)).mtimeMs));
   return built.mtimeMs >= Math.max(...times);
 }
 
 async function buildNow() {
   const startedAt = new Date();
-  const out = join(scratch, `out-${process.pid}`);
-  const old = join(scratch, `old-${process.pid}`);
+  // The same names for every build, because the hashes in the names of chunks depend on them.
+  const out = join(scratch, 'out');
+  const old = join(scratch, 'old');
   process.stderr.write('Building…');
   try {
-    await rm(out, { recursive: true, force: true });
-    await compile(out);
+    for (const left of [out, old]) await rm(left, { recursive: true, force: true });
+    // The typed client is a package of its own, and a part of this one.
+    await Promise.all([compile(root, out), compile(client, join(out, 'client'))]);
     await cp(src, out, { recursive: true, filter: (path) => !path.endsWith('.ts') });
     await bundleMain(out);
     // Dated by the start of the build, so that a source saved meanwhile makes this build stale.
@@ -77,6 +83,8 @@ async function buildNow() {
     if (existsSync(entryBuilt)) await utimes(entryBuilt, startedAt, startedAt);
     if (existsSync(dist)) await rename(dist, old);
     await rename(out, dist);
+    await rm(join(client, 'dist'), { recursive: true, force: true });
+    await cp(join(dist, 'client'), join(client, 'dist'), { recursive: true });
     process.stderr.write(` done in ${((Date.now() - startedAt.getTime()) / 1000).toFixed(1)} s\n`);
   } catch (error) {
     process.stderr.write('\n');
@@ -88,10 +96,10 @@ async function buildNow() {
 }
 
 /** Incremental compilation is off: it would leave out files it believes are in dist/ already. */
-async function compile(outDir) {
+async function compile(project, outDir) {
   const tsc = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')));
   const options = ['--outDir', outDir, '--noEmitOnError', '--incremental', 'false', '--tsBuildInfoFile', 'null'];
-  const child = spawn(process.execPath, [tsc, '-p', join(root, 'tsconfig.json'), ...options], {
+  const child = spawn(process.execPath, [tsc, '-p', join(project, 'tsconfig.json'), ...options], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -99,39 +107,6 @@ async function compile(outDir) {
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
   const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve));
   if (code !== 0) throw new BuildError(output);
-}
-
-async function underLock(task) {
-  await mkdir(scratch, { recursive: true });
-  while (!(await takeLock())) await wait(50);
-  try {
-    await task();
-  } finally {
-    await rm(lock, { force: true });
-  }
-}
-
-/** The lock is a file holding its owner's process id, so that one left by a killed process can be told and removed. */
-async function takeLock() {
-  try {
-    await writeFile(lock, String(process.pid), { flag: 'wx' });
-    return true;
-  } catch (error) {
-    if (error.code !== 'EEXIST') throw error;
-  }
-  const owner = Number(await readFile(lock, 'utf8').catch(() => ''));
-  if (owner && !isAlive(owner)) await rm(lock, { force: true });
-  return false;
-}
-
-function isAlive(pid) {
-  try {
-    process.kill(pid, 0);
-    // Container restarts reuse low ids: our own id in a file that we did not write is a dead process's.
-    return pid !== process.pid;
-  } catch (error) {
-    return error.code === 'EPERM';
-  }
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await orExplain(build);

@@ -3,28 +3,36 @@
 
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { orSentence } from './committedFile.js';
+import { providePackages, withPackagesOf } from './providePackages.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const tsc = bin('typescript', 'bin/tsc');
 const biome = bin('@biomejs/biome', 'bin/biome');
-const codegen = bin('@graphql-codegen/cli', 'esm/bin.js');
+const codegen = 'tools/codegen/node_modules/@graphql-codegen/cli/esm/bin.js';
 
 const steps = [
   { name: 'types', command: [tsc, '-p', 'tsconfig.test.json'] },
   { name: 'lint and format', command: [biome, 'check', '--error-on-warnings', '.'] },
   { name: 'rooms and imports', command: ['scripts/rooms.js', '--check'] },
+  { name: 'licences', command: ['scripts/licences.js'] },
   { name: 'time and chance', command: ['scripts/timeAndChance.js'] },
   { name: 'SDL in sync', command: ['scripts/schema.js', '--check'] },
   { name: 'no breaking schema change', command: ['scripts/schema.js', '--breaking'] },
   { name: 'supergraph composes', command: ['scripts/compose.js'] },
-  { name: 'generated code in sync', command: [codegen, '--config', 'codegen.yml', '--check'] },
+  {
+    name: 'generated code in sync',
+    command: [codegen, '--config', 'codegen.yml', '--check'],
+    folder: 'tools/codegen',
+  },
   { name: 'printed docs in sync', command: ['scripts/docs.js', '--check'] },
 ];
 
+await orSentence(() => providePackages('tools/codegen'));
 const failed = [];
-for (const { name, command } of steps) {
+for (const { name, command, folder } of steps) {
   const startedAt = performance.now();
-  const { code, output } = await run(command);
+  const { code, output } = await run(command, folder);
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
   console.log(`${code === 0 ? 'ok    ' : 'FAILED'}  ${name} (${seconds} s)`);
   if (code === 0) continue;
@@ -39,8 +47,9 @@ function bin(name, path) {
   return fileURLToPath(new URL(path, import.meta.resolve(`${name}/package.json`)));
 }
 
-function run(command) {
-  const child = spawn(process.execPath, command, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+function run(command, folder) {
+  const env = folder === undefined ? process.env : withPackagesOf(folder);
+  const child = spawn(process.execPath, command, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
   return new Promise((resolve, reject) => {

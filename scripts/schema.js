@@ -1,5 +1,6 @@
-// Keeps the two committed schemas. `schema.graphql` is what the code of this commit serves, as a subgraph; it is reviewed
-// with every change. `released.graphql` is what clients of the last release were promised.
+// Keeps the committed schemas. `schema.graphql` is what the code of this commit serves, as a subgraph; it is reviewed
+// with every change. `released.graphql` is what clients of the last release were promised. The typed client has its own
+// copies of what it shares with the gateway: the schema without federation, and the error codes.
 //
 //   node scripts/schema.js              writes schema.graphql from the build
 //   node scripts/schema.js --check      fails when schema.graphql is not what the build prints
@@ -11,12 +12,13 @@
 import { copyFile, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { CriticalityLevel, DiffRule, diff } from '@graphql-inspector/core';
-import { buildASTSchema, graphql, parse } from 'graphql';
+import { buildASTSchema, graphql, parse, print, visit } from 'graphql';
 import { ensureBuilt, orExplain } from './build.js';
 import { keepInSync, orSentence } from './committedFile.js';
 
 const current = 'src/schema/schema.graphql';
 const released = 'src/schema/released.graphql';
+const forClients = new Set(['deprecated', 'oneOf', 'semanticNonNull', 'specifiedBy']);
 
 const option = process.argv[2];
 if (option === '--breaking') await orSentence(failOnBreakingChanges);
@@ -27,7 +29,12 @@ else {
 }
 
 async function syncWithBuild(check) {
-  await keepInSync(current, `${(await subgraphSdl()).trim()}\n`, { check, command: 'npm run codegen' });
+  const options = { check, command: 'npm run codegen' };
+  const sdl = `${(await subgraphSdl()).trim()}\n`;
+  await keepInSync(current, sdl, options);
+  await keepInSync('packages/client/schema.graphql', clientSdl(sdl), options);
+  const codes = await readFile(inRoot('src/errors/errorCodes.ts'), 'utf8');
+  await keepInSync('packages/client/src/errorCodes.ts', codes, options);
 }
 
 /** The SDL as a router reads it from `_service`. */
@@ -40,6 +47,24 @@ async function subgraphSdl() {
   const schema = buildSchema({ resolvers, providers: defaultProviders });
   const { data } = await graphql({ schema, source: '{ _service { sdl } }', contextValue: {} });
   return data._service.sdl;
+}
+
+/** The schema for the tools of clients: without what is said to routers alone. */
+function clientSdl(sdl) {
+  const isForRouters = ({ name }) =>
+    /^(_\w+|link__\w+|federation__\w+|CacheControlScope)$/.test(name.value) ? null : undefined;
+  return `${print(
+    visit(parse(sdl), {
+      Directive: ({ name }) => (forClients.has(name.value) ? undefined : null),
+      DirectiveDefinition: ({ name }) => (forClients.has(name.value) ? undefined : null),
+      SchemaExtension: () => null,
+      FieldDefinition: isForRouters,
+      EnumTypeDefinition: isForRouters,
+      ScalarTypeDefinition: isForRouters,
+      ObjectTypeDefinition: isForRouters,
+      UnionTypeDefinition: isForRouters,
+    }),
+  )}\n`;
 }
 
 /** What the last release had deprecated may go; everything else that clients can use must stay. */

@@ -18,7 +18,7 @@ const routers = { hive: startHive, grafbase: startGrafbase };
 const [name = 'hive'] = process.argv.slice(2);
 await orSentence(async () => {
   if (!(name in routers)) throw new Error(`Name one router of: ${Object.keys(routers).join(', ')} (found: ${name})`);
-  if (name === 'grafbase') await providePackages('examples/supergraph/grafbase');
+  await providePackages(`examples/supergraph/${name}`);
 });
 
 const { ROUTER_PORT = '4000', GATEWAY_PORT = '4001', CASES_PORT = '4002' } = process.env;
@@ -44,7 +44,7 @@ curl -s ${routerOrigin}/graphql -H 'content-type: application/json' \\
 async function startHive(taxpayersUrl, casesUrl) {
   const supergraph = join(directory, 'supergraph.graphql');
   await writeFile(supergraph, composeSupergraph({ taxpayersUrl, casesUrl }));
-  const hive = fileURLToPath(import.meta.resolve('@graphql-hive/gateway').replace(/index\.\w+$/, 'bin.js'));
+  const hive = here('hive/node_modules/@graphql-hive/gateway/dist/bin.js');
   const options = ['-c', here('gateway.config.js'), '-h', '127.0.0.1', '-p', ROUTER_PORT];
   start(process.execPath, [hive, 'supergraph', supergraph, ...options]);
   await answers(`${routerOrigin}/readiness`);

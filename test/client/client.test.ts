@@ -1,8 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { ApolloClient, HttpLink, InMemoryCache } from '@apollo/client';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Client, fetchExchange } from '@urql/core';
 import { print } from 'graphql';
 import { useServer } from 'graphql-ws/use/ws';
 import { WebSocket, WebSocketServer } from 'ws';
@@ -20,11 +18,16 @@ import {
   type WebSocketLike,
   watchRefreshJob,
   watchTaxpayerToken,
-} from '../../src/client/index.js';
+} from '../../packages/client/src/index.js';
+import { providePackages } from '../../scripts/providePackages.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, quickPolls } from '../support/liveJob.js';
 import { until } from '../support/redis.js';
+
+await providePackages('test/client');
+const { ApolloClient, HttpLink, InMemoryCache } = await import('@apollo/client');
+const { Client, fetchExchange } = await import('@urql/core');
 
 let running: TestGateway;
 let url: string;

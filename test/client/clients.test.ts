@@ -1,9 +1,5 @@
-import { ApolloClient, ApolloLink, HttpLink, InMemoryCache } from '@apollo/client';
-import { GraphQLWsLink } from '@apollo/client/link/subscriptions';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { fetchExchange, subscriptionExchange, Client as UrqlClient } from '@urql/core';
 import { print } from 'graphql';
-import { GraphQLClient } from 'graphql-request';
 import { createClient as createSseClient } from 'graphql-sse';
 import { createClient as createWsClient } from 'graphql-ws';
 import { WebSocket } from 'ws';
@@ -13,10 +9,17 @@ import {
   RefreshJobUpdatedDocument,
   type RefreshJobUpdatedSubscription,
   TaxpayerTokenDocument,
-} from '../../src/client/generated/graphql.js';
+} from '../../packages/client/src/generated/graphql.js';
+import { providePackages } from '../../scripts/providePackages.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, quickPolls } from '../support/liveJob.js';
+
+await providePackages('test/client');
+const { ApolloClient, HttpLink, InMemoryCache } = await import('@apollo/client');
+const { GraphQLWsLink } = await import('@apollo/client/link/subscriptions');
+const { fetchExchange, subscriptionExchange, Client: UrqlClient } = await import('@urql/core');
+const { GraphQLClient } = await import('graphql-request');
 
 let provider: TrustedProvider;
 let gateway: TestGateway;
@@ -92,7 +95,7 @@ describe('Apollo Client', () => {
       webSocketImpl: WebSocket,
       connectionParams: { authorization },
     });
-    const link: ApolloLink =
+    const link =
       way === 'WebSocket' ? new GraphQLWsLink(sockets) : new HttpLink({ uri: httpUrl(), headers: { authorization } });
     const client = new ApolloClient({ cache: cache(), link });
     const watch = watching();
@@ -114,9 +117,9 @@ describe('urql', () => {
       exchanges: [
         fetchExchange,
         subscriptionExchange({
-          forwardSubscription: ({ query = '', variables }) => ({
-            subscribe: (sink) => ({
-              unsubscribe: sockets.subscribe({ query, variables: variables as Record<string, unknown> }, sink as never),
+          forwardSubscription: ({ query, variables }: { query: string; variables: Record<string, unknown> }) => ({
+            subscribe: (sink: never) => ({
+              unsubscribe: sockets.subscribe({ query, variables }, sink),
             }),
           }),
         }),
@@ -141,9 +144,9 @@ describe('urql', () => {
     await expectStatuses(client);
   });
 
-  async function expectStatuses(client: UrqlClient) {
+  async function expectStatuses(client: InstanceType<typeof UrqlClient>) {
     const watch = watching();
-    client.subscription(RefreshJobUpdatedDocument, job).subscribe((result) => {
+    client.subscription(RefreshJobUpdatedDocument, job).subscribe((result: { data?: unknown }) => {
       watch.sink.next(result);
       if (watch.statuses.length === 2) watch.sink.complete();
     });

@@ -4,10 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { providePackages } from '../../scripts/providePackages.js';
 import { postQuery } from '../support/gateway.js';
 
+await providePackages('test/client');
+
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const bin = (path: string) => fileURLToPath(new URL(`../../node_modules/${path}`, import.meta.url));
+const bin = (path: string) => fileURLToPath(new URL(`node_modules/${path}`, import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-package-'));
 const app = join(scratch, 'app');
 let tarball: string;

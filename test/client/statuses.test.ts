@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type DocumentNode, parse, print } from 'graphql';
-import { problemsOf } from '../../src/client/index.js';
+import { problemsOf } from '../../packages/client/src/index.js';
+import { providePackages } from '../../scripts/providePackages.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 
+await providePackages('test/client');
 const apollo4 = await import('@apollo/client');
 const { PersistedQueryLink } = await import('@apollo/client/link/persisted-queries');
 const apollo3 = await import('apollo-client-3/core');
@@ -88,7 +90,7 @@ const clients: Readonly<Record<string, { readonly isPublished: boolean; readonly
       const client = new apollo3.ApolloClient({ link, cache: new apollo3.InMemoryCache() });
       return client
         .query({ query, variables, errorPolicy: 'all' })
-        .then(({ data, errors }) => ({ data, failure: errors }), thrown);
+        .then(({ data, errors }: { data?: unknown; errors?: unknown }) => ({ data, failure: errors }), thrown);
     },
   },
   urql: {
@@ -105,7 +107,7 @@ const clients: Readonly<Record<string, { readonly isPublished: boolean; readonly
       // The fetch function of Relay's guide.
       const accept = 'application/graphql-response+json; charset=utf-8, application/json; charset=utf-8';
       const all = { 'content-type': 'application/json', accept, ...headers };
-      const network = Network.create(async ({ text }, values) => {
+      const network = Network.create(async ({ text }: { text: string }, values: object) => {
         const body = JSON.stringify({ query: text, variables: values });
         return (await fetch(url, { method: 'POST', headers: all, body })).json() as never;
       });
@@ -113,7 +115,7 @@ const clients: Readonly<Record<string, { readonly isPublished: boolean; readonly
       return fetchQuery(environment, relayRequest(query) as never, variables)
         .toPromise()
         .then(
-          (data) => ({ data }),
+          (data: unknown) => ({ data }),
           (error: { source?: unknown }) => ({ failure: error.source }),
         );
     },
@@ -123,7 +125,7 @@ const clients: Readonly<Record<string, { readonly isPublished: boolean; readonly
     ask: ({ query, variables, headers, fetch }, url) =>
       new GraphQLClient(url, { headers, fetch, errorPolicy: 'all' })
         .rawRequest(print(query), variables)
-        .then(({ data, errors }) => ({ data, failure: errors }), thrown),
+        .then(({ data, errors }: { data?: unknown; errors?: unknown }) => ({ data, failure: errors }), thrown),
   },
 };
 

@@ -15,16 +15,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
-import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
-import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
-import { Secret } from 'kubernetes-models/v1/Secret';
-import { Service } from 'kubernetes-models/v1/Service';
 import { parse, parseAllDocuments } from 'yaml';
+import { providePackages } from '../../scripts/providePackages.js';
 import { loadConfig } from '../../src/config/config.js';
 import { settings } from '../../src/config/settings.js';
 import { issueCertificate } from '../support/certificate.js';
 import { startTestGateway } from '../support/gateway.js';
+
+await providePackages('test/manifests');
+const kinds = await import('../manifests/kubernetes.js');
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -45,7 +44,7 @@ describe('The Dockerfile', () => {
 
   it('pins its base, runs as a user, has a health check, and lets Node.js be process 1', () => {
     const bases = instructions.filter((line) => line.startsWith('FROM '));
-    for (const base of bases) expect(base).toMatch(/^FROM node:\d+-[\w-]+( AS \w+)?$/);
+    for (const base of bases) expect(base).toMatch(/^FROM node:\d+\.\d+\.\d+-[\w-]+( AS \w+)?$/);
     expect(last.filter((line) => line.startsWith('USER '))).toEqual(['USER node']);
     expect(last.find((line) => line.startsWith('HEALTHCHECK '))).toContain('/health/ready');
     expect(last.at(-1)).toBe('CMD ["node", "/app/dist/main.js"]');
@@ -132,7 +131,6 @@ describe('compose.yaml', () => {
 });
 
 describe('The Kubernetes manifests', () => {
-  const kinds = { Deployment, HorizontalPodAutoscaler, PodDisruptionBudget, Secret, Service };
   const manifests = readdirSync(join(root, 'ops/kubernetes')).flatMap((file) =>
     parseAllDocuments(read(`ops/kubernetes/${file}`)).map(
       (document) => document.toJS() as { kind: keyof typeof kinds },

@@ -5,9 +5,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
+import { providePackages } from '../../scripts/providePackages.js';
 import { settings } from '../../src/config/settings.js';
 import { errorCodes } from '../../src/errors/errorCodes.js';
 import { postQuery, startTestGateway } from '../support/gateway.js';
@@ -69,13 +70,17 @@ describe('docs/live-updates.md', () => {
   });
 });
 
-describe('docs/live-updates.md, the typed client', () => {
-  it('follows a taxpayer to the end', async () => {
+describe('The typed client', () => {
+  it.each([
+    ['live-updates.md', 2],
+    ['../packages/client/README.md', 1],
+  ])('follows a taxpayer to the end as docs/%s shows in block %d', async (name, index) => {
     const gateway = await startTestGateway();
     try {
-      const code = page('live-updates.md').blocks[2]?.code.replaceAll('localhost:4000', new URL(gateway.origin).host);
-      const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code ?? ''], { cwd: root });
-      expect(stdout).toMatch(/^COMPLETED \d{4}-\d\d-\d\dT/);
+      const code = page(name).blocks[index]?.code.replaceAll('localhost:4000', new URL(gateway.origin).host) ?? '';
+      const cwd = join(root, 'packages/client');
+      const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], { cwd });
+      expect(stdout).toMatch(/^COMPLETED/);
     } finally {
       await gateway.stop();
     }
@@ -85,6 +90,8 @@ describe('docs/live-updates.md, the typed client', () => {
 describe('docs/federation.md', () => {
   const { text, blocks } = page('federation.md');
   const [start, query, answer, compose, ...others] = blocks;
+
+  beforeAll(() => providePackages('examples/supergraph/hive'), 600_000);
 
   it.each(['', ' -- grafbase'])(
     'starts a supergraph with one command%s, whose answer is the one shown',

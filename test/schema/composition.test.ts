@@ -1,4 +1,3 @@
-import { composeServices } from '@apollo/composition';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { print } from 'graphql';
 import { composeSupergraph, subgraphs } from '../../examples/supergraph/composeSupergraph.js';
@@ -7,7 +6,9 @@ import { composeWithGrafbase } from '../support/grafbase.js';
 
 const urls = { taxpayersUrl: 'http://127.0.0.1:1/graphql', casesUrl: 'http://127.0.0.1:2/' };
 
+await providePackages('test/supergraph');
 await providePackages('examples/supergraph/cosmo');
+const { composeServices } = await import('../supergraph/apollo.js');
 const { composeForCosmo } = await import('../../examples/supergraph/cosmo/composeForCosmo.js');
 
 describe('the supergraph', () => {

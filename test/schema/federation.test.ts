@@ -1,13 +1,16 @@
-import { ApolloGateway, RemoteGraphQLDataSource } from '@apollo/gateway';
-import { ApolloServer } from '@apollo/server';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startCases } from '../../examples/supergraph/casesSubgraph.js';
 import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
+import { providePackages } from '../../scripts/providePackages.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { type Answer, postQuery, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startHiveGateway } from '../support/hiveGateway.js';
 import { quickPolls } from '../support/liveJob.js';
 import { eventReader } from '../support/streamReader.js';
+
+await providePackages('test/supergraph');
+await providePackages('examples/supergraph/hive');
+const { startApolloGateway } = await import('../supergraph/apollo.js');
 
 const secret = 'a-secret-of-the-router';
 const entities = `query ($representations: [_Any!]!) {
@@ -110,7 +113,7 @@ describe('behind a router, with the token of the caller', () => {
   let gateway: TestGateway;
   let cases: Awaited<ReturnType<typeof startCases>>;
   let hive: Awaited<ReturnType<typeof startHiveGateway>>;
-  let apollo: ApolloServer<{ authorization: string }>;
+  let apollo: Awaited<ReturnType<typeof startApolloGateway>>;
   const one = { id: '1', title: 'First', taxpayerId: '', jobId: '' };
   const crossing = `query ($jobId: ID!) {
     case(id: "1") { taxpayer { token { status } refreshJob(jobId: $jobId) { status } } refreshJob { name } }
@@ -125,20 +128,7 @@ describe('behind a router, with the token of the caller', () => {
     cases = await startCases({ cases: [one] });
     const addresses = { taxpayersUrl: `${gateway.origin}/graphql`, casesUrl: cases.url };
     hive = await startHiveGateway(composeSupergraph(addresses), { FEDERATION_SHARED_SECRET: secret });
-    apollo = new ApolloServer({
-      gateway: new ApolloGateway({
-        supergraphSdl: composeSupergraph(addresses, { scopes: false }),
-        buildService: ({ url = '' }) =>
-          new RemoteGraphQLDataSource<{ authorization: string }>({
-            url,
-            willSendRequest: ({ request, context }) => {
-              request.http?.headers.set('x-gateway-router-secret', secret);
-              if (context.authorization) request.http?.headers.set('authorization', context.authorization);
-            },
-          }),
-      }),
-    });
-    await apollo.start();
+    apollo = await startApolloGateway(composeSupergraph(addresses, { scopes: false }), secret);
   }, 90_000);
 
   afterAll(async () => {
@@ -148,11 +138,8 @@ describe('behind a router, with the token of the caller', () => {
     await provider.stop();
   });
 
-  async function throughApollo(query: string, variables: object, authorization: string): Promise<Partial<Answer>> {
-    const request = { query, variables: { ...variables } };
-    const { body } = await apollo.executeOperation(request, { contextValue: { authorization } });
-    return body.kind === 'single' ? (JSON.parse(JSON.stringify(body.singleResult)) as Partial<Answer>) : {};
-  }
+  const throughApollo = (query: string, variables: object, authorization: string): Promise<Partial<Answer>> =>
+    apollo.ask(query, variables, authorization);
 
   const throughHive = (query: string, variables: object, authorization: string): Promise<Partial<Answer>> =>
     postQuery(hive.origin, query, variables, { authorization });

@@ -1,15 +1,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { freePort, until } from './redis.js';
 
-const bin = join(dirname(createRequire(import.meta.url).resolve('@graphql-hive/gateway')), 'bin.js');
-const config = resolve(import.meta.dirname, '../../examples/supergraph/gateway.config.js');
+const example = resolve(import.meta.dirname, '../../examples/supergraph');
+const bin = join(example, 'hive/node_modules/@graphql-hive/gateway/dist/bin.js');
+const config = join(example, 'gateway.config.js');
 
-/** Hive Gateway as a process of its own, with the configuration of the example. */
+/** Hive Gateway as a process of its own, with the packages and the configuration of the example. */
 export async function startHiveGateway(supergraphSdl: string, env: Readonly<Record<string, string>> = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'hive-gateway-'));
   const file = join(directory, 'supergraph.graphql');

@@ -1,6 +1,6 @@
 import { createClient as createSseClient } from 'graphql-sse';
 import { createClient as createWsClient, GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws/client';
-import type { ErrorCode } from '../errors/errorCodes.js';
+import type { ErrorCode } from './errorCodes.js';
 
 /** What is needed of a WebSocket: the browser's own, or that of the package `ws`. */
 export interface WebSocketLike {

@@ -1,4 +1,4 @@
-import { type ErrorCode, errorCodes } from '../errors/errorCodes.js';
+import { type ErrorCode, errorCodes } from './errorCodes.js';
 
 /** One error of an answer, as the gateway sends it. */
 export interface GatewayProblem {

@@ -1,11 +1,5 @@
-import { print } from 'graphql';
 import { type ConnectOptions, eventStreams, webSockets } from './connect.js';
-import {
-  RefreshJobUpdatedDocument,
-  type RefreshJobUpdatedSubscription,
-  TaxpayerTokenUpdatedDocument,
-  type TaxpayerTokenUpdatedSubscription,
-} from './generated/graphql.js';
+import type { RefreshJobUpdatedSubscription, TaxpayerTokenUpdatedSubscription } from './generated/graphql.js';
 import { type GatewayProblem, problemsOf, retryAfterSeconds, WatchFailed } from './problems.js';
 
 /** One status of a refresh job. */
@@ -37,7 +31,7 @@ export interface WatchOptions extends TokenWatchOptions {
 export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate, void, undefined> {
   const { taxpayerId, jobId } = options;
   return watch(options, {
-    query: print(RefreshJobUpdatedDocument),
+    query: refreshJobUpdated,
     variables: { taxpayerId, jobId },
     updateIn: (data: RefreshJobUpdatedSubscription) => data.refreshJobUpdated,
     stateOf: ({ status }) => status,
@@ -52,13 +46,23 @@ export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate
 export function watchTaxpayerToken(options: TokenWatchOptions): AsyncGenerator<TokenUpdate, void, undefined> {
   const { taxpayerId } = options;
   return watch(options, {
-    query: print(TaxpayerTokenUpdatedDocument),
+    query: taxpayerTokenUpdated,
     variables: { taxpayerId },
     updateIn: (data: TaxpayerTokenUpdatedSubscription) => data.taxpayerTokenUpdated,
     stateOf: ({ fetchedAt, ...record }) => JSON.stringify(record),
     finalStatuses: ['COMPLETED', 'REJECTED'],
   });
 }
+
+// As text, because graphql-js, which would print the documents, is as large as the rest of the client.
+const refreshJobUpdated = `subscription RefreshJobUpdated($taxpayerId: ID!, $jobId: ID!) {
+  refreshJobUpdated(taxpayerId: $taxpayerId, jobId: $jobId) { taxpayerId jobId name status observedAt }
+}`;
+const taxpayerTokenUpdated = `subscription TaxpayerTokenUpdated($taxpayerId: ID!) {
+  taxpayerTokenUpdated(taxpayerId: $taxpayerId) {
+    taxpayerId name provider providerId status metadata createdAt fetchedAt stale
+  }
+}`;
 
 interface Subject<Data, Update> {
   readonly query: string;

@@ -1,0 +1,44 @@
+// Checks the licences of what ships: every package of the lock file that is not for development alone (part of npm run check).
+
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { orSentence } from './committedFile.js';
+
+const allowed = new Set([
+  '0BSD',
+  'Apache-2.0',
+  'BlueOak-1.0.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'ISC',
+  'MIT',
+  'MIT-0',
+  'Unlicense',
+]);
+/** Packages that ship under another licence, each with the reason. */
+const exceptions = {};
+
+await orSentence(async () => {
+  const lockFile = process.argv[2] ?? fileURLToPath(new URL('../package-lock.json', import.meta.url));
+  const { packages } = JSON.parse(await readFile(lockFile, 'utf8'));
+  const shipped = Object.entries(packages)
+    .filter(([path, { dev, link }]) => path.includes('node_modules/') && !dev && !link)
+    .map(([path, { license = 'none' }]) => ({ name: path.split('node_modules/').at(-1), license }));
+  const refused = shipped.filter(({ name, license }) => !(name in exceptions) && !isAllowed(license));
+  const unused = Object.keys(exceptions).filter((name) => !shipped.some((each) => each.name === name));
+  const problems = [
+    ...refused.map(
+      ({ name, license }) => `${name} ships under ${license}, which is not on the list of scripts/licences.js.`,
+    ),
+    ...unused.map((name) => `${name} no longer ships: remove its exception from scripts/licences.js.`),
+  ];
+  if (problems.length > 0) throw new Error(problems.join('\n'));
+  console.log(`${shipped.length} packages ship, under licences of the list.`);
+});
+
+/** Of an SPDX expression: each part of an AND, or one of an OR. Parentheses may stand around the whole. */
+function isAllowed(expression) {
+  const plain = expression.replace(/^\((.*)\)$/, '$1');
+  if (plain.includes('(')) return false;
+  return plain.split(' OR ').some((choice) => choice.split(' AND ').every((id) => allowed.has(id.trim())));
+}

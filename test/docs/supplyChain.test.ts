@@ -1,0 +1,132 @@
+import { execFile } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { parse, parseAllDocuments } from 'yaml';
+import { providePackages } from '../../scripts/providePackages.js';
+
+await providePackages('test/manifests');
+const { cyclonedxProblems, githubProblems, gitlabProblems } = await import('../manifests/schemas.js');
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+const github = read('.github/workflows/publish.yml');
+const gitlab = read('.gitlab-ci.yml');
+const scratch = mkdtempSync(join(tmpdir(), 'supply-chain-'));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+describe('Publishing', () => {
+  it("keeps GitHub's schema of workflows and GitLab's of pipelines", () => {
+    expect(githubProblems(github)).toEqual([]);
+    expect(githubProblems(github.replace('runs-on', 'runs'))).not.toEqual([]);
+    expect(gitlabProblems(gitlab)).toEqual([]);
+    expect(gitlabProblems(gitlab.replace('aud: sigstore', 'to: sigstore'))).not.toEqual([]);
+  });
+
+  it('happens from a tag, after all of CI, with provenance, and with no right but to prove who publishes', () => {
+    const { on, permissions, jobs } = parse(github);
+    expect([on, permissions]).toEqual([{ push: { tags: ['v*'] } }, {}]);
+    expect(jobs.publish.permissions).toEqual({ contents: 'read', 'id-token': 'write' });
+    const { publish } = parse(gitlab);
+    expect(Object.keys(publish.id_tokens)).toEqual(['SIGSTORE_ID_TOKEN']);
+    const commands = (jobs.publish.steps as { run?: string }[]).flatMap(({ run }) => run ?? []);
+    const [installs, ...others] = commands;
+    expect(installs).toMatch(/^sudo apt-get /);
+    expect(others.map((run) => run.replace('GITHUB_REF_NAME', 'CI_COMMIT_TAG'))).toEqual(publish.script);
+    expect(publish.script[0]).toBe('.ci/run');
+    expect(publish.script.at(-1)).toMatch(/npm publish .* --provenance/);
+  });
+
+  it('pins actions by digest and images by version', () => {
+    const actions = [...github.matchAll(/uses: (.+)/g)].map(([, action]) => action);
+    expect(actions.length).toBeGreaterThan(0);
+    for (const action of actions) expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
+    const { services } = parse(read('compose.yaml')) as { services: Record<string, { image?: string }> };
+    const images = [
+      parse(gitlab).publish.image,
+      ...Object.values(services).flatMap(({ image }) => image ?? []),
+      ...[...read('Dockerfile').matchAll(/^FROM (\S+)/gm)].map(([, image]) => image),
+      ...parseAllDocuments(read('ops/kubernetes/deployment.yaml')).flatMap((document) =>
+        [...String(document).matchAll(/image: (\S+)/g)].map(([, image]) => image),
+      ),
+    ];
+    expect(images.length).toBeGreaterThan(5);
+    for (const image of images) expect(image).toMatch(/:v?\d+\.\d+\.\d+(-[\w-]+)?$/);
+  });
+});
+
+describe('What ships', () => {
+  const licences = (lockFile: string) =>
+    promisify(execFile)(process.execPath, ['scripts/licences.js', lockFile], { cwd: root }).then(
+      () => '',
+      ({ stderr }: { stderr: string }) => stderr,
+    );
+
+  it.each([
+    ['GPL-3.0-only', false],
+    ['(MIT AND LGPL-3.0-or-later)', false],
+    [undefined, false],
+    ['(GPL-2.0-only OR MIT)', true],
+    ['(MIT AND BSD-3-Clause)', true],
+  ])('under the licence %s is accepted: %s', async (license, isAccepted) => {
+    const { packages } = JSON.parse(read('package-lock.json'));
+    packages['node_modules/new-one'] = { version: '1.0.0', license };
+    const lockFile = join(scratch, 'package-lock.json');
+    writeFileSync(lockFile, JSON.stringify({ packages }));
+    const problem = isAccepted ? '' : `new-one ships under ${license ?? 'none'}, which is not on the list`;
+    expect((await licences(lockFile)).slice(0, problem.length || undefined)).toBe(problem);
+    packages['node_modules/new-one'].dev = true;
+    writeFileSync(lockFile, JSON.stringify({ packages }));
+    expect(await licences(lockFile)).toBe('');
+  });
+
+  it('runs no script of a package when it is installed', () => {
+    expect(read('.npmrc').split('\n')).toContain('ignore-scripts=true');
+    expect(read('Dockerfile')).toMatch(/^COPY .*\.npmrc/m);
+  });
+});
+
+describe('A release', () => {
+  const folders = [join(scratch, 'one'), join(scratch, 'a second folder')];
+
+  beforeAll(async () => {
+    for (const folder of folders) {
+      const copied = ['package.json', 'package-lock.json', '.npmrc', 'README.md', 'LICENSE', 'tsconfig.json', 'docs'];
+      for (const path of [...copied, 'src', 'packages', 'scripts']) {
+        cpSync(join(root, path), join(folder, path), { recursive: true });
+      }
+      symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+      const env = { ...process.env, NODE_OPTIONS: '', SOURCE_DATE_EPOCH: '1700000000' };
+      await promisify(execFile)(process.execPath, ['scripts/pack.js'], { cwd: folder, env });
+    }
+  }, 240_000);
+
+  it('is the same bytes from the same sources, wherever they are built', () => {
+    const [one, other] = folders.map((folder) => readFileSync(join(folder, 'release/SHA256SUMS'), 'utf8'));
+    expect(one?.trim().split('\n')).toHaveLength(3);
+    expect(other).toBe(one);
+  });
+
+  it('has a bill of materials of what ships, and of nothing else, that keeps the schema of CycloneDX', async () => {
+    const text = readFileSync(join(folders[0] ?? '', 'release/taxpayer-gateway.cdx.json'), 'utf8');
+    expect(await cyclonedxProblems(text)).toEqual([]);
+    expect(await cyclonedxProblems(text.replace('"purl"', '"url"'))).not.toEqual([]);
+    const { packages } = JSON.parse(read('package-lock.json')) as {
+      packages: Record<string, { version: string; dev?: true; name?: string }>;
+    };
+    const shipped = Object.entries(packages).filter(([path, { dev }]) => path.includes('node_modules/') && !dev);
+    const names = shipped.map(([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`);
+    const listed = (JSON.parse(text).components as { name: string; version: string }[]).map(
+      ({ name, version }) => `${name}@${version}`,
+    );
+    expect([...new Set(listed)].sort()).toEqual([...new Set(names)].sort());
+  });
+
+  it('is refused under a tag of another version', async () => {
+    const packing = promisify(execFile)(process.execPath, ['scripts/pack.js', '--tag', 'v99.0.0'], { cwd: folders[0] });
+    await expect(packing).rejects.toMatchObject({ stderr: expect.stringContaining('expected the tag v') });
+  });
+});

@@ -1,0 +1,5 @@
+export { Deployment } from 'kubernetes-models/apps/v1/Deployment';
+export { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
+export { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
+export { Secret } from 'kubernetes-models/v1/Secret';
+export { Service } from 'kubernetes-models/v1/Service';

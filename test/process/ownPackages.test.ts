@@ -1,0 +1,104 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'own-packages-'));
+  write('package.json', { name: 'own', version: '1.0.0', dependencies: { local: 'file:local' } });
+  write('local/package.json', { name: 'local', version: '1.0.0', bin: 'say.js' });
+  writeFileSync(join(folder, 'local/say.js'), '#!/usr/bin/env node\nconsole.log("said", ...process.argv.slice(2))\n', {
+    mode: 0o755,
+  });
+  lock('1.0.0');
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('Packages that a command needs for itself', () => {
+  it('are installed once, and again when the lock file changes', async () => {
+    expect((await provide()).stderr).toMatch(/^Installing the packages of .* done in \d+ s\n$/);
+    expect(await provide()).toEqual({ code: 0, stdout: '', stderr: '' });
+    lock('1.0.1');
+    expect((await provide()).stderr).toContain('Installing');
+  }, 60_000);
+
+  it('are installed once when two processes need them at the same time', async () => {
+    const both = await Promise.all([provide(), provide()]);
+    expect(both.map(({ code }) => code)).toEqual([0, 0]);
+    expect(both.filter(({ stderr }) => stderr.includes('Installing'))).toHaveLength(1);
+  }, 60_000);
+
+  it('bring their commands along', async () => {
+    expect(await provide('local', 'hello')).toMatchObject({ code: 0, stdout: 'said hello\n' });
+    expect((await provide('node', '-e', 'process.exit(7)')).code).toBe(7);
+  }, 60_000);
+
+  it('are asked for in one sentence where the registry cannot be reached, and not taken for installed', async () => {
+    write('package.json', { name: 'own', version: '1.0.0', dependencies: { absent: '1.0.0' } });
+    write('package-lock.json', {
+      name: 'own',
+      version: '1.0.0',
+      lockfileVersion: 3,
+      packages: {
+        '': { name: 'own', version: '1.0.0', dependencies: { absent: '1.0.0' } },
+        'node_modules/absent': { version: '1.0.0', integrity: `sha512-${'A'.repeat(86)}==` },
+      },
+    });
+    for (const _ of ['first', 'second']) {
+      const { code, stderr } = await provide();
+      expect(code).toBe(1);
+      expect(stderr).toContain('could not be installed: `npm ci` there needs the npm registry and failed.');
+      expect(stderr).not.toMatch(/^\s+at /m);
+    }
+  }, 60_000);
+});
+
+describe('Lock files', () => {
+  const locks = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
+    (path) => path.endsWith('package-lock.json') && !path.includes('node_modules'),
+  );
+
+  it.each(locks)('%s names no registry and proves every package by its hash', (path) => {
+    const { packages } = JSON.parse(readFileSync(join(root, path), 'utf8')) as {
+      packages: Record<string, { resolved?: string; integrity?: string; link?: boolean; inBundle?: boolean }>;
+    };
+    const installed = Object.entries(packages).filter(([at, { link }]) => at.includes('node_modules/') && !link);
+    expect(installed.length).toBeGreaterThan(0);
+    for (const [at, { resolved, integrity, inBundle }] of installed) {
+      if (resolved !== undefined || (!integrity && !inBundle)) throw new Error(`${at}: ${resolved ?? 'no integrity'}`);
+    }
+  });
+});
+
+function write(path: string, content: object): void {
+  mkdirSync(join(folder, path, '..'), { recursive: true });
+  writeFileSync(join(folder, path), JSON.stringify(content));
+}
+
+function lock(version: string): void {
+  const own = { name: 'own', version, dependencies: { local: 'file:local' } };
+  write('package.json', own);
+  const local = { version: '1.0.0', bin: { local: 'say.js' } };
+  const packages = { '': own, local, 'node_modules/local': { resolved: 'local', link: true } };
+  write('package-lock.json', { name: 'own', version, lockfileVersion: 3, packages });
+}
+
+async function provide(...command: string[]) {
+  const env = { PATH: process.env['PATH'], npm_config_registry: 'http://127.0.0.1:1', npm_config_fetch_retries: '0' };
+  const args = ['scripts/providePackages.js', relative(root, folder), ...command];
+  const child = spawn(process.execPath, args, { cwd: root, env });
+  const written = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      written[name] += text;
+    });
+  }
+  const [code] = await once(child, 'close');
+  return { code, ...written };
+}
