@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { open, type RootDatabase } from 'lmdb';
 import { DeleteWaiters } from './DeleteWaiters.js';
 import { makeLmdbDirectory, setAside, setAsideDamaged, textOf, unusable } from './lmdbDirectory.js';
+import { LmdbEntryFormat } from './lmdbEntry.js';
 import { errorOfCommit, lmdbError } from './lmdbErrors.js';
 import { countIn } from './MemoryStore.js';
 import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
@@ -15,7 +16,7 @@ export interface LmdbStoreOptions {
   readonly purgeEveryMs?: number;
   /** Entries looked at in one step of the purge. Default 1000. */
   readonly purgeStep?: number;
-  /** Epoch milliseconds: expiry is shared by processes and survives restarts. Default `Date.now`. */
+  /** Epoch milliseconds, by which entries expire; leases do not. Default `Date.now`. */
   readonly now?: () => number;
   /** A damaged database was renamed to `name`, in the same directory. */
   readonly onSetAside?: (name: string) => void;
@@ -25,12 +26,14 @@ export interface LmdbStoreOptions {
 interface Held {
   readonly version: number;
   readonly value: Buffer | undefined;
-  readonly expiresAt: number;
+  readonly leftMs: number;
 }
 
+/** That nothing was written under a key since it was read. */
+type Condition = readonly [key: string, read: Held | undefined];
+type Conditions = readonly [Condition, ...Condition[]];
+
 const maxTries = 1000;
-const headerBytes = 9;
-const format = 1;
 const pollPace = { firstMs: 5, maxMs: 50 };
 /** What LMDB says of a file that is no database, of another version, or damaged. */
 const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
@@ -41,15 +44,13 @@ const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
  *
  * Atomic operations read, and then write on condition that the version they read is still there. The driver's own thread
  * checks that: a transaction with a callback would hold the write lock of all processes until this event loop is free.
- *
- * A value is stored as: format byte, expiry as a big-endian double, bytes.
  */
 export class LmdbStore implements Store {
   readonly kind = 'lmdb';
   readonly #waiters = new DeleteWaiters();
   readonly #purgeEveryMs: number;
   readonly #purgeStep: number;
-  readonly #now: () => number;
+  readonly #format: LmdbEntryFormat;
   #purgeTimer: NodeJS.Timeout | undefined;
   #purgedTo = '';
   #lastIncrement: Promise<unknown> = Promise.resolve();
@@ -93,7 +94,7 @@ export class LmdbStore implements Store {
   ) {
     this.#purgeEveryMs = purgeEveryMs;
     this.#purgeStep = purgeStep;
-    this.#now = now;
+    this.#format = new LmdbEntryFormat(now);
     this.#schedulePurge(purgeEveryMs);
   }
 
@@ -102,32 +103,30 @@ export class LmdbStore implements Store {
   }
 
   async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
-    await this.#write(() => this.db.put(key, this.#encode(value, ttlMs), newVersion()));
+    await this.#write(() => this.db.put(key, this.#format.encode(key, value, ttlMs), newVersion()));
   }
 
   claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
     return this.#untilDone(async () => {
       const held = this.#read(key);
       if (held?.value) return false;
-      return (await this.#replace(key, held, this.#encode(value, ttlMs))) || undefined;
+      return (await this.#replace(key, held, this.#format.encode(key, value, ttlMs))) || undefined;
     });
   }
 
   acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
     const leaseKey = leaseKeyOf(key);
-    const find = (): Turn | undefined => {
-      const entry = this.#read(key)?.value;
-      return entry && !refused?.equals(entry) ? { state: 'found', entry } : undefined;
-    };
     return this.#untilDone(async (): Promise<Turn | undefined> => {
-      const found = find();
-      if (found) return found;
+      const entry = this.#read(key);
+      if (entry?.value && !refused?.equals(entry.value)) return { state: 'found', entry: entry.value };
       const lease = this.#read(leaseKey);
       if (lease?.value) return { state: 'held', owner: lease.value };
-      if (!(await this.#replace(leaseKey, lease, this.#encode(owner, ttlMs)))) return undefined;
-      const settled = find(); // between the look and the lease
-      if (settled) await this.compareAndDelete(leaseKey, owner);
-      return settled ?? { state: 'taken' };
+      const unchanged: Conditions = [
+        [key, entry],
+        [leaseKey, lease],
+      ];
+      const put = () => [this.db.put(leaseKey, this.#format.encode(leaseKey, owner, ttlMs), newVersion())];
+      return (await this.#writeIf(unchanged, put)) ? { state: 'taken' } : undefined;
     });
   }
 
@@ -136,12 +135,12 @@ export class LmdbStore implements Store {
     return this.#untilDone(async () => {
       const lease = this.#read(leaseKey);
       if (!lease?.value?.equals(owner)) return false;
-      return (await this.#replace(leaseKey, lease, this.#encode(owner, ttlMs))) || undefined;
+      return (await this.#replace(leaseKey, lease, this.#format.encode(leaseKey, owner, ttlMs))) || undefined;
     });
   }
 
   settle(key: string, owner: Buffer, { key: target, value, ttlMs }: StoreEntry): Promise<boolean> {
-    const entry = this.#encode(value, ttlMs);
+    const entry = this.#format.encode(target, value, ttlMs);
     return this.compareAndDelete(leaseKeyOf(key), owner, () => [this.db.put(target, entry, newVersion())]);
   }
 
@@ -149,7 +148,7 @@ export class LmdbStore implements Store {
     return this.#untilDone(async () => {
       const held = this.#read(key);
       if (!held?.value?.equals(expected)) return false;
-      const isDone = await this.#writeIf(key, held.version, () => [...writes(), this.db.remove(key)]);
+      const isDone = await this.#writeIf([[key, held]], () => [...writes(), this.db.remove(key)]);
       if (isDone) this.#waiters.wake(key);
       return isDone || undefined;
     });
@@ -161,8 +160,8 @@ export class LmdbStore implements Store {
       const held = this.#read(key);
       const before = held?.value && countIn(held.value);
       const count = (before ?? 0) + by;
-      const leftMs = held && before !== undefined ? held.expiresAt - this.#now() : ttlMs;
-      const isDone = await this.#replace(key, held, this.#encode(Buffer.from(String(count)), leftMs));
+      const leftMs = held && before !== undefined ? held.leftMs : ttlMs;
+      const isDone = await this.#replace(key, held, this.#format.encode(key, Buffer.from(String(count)), leftMs));
       return isDone ? count : undefined;
     };
     const result = this.#lastIncrement.then(() => this.#untilDone(step));
@@ -171,7 +170,7 @@ export class LmdbStore implements Store {
   }
 
   waitForDelete(key: string, timeoutMs: number): Promise<void> {
-    const lastsMs = async () => (this.#read(key)?.expiresAt ?? 0) - this.#now();
+    const lastsMs = async () => this.#read(key)?.leftMs ?? 0;
     return this.#waiters.waitPolling(key, timeoutMs, pollPace, lastsMs);
   }
 
@@ -214,9 +213,8 @@ export class LmdbStore implements Store {
       const entry = this.db.getEntry(key);
       if (!entry) return undefined;
       const { value: bytes, version = 0 } = entry;
-      const isOurs = bytes.length >= headerBytes && bytes[0] === format;
-      const expiresAt = isOurs ? bytes.readDoubleBE(1) : 0;
-      return { version, expiresAt, value: expiresAt > this.#now() ? bytes.subarray(headerBytes) : undefined };
+      const { value, leftMs } = this.#format.decode(bytes) ?? { value: undefined, leftMs: 0 };
+      return { version, leftMs, value: leftMs > 0 ? value : undefined };
     } catch (error) {
       throw lmdbError(error);
     }
@@ -233,17 +231,18 @@ export class LmdbStore implements Store {
 
   /** Writes `entry` unless another process changed what was held; tells whether it did. */
   #replace(key: string, held: Held | undefined, entry: Buffer): Promise<boolean> {
-    return this.#writeIf(key, held?.version ?? null, () => [this.db.put(key, entry, newVersion())]);
+    return this.#writeIf([[key, held]], () => [this.db.put(key, entry, newVersion())]);
   }
 
-  /** Does `writes` if `key` still has `version`, or null for absent; tells whether it did. */
-  #writeIf(key: string, version: number | null, writes: () => readonly Promise<boolean>[]): Promise<boolean> {
+  /** Does `writes` if every condition holds; tells whether it did. */
+  async #writeIf([[key, held], ...others]: Conditions, writes: () => readonly Promise<boolean>[]): Promise<boolean> {
+    const done: Promise<boolean>[] = []; // an inner condition that was never looked at counts as held
     const work = () => {
-      for (const write of writes()) write.catch(() => undefined); // the condition tells how it went
+      if (isSome(others)) done.push(this.#writeIf(others, writes));
+      else for (const write of writes()) write.catch(() => undefined); // the condition tells how it went
     };
-    return this.#write(() =>
-      version === null ? this.db.ifNoExists(key, work) : this.db.ifVersion(key, version, work),
-    );
+    done.push(this.#write(() => (held ? this.db.ifVersion(key, held.version, work) : this.db.ifNoExists(key, work))));
+    return (await Promise.all(done)).every(Boolean);
   }
 
   async #write(work: () => Promise<boolean>): Promise<boolean> {
@@ -253,14 +252,6 @@ export class LmdbStore implements Store {
     } catch (error) {
       throw await errorOfCommit(error);
     }
-  }
-
-  #encode(value: Buffer, ttlMs: number): Buffer {
-    const entry = Buffer.allocUnsafe(headerBytes + value.length);
-    entry[0] = format;
-    entry.writeDoubleBE(this.#now() + ttlMs, 1);
-    value.copy(entry, headerBytes);
-    return entry;
   }
 
   #schedulePurge(inMs: number): void {
@@ -295,6 +286,8 @@ function openDatabase(path: string): RootDatabase<Buffer, string> {
     throw error;
   }
 }
+
+const isSome = (conditions: readonly Condition[]): conditions is Conditions => conditions.length > 0;
 
 /** Random, so that an entry that was written again is never taken for the one that was read. */
 const newVersion = () => randomInt(1, 2 ** 48 - 1);
