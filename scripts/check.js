@@ -13,6 +13,7 @@ const steps = [
   { name: 'types', command: [tsc, '-p', 'tsconfig.test.json'] },
   { name: 'lint and format', command: [biome, 'check', '--error-on-warnings', '.'] },
   { name: 'rooms and imports', command: ['scripts/rooms.js', '--check'] },
+  { name: 'time and chance', command: ['scripts/timeAndChance.js'] },
   { name: 'SDL in sync', command: ['scripts/schema.js', '--check'] },
   { name: 'no breaking schema change', command: ['scripts/schema.js', '--breaking'] },
   { name: 'supergraph composes', command: ['scripts/compose.js'] },

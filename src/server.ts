@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import cors from 'cors';
 import type { Registry } from 'prom-client';
 import { Admission } from './admission/Admission.js';
@@ -13,7 +14,7 @@ import { requestIdOf } from './http/answering.js';
 import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
 import { type Handler, HttpServer, type HttpServerOptions } from './http/HttpServer.js';
 import { liveness, metricsPage, readiness } from './http/health.js';
-import { formOf } from './http/mediaTypes.js';
+import { readAccept } from './http/mediaTypes.js';
 import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
 import { readTlsFiles, type TlsFiles, type TlsMaterial, watchTlsFiles } from './http/tlsFiles.js';
 import { Unread } from './http/unread.js';
@@ -118,7 +119,6 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   closings.push(() => pipeline.stop());
   const identify = identifier(authenticator, routerSecrets);
   const given = { pipeline, identify, ledger, unread: new Unread(ledger, options.stallMs), tracing };
-  const endpoint = new GraphQLEndpoint(given);
   const streams = new OpenStreams((transport, change) => metrics.connections.inc({ transport }, change));
   const live = new LiveEdge({
     ...given,
@@ -131,10 +131,11 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const metricsText = joinMachine?.(metrics.registry) ?? ((form: MetricsForm) => expose(metrics.registry, form));
   const metricsServer = joinMachine ? undefined : await serveMetrics(config, metricsText);
   closings.push(() => metricsServer?.drain(0));
-  const forms = { ...live, answer: endpoint.handle.bind(endpoint) };
-  const graphql: Handler = (request, response) => forms[formOf(request)](request, response);
+  const endpoint = new GraphQLEndpoint(given, live);
+  const graphql: Handler = (request, response) => endpoint.handle(request, response);
+  const takesJson = ({ headers }: IncomingMessage) => readAccept(headers.accept).json !== undefined;
   const routes = new Map<string, Handler>([
-    ['/graphql', tracing?.traced('/graphql', graphql, (request) => formOf(request) === 'answer') ?? graphql],
+    ['/graphql', tracing?.traced('/graphql', graphql, takesJson) ?? graphql],
     ['/graphql/stream', tracing?.traced('/graphql/stream', live.stream) ?? live.stream],
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],

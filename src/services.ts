@@ -1,4 +1,3 @@
-import type fetch from 'node-fetch';
 import { FairQueue } from './admission/FairQueue.js';
 import { boundsFor, Ledger } from './admission/Ledger.js';
 import { WorkTime } from './admission/WorkTime.js';
@@ -25,11 +24,12 @@ import type { Metrics } from './observability/Metrics.js';
 import { type OperatorLogs, operatorLogs } from './observability/operatorLogs.js';
 import type { LogDestination } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
+import { type Runtime, realRuntime } from './process/Runtime.js';
 import { type OpenedStore, openStore, shownStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
 import { storeCause } from './stores/StoreError.js';
 import { CallGate } from './upstream/CallGate.js';
-import { type Endpoint, ResilientFetch } from './upstream/ResilientFetch.js';
+import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from './upstream/ResilientFetch.js';
 
 /** What every part is configured and watched by. */
 export interface Surroundings {
@@ -100,13 +100,10 @@ export interface Wiring extends Surroundings {
   readonly baseUrl: string;
   /** Asked for at each call, because the secret may be rotated while we run. */
   readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
-  /** Epoch milliseconds. */
-  readonly now?: () => number;
-  /** Milliseconds of a monotonic clock. */
-  readonly monotonicNow?: () => number;
-  readonly random?: () => number;
+  /** Default: the process's own. */
+  readonly runtime?: Runtime;
   /** Makes the HTTP requests. Default: node-fetch. */
-  readonly fetch?: typeof fetch;
+  readonly fetch?: ResilientFetchOptions['fetch'];
   /** How the store is; by default it always answers. */
   readonly health?: Pick<OpenedStore, 'degraded' | 'takeUnsettled'>;
   readonly audit?: AuditLog;
@@ -116,11 +113,11 @@ export interface Wiring extends Surroundings {
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
 export function wireServices(wiring: Wiring) {
-  const { config, metrics, store, sealer, random, now = Date.now } = wiring;
+  const { config, metrics, store, sealer, runtime = realRuntime } = wiring;
   const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
-  const sealed = new SealedStore({ store, sealer, scope, now });
+  const sealed = new SealedStore({ store, sealer, scope, runtime });
   const http = resilientFetch(wiring);
-  const episodes = endpointEpisodes(wiring.log);
+  const episodes = endpointEpisodes(wiring.log, runtime);
   const service = taxpayerService(wiring, http, sealed, episodes);
   const cache = {
     maxEntries: config.cache.maxEntries,
@@ -131,15 +128,20 @@ export function wireServices(wiring: Wiring) {
   };
   const workTime = new WorkTime();
   const { keepMs } = config.cache;
-  const shared = { service, store: sealed, places: servicePlaces(config, workTime), keepMs, now };
+  const shared = { service, store: sealed, places: servicePlaces(config, workTime, runtime), keepMs, runtime };
   const { onTokenEvent: onEvent, onBudget } = metrics;
   const onRecord: TokenBrokerOptions['onRecord'] = (id, view) => recordWatches.see(id, view);
   const broker = new TokenBroker({ ...shared, ...config.tokens, cache, onEvent, onBudget, onRecord });
   const jobs = new RefreshJobs({ ...shared, broker, cache });
-  const jobWatches = jobWatcher({ ...config.jobs, jobs, now, onWatchers: (count) => metrics.jobWatchers.set(count) });
+  const jobWatches = jobWatcher({
+    ...config.jobs,
+    jobs,
+    runtime,
+    onWatchers: (count) => metrics.jobWatchers.set(count),
+  });
   const { watchMaxMs } = config.jobs;
   const onWatchers = (count: number) => metrics.recordWatchers.set(count);
-  const recordWatches = recordWatcher({ broker, watchMaxMs, onWatchers, ...(random && { random }) });
+  const recordWatches = recordWatcher({ broker, watchMaxMs, onWatchers, runtime });
   const workMs = config.service.deadlineMs + leaseMarginMs;
   const links = new ClientLinks({ ...shared, workMs, onOutcome: metrics.onLink });
   const forgets: Forgets = forgetsOf(wiring, sealed, [
@@ -162,12 +164,12 @@ export function wireServices(wiring: Wiring) {
 }
 
 function forgetsOf(wiring: Wiring, sealed: SealedStore, holders: readonly Holder[]): Forgets {
-  const { sealer, health, audit, now = Date.now } = wiring;
+  const { sealer, health, audit, runtime = realRuntime } = wiring;
   return new Forgets({
     store: sealed,
     entries: new SubjectEntries(wiring.store, sealed, (id) => Object.values(tokenNames(id))),
     holders,
-    now,
+    runtime,
     isAway: () => health?.degraded ?? false,
     takeUnsettled: () => health?.takeUnsettled() ?? false,
     isRotating: () => sealer.rings.length > 1,
@@ -176,11 +178,10 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, holders: readonly Holder
   });
 }
 
-function resilientFetch({ config, metrics, tracing, monotonicNow, random, fetch, onCall }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, tracing, runtime, fetch, onCall }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
-    ...(monotonicNow && { monotonicNow }),
-    ...(random && { random }),
+    ...(runtime && { runtime }),
     ...(fetch && { fetch }),
     onTry: (endpoint, outcome, seconds, details) => {
       metrics.onTry(endpoint, outcome, seconds);
@@ -197,18 +198,18 @@ const silenceCauses = {
 
 type EndpointEpisodes = Readonly<Record<Endpoint, Episodes>>;
 
-function endpointEpisodes(log: Logger): EndpointEpisodes {
+function endpointEpisodes(log: Logger, runtime: Runtime): EndpointEpisodes {
   const texts = { begins: 'calls to the service fail', ends: 'calls to the service work again' };
-  const of = (endpoint: Endpoint) => new Episodes({ log, about: { endpoint }, ...texts });
+  const of = (endpoint: Endpoint) => new Episodes({ log, about: { endpoint }, ...texts, runtime });
   return { createClientLink: of('createClientLink'), taxpayerToken: of('taxpayerToken'), refreshJob: of('refreshJob') };
 }
 
 function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedStore, episodes: EndpointEpisodes) {
-  const { config, metrics, baseUrl, credentials, now, monotonicNow } = wiring;
+  const { config, metrics, baseUrl, credentials, runtime = realRuntime } = wiring;
   const { apiVersion } = config.service;
   const gate = new CallGate({
     store: sealed,
-    now: now ?? Date.now,
+    runtime,
     onClosed: (endpoint, reason) => {
       metrics.gateClosed.inc({ endpoint, reason });
       episodes[endpoint].failed(reason, silenceCauses[reason]);
@@ -216,7 +217,7 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
   });
   return new TaxpayerService({
     ...{ baseUrl, apiVersion, credentials, http, gate, maxDepth: config.limits.metadataDepth },
-    ...(monotonicNow && { monotonicNow }),
+    runtime,
     onForbidden: (endpoint) => {
       metrics.gateClosed.inc({ endpoint, reason: 'forbidden' });
       episodes[endpoint].failed(
@@ -235,13 +236,14 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
 const readWorkMs = 0.5;
 
 /** What may be asked of the service at once and what may wait, by one caller and by all, each with its work on the store. */
-function servicePlaces(config: Config, workTime: WorkTime): FairQueue {
+function servicePlaces(config: Config, workTime: WorkTime, runtime: Runtime): FairQueue {
   return new FairQueue({
     perHolder: 32,
     perProcess: 256,
     maxWaiting: 1000,
     maxWaitMs: config.service.deadlineMs,
     isContended: () => workTime.isContended,
+    runtime,
     onEnter: (holder) => workTime.spend(holder, readWorkMs),
   });
 }

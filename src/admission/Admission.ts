@@ -39,6 +39,8 @@ const leastWorkMs = 1;
  */
 export class Admission {
   readonly #counts = new LRUCache<string, Count>({ max: maxCallers });
+  /** Looked at first: an operation is counted, and soon its answer tells what is left. */
+  #latest: Count | undefined;
   /** Those with operations to send. */
   readonly #changed = new Set<Count>();
   readonly #timer = setInterval(() => {
@@ -65,7 +67,7 @@ export class Admission {
     if (perMinute === 0) return undefined;
     const nowMs = now();
     const window = Math.floor(nowMs / windowMs);
-    const count = this.#counts.get(keyOf(caller, remoteAddress));
+    const count = this.#countOf(keyOf(caller, remoteAddress));
     const used = count?.window === window ? count.fleet + count.unsent : 0;
     const resetSeconds = Math.ceil(((window + 1) * windowMs - nowMs) / 1000);
     return { perMinute, left: Math.max(0, perMinute - used), resetSeconds };
@@ -85,17 +87,22 @@ export class Admission {
     const { perMinute, now = Date.now } = this.options;
     const nowMs = now();
     const window = Math.floor(nowMs / windowMs);
-    const known = this.#counts.get(key);
+    const known = this.#countOf(key);
     const count = known?.window === window ? known : { key, window, fleet: 0, unsent: 0 };
     if (count.fleet + count.unsent >= perMinute) {
       const retryAfterSeconds = Math.ceil(((window + 1) * windowMs - nowMs) / 1000);
       throw rateLimited(`At most ${perMinute} operations per minute (RATE_LIMIT_PER_MINUTE)`, { retryAfterSeconds });
     }
     count.unsent += 1;
+    this.#latest = count;
     this.#changed.add(count);
     if (count === known) return;
     this.#counts.set(key, count);
     void this.#exchange(count); // the other processes may know this caller well: ask at once
+  }
+
+  #countOf(key: string): Count | undefined {
+    return this.#latest?.key === key ? this.#latest : this.#counts.get(key);
   }
 
   async #exchange(count: Count): Promise<void> {

@@ -1,3 +1,4 @@
+import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { type Holder, rateLimited } from './Ledger.js';
 
 export interface FairQueueOptions {
@@ -11,6 +12,7 @@ export interface FairQueueOptions {
   readonly onEnter?: (holder: Holder) => void;
   /** Whether holders are in each other's way: each then has a sixteenth of its places. */
   readonly isContended?: () => boolean;
+  readonly runtime?: Runtime;
 }
 
 /**
@@ -44,18 +46,19 @@ export class FairQueue {
   }
 
   #wait(holder: Holder): Promise<void> {
+    const { runtime = realRuntime, maxWaitMs } = this.options;
     const waiting = this.#waiting.get(holder) ?? new Set();
     this.#waiting.set(holder, waiting);
     return new Promise((resolve, reject) => {
       const begin = () => {
-        clearTimeout(timer);
+        runtime.clearTimer(timer);
         resolve();
       };
-      const timer = setTimeout(() => {
+      const timer = runtime.setTimeout(() => {
         waiting.delete(begin);
         if (waiting.size === 0) this.#waiting.delete(holder);
         reject(this.#refused(holder));
-      }, this.options.maxWaitMs);
+      }, maxWaitMs);
       waiting.add(begin);
     });
   }

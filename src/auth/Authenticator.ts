@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
 import type { DeveloperKeys } from './developerKeys.js';
 import { KeySet } from './keySet.js';
@@ -19,7 +20,7 @@ type Mode =
   | { readonly mode: 'disabled' };
 
 export type AuthenticatorOptions = Mode & {
-  readonly now?: () => number;
+  readonly runtime?: Runtime;
   /** Called when a key set could not be read. */
   readonly onKeySetFailure?: (issuer: string, fault: ReadFault, cause: string) => void;
   /** Called when one was read. */
@@ -43,15 +44,16 @@ export class Authenticator {
   /** Of verified tokens alone: a made-up one must not push them out. */
   readonly #remembered = new RememberedTokens();
   readonly #verifying = new Map<string, Promise<Caller>>();
+  readonly #digests = new LatestDigests();
 
   constructor(options: AuthenticatorOptions) {
-    const { now, onKeySetFailure, onKeySetRead } = options;
+    const { runtime = realRuntime, onKeySetFailure, onKeySetRead } = options;
     const issuers = options.mode === 'jwt' ? options.issuers : [];
     this.keySets = new Map(
       issuers.map(({ issuer, jwksUrl: url }) => [
         issuer,
         new KeySet({
-          ...{ url, ...(now && { now }) },
+          ...{ url, runtime },
           onFailure: (...failure) => onKeySetFailure?.(issuer, ...failure),
           onRead: () => onKeySetRead?.(issuer),
         }),
@@ -90,7 +92,7 @@ export class Authenticator {
     const prefix = scheme.exec(authorization);
     if (!prefix) throw unauthenticated(malformedHeader);
     const token = authorization.slice(prefix[0].length);
-    const digest = hash('sha256', token, 'base64');
+    const digest = this.#digests.of(token);
     return this.#remembered.get(digest, this.#policy.now()) ?? this.#verify(token, digest, this.#policy);
   }
 
@@ -108,10 +110,31 @@ export class Authenticator {
 }
 
 function policyOf(options: AuthenticatorOptions, issuers: ReadonlyMap<string, KeySet>): TokenPolicy | undefined {
-  const { mode, now = Date.now } = options;
+  const { mode, runtime = realRuntime } = options;
+  const { now } = runtime;
   if (mode === 'disabled') return undefined;
   if (mode === 'developer') return { ...options.developerKeys.policy, now };
   return { issuers, audience: options.audience, taxpayersClaim: options.taxpayersClaim, now };
+}
+
+const places = 256;
+/** Characters of a token that is kept. */
+const longestKept = 4096;
+
+/** Digests of tokens. Those of late are kept, because callers send one token many times, and comparing is cheaper. */
+class LatestDigests {
+  readonly #latest: { readonly token: string; readonly digest: string }[] = [];
+
+  of(token: string): string {
+    const end = token.length;
+    // The end of a token is its signature: any two characters of it tell most tokens apart.
+    const place = (token.charCodeAt(end - 2) * 31 + token.charCodeAt(end - 9)) % places || 0;
+    const known = this.#latest[place];
+    if (known?.token === token) return known.digest;
+    const digest = hash('sha256', token, 'base64');
+    if (end <= longestKept) this.#latest[place] = { token, digest };
+    return digest;
+  }
 }
 
 const maxTokens = 10_000;

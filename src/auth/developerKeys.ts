@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { link, mkdir, readFile, unlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { z } from 'zod';
+import { realRuntime } from '../process/Runtime.js';
 import type { Scope } from './caller.js';
 import type { KeySource } from './keySet.js';
 import type { TokenPolicy } from './verifyToken.js';
@@ -76,7 +76,7 @@ export async function loadDeveloperKeys(directory: string): Promise<DeveloperKey
 async function create(directory: string, file: string): Promise<string> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const { privateKey } = await generateKeyPair(algorithm, { extractable: true });
-  const draft = path.join(directory, `.${fileName}.${randomUUID()}`);
+  const draft = path.join(directory, `.${fileName}.${realRuntime.randomUUID()}`);
   await writeFile(draft, `${JSON.stringify(await exportJWK(privateKey))}\n`, { mode: 0o600, flag: 'wx' });
   const linked = link(draft, file).catch((error) => {
     if (error.code !== 'EEXIST') throw error;

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type CryptoKey, createRemoteJWKSet, customFetch, errors, type JWK, type JWSHeaderParameters } from 'jose';
 import { GatewayError } from '../errors/errors.js';
+import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
 import { type KeySetFailure, notAKeySet, type ReadFault, readKeySet } from './readKeySet.js';
 
 /** Where the keys of one issuer come from. */
@@ -23,9 +23,7 @@ export interface KeySetOptions {
   readonly refreshMs?: number;
   /** Time for one read. */
   readonly deadlineMs?: number;
-  /** Milliseconds of a monotonic clock. */
-  readonly now?: () => number;
-  readonly random?: () => number;
+  readonly runtime?: Runtime;
 }
 
 const lookAgainMs = 10_000;
@@ -58,8 +56,7 @@ export class KeySet implements KeySource {
       onRead: () => {},
       refreshMs: 600_000,
       deadlineMs: 5_000,
-      now: () => performance.now(),
-      random: Math.random,
+      runtime: realRuntime,
       ...options,
     };
     this.#remote = createRemoteJWKSet(new URL(options.url), {
@@ -75,7 +72,7 @@ export class KeySet implements KeySource {
 
   /** How long ago the provider last confirmed the held keys, in milliseconds; undefined before that. */
   get keysAgeMs(): number | undefined {
-    return this.#held && this.#options.now() - this.#held.confirmedAt;
+    return this.#held && this.#options.runtime.monotonicNow() - this.#held.confirmedAt;
   }
 
   /** Reads the keys now and then until stopped, without keeping the process alive. */
@@ -108,7 +105,7 @@ export class KeySet implements KeySource {
   }
 
   #mayLookAgain(): boolean {
-    const now = this.#options.now();
+    const now = this.#options.runtime.monotonicNow();
     if (now < this.#mayLookAgainAt || this.#waitMs() > 0) return false;
     this.#mayLookAgainAt = now + lookAgainMs;
     return true;
@@ -116,7 +113,7 @@ export class KeySet implements KeySource {
 
   /** How long the provider is still left alone after a failed read. */
   #waitMs(): number {
-    return Math.max(0, this.#retryAt - this.#options.now());
+    return Math.max(0, this.#retryAt - this.#options.runtime.monotonicNow());
   }
 
   /** One read at a time, shared by concurrent callers. Never rejects. */
@@ -128,7 +125,7 @@ export class KeySet implements KeySource {
   }
 
   async #readOnce(): Promise<void> {
-    const { now, random, onFailure, onRead } = this.#options;
+    const { runtime, onFailure, onRead } = this.#options;
     try {
       await this.#remote.reload();
       this.#hold(this.#remote.jwks()?.keys ?? []);
@@ -136,7 +133,7 @@ export class KeySet implements KeySource {
     } catch (error) {
       if (this.#stopped.signal.aborted) return;
       this.#backoffMs = Math.min(2 * this.#backoffMs || firstBackoffMs, lastBackoffMs);
-      this.#retryAt = now() + this.#backoffMs * (1 + random() / 4);
+      this.#retryAt = runtime.monotonicNow() + this.#backoffMs * (1 + runtime.random() / 4);
       this.#failure = error instanceof Unreadable ? error.failure : notAKeySet;
       onFailure(this.#failure.fault, this.#failure.cause);
     }
@@ -145,9 +142,10 @@ export class KeySet implements KeySource {
   async #fetch(url: string): Promise<readonly JWK[]> {
     // Node may collect a signal of AbortSignal.timeout, such as jose's, that only AbortSignal.any refers to: it never aborts.
     const limit = new AbortController();
-    const timer = setTimeout(() => limit.abort(), this.#options.deadlineMs).unref();
+    const { runtime, deadlineMs } = this.#options;
+    const timer = runtime.setTimeout(() => limit.abort(), deadlineMs).unref();
     const read = await readKeySet(url, AbortSignal.any([limit.signal, this.#stopped.signal]));
-    clearTimeout(timer);
+    runtime.clearTimer(timer);
     if ('fault' in read) throw new Unreadable(read);
     return read;
   }
@@ -157,18 +155,18 @@ export class KeySet implements KeySource {
     if (text !== this.#held?.text) {
       this.#held = { version: this.version + 1, text, confirmedAt: 0 };
     }
-    this.#held.confirmedAt = this.#options.now();
+    this.#held.confirmedAt = this.#options.runtime.monotonicNow();
     this.#backoffMs = 0;
     this.#retryAt = -Infinity;
   }
 
   async #keepFresh(): Promise<void> {
-    const { refreshMs, random } = this.#options;
+    const { refreshMs, runtime } = this.#options;
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       await this.#read();
-      const pauseMs = this.#waitMs() || refreshMs * (0.9 + random() / 5);
-      await sleep(pauseMs, undefined, { ref: false, signal }).catch(() => {});
+      const pauseMs = this.#waitMs() || refreshMs * (0.9 + runtime.random() / 5);
+      await pause(runtime, pauseMs, { ref: false, signal });
     }
   }
 }

@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
+import { type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import type { SealedStore } from './SealedStore.js';
 import type { SubjectEntries } from './SubjectEntries.js';
 
@@ -25,17 +25,17 @@ const leaseMs = 3000;
 const lookEveryMs = 2000;
 
 /** Puts `next` on the list in place of the record with its id. @throws StoreError */
-export async function writeForget(store: SealedStore, next: ForgetRecord): Promise<void> {
+export async function writeForget(store: SealedStore, next: ForgetRecord, runtime = realRuntime): Promise<void> {
   let before: Buffer | undefined;
   for (;;) {
-    const owner = randomUUID();
+    const owner = runtime.randomUUID();
     const turn = await store.acquire(listName, owner, leaseMs, before);
     if (turn.state === 'held') await store.waitForRelease(listName, leaseMs);
     else if (turn.state === 'found') before = turn.entry.bytes;
     else {
       const records = await recordsOf(store);
       const recent = records.filter(({ id, at }) => id !== next.id && Math.abs(next.at - at) < recordMs);
-      const kept = recent.length < maxRecords ? recent : [{ ...next, id: randomUUID(), subject: undefined }];
+      const kept = recent.length < maxRecords ? recent : [{ ...next, id: runtime.randomUUID(), subject: undefined }];
       if (await store.settle(listName, { records: [...kept, next] }, recordMs, owner)) return;
     }
   }
@@ -55,7 +55,7 @@ export interface ForgetsOptions {
   readonly store: SealedStore;
   readonly entries: SubjectEntries;
   readonly holders: readonly Holder[];
-  readonly now: () => number;
+  readonly runtime: Runtime;
   /** Whether the store did not answer some time since this was last asked, so that old values may have been written late. */
   readonly takeUnsettled: () => boolean;
   /** Whether the store answers now. */
@@ -76,21 +76,21 @@ export class Forgets {
   #lookedAt: number;
   #wasUnsettled = false;
   #stopped = false;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
 
   constructor(private readonly options: ForgetsOptions) {
-    this.#lookedAt = options.now();
+    this.#lookedAt = options.runtime.now();
   }
 
   /** Looks now, and every two seconds from then on. */
   async start(): Promise<void> {
     await this.look().catch(() => undefined);
-    if (!this.#stopped) this.#timer = setTimeout(() => void this.start(), lookEveryMs).unref();
+    if (!this.#stopped) this.#timer = this.options.runtime.setTimeout(() => void this.start(), lookEveryMs).unref();
   }
 
   stop(): void {
     this.#stopped = true;
-    clearTimeout(this.#timer);
+    this.options.runtime.clearTimer(this.#timer);
   }
 
   /** @throws StoreError when something could not be erased; the next look tries again */
@@ -114,7 +114,7 @@ export class Forgets {
   }
 
   #forgetAllIfLate(): void {
-    const now = this.options.now();
+    const now = this.options.runtime.now();
     const isLate = now - this.#lookedAt > recordMs / 2;
     this.#lookedAt = now;
     if (isLate) this.#forget(undefined);
@@ -122,7 +122,7 @@ export class Forgets {
 
   /** Whether what was read since `beganAt`, under a lease that was lost, may be about a subject that was forgotten since. */
   async mayHaveForgotten(subject: string, beganAt: number): Promise<boolean> {
-    if (Math.abs(this.options.now() - beganAt) > recordMs / 2) return true;
+    if (Math.abs(this.options.runtime.now() - beganAt) > recordMs / 2) return true;
     const records = await recordsOf(this.options.store);
     return records.some((each) => each.subject === undefined || each.subject === subject);
   }

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { getHeapStatistics } from 'node:v8';
 import { LRUCache } from 'lru-cache';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
+import { type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import { heldBytes } from './heldBytes.js';
 import type { EntryName } from './OneKeyStore.js';
 import type { CacheTier, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
@@ -39,16 +39,18 @@ interface Flight<Value> {
  * A failure is never kept; it is shared only with those who were waiting for it, in this process and in others.
  */
 export class LeasedCache<Value> {
-  readonly #now: () => number;
+  readonly #runtime: Runtime;
   readonly #memory: LRUCache<string, Entry<Value>>;
   readonly #flights = new Map<string, Flight<Value>>();
   readonly #subjectOf: (id: string) => string;
   readonly #longestHoldMs: number;
+  readonly #skewMs: number;
 
   constructor(private readonly options: LeasedCacheOptions<Value>) {
-    this.#now = options.now ?? Date.now;
+    this.#runtime = options.runtime ?? realRuntime;
     this.#subjectOf = options.subjectOf ?? ((id) => id);
     this.#longestHoldMs = options.workMs + leaseMarginMs;
+    this.#skewMs = options.skewMs ?? 1000;
     this.#memory = new LRUCache({
       max: options.maxEntries,
       maxSize: options.maxBytes ?? Math.floor(getHeapStatistics().heap_size_limit / 4),
@@ -59,7 +61,8 @@ export class LeasedCache<Value> {
 
   /** Whether the entry was fetched less than `ageMs` ago. One from the time of a wrong clock may be of any age. */
   isYoungerThan(entry: Entry<Value>, ageMs: number): boolean {
-    return this.#now() - entry.fetchedAt < ageMs && !this.#isOfWrongClock(entry);
+    const age = this.#runtime.now() - entry.fetchedAt;
+    return age < ageMs && age >= -this.#skewMs;
   }
 
   /** The entry in memory, of any age. */
@@ -97,14 +100,14 @@ export class LeasedCache<Value> {
   /** Drops what the store would not keep any longer. */
   dropExpired(): void {
     for (const [id, { value, fetchedAt }] of [...this.#memory.entries()]) {
-      if (this.#now() - fetchedAt >= this.options.ttlMs(value)) this.#memory.delete(id);
+      if (this.#runtime.now() - fetchedAt >= this.options.ttlMs(value)) this.#memory.delete(id);
     }
   }
 
   async #join<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
     const parts = [this.options.kind, id];
     const name = this.options.subjectOf ? { subject: this.#subjectOf(id), parts } : parts;
-    const reader = { ...request, id, name, askedAt: this.#now(), isForgotten: false };
+    const reader = { ...request, id, name, askedAt: this.#runtime.now(), isForgotten: false };
     for (;;) {
       const underway = this.#flights.get(id);
       if (underway === undefined) {
@@ -133,11 +136,11 @@ export class LeasedCache<Value> {
     let refused: Buffer | undefined;
     let before = this.peek(id);
     // By a monotonic clock: correcting a wall clock would end or prolong the wait.
-    const patience = () => performance.now() + this.#longestHoldMs + workMs;
+    const patience = () => this.#runtime.monotonicNow() + this.#longestHoldMs + workMs;
     let patienceEndsAt = patience();
-    while (performance.now() < patienceEndsAt) {
-      const owner = randomUUID();
-      const askedAt = performance.now();
+    while (this.#runtime.monotonicNow() < patienceEndsAt) {
+      const owner = this.#runtime.randomUUID();
+      const askedAt = this.#runtime.monotonicNow();
       const turn = await store.acquire(name, owner, leaseMs, refused);
       if (turn.state === 'held') {
         const brought = await this.#waitForHolder(reader, turn.owner, patienceEndsAt);
@@ -154,7 +157,7 @@ export class LeasedCache<Value> {
         try {
           if (prepare && !prepared) {
             prepared = { value: await prepare() };
-            if (performance.now() - askedAt > quickMs) {
+            if (this.#runtime.monotonicNow() - askedAt > quickMs) {
               await store.release(name, owner);
               patienceEndsAt = patience();
               continue;
@@ -169,7 +172,7 @@ export class LeasedCache<Value> {
           else await store.release(name, owner);
           throw error;
         } finally {
-          clearInterval(renewal);
+          this.#runtime.clearTimer(renewal);
         }
       }
     }
@@ -180,31 +183,31 @@ export class LeasedCache<Value> {
    * Renews the lease, never beyond the time after which others take its holder for dead. Losing it ends nothing but the
    * renewals: the call has been made, and {@link #publish} sees that the lease is lost.
    */
-  #keepRenewing(name: EntryName, owner: string): NodeJS.Timeout {
-    const endsAt = performance.now() + this.#longestHoldMs;
+  #keepRenewing(name: EntryName, owner: string): Timer {
+    const endsAt = this.#runtime.monotonicNow() + this.#longestHoldMs;
     const renew = async () => {
-      const leftMs = endsAt - performance.now();
+      const leftMs = endsAt - this.#runtime.monotonicNow();
       const isHeld = leftMs > 0 && (await this.options.store.renew(name, owner, Math.min(leaseMs, leftMs)));
-      if (!isHeld) clearInterval(timer);
+      if (!isHeld) this.#runtime.clearTimer(timer);
     };
-    const timer = setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
+    const timer = this.#runtime.setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
     return timer;
   }
 
   async #fetch<Prepared>(reader: Reader<Value, Prepared>, prepared: Prepared, before?: Entry<Value>) {
     const { id, fetch, trail } = reader;
     const work = new AbortController();
-    const timer = setTimeout(() => work.abort(), this.options.workMs);
+    const timer = this.#runtime.setTimeout(() => work.abort(), this.options.workMs);
     try {
       const value = await fetch(prepared, work.signal, before);
-      const entry: Entry<Value> = { version: randomUUID(), value, fetchedAt: this.#now() };
+      const entry: Entry<Value> = { version: this.#runtime.randomUUID(), value, fetchedAt: this.#runtime.now() };
       const reason = this.#memory.has(id) ? 'outdated' : 'absent';
       this.#keep(reader, entry); // also over one with a later time, whose clock may have been ahead
       this.options.onRead?.(this.options.kind, 'fetched', reason);
       trail?.read('fetched');
       return entry;
     } finally {
-      clearTimeout(timer);
+      this.#runtime.clearTimer(timer);
     }
   }
 
@@ -233,18 +236,18 @@ export class LeasedCache<Value> {
   async #waitForHolder<Prepared>(reader: Reader<Value, Prepared>, holder: Buffer, until: number) {
     const { name } = reader;
     const { store, codec, kind, onLeaseWait } = this.options;
-    const waitedFrom = performance.now();
+    const waitedFrom = this.#runtime.monotonicNow();
     // No work lasts longer: then the lease is forged, or the store's clock is wrong. It must not hold up every reader.
     const deadAt = waitedFrom + this.#longestHoldMs;
     do {
-      const leftMs = deadAt - performance.now();
+      const leftMs = deadAt - this.#runtime.monotonicNow();
       if (leftMs <= 0) {
         await store.release(name, holder);
         break;
       }
-      await store.waitForRelease(name, Math.min(lookAgainMs, leftMs, until - performance.now()));
-    } while (performance.now() < until && (await store.leaseOwner(name))?.equals(holder));
-    onLeaseWait?.(kind, (performance.now() - waitedFrom) / 1000);
+      await store.waitForRelease(name, Math.min(lookAgainMs, leftMs, until - this.#runtime.monotonicNow()));
+    } while (this.#runtime.monotonicNow() < until && (await store.leaseOwner(name))?.equals(holder));
+    onLeaseWait?.(kind, (this.#runtime.monotonicNow() - waitedFrom) / 1000);
     const stored = decodeEntry((await store.find(name))?.value, codec);
     const entry = stored && this.#keepNewer(reader, stored);
     if (entry && this.#willDo(entry, reader)) return entry;
@@ -260,7 +263,7 @@ export class LeasedCache<Value> {
 
   /** Further ahead of our clock than two clocks may be apart. */
   #isOfWrongClock({ fetchedAt }: Entry<Value>): boolean {
-    return fetchedAt - this.#now() > (this.options.skewMs ?? 1000);
+    return fetchedAt - this.#runtime.now() > this.#skewMs;
   }
 
   /** Keeps an acceptable entry in place of an unacceptable one without comparing times: clocks of machines differ. */

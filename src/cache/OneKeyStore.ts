@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { failureKeyOf, leaseKeyOf, type Store, type Turn } from '../stores/Store.js';
 import type { KeyRing } from './sealing.js';
 
@@ -24,7 +25,7 @@ export interface OneKeyStoreOptions {
   readonly store: Store;
   /** What changes every answer (base URL, client id, API version): part of every name. */
   readonly scope: readonly string[];
-  readonly now?: () => number;
+  readonly runtime?: Runtime;
 }
 
 /**
@@ -126,11 +127,11 @@ export class OneKeyStore {
   }
 
   #open(key: string, bytes: Buffer): Found {
-    const { now = Date.now } = this.options;
+    const { runtime = realRuntime } = this.options;
     try {
       const found = content.parse(JSON.parse(String(this.ring.open(key, bytes))));
       // A store whose clock is wrong, or that was rolled back, may still hold what has expired.
-      if (found.expiresAt > now()) return { ...found, bytes };
+      if (found.expiresAt > runtime.now()) return { ...found, bytes };
     } catch {
       // Something foreign.
     }

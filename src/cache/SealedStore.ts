@@ -1,3 +1,4 @@
+import { type Runtime, realRuntime } from '../process/Runtime.js';
 import type { Turn } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 import { type EntryName, type Found, OneKeyStore, type OneKeyStoreOptions } from './OneKeyStore.js';
@@ -23,11 +24,11 @@ export interface SealedStoreOptions extends OneKeyStoreOptions {
  * expire.
  */
 export class SealedStore {
-  readonly #now: () => number;
+  readonly #runtime: Runtime;
   readonly #stores = new WeakMap<KeyRing, OneKeyStore>();
 
   constructor(private readonly options: SealedStoreOptions) {
-    this.#now = options.now ?? Date.now;
+    this.#runtime = options.runtime ?? realRuntime;
   }
 
   /** Current key first. */
@@ -51,7 +52,7 @@ export class SealedStore {
 
   /** The value of a mark that holds calls back for a while. One that a clock far ahead of ours wrote is absent. */
   async mark(name: EntryName): Promise<unknown> {
-    const latest = (mark: Found) => this.#now() + (mark.ttlMs ?? longestMarkMs) + skewMs;
+    const latest = (mark: Found) => this.#runtime.now() + (mark.ttlMs ?? longestMarkMs) + skewMs;
     const marks = await this.#findAll(name);
     return newestOf(marks.filter((mark) => mark && mark.expiresAt <= latest(mark)))?.value;
   }
@@ -145,7 +146,7 @@ export class SealedStore {
   }
 
   #lasting(value: unknown, ttlMs: number) {
-    return { value, expiresAt: this.#now() + ttlMs, ttlMs };
+    return { value, expiresAt: this.#runtime.now() + ttlMs, ttlMs };
   }
 
   /** Takes something under every key, or under none; `take` returns how to give it back. Returns how to give back all of it. */
@@ -173,7 +174,7 @@ export class SealedStore {
     const newest = newestOf(found);
     if (!newest?.expiresAt || found[0]?.expiresAt) return newest;
     const { bytes: _, ...content } = newest;
-    const leftMs = Math.max(1, content.expiresAt - this.#now());
+    const leftMs = Math.max(1, content.expiresAt - this.#runtime.now());
     await this.stores[0]?.claim(name, content, leftMs).catch(() => undefined);
     return newest;
   }

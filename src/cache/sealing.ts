@@ -1,6 +1,7 @@
-import { createCipheriv, createDecipheriv, createHmac, createSecretKey, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, createSecretKey, hkdfSync } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Secret } from '../config/secret.js';
+import { type Runtime, realRuntime } from '../process/Runtime.js';
 
 /** What the keys of stored entries are derived from. */
 export interface KeyMaterial {
@@ -32,13 +33,21 @@ export class Sealer {
   #rings: readonly KeyRing[];
 
   /** With the configured key and the one before it; without one the keys come from the client secret. */
-  static of({ encryptionKey: key, previousEncryptionKey: previous }: ConfiguredKeys, clientSecret: Secret): Sealer {
+  static of(
+    { encryptionKey: key, previousEncryptionKey: previous }: ConfiguredKeys,
+    clientSecret: Secret,
+    runtime?: Runtime,
+  ): Sealer {
     const current: KeyMaterial = { from: key ? 'encryption-key' : 'client-secret', secret: key ?? clientSecret };
-    return new Sealer(current, previous ? [{ from: 'encryption-key', secret: previous }] : []);
+    return new Sealer(current, previous ? [{ from: 'encryption-key', secret: previous }] : [], runtime);
   }
 
-  constructor(current: KeyMaterial, previous: readonly KeyMaterial[] = []) {
-    this.#rings = newestOnce([current, ...previous].map((material) => new KeyRing(material)));
+  constructor(
+    current: KeyMaterial,
+    previous: readonly KeyMaterial[] = [],
+    private readonly runtime = realRuntime,
+  ) {
+    this.#rings = newestOnce([current, ...previous].map((material) => new KeyRing(material, runtime)));
   }
 
   /** Current first. */
@@ -52,7 +61,7 @@ export class Sealer {
 
   /** Makes `current` the key of new entries; of the keys before it the newest two stay known. */
   rotate(current: KeyMaterial): void {
-    this.#rings = newestOnce([new KeyRing(current), ...this.#rings]);
+    this.#rings = newestOnce([new KeyRing(current, this.runtime), ...this.#rings]);
   }
 
   /** A keyed hash of `text`, to tell texts apart in logs. It changes when the key is rotated. */
@@ -71,7 +80,10 @@ export class KeyRing {
   /** A hash costs ten times as much as finding it here. */
   readonly #known = new LRUCache<string, string>({ max: MAX_KNOWN_NAMES });
 
-  constructor({ from, secret }: KeyMaterial) {
+  constructor(
+    { from, secret }: KeyMaterial,
+    private readonly runtime = realRuntime,
+  ) {
     const input = Buffer.from(secret.reveal(), from === 'encryption-key' ? 'base64' : 'utf8');
     if (input.length === 0) throw new TypeError('The key material of a Sealer must not be empty.');
     const derive = (use: string, bytes: number) =>
@@ -94,7 +106,7 @@ export class KeyRing {
 
   /** Encrypts `bytes` to be stored under `name`. */
   seal(name: string, bytes: Uint8Array): Buffer {
-    const header = Buffer.concat([Buffer.of(VERSION), this.id, randomBytes(NONCE_BYTES)]);
+    const header = Buffer.concat([Buffer.of(VERSION), this.id, this.runtime.randomBytes(NONCE_BYTES)]);
     const cipher = createCipheriv('aes-256-gcm', this.#encryption, header.subarray(-NONCE_BYTES));
     cipher.setAAD(Buffer.concat([header, Buffer.from(name)]));
     return Buffer.concat([header, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);

@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { stringify as stableStringify } from 'safe-stable-stringify';
 import { z } from 'zod';
@@ -7,6 +6,7 @@ import type { FairQueue } from '../admission/FairQueue.js';
 import { heldBytes } from '../cache/heldBytes.js';
 import type { Claim, SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
+import { pause, type Runtime } from '../process/Runtime.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { TaxpayerService } from './TaxpayerService.js';
 import type { ClientLink, ClientLinkRequest } from './wire.js';
@@ -20,7 +20,7 @@ export interface ClientLinksOptions {
   readonly places: FairQueue;
   /** Longest a creation can be under way, in milliseconds; one that is older and has no result never will. */
   readonly workMs: number;
-  readonly now: () => number;
+  readonly runtime: Runtime;
   readonly onOutcome: (outcome: LinkOutcome) => void;
 }
 
@@ -67,7 +67,7 @@ export class ClientLinks {
       sizeCalculation: (record, name) => heldBytes(record) + heldBytes(name),
       ttl: idempotencyTtlMs - 1, // for lru-cache the last millisecond is not over yet
       ttlResolution: 0,
-      perf: { now: options.now },
+      perf: { now: options.runtime.now },
     });
   }
 
@@ -111,19 +111,19 @@ export class ClientLinks {
       if (record?.state === 'created') return { link: record.link, replayed: true };
       if (record?.state === 'unknown') throw unknown();
       const startedAt = record?.startedAt;
-      if (waiting === undefined || waiting.startedAt !== startedAt) waiting = { startedAt, since: this.options.now() };
+      const now = this.options.runtime.now();
+      if (waiting === undefined || waiting.startedAt !== startedAt) waiting = { startedAt, since: now };
       // Clocks differ, so what counts is how long we have waited, unless the creation is too old for any clock.
-      const now = this.options.now();
       const isTooOld = now - (startedAt ?? now) > this.options.workMs + mostSkewMs;
       if (isTooOld || now - waiting.since > this.options.workMs) throw unknown();
-      await delay(lookAgainMs);
+      await pause(this.options.runtime, lookAgainMs);
     }
   }
 
   /** Writes down that a try begins, unless there is a record already. */
   async #claim({ name, text, input }: Attempt): Promise<Claim | undefined> {
     if (this.#own.has(text)) return undefined;
-    const begun: LinkRecord = { state: 'under-way', input, startedAt: this.options.now() };
+    const begun: LinkRecord = { state: 'under-way', input, startedAt: this.options.runtime.now() };
     try {
       const claim = await this.options.store.claim(name, begun, idempotencyTtlMs);
       if (claim !== undefined) this.#own.set(text, begun);

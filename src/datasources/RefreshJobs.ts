@@ -29,7 +29,7 @@ export class RefreshJobs {
   readonly #cache: LeasedCache<Observation>;
 
   constructor(private readonly options: ReadingOptions & { readonly broker: TokenBroker }) {
-    const { cache, store, keepMs, now } = options;
+    const { cache, store, keepMs, runtime } = options;
     this.#cache = new LeasedCache({
       ...cache,
       kind: 'job',
@@ -37,7 +37,7 @@ export class RefreshJobs {
       codec: { encode: (observation) => observation, decode: (stored) => storedObservation.parse(stored) },
       ttlMs: ({ job }) => (isTerminal(job) ? keepMs : processingTtlMs),
       subjectOf: (id) => id.slice(0, id.indexOf('/')),
-      now,
+      runtime,
     });
   }
 
@@ -99,7 +99,7 @@ export class RefreshJobs {
 
   #observationOf(id: string, job: JobStatus): Observation {
     const before = this.#cache.peek(id)?.value;
-    const now = this.options.now();
+    const now = this.options.runtime.now();
     // Never later than now: a clock that was ahead would keep the polls at their fastest until it is caught up with.
     return { job, unchangedSince: before?.job.status === job.status ? Math.min(before.unchangedSince, now) : now };
   }

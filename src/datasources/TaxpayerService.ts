@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Secret } from '../config/secret.js';
 import { credentialsRejected, GatewayError, outcomeUnknown } from '../errors/errors.js';
+import type { Runtime } from '../process/Runtime.js';
 import type { CallGate } from '../upstream/CallGate.js';
 import { ForbiddenRequests } from '../upstream/ForbiddenRequests.js';
 import type { CallOptions, Endpoint, ResilientFetch } from '../upstream/ResilientFetch.js';
@@ -20,8 +21,7 @@ export interface TaxpayerServiceOptions {
   readonly gate: CallGate;
   /** Deepest nesting of an answer. */
   readonly maxDepth: number;
-  /** Milliseconds of a monotonic clock. Default `performance.now`. */
-  readonly monotonicNow?: () => number;
+  readonly runtime?: Runtime;
   /** One caller's calls are refused for a while, because different requests of theirs met a 403. */
   readonly onForbidden: (endpoint: Endpoint) => void;
   /** After a call with all its tries: what was wrong with the service, if anything. */
@@ -63,7 +63,7 @@ export class TaxpayerService {
   readonly #decode: ReturnType<typeof decoders>;
 
   constructor(private readonly options: TaxpayerServiceOptions) {
-    this.#forbidden = new ForbiddenRequests(options.monotonicNow);
+    this.#forbidden = new ForbiddenRequests(options.runtime);
     this.#decode = decoders(options.maxDepth);
   }
 

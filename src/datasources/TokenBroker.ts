@@ -73,7 +73,7 @@ export class TokenBroker {
   #unknown = { hour: Number.NaN, met: 0 };
 
   constructor(private readonly options: TokenBrokerOptions) {
-    const { store, now, onEvent } = options;
+    const { store, runtime, onEvent } = options;
     this.#proven = new LRUCache({ max: options.cache.maxEntries });
     this.#cache = new LeasedCache({
       ...options.cache,
@@ -82,11 +82,11 @@ export class TokenBroker {
       codec: tokenAnswerCodec,
       ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : answer.forMs),
       skewMs,
-      now,
+      runtime,
     });
     this.#budget = new TokenBudget({
       store,
-      now,
+      runtime,
       perHour: options.budgetPerHour,
       callerShare: options.budgetCallerShare,
       watchShare: options.budgetWatchShare,
@@ -147,7 +147,7 @@ export class TokenBroker {
   /** How long `view` is still shown without asking again, in milliseconds; 0 when it is not fresh any more. */
   freshForMs({ fetchedAt, freshMs }: TokenView): number {
     // Never longer than it is fresh: the machine that read it may have a clock that is ahead.
-    return Math.min(freshMs, Math.max(0, fetchedAt + freshMs - this.options.now()));
+    return Math.min(freshMs, Math.max(0, fetchedAt + freshMs - this.options.runtime.now()));
   }
 
   async #lookUp(id: TaxpayerId, acceptable: Acceptable, call: CallOptions): Promise<TokenView> {
@@ -243,7 +243,7 @@ export class TokenBroker {
       // Each try is spent for, because the service counts those.
       const beforeTry = () => this.#budget.spend(call);
       const record = await this.options.service.tokenRecord(id, { holder, trail, signal, beforeTry });
-      const since = unchangedSince(record, this.options.now(), before && readingOf(before));
+      const since = unchangedSince(record, this.options.runtime.now(), before && readingOf(before));
       return { kind: 'record', record, unchangedSince: since };
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
@@ -254,7 +254,7 @@ export class TokenBroker {
 
   /** The more unknown ids were met, the longer one is remembered, because each costs a call. */
   #absenceMs(): number {
-    const hour = Math.floor(this.options.now() / 3_600_000);
+    const hour = Math.floor(this.options.runtime.now() / 3_600_000);
     this.#unknown = { hour, met: hour === this.#unknown.hour ? this.#unknown.met + 1 : 1 };
     return Math.min(longestAbsenceMs, absenceMs * Math.max(1, this.#unknown.met / usualAbsencesPerHour));
   }

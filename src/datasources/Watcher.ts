@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { type ErrorCode, GatewayError } from '../errors/errors.js';
 import { LatestValue } from '../operations/LatestValue.js';
+import type { Runtime, Timer } from '../process/Runtime.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 
 /** What a {@link Watcher} knows of what it watches. Times are in milliseconds. */
@@ -26,6 +27,7 @@ export interface WatcherOptions<Key, View> {
   /** After this time a watch ends, as if there were nothing more to say, in milliseconds. */
   readonly watchMaxMs: number;
   readonly onWatchers: (count: number) => void;
+  readonly runtime: Runtime;
 }
 
 export interface WatchOptions extends CallOptions {
@@ -57,14 +59,15 @@ export class Watcher<Key, View> {
    * reader gets the newest view, not every one. Fails only with an error that will not pass.
    */
   watch(key: Key, { holder, trail, onEnd, maxMs = Infinity }: WatchOptions = {}) {
+    const { runtime } = this.options;
     const loop = this.#loopOf(key);
     const reader = new LatestValue<View>(() => {
-      clearTimeout(timer);
+      runtime.clearTimer(timer);
       this.options.onWatchers(--this.#watchers);
       loop.leave(reader);
       onEnd?.();
     });
-    const timer = setTimeout(() => reader.return(), Math.min(maxMs, this.options.watchMaxMs)).unref();
+    const timer = runtime.setTimeout(() => reader.return(), Math.min(maxMs, this.options.watchMaxMs)).unref();
     this.options.onWatchers(++this.#watchers);
     loop.join(reader, { holder, trail });
     if (this.#stopped) loop.end();
@@ -116,7 +119,7 @@ export class Watcher<Key, View> {
     const id = idOf(key);
     const running = this.#loops.get(id);
     if (running !== undefined) return running;
-    const loop = new PollLoop(key, this.options.watched, () => this.#loops.delete(id));
+    const loop = new PollLoop(key, this.options, () => this.#loops.delete(id));
     this.#loops.set(id, loop);
     return loop;
   }
@@ -137,23 +140,28 @@ class PollLoop<Key, View> {
   /** In the order in which polls are made for them. */
   readonly #readers = new Map<LatestValue<View>, Reader<View>>();
   #latest: View | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #failures = 0;
   #ended = false;
+  readonly #watched: Watched<Key, View>;
+  readonly #runtime: Runtime;
 
   constructor(
     readonly key: Key,
-    private readonly watched: Watched<Key, View>,
+    { watched, runtime }: WatcherOptions<Key, View>,
     private readonly onEnd: () => void,
-  ) {}
+  ) {
+    this.#watched = watched;
+    this.#runtime = runtime;
+  }
 
   join(reader: LatestValue<View>, call: CallOptions): void {
     const isFirst = this.#readers.size === 0;
     this.#readers.set(reader, { call });
-    const present = this.#failures === 0 ? this.#latest : this.watched.standIn(this.key, this.#latest);
+    const present = this.#failures === 0 ? this.#latest : this.#watched.standIn(this.key, this.#latest);
     if (present !== undefined) this.#give(present, reader);
     // A query may have brought a newer view than our last poll.
-    const held = this.watched.held(this.key);
+    const held = this.#watched.held(this.key);
     if (held !== undefined && this.#isNewer(held)) this.#publish(held);
     else if (isFirst) void this.#poll();
   }
@@ -176,7 +184,7 @@ class PollLoop<Key, View> {
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
-    clearTimeout(this.#timer);
+    this.#runtime.clearTimer(this.#timer);
     this.onEnd();
     for (const reader of this.#readers.keys()) void reader.return();
   }
@@ -184,7 +192,7 @@ class PollLoop<Key, View> {
   async #poll(): Promise<void> {
     const call = this.#nextCall();
     try {
-      const view = await this.watched.read(this.key, this.#latest, call);
+      const view = await this.#watched.read(this.key, this.#latest, call);
       if (!this.#ended) this.#publish(view);
     } catch (error) {
       if (!this.#ended) this.#retryOrFail(error, call);
@@ -202,7 +210,7 @@ class PollLoop<Key, View> {
   }
 
   #isNewer(view: View): boolean {
-    return this.#latest === undefined || this.watched.readAt(view) > this.watched.readAt(this.#latest);
+    return this.#latest === undefined || this.#watched.readAt(view) > this.#watched.readAt(this.#latest);
   }
 
   /** Tells the readers what changed, then ends or schedules the next poll. */
@@ -210,13 +218,13 @@ class PollLoop<Key, View> {
     this.#failures = 0;
     this.#latest = view;
     for (const reader of this.#readers.keys()) this.#give(view, reader);
-    if (this.watched.isFinal(view)) this.end();
-    else this.#schedule(this.watched.dueInMs(view));
+    if (this.#watched.isFinal(view)) this.end();
+    else this.#schedule(this.#watched.dueInMs(view));
   }
 
   #give(view: View, to: LatestValue<View>): void {
     const reader = this.#readers.get(to);
-    if (reader === undefined || (reader.given !== undefined && !this.watched.isChange(reader.given, view))) return;
+    if (reader === undefined || (reader.given !== undefined && !this.#watched.isChange(reader.given, view))) return;
     reader.given = view;
     to.push(view);
   }
@@ -229,17 +237,17 @@ class PollLoop<Key, View> {
     }
     this.#failures += 1;
     for (const [reader, { given }] of this.#readers) {
-      const standIn = given === undefined ? this.watched.standIn(this.key, this.#latest) : undefined;
+      const standIn = given === undefined ? this.#watched.standIn(this.key, this.#latest) : undefined;
       if (standIn !== undefined) this.#give(standIn, reader);
     }
     // What is refused to one reader is tried for the next.
     const isForAll = error.refused === undefined || error.refused.holder !== call.holder || this.#readers.size === 1;
     const askedMs = isForAll ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
-    this.#schedule(this.watched.retryInMs(this.#failures, askedMs));
+    this.#schedule(this.#watched.retryInMs(this.#failures, askedMs));
   }
 
   #schedule(pauseMs: number): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#poll(), Math.min(pauseMs, longestTimerMs));
+    this.#runtime.clearTimer(this.#timer);
+    this.#timer = this.#runtime.setTimeout(() => void this.#poll(), Math.min(pauseMs, longestTimerMs));
   }
 }

@@ -21,6 +21,7 @@ const blank = /^[\s\p{Default_Ignorable_Code_Point}]*$/u;
 export function identifierReader(maxLength: number) {
   /** @throws GatewayError BAD_USER_INPUT naming `path` when `text` cannot be one segment of a URL path */
   function read(text: string, path: string): string {
+    if (usual.test(text) && text.length <= maxLength) return text;
     const problem = sizeProblemOf(text, maxLength) ?? problemOf(text);
     if (problem !== undefined) throw badInput(path, problem);
     return text;
@@ -44,7 +45,6 @@ function sizeProblemOf(text: string, maxLength: number): string | undefined {
 }
 
 function problemOf(text: string): string | undefined {
-  if (usual.test(text)) return undefined;
   if (text === '.' || text === '..') return 'must not be a dot segment';
   if (forbidden.test(text)) return 'must not contain control characters or any of / \\ % ? #';
   if (!text.isWellFormed()) return 'must be well-formed Unicode';

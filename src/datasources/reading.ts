@@ -1,6 +1,7 @@
 import type { FairQueue } from '../admission/FairQueue.js';
 import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import type { SealedStore } from '../cache/SealedStore.js';
+import type { Runtime } from '../process/Runtime.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { TaxpayerService } from './TaxpayerService.js';
 
@@ -16,7 +17,7 @@ export interface ReadingOptions {
   >;
   /** Longest time that anything about a taxpayer is kept, in milliseconds. */
   readonly keepMs: number;
-  readonly now: () => number;
+  readonly runtime: Runtime;
 }
 
 export interface ReadCall extends CallOptions {

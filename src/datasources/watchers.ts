@@ -11,11 +11,11 @@ export interface JobWatcherOptions extends Common {
   /** Interval after a change, in milliseconds; it grows while nothing changes. */
   readonly pollMinMs: number;
   readonly pollMaxMs: number;
-  readonly now: () => number;
 }
 
 /** Watches the statuses of jobs: each pause is half as long again as the last while a status stays the same. */
-export function jobWatcher({ jobs, pollMinMs, pollMaxMs, now, ...options }: JobWatcherOptions) {
+export function jobWatcher({ jobs, pollMinMs, pollMaxMs, ...options }: JobWatcherOptions) {
+  const { now } = options.runtime;
   const clamped = (ms: number) => Math.min(pollMaxMs, Math.max(pollMinMs, ms));
   return new Watcher<readonly [TaxpayerId, JobId], JobView>({
     ...options,
@@ -41,15 +41,13 @@ export function jobWatcher({ jobs, pollMinMs, pollMaxMs, now, ...options }: JobW
 
 export interface RecordWatcherOptions extends Common {
   readonly broker: TokenBroker;
-  /** From 0 to 1. Default `Math.random`. */
-  readonly random?: () => number;
 }
 
 /** Longest pause between two tries while reads fail, unless the failure asks for a longer one, in milliseconds. */
 const retryMaxMs = 900_000;
 
 /** Watches token records: each is read again when it stops being fresh, within the watchers' share of the budget. */
-export function recordWatcher({ broker, random = Math.random, ...options }: RecordWatcherOptions) {
+export function recordWatcher({ broker, ...options }: RecordWatcherOptions) {
   return new Watcher<TaxpayerId, TokenView>({
     ...options,
     watched: {
@@ -62,7 +60,7 @@ export function recordWatcher({ broker, random = Math.random, ...options }: Reco
       dueInMs: (view) => broker.freshForMs(view),
       // Spread, because all wait for the same moment when the budget is spent.
       retryInMs: (failures, askedMs) =>
-        Math.max(Math.min(retryMaxMs, 1000 * 2 ** failures), askedMs) * (1 + random() / 10),
+        Math.max(Math.min(retryMaxMs, 1000 * 2 ** failures), askedMs) * (1 + options.runtime.random() / 10),
     },
   });
 }

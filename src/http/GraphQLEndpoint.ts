@@ -4,11 +4,12 @@ import { type Caller, holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify, type Identity } from '../auth/identify.js';
 import { type Client, clientOf } from '../operations/clientName.js';
 import type { Answer } from '../operations/Exit.js';
+import { badRequest, type GraphQLRequest } from '../operations/GraphQLRequest.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
 import type { Operation, Pipeline } from '../operations/Pipeline.js';
-import { type RateLimit, rateLimitHeaders, requestIdOf, writeRefusal } from './answering.js';
+import { contentTypeOf, type RateLimit, rateLimitHeaders, requestIdOf, writeRefusal } from './answering.js';
 import { readGraphQLRequest } from './graphqlRequest.js';
-import { type MediaType, mediaTypeFor } from './mediaTypes.js';
+import { type MediaType, readAccept, type StreamForm, statusIn, streamFor } from './mediaTypes.js';
 import type { Unread } from './unread.js';
 
 export interface GraphQLEndpointOptions {
@@ -25,18 +26,40 @@ export interface HttpTracing {
   resume<T>(response: ServerResponse, mayWait: boolean, work: () => T): T;
 }
 
-/** `/graphql` over HTTP: one request, one answer in the form that its caller accepts. */
+/** What was found out about a request before it turned out to want a stream. */
+export interface BegunRequest {
+  readonly requestId: string;
+  /** When it came (of `performance.now()`). */
+  readonly startedAt: number;
+  readonly identity: Identity;
+  readonly asked: GraphQLRequest;
+}
+
+/** Answers a request by a stream; must not reject. */
+export type StreamHandler = (request: IncomingMessage, response: ServerResponse, begun?: BegunRequest) => Promise<void>;
+
+/** `/graphql` over HTTP: one request, one answer in the form that its operation has and its caller accepts. */
 export class GraphQLEndpoint {
-  constructor(private readonly options: GraphQLEndpointOptions) {}
+  constructor(
+    private readonly options: GraphQLEndpointOptions,
+    private readonly streams: Readonly<Record<StreamForm, StreamHandler>>,
+  ) {}
 
   /** Never rejects: every failure becomes an answer in GraphQL's form. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const accepted = readAccept(request.headers.accept);
+    const { json } = accepted;
+    const stream = streamFor(accepted, request.method);
+    // A client that takes nothing else, and says so, gets a query's answer by a stream as well.
+    if (json === undefined && stream !== undefined && (accepted.namesEvents || stream !== 'events')) {
+      return this.streams[stream](request, response);
+    }
     const { pipeline, identify, unread, tracing } = this.options;
     const startedAt = performance.now();
     const requestId = requestIdOf(request);
     let identity: Identity | undefined;
     try {
-      const mediaType = mediaTypeFor(request.headers.accept);
+      if (json === undefined && stream === undefined) throw notAcceptable();
       const identifying = identify(credentialsOf(request));
       identity = identifying instanceof Promise ? await identifying : identifying;
       const { caller, fromRouter } = identity;
@@ -44,11 +67,17 @@ export class GraphQLEndpoint {
       const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, this.options));
       const facts = new HttpFacts(caller, fromRouter, requestId, startedAt, response);
       const operation = pipeline.prepare(asked, facts, 'http');
+      if (operation.work.type === 'subscription' && stream !== undefined) {
+        const begun = { requestId, startedAt, identity, asked };
+        const answering = () => this.streams[stream](request, response, begun);
+        return await (tracing ? tracing.resume(response, true, answering) : answering());
+      }
+      if (json === undefined) throw notAcceptable();
       const running = tracing
         ? tracing.resume(response, !isQueryByPlan(operation), () => pipeline.run(operation))
         : pipeline.run(operation);
       const answer = running instanceof Promise ? await running : running;
-      writeAnswer(response, requestId, mediaType, answer, pipeline.rateLimitOf(identity));
+      writeAnswer(response, requestId, json, answer, pipeline.rateLimitOf(identity));
       unread.holdAnswer(response, holder);
     } catch (error) {
       const known = { ...identity, requestId, startedAt, client: clientOf(request.headers) };
@@ -57,6 +86,9 @@ export class GraphQLEndpoint {
     }
   }
 }
+
+const notAcceptable = () =>
+  badRequest('The Accept header must allow application/graphql-response+json or application/json', 406);
 
 function isQueryByPlan({ work }: Operation): boolean {
   return work.by === 'plan' && work.type === 'query';
@@ -98,16 +130,17 @@ function writeAnswer(
   answer: Answer,
   rateLimit: RateLimit | undefined,
 ): void {
-  const { status, allow, text, bytes, isRefusal } = answer;
-  const isFull = mediaType === 'application/graphql-response+json';
+  const { allow, text, bytes, isRefusal } = answer;
+  const status = statusIn(mediaType, answer.status);
   const headers = [
-    ...['x-request-id', requestId, 'cache-control', 'no-store', 'content-type'],
-    isFull ? 'application/graphql-response+json; charset=utf-8' : 'application/json; charset=utf-8',
+    ...['x-request-id', requestId, 'cache-control', 'no-store', 'content-type', contentTypeOf(mediaType)],
     ...['content-length', `${bytes}`],
   ];
   if (allow !== undefined) headers.push('allow', allow);
   if (rateLimit !== undefined) headers.push(...rateLimitHeaders(rateLimit));
-  response.writeHead(isRefusal && mediaType === 'application/json, refusals as 200' ? 200 : status, headers);
+  const isShownAsDone = isRefusal && status === 400 && mediaType === 'application/json, refusals as 200';
+  if (status === 294) response.statusMessage = 'Partial Success';
+  response.writeHead(isShownAsDone ? 200 : status, headers);
   // Text without a character beyond ASCII is the same in both encodings, and written faster in this one.
   response.end(text, bytes === text.length ? 'latin1' : 'utf8');
 }

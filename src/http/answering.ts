@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Answer } from '../operations/Exit.js';
+import { type MediaType, readAccept, statusIn } from './mediaTypes.js';
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -24,7 +25,13 @@ export function rateLimitHeaders({ perMinute, left, resetSeconds }: RateLimit): 
   return ['ratelimit-policy', policy, 'ratelimit', `"operations";r=${left};t=${resetSeconds}`];
 }
 
-/** Writes a refusal in its one form, unless an answer has begun or the client has gone. */
+/** The Content-Type of an answer; where the client takes no JSON, that of a refusal. */
+export function contentTypeOf(mediaType: MediaType | undefined): string {
+  const type = mediaType === 'application/graphql-response+json' ? mediaType : 'application/json';
+  return `${type}; charset=utf-8`;
+}
+
+/** Writes a refusal as JSON, unless an answer has begun or the client has gone. */
 export function writeRefusal(
   response: ServerResponse,
   requestId: string,
@@ -32,7 +39,9 @@ export function writeRefusal(
   rateLimit?: RateLimit | undefined,
 ): void {
   if (response.headersSent || response.destroyed) return;
-  const { status, allow, errors, text } = refusal;
+  const { allow, errors, text } = refusal;
+  const { json } = readAccept(response.req.headers.accept);
+  const status = statusIn(json, refusal.status);
   const retryAfterSeconds = errors[0]?.extensions?.['retryAfterSeconds'];
   if (status === 401) response.setHeader('www-authenticate', 'Bearer');
   if (allow !== undefined) response.setHeader('allow', allow);
@@ -41,7 +50,7 @@ export function writeRefusal(
   if (rateLimit !== undefined) response.setHeader(policyName, policy).setHeader(limitName, limit);
   response.setHeader('x-request-id', requestId);
   response.setHeader('content-length', Buffer.byteLength(text));
-  writePage(response, status, 'application/json; charset=utf-8', text);
+  writePage(response, status, contentTypeOf(json), text);
 }
 
 /** Writes text that must not be cached. */

@@ -4,7 +4,7 @@ import type { Holder, Ledger, Release } from '../admission/Ledger.js';
 import { parseJson } from '../json.js';
 import { badRequest, type GraphQLRequest, isObject, requestOf } from '../operations/GraphQLRequest.js';
 import type { Pipeline } from '../operations/Pipeline.js';
-import { isJson, isUtf8 } from './mediaTypes.js';
+import { isBodyInUtf8, isJson } from './mediaTypes.js';
 
 export interface ReadOptions {
   /** Counts a body that comes in pieces. */
@@ -17,7 +17,7 @@ export interface ReadOptions {
 /** Reading a body of more bytes takes time worth noting. */
 const largeBody = 16_384;
 
-/** Reads a request (GraphQL over HTTP, section 5) on behalf of `holder`. @throws GatewayError BAD_USER_INPUT */
+/** Reads a request (GraphQL over HTTP, Request) on behalf of `holder`. @throws GatewayError BAD_USER_INPUT */
 export async function readGraphQLRequest(
   request: IncomingMessage,
   holder: Holder,
@@ -44,14 +44,14 @@ export async function readGraphQLRequest(
 
 function refuseOtherContentType(contentType = ''): void {
   if (!isJson(contentType)) throw badRequest('The Content-Type must be application/json', 415);
-  if (!isUtf8(contentType)) throw badRequest('The charset of the Content-Type must be utf-8', 415);
+  if (!isBodyInUtf8(contentType)) throw badRequest('The charset of the Content-Type must be utf-8', 415);
 }
 
 /** A page of another origin can send a GET without a preflight, but no own headers. As Apollo Server's CSRF prevention. */
 function refuseSimpleRequest({ headers }: IncomingMessage): void {
   if (headers['apollo-require-preflight'] || headers['x-apollo-operation-name']) return;
   if (isJson(headers['content-type'])) return;
-  throw badRequest('A GET needs the header apollo-require-preflight: it may come from a page of another origin');
+  throw badRequest('A GET needs the header apollo-require-preflight: it may come from a page of another origin', 400);
 }
 
 /** By events: an async iterator would cost as much as the rest of a small request. */
@@ -84,7 +84,7 @@ function readBody(request: IncomingMessage, holder: Holder, { ledger, pipeline }
       release?.();
       resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks));
     });
-    request.on('error', () => refuse(badRequest('The body ended too early')));
+    request.on('error', () => refuse(badRequest('The body ended too early', 400)));
   });
 }
 
@@ -111,8 +111,9 @@ function parametersOfQuery(url: string): Record<string, unknown> {
   for (const name of ['query', 'documentId', 'operationName', 'variables', 'extensions']) {
     const [given, ...more] = search.getAll(name);
     if (more.length > 0) throw badRequest(`${name} must be given once`);
-    const isJson = given !== undefined && (name === 'variables' || name === 'extensions');
-    parameters[name] = isJson ? attempt(`${name} must be JSON`, () => parseJson(given)) : given;
+    const isJson = name === 'variables' || name === 'extensions';
+    // An empty parameter is one that is not given.
+    parameters[name] = isJson && given ? attempt(`${name} must be JSON`, () => parseJson(given)) : given || undefined;
   }
   return parameters;
 }
@@ -122,6 +123,6 @@ function attempt<Value>(otherwise: string, read: () => Value): Value {
   try {
     return read();
   } catch {
-    throw badRequest(otherwise);
+    throw badRequest(otherwise, 400);
   }
 }

@@ -1,43 +1,106 @@
-import type { IncomingMessage } from 'node:http';
 import { parse } from 'content-type';
-import { badRequest } from '../operations/GraphQLRequest.js';
 
-/** What an Accept header says, in the order given and with names in lower case; `excluded` are the types with `q=0`. */
+/** How an answer is written, and which statuses it may have (GraphQL over HTTP, Response). */
+export type MediaType = 'application/graphql-response+json' | 'application/json' | 'application/json, refusals as 200';
+
+/** The forms of a stream, in the order in which we choose where a client prefers none. */
+const streamForms = ['callback', 'multipart', 'events'] as const;
+export type StreamForm = (typeof streamForms)[number];
+
+/** What a client accepts. The operation decides which of it is used: see {@link streamFor}. */
 export interface Accepted {
-  readonly ranges: readonly MediaRange[];
-  readonly excluded: readonly string[];
-}
-
-interface MediaRange {
-  readonly type: string;
-  readonly parameters: Readonly<Record<string, string | undefined>>;
+  /** How its answer is written as JSON; undefined when it takes none. */
+  readonly json: MediaType | undefined;
+  /** The streams it takes, the best first. */
+  readonly streams: readonly StreamForm[];
+  /** Whether it names event streams, not only a wildcard that includes them. */
+  readonly namesEvents: boolean;
 }
 
 /** Characters of an Accept header that are read: more than any client sends. */
 const maxLength = 2000;
+/** Headers that are remembered, and the longest of them in characters: a client sends the same one with every request. */
+const maxRemembered = 100;
+const maxRememberedLength = 300;
+const remembered = new Map<string, Accepted>();
 
-const anything: Accepted = { ranges: [{ type: '*/*', parameters: {} }], excluded: [] };
-const jsonOnly: Accepted = { ranges: [{ type: 'application/json', parameters: {} }], excluded: [] };
-
-/** Reads an Accept header, in linear time because the caller is not authenticated yet. */
-export function readAccept(accept: string | undefined): Accepted {
-  if (accept === undefined || accept === '*/*') return anything;
-  if (accept === 'application/json') return jsonOnly; // the usual ones need no parsing
-  const ranges: MediaRange[] = [];
-  const excluded: string[] = [];
-  const text = accept.slice(0, maxLength);
-  for (let start = 0; start < text.length; ) {
-    const { type, parameters, index } = parse(text, { comma: true, start });
-    if (/^0(\.0*)?$/.test(parameters['q'] ?? '')) excluded.push(type);
-    else ranges.push({ type, parameters });
-    start = index + 1;
+/** Reads an Accept header (RFC 9110, 12.5.1), in linear time because the caller is not authenticated yet. */
+export function readAccept(accept = '*/*'): Accepted {
+  const known = remembered.get(accept);
+  if (known !== undefined) return known;
+  const accepted = acceptedBy(rangesOf(accept.slice(0, maxLength)));
+  if (accept.length <= maxRememberedLength) {
+    if (remembered.size >= maxRemembered) remembered.clear();
+    remembered.set(accept, accepted);
   }
-  return { ranges, excluded };
+  return accepted;
 }
 
-/** Whether a header names this very type, not a wildcard that includes it. */
-export function accepts({ ranges }: Accepted, type: string): boolean {
-  return ranges.some((range) => range.type === type);
+/** The stream for a request's operation, if it can have one. Multipart and callbacks are only for POST. */
+export function streamFor({ streams }: Accepted, method: string | undefined): StreamForm | undefined {
+  return method === 'GET' ? streams.find((form) => form === 'events') : streams[0];
+}
+
+/** One member of an Accept header, with its names in lower case; `quality` is from 0 to 1. */
+interface MediaRange {
+  readonly type: string;
+  readonly parameters: Readonly<Record<string, string | undefined>>;
+  readonly quality: number;
+}
+
+function rangesOf(text: string): readonly MediaRange[] {
+  const ranges: MediaRange[] = [];
+  for (let start = 0; start < text.length; ) {
+    const { type, parameters, index } = parse(text, { comma: true, start });
+    const { q = '', charset } = parameters;
+    const quality = /^[01](\.\d*)?$/.test(q) ? Math.min(Number(q), 1) : 1;
+    if (isUtf8(charset)) ranges.push({ type, parameters, quality }); // we write nothing else
+    start = index + 1;
+  }
+  return ranges;
+}
+
+function acceptedBy(ranges: readonly MediaRange[]): Accepted {
+  const names = (type: string) => ranges.some((range) => range.type === type && range.quality > 0);
+  const qualities: Record<StreamForm, number> = {
+    // Both are protocols as well as types, so no wildcard asks for them.
+    callback: highest(ranges.filter(({ parameters }) => 'callbackspec' in parameters)),
+    multipart: highest(
+      ranges.filter(({ type, parameters }) => type === 'multipart/mixed' && 'subscriptionspec' in parameters),
+    ),
+    events: qualityOf('text/event-stream', ranges),
+  };
+  const streams = streamForms.filter((form) => qualities[form] > 0).sort((a, b) => qualities[b] - qualities[a]);
+  return { json: jsonFor(ranges, names), streams, namesEvents: names('text/event-stream') };
+}
+
+/** Clients that name `application/json` alone were made before the other type, and expect 200 for a refused document. */
+function jsonFor(ranges: readonly MediaRange[], names: (type: string) => boolean): MediaType | undefined {
+  const type = 'application/graphql-response+json';
+  const [ofType, ofJson] = [qualityOf(type, ranges), qualityOf('application/json', ranges)];
+  if (ofType === 0 && ofJson === 0) return undefined;
+  if (ofType > ofJson || (ofType === ofJson && names(type))) return type;
+  return names('application/json') && !names(type) ? 'application/json, refusals as 200' : 'application/json';
+}
+
+/** What the most specific of the ranges that include `type` says of it; 0 when none does. */
+function qualityOf(type: string, ranges: readonly MediaRange[]): number {
+  const [main] = type.split('/');
+  for (const range of [type, `${main}/*`, '*/*']) {
+    const matching = ranges.filter((each) => each.type === range);
+    if (matching.length > 0) return highest(matching);
+  }
+  return 0;
+}
+
+function highest(ranges: readonly MediaRange[]): number {
+  return Math.max(0, ...ranges.map(({ quality }) => quality));
+}
+
+/** The status of an answer in a media type: 294 and 422 are for the new one only, whose clients know them. */
+export function statusIn(mediaType: MediaType | undefined, status: number): number {
+  if (mediaType === 'application/graphql-response+json') return status;
+  return status === 294 ? 200 : status === 422 ? 400 : status;
 }
 
 /** Whether a Content-Type is JSON; its charset does not matter. */
@@ -45,44 +108,13 @@ export function isJson(contentType: string | undefined): boolean {
   return contentType !== undefined && parse(contentType, { parameters: false }).type === 'application/json';
 }
 
-/** Whether a Content-Type leaves the body in UTF-8, which is also what JSON is in when it says nothing. */
-export function isUtf8(contentType: string): boolean {
-  const charset = parse(contentType).parameters['charset'];
+/** Whether a Content-Type leaves the body in UTF-8, which is also what JSON is in when it says nothing. A charset that cannot be read does not. */
+export function isBodyInUtf8(contentType: string): boolean {
+  const mentions = contentType.match(/charset/gi)?.length ?? 0;
+  const { charset } = parse(contentType).parameters;
+  return mentions === 0 || (mentions === 1 && charset !== undefined && isUtf8(charset));
+}
+
+function isUtf8(charset: string | undefined): boolean {
   return charset === undefined || /^utf-?8$/i.test(charset);
-}
-
-/** How an answer is written, and which status a refused document gets (GraphQL over HTTP, section 6.4). */
-export type MediaType = 'application/graphql-response+json' | 'application/json' | 'application/json, refusals as 200';
-
-/** The media type of the answer (GraphQL over HTTP, section 4). @throws GatewayError with status 406 when none fits */
-export function mediaTypeFor(accept: string | undefined): MediaType {
-  if (accept === undefined || accept === '*/*') return 'application/json';
-  if (accept === 'application/json') return 'application/json, refusals as 200'; // the usual ones need no parsing
-  const accepted = readAccept(accept);
-  if (accepts(accepted, 'application/graphql-response+json')) return 'application/graphql-response+json';
-  if (accepts(accepted, 'application/json')) return 'application/json, refusals as 200';
-  const takesAny = accepts(accepted, '*/*') || accepts(accepted, 'application/*');
-  const written = ['application/json', 'application/graphql-response+json'] as const;
-  const type = takesAny ? written.find((each) => !accepted.excluded.includes(each)) : undefined;
-  if (type !== undefined) return type;
-  throw badRequest('The Accept header must allow application/graphql-response+json or application/json', 406);
-}
-
-/** The forms in which `/graphql` answers. */
-export type Form = 'answer' | 'events' | 'multipart' | 'callback';
-
-/**
- * The form in which a request wants its answer. Multipart and callbacks are asked for by subscriptions only. An Accept
- * header that lists JSON besides events is sent with every request, so it asks for JSON.
- */
-export function formOf({ method, headers: { accept } }: IncomingMessage): Form {
-  const { ranges } = readAccept(accept);
-  if (method === 'POST') {
-    if (ranges.some(({ parameters }) => 'callbackspec' in parameters)) return 'callback';
-    const isMultipart = ({ type, parameters }: MediaRange) =>
-      type === 'multipart/mixed' && 'subscriptionspec' in parameters;
-    if (ranges.some(isMultipart)) return 'multipart';
-  }
-  const isForEveryOccasion = ranges.some(({ type }) => type === '*/*' || type.includes('json'));
-  return !isForEveryOccasion && ranges.some(({ type }) => type === 'text/event-stream') ? 'events' : 'answer';
 }

@@ -4,6 +4,7 @@ import { handleProtocols } from 'graphql-ws';
 import { type ServerOptions, WebSocketServer } from 'ws';
 import type { GatewayError } from '../errors/errors.js';
 import { requestIdOf, writeRefusal } from '../http/answering.js';
+import type { StreamHandler } from '../http/GraphQLEndpoint.js';
 import { type Handler, pathAndQueryOf } from '../http/HttpServer.js';
 import { clientOf } from '../operations/clientName.js';
 import type { LiveTransport } from '../operations/observeOperations.js';
@@ -18,9 +19,9 @@ const closeGraceMs = 1000;
 /** Everything that stays open: WebSocket, event streams, multipart responses and callbacks. */
 export class LiveEdge {
   /** `/graphql`, for requests that want their answer in one of these forms. */
-  readonly events: Handler;
-  readonly multipart: Handler;
-  readonly callback: Handler;
+  readonly events: StreamHandler;
+  readonly multipart: StreamHandler;
+  readonly callback: StreamHandler;
   /** `/graphql/stream`, which answers with events alone. */
   readonly stream: Handler;
   readonly #sockets: WebSocketServer;
@@ -46,14 +47,15 @@ export class LiveEdge {
     this.#sockets = new WebSocketServer(settings);
   }
 
-  #handler(transport: LiveTransport, serve: Serve): Handler {
-    return async (request, response) => {
-      const known = {
-        requestId: requestIdOf(request),
-        startedAt: performance.now(),
-        client: clientOf(request.headers),
-      };
-      const visit: Visit = { known };
+  #handler(transport: LiveTransport, serve: Serve): StreamHandler {
+    return async (request, response, begun) => {
+      const {
+        requestId = requestIdOf(request),
+        startedAt = performance.now(),
+        ...found // whose it is and what is asked, where that is known
+      } = begun ?? {};
+      const known = { requestId, startedAt, client: clientOf(request.headers) };
+      const visit: Visit = { known, ...found };
       try {
         await serve(request, response, visit);
       } catch (error) {

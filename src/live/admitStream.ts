@@ -3,6 +3,7 @@ import { holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
 import type { GraphQLEndpointOptions, HttpTracing } from '../http/GraphQLEndpoint.js';
+import type { GraphQLRequest } from '../operations/GraphQLRequest.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
 import type { OpenStreams } from './OpenStreams.js';
 
@@ -32,6 +33,8 @@ export interface LiveTracing {
 export interface Visit {
   readonly known: Pick<OperationFacts, 'requestId' | 'startedAt' | 'client'>;
   identity?: Identity;
+  /** Its operation, where that was read already. */
+  readonly asked?: GraphQLRequest;
 }
 
 /** Serves one request that stays open. @throws GatewayError when it is refused */
@@ -68,7 +71,7 @@ export function refusalOfStream(
 export async function admitStream(request: IncomingMessage, visit: Visit, options: LiveOptions): Promise<Identity> {
   const refusal = refusalOfStream(request, options);
   if (refusal !== undefined) throw refusal;
-  const identity = await options.identify(credentialsOf(request));
+  const identity = visit.identity ?? (await options.identify(credentialsOf(request)));
   visit.identity = identity;
   const noPlace = options.ledger.refusalOf('streams', holderOf(identity.caller));
   if (noPlace !== undefined) throw noPlace;

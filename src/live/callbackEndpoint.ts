@@ -21,7 +21,8 @@ export function callbackEndpoint(options: LiveOptions): Serve {
     const identity = await admitStream(request, visit, options);
     if (identity.fromRouter === false) throw forbidden('Callback subscriptions answer to the router only');
     const holder = holderOf(identity.caller);
-    const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, options));
+    const read = () => readGraphQLRequest(request, holder, options);
+    const asked = visit.asked ?? (await pipeline.admit(identity, read));
     const target = targetIn(asked.extensions?.['subscription'], options.callbackOrigins);
     const left = new AbortController();
     const operation = pipeline.prepare(asked, { ...identity, ...visit.known, signal: left.signal }, 'callback');
@@ -29,7 +30,7 @@ export function callbackEndpoint(options: LiveOptions): Serve {
     const isRefused = operation.work.by === 'refusal';
     // Nothing is posted, and nothing runs, until the router has confirmed the subscription.
     if (!isRefused && !(await poster.check())) {
-      throw badRequest('The callback address did not confirm the subscription');
+      throw badRequest('The callback address did not confirm the subscription', 400);
     }
     const leavePlace = ledger.take('streams', holder);
     const result = await pipeline.runLive(operation);

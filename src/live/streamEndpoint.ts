@@ -4,7 +4,7 @@ import { holderOf } from '../auth/caller.js';
 import type { Identity } from '../auth/identify.js';
 import { rateLimitHeaders } from '../http/answering.js';
 import { readGraphQLRequest } from '../http/graphqlRequest.js';
-import { accepts, readAccept } from '../http/mediaTypes.js';
+import { readAccept } from '../http/mediaTypes.js';
 import type { Answer } from '../operations/Exit.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import type { LiveTransport } from '../operations/observeOperations.js';
@@ -60,18 +60,19 @@ export function streamEndpoint(format: StreamFormat, options: LiveOptions): Serv
     const left = new AbortController();
     response.once('close', () => left.abort());
     if (request.method === 'GET' && !mayBeEventSource(request.headers)) {
-      throw badRequest('A GET from a page must be that of an EventSource');
+      throw badRequest('A GET from a page must be that of an EventSource', 400);
     }
     const identity = await admitStream(request, visit, options);
     if (left.signal.aborted) return; // its body could not be read
     const holder = holderOf(identity.caller);
     // An EventSource can add no header to its GET: the origin and the fetch metadata were checked instead.
-    const reading = { ...options, simpleGet: true };
-    const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, reading));
+    const reading = { ...options, simpleGet: readAccept(request.headers.accept).namesEvents };
+    const read = () => readGraphQLRequest(request, holder, reading);
+    const asked = visit.asked ?? (await pipeline.admit(identity, read));
     const operation = pipeline.prepare(asked, { ...identity, ...visit.known, signal: left.signal }, format.transport);
     if (left.signal.aborted || request.socket.destroyed) return;
     // Of a pipelined response Node.js would not say when the connection closes.
-    if (response.socket === null) throw badRequest('A stream must be the only request on its connection');
+    if (response.socket === null) throw badRequest('A stream must be the only request on its connection', 400);
     const { by, type } = operation.work;
     if (by !== 'refusal' && type === 'mutation' && asked.method === 'GET') {
       throw badRequest('A mutation must be sent with POST', 405, { allow: 'POST' });
@@ -94,8 +95,8 @@ export function streamEndpoint(format: StreamFormat, options: LiveOptions): Serv
 
 /** A GET must name the type, as an EventSource does: for an image browsers send one that accepts anything. @throws GatewayError */
 export function refuseUnlessEvents({ method, headers }: IncomingMessage): void {
-  const accepted = readAccept(headers.accept);
-  if (accepts(accepted, 'text/event-stream') || (method !== 'GET' && accepts(accepted, '*/*'))) return;
+  const { namesEvents, streams } = readAccept(headers.accept);
+  if (namesEvents || (method !== 'GET' && streams.includes('events'))) return;
   throw badRequest('The Accept header must be text/event-stream', 406);
 }
 

@@ -1,3 +1,4 @@
+import { type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import type { Logger } from './log.js';
 
 interface Episode {
@@ -6,7 +7,7 @@ interface Episode {
   count: number;
   /** The first success since the last failure. */
   worksSince: number | undefined;
-  timer: NodeJS.Timeout | undefined;
+  timer: Timer | undefined;
 }
 
 export interface EpisodeOptions {
@@ -17,6 +18,7 @@ export interface EpisodeOptions {
   readonly ends: string;
   /** An episode is over once things have worked for so long without a failure, in milliseconds. Default 5000. */
   readonly quietMs?: number;
+  readonly runtime?: Runtime;
 }
 
 /**
@@ -26,7 +28,11 @@ export interface EpisodeOptions {
 export class Episodes {
   readonly #open = new Map<string, Episode>();
 
-  constructor(private readonly options: EpisodeOptions) {}
+  readonly #runtime: Runtime;
+
+  constructor(private readonly options: EpisodeOptions) {
+    this.#runtime = options.runtime ?? realRuntime;
+  }
 
   /** Something failed. `trouble` is of a small set; `cause` is a short text without a value, a name or an id. */
   failed(trouble: string, cause: string): void {
@@ -35,10 +41,10 @@ export class Episodes {
     if (open !== undefined) {
       open.count += 1;
       open.worksSince = undefined;
-      clearTimeout(open.timer);
+      this.#runtime.clearTimer(open.timer);
       return;
     }
-    const begunAt = performance.now();
+    const begunAt = this.#runtime.monotonicNow();
     this.#open.set(trouble, { begunAt, cause, count: 1, worksSince: undefined, timer: undefined });
     log.warn({ ...about, trouble, cause }, begins);
   }
@@ -47,14 +53,14 @@ export class Episodes {
   worked(): void {
     for (const [trouble, open] of this.#open) {
       if (open.worksSince !== undefined) continue;
-      open.worksSince = performance.now();
-      open.timer = setTimeout(() => this.#end(trouble, open), this.options.quietMs ?? 5000).unref();
+      open.worksSince = this.#runtime.monotonicNow();
+      open.timer = this.#runtime.setTimeout(() => this.#end(trouble, open), this.options.quietMs ?? 5000).unref();
     }
   }
 
   /** Forgets what is open, without a line. */
   stop(): void {
-    for (const { timer } of this.#open.values()) clearTimeout(timer);
+    for (const { timer } of this.#open.values()) this.#runtime.clearTimer(timer);
     this.#open.clear();
   }
 

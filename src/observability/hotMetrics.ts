@@ -11,6 +11,10 @@ abstract class HotMetric<Series> {
   readonly #all: { readonly labels: Labels; readonly series: Series }[] = [];
   /** By up to three label values, without making a key of them. */
   readonly #found = new Map<string, Map<string, Map<string, Series>>>();
+  /** One request often counts the same thing many times. */
+  #latest:
+    | { readonly first: string; readonly second: string; readonly third: string; readonly series: Series }
+    | undefined;
 
   constructor(
     readonly name: string,
@@ -31,7 +35,11 @@ abstract class HotMetric<Series> {
   }
 
   protected of(first: string, second: string, third: string): Series {
-    return this.#found.get(first)?.get(second)?.get(third) ?? this.#add(first, second, third);
+    const latest = this.#latest;
+    if (latest?.first === first && latest.second === second && latest.third === third) return latest.series;
+    const series = this.#found.get(first)?.get(second)?.get(third) ?? this.#add(first, second, third);
+    this.#latest = { first, second, third, series };
+    return series;
   }
 
   #add(...values: [first: string, second: string, third: string]): Series {

@@ -1,4 +1,4 @@
-import type { GraphQLFormattedError } from 'graphql';
+import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { boundedErrors } from '../errors/errorBounds.js';
 import { GatewayError } from '../errors/errors.js';
 import { isBug, maskError } from '../errors/maskError.js';
@@ -13,12 +13,11 @@ export interface Result {
   /** `data` as JSON, where it is written already. */
   readonly json?: string;
   readonly errors?: readonly unknown[] | undefined;
-  /** The HTTP status; 200 by default. */
-  readonly status?: number | undefined;
 }
 
 /** An answer, ready to be written. */
 export interface Answer {
+  /** Over HTTP, for clients that take `application/graphql-response+json`: 200, 294 for data with errors, or that of a refusal. */
   readonly status: number;
   /** With status 405: the methods that would do. */
   readonly allow: string | undefined;
@@ -44,8 +43,8 @@ export class Exit {
     private readonly suggestions: boolean,
   ) {}
 
-  answer({ data, json, errors, status }: Result, context: OperationContext): Answer {
-    if (data === undefined && json === undefined) return this.refusal(errors ?? [], context.requestId, status);
+  answer({ data, json, errors }: Result, context: OperationContext): Answer {
+    if (data === undefined && json === undefined) return this.refusal(errors ?? [], context.requestId);
     const masked = errors && this.#masked(errors, context.requestId);
     const answer = masked ? { errors: masked, data } : { data };
     if (json === undefined && leftAfter(answer, context.maxAnswerBytes) < 0) return this.#tooLarge(context);
@@ -55,21 +54,22 @@ export class Exit {
         : `{${masked ? `"errors":${JSON.stringify(masked)},` : ''}"data":${json}}`;
     const bytes = Buffer.byteLength(text);
     if (bytes > context.maxAnswerBytes) return this.#tooLarge(context);
-    return { status: status ?? 200, allow: undefined, errors: masked ?? noErrors, text, bytes, isRefusal: false };
+    const status = masked ? 294 : 200;
+    return { status, allow: undefined, errors: masked ?? noErrors, text, bytes, isRefusal: false };
   }
 
   /** The answer to what was not executed. */
-  refusal(errors: readonly unknown[], requestId: string, status = statusOf(errors[0])): Answer {
+  refusal(errors: readonly unknown[], requestId: string): Answer {
     const [first] = errors;
     const { listed, more } = boundedErrors(errors);
     const masked = [...this.#masked(listed, requestId), ...this.#masked(more, requestId)];
     const allow = first instanceof GatewayError ? first.allow : undefined;
-    return { ...written({ errors: masked }), status, allow, isRefusal: true };
+    return { ...written({ errors: masked }), status: statusOf(first), allow, isRefusal: true };
   }
 
   #tooLarge({ requestId, maxAnswerBytes }: OperationContext): Answer {
     const errors = this.#masked([answerTooLarge(maxAnswerBytes)], requestId);
-    return { ...written({ errors, data: null }), status: 200, allow: undefined, isRefusal: false };
+    return { ...written({ errors, data: null }), status: 294, allow: undefined, isRefusal: false };
   }
 
   /** In the order of the document, then of the lists in the answer: which call failed first does not show. */
@@ -90,9 +90,11 @@ function written(answer: { readonly errors: Answer['errors']; readonly data?: nu
   return { errors: answer.errors, text, bytes: Buffer.byteLength(text) };
 }
 
+/** A document that cannot be parsed is a malformed request; what is valid GraphQL but not here cannot be processed. */
 function statusOf(error: unknown): number {
-  if (error instanceof GatewayError) return error.httpStatus ?? 400;
-  return isBug(error) ? 500 : 400;
+  if (error instanceof GatewayError) return error.httpStatus ?? 422;
+  if (isBug(error)) return 500;
+  return error instanceof GraphQLError && error.extensions['code'] === 'GRAPHQL_PARSE_FAILED' ? 400 : 422;
 }
 
 function inDocumentOrder(a: GraphQLFormattedError, b: GraphQLFormattedError): number {

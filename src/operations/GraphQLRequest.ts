@@ -30,7 +30,7 @@ export function requestOf(
   for (const [path, value] of Object.entries({ variables, extensions })) {
     if (isNestedWithin(value, maxDepth)) continue;
     const message = `must be nested at most ${maxDepth} levels (MAX_METADATA_DEPTH ${maxMetadataDepth} and ${levelsAroundMetadata} around it)`;
-    throw badRequest(`${path} ${message}`, 400, { violations: [{ path, message }] });
+    throw badRequest(`${path} ${message}`, 422, { violations: [{ path, message }] });
   }
   if (documentId != null && typeof documentId !== 'string') throw badRequest('documentId must be a string');
   if (query != null && typeof query !== 'string') throw badRequest('query must be a string');
@@ -51,7 +51,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A refusal of the request itself, with the HTTP status that fits. */
-export function badRequest(message: string, httpStatus = 400, more: GatewayErrorOptions = {}): GatewayError {
+/** A refusal of the request itself, with the HTTP status that fits: 422 for one that was read but cannot be executed. */
+export function badRequest(message: string, httpStatus = 422, more: GatewayErrorOptions = {}): GatewayError {
   return new GatewayError('BAD_USER_INPUT', message, { ...more, httpStatus });
 }

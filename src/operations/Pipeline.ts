@@ -155,7 +155,7 @@ export class Pipeline {
     try {
       // In Apollo's words, which tell its clients to send the text.
       const isPersisted = transport === 'http' && extensions?.['persistedQuery'];
-      if (!query || isPersisted) throw badRequest('PersistedQueryNotSupported', 200);
+      if (!query || isPersisted) throw badRequest('PersistedQueryNotSupported');
       const document = this.#read(query);
       const operation = getOperationAST(document, operationName);
       if (!operation) throw badRequest(unknownOperation);
@@ -179,11 +179,11 @@ export class Pipeline {
   ): Promise<Result> {
     const named = operationName === undefined ? {} : { operationName };
     const request = { query, ...named, variables: variables ?? noVariables, extensions: { document } };
-    const { body, http } = await this.#apollo.executeOperation(request, { contextValue });
+    const { body } = await this.#apollo.executeOperation(request, { contextValue });
     if (body.kind !== 'single') throw new Error('The answer is incremental, which no schema of ours asks for');
     const { data, errors } = body.singleResult;
     if (data != null && extensions === undefined) this.#plans.accept(query);
-    return { data, errors, status: http.status };
+    return { data, errors };
   }
 
   /**

@@ -44,7 +44,7 @@ export class TrustedDocuments {
 
 /**
  * The request with the document to run: a trusted one, where there is a list. A router that presents its secret writes its
- * own documents. @throws GatewayError BAD_USER_INPUT or GRAPHQL_VALIDATION_FAILED (400)
+ * own documents. @throws GatewayError BAD_USER_INPUT or GRAPHQL_VALIDATION_FAILED (422)
  */
 export function withDocument(
   request: GraphQLRequest,
@@ -66,7 +66,7 @@ const maxLines = 10_000;
 function refuseManyLines(query: string): void {
   if (query.length < maxLines || query.split(/\r\n|[\n\r]/, maxLines + 1).length <= maxLines) return;
   throw new GatewayError('GRAPHQL_VALIDATION_FAILED', `The document must have at most ${maxLines} lines`, {
-    httpStatus: 400,
+    httpStatus: 422,
   });
 }
 

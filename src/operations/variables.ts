@@ -18,7 +18,7 @@ import type { Violation } from '../errors/errors.js';
 import { badRequest, type Variables } from './GraphQLRequest.js';
 import { plainReader } from './plainReader.js';
 
-/** The variables coerced. Refuses what does not fit by path: graphql-js would quote the values. @throws GatewayError (400) */
+/** The variables coerced. Refuses what does not fit by path: graphql-js would quote the values. @throws GatewayError (422) */
 export function coercedVariables(
   schema: GraphQLSchema,
   operation: OperationDefinitionNode,
@@ -38,7 +38,7 @@ export function coercedVariables(
   if (first === undefined) return values;
   const others = violations.length - 1;
   const more = others > 0 ? ` (and ${countOf(others, violations.length)} more)` : '';
-  throw badRequest(`Variable ${first.path} ${first.message}${more}`, 400, {
+  throw badRequest(`Variable ${first.path} ${first.message}${more}`, 422, {
     violations: violations.slice(0, maxViolations),
   });
 }
@@ -83,7 +83,7 @@ function withoutValues(message: string): string {
   return unknown ? `has a field that ${unknown[1]} does not define` : 'does not have the expected type';
 }
 
-/** Refuses more than `most` representations in all `_entities` of an operation together. @throws GatewayError (400) */
+/** Refuses more than `most` representations in all `_entities` of an operation together. @throws GatewayError (422) */
 export function refuseManyRepresentations(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -105,5 +105,5 @@ export function refuseManyRepresentations(
   }
   if (count <= most) return;
   const message = `must have at most ${most} items in the whole document (MAX_REPRESENTATIONS)`;
-  throw badRequest(`representations ${message}`, 400, { violations: [{ path: 'representations', message }] });
+  throw badRequest(`representations ${message}`, 422, { violations: [{ path: 'representations', message }] });
 }

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { realRuntime } from '../process/Runtime.js';
 
 /** Pauses between two looks at a store, in milliseconds; they double up to `maxMs`, with jitter. */
 export interface PollPace {
@@ -10,17 +11,19 @@ export interface PollPace {
 export class DeleteWaiters {
   readonly #deletions = new EventEmitter().setMaxListeners(0);
 
+  constructor(private readonly runtime = realRuntime) {}
+
   /** Resolves when `key` is woken, or after `timeoutMs`. */
   wait(key: string, timeoutMs: number): Promise<void> {
     if (timeoutMs <= 0) return Promise.resolve();
     return new Promise((resolve) => {
       const event = `of ${key}`; // no key is the special event "error"
       const done = () => {
-        clearTimeout(timer);
+        this.runtime.clearTimer(timer);
         this.#deletions.off(event, done);
         resolve();
       };
-      const timer = setTimeout(done, timeoutMs);
+      const timer = this.runtime.setTimeout(done, timeoutMs);
       this.#deletions.on(event, done);
     });
   }
@@ -30,11 +33,11 @@ export class DeleteWaiters {
    * is gone: a lease whose holder died is not waited for beyond its end. Resolves early when polling fails.
    */
   async waitPolling(key: string, timeoutMs: number, pace: PollPace, lastsMs: () => Promise<number>): Promise<void> {
-    const giveUpAt = performance.now() + timeoutMs;
+    const giveUpAt = this.runtime.monotonicNow() + timeoutMs;
     for (let pauseMs = pace.firstMs; ; pauseMs = Math.min(pauseMs * 2, pace.maxMs)) {
-      const leftMs = Math.min(await lastsMs().catch(() => 0), giveUpAt - performance.now());
+      const leftMs = Math.min(await lastsMs().catch(() => 0), giveUpAt - this.runtime.monotonicNow());
       if (leftMs <= 0) return;
-      await this.wait(key, Math.min(leftMs, pauseMs * (0.5 + Math.random() / 2)));
+      await this.wait(key, Math.min(leftMs, pauseMs * (0.5 + this.runtime.random() / 2)));
     }
   }
 

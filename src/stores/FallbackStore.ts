@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { pause, type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import { type Answer, Circuit, failuresToOpen } from './Circuit.js';
 import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
@@ -9,6 +9,7 @@ export interface FallbackStoreOptions {
   readonly limitMs?: number;
   /** Pause between two probes of a primary that failed. Default 1000 ms. */
   readonly probeEveryMs?: number;
+  readonly runtime?: Runtime;
   /** The primary stopped answering; once per episode. */
   readonly onDegraded?: (trouble: StoreTrouble, detail?: string) => void;
   /** The primary answers again, reads and writes; once per episode, with the operations it did not do meanwhile. */
@@ -29,7 +30,8 @@ const probeValue = Buffer.from('probe');
  */
 export class FallbackStore implements Store {
   readonly kind: Store['kind'];
-  readonly #journal = new WriteJournal();
+  readonly #runtime: Runtime;
+  readonly #journal: WriteJournal;
   readonly #reads: Circuit;
   readonly #writes: Circuit;
   readonly #probeEveryMs: number;
@@ -38,7 +40,7 @@ export class FallbackStore implements Store {
   #missed = 0;
   #recoveredAt = Number.NEGATIVE_INFINITY;
   #probeMs: number;
-  #probeTimer: NodeJS.Timeout | undefined;
+  #probeTimer: Timer | undefined;
   #delivery: Promise<void> | undefined;
   #closed = false;
   #unsettled = false;
@@ -48,9 +50,11 @@ export class FallbackStore implements Store {
     private readonly options: FallbackStoreOptions = {},
   ) {
     this.kind = primary.kind;
+    this.#runtime = options.runtime ?? realRuntime;
+    this.#journal = new WriteJournal(this.#runtime);
     this.#probeEveryMs = options.probeEveryMs ?? 1000;
     this.#probeMs = this.#probeEveryMs;
-    const newCircuit = () => new Circuit(options.limitMs ?? 250, this.#onOpen, this.#onClose);
+    const newCircuit = () => new Circuit(options.limitMs ?? 250, this.#onOpen, this.#onClose, this.#runtime);
     this.#reads = newCircuit();
     this.#writes = newCircuit();
   }
@@ -70,7 +74,7 @@ export class FallbackStore implements Store {
   }
 
   async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
-    const write: PendingWrite = { kind: 'set', value, expiresAt: performance.now() + ttlMs };
+    const write: PendingWrite = { kind: 'set', value, expiresAt: this.#runtime.monotonicNow() + ttlMs };
     this.#journal.supersede(key, write);
     const answer = await this.#write(() => this.primary.set(key, value, ttlMs));
     if (answer.answered) this.#journal.forgetWrite(key);
@@ -103,7 +107,12 @@ export class FallbackStore implements Store {
     }
     if (claimed === undefined && !this.#pending(leaseKey)) {
       // A lease that the primary took after all is deleted when this one is released, now or when the primary is back.
-      this.#journal.add(leaseKey, { kind: 'added', value: owner, expiresAt: performance.now() + ttlMs, asked });
+      this.#journal.add(leaseKey, {
+        kind: 'added',
+        value: owner,
+        expiresAt: this.#runtime.monotonicNow() + ttlMs,
+        asked,
+      });
       return { state: 'taken' };
     }
     const holder = await this.get(leaseKey);
@@ -115,7 +124,7 @@ export class FallbackStore implements Store {
     const leaseKey = leaseKeyOf(key);
     const here = this.#journal.get(leaseKey);
     if (here && !here.value.equals(owner)) return false;
-    if (here) this.#journal.add(leaseKey, { ...here, expiresAt: performance.now() + ttlMs });
+    if (here) this.#journal.add(leaseKey, { ...here, expiresAt: this.#runtime.monotonicNow() + ttlMs });
     const answer = await this.#write(() => this.primary.renew(key, owner, ttlMs)); // it may have been told of ours by now
     return here !== undefined || !answer.answered || answer.value;
   }
@@ -129,7 +138,7 @@ export class FallbackStore implements Store {
       await this.set(entry.key, entry.value, entry.ttlMs);
       return this.compareAndDelete(leaseKey, owner);
     }
-    const expiresAt = performance.now() + entry.ttlMs;
+    const expiresAt = this.#runtime.monotonicNow() + entry.ttlMs;
     const write: PendingWrite = { kind: 'covered', value: entry.value, expiresAt, owner: Buffer.from(owner) };
     this.#journal.supersede(entry.key, write);
     const answer = await this.#write(() => this.primary.settle(key, owner, entry));
@@ -164,7 +173,7 @@ export class FallbackStore implements Store {
     if (this.#closed) return;
     if (this.#pending(key)) return this.#journal.waitForDelete(key, timeoutMs);
     if (this.#reads.isClosed) return this.primary.waitForDelete(key, timeoutMs).catch(() => undefined);
-    await sleep(Math.min(timeoutMs, 50)); // no store tells us: look again soon
+    await pause(this.#runtime, Math.min(timeoutMs, 50)); // no store tells us: look again soon
   }
 
   /** Rejects when the primary does not answer. It may take long, which says nothing about the primary. */
@@ -182,7 +191,7 @@ export class FallbackStore implements Store {
 
   async close(): Promise<void> {
     this.#closed = true;
-    clearTimeout(this.#probeTimer);
+    this.#runtime.clearTimer(this.#probeTimer);
     this.#journal.close();
     await this.primary.close();
   }
@@ -235,7 +244,7 @@ export class FallbackStore implements Store {
 
   readonly #onOpen = (trouble: StoreTrouble, detail?: string): void => {
     if (this.degraded || this.#closed) return;
-    this.#degradedSince = performance.now();
+    this.#degradedSince = this.#runtime.monotonicNow();
     // A primary that passes its probes and fails again is left alone for longer each time, up to 30 pauses.
     const relapsed = this.#degradedSince - this.#recoveredAt < 10 * this.#probeMs;
     this.#probeMs = relapsed ? Math.min(2 * this.#probeMs, 30 * this.#probeEveryMs) : this.#probeEveryMs;
@@ -245,7 +254,7 @@ export class FallbackStore implements Store {
 
   readonly #onClose = (): void => {
     if (this.#degradedSince === undefined || !this.#reads.isClosed || !this.#writes.isClosed) return;
-    this.#recoveredAt = performance.now();
+    this.#recoveredAt = this.#runtime.monotonicNow();
     const durationMs = this.#recoveredAt - this.#degradedSince;
     const missed = this.#missed;
     this.#degradedSince = undefined;
@@ -256,13 +265,15 @@ export class FallbackStore implements Store {
 
   /** Until the primary answers and has been told everything; also after one lost answer, since no write may follow soon. */
   #scheduleProbe(): void {
-    clearTimeout(this.#probeTimer);
-    this.#probeTimer = setTimeout(async () => {
-      this.#probeTimer = undefined;
-      if ((await this.#probe()) && !this.#journal.isEmpty) this.#deliver();
-      await this.#delivery;
-      if ((this.degraded || !this.#journal.isEmpty) && !this.#closed) this.#scheduleProbe();
-    }, this.#probeMs).unref();
+    this.#runtime.clearTimer(this.#probeTimer);
+    this.#probeTimer = this.#runtime
+      .setTimeout(async () => {
+        this.#probeTimer = undefined;
+        if ((await this.#probe()) && !this.#journal.isEmpty) this.#deliver();
+        await this.#delivery;
+        if ((this.degraded || !this.#journal.isEmpty) && !this.#closed) this.#scheduleProbe();
+      }, this.#probeMs)
+      .unref();
   }
 
   /** Really writes, because a full server still deletes. */

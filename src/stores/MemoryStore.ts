@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { DeleteWaiters } from './DeleteWaiters.js';
 import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError } from './StoreError.js';
@@ -11,14 +12,14 @@ export class MemoryStore implements Store {
   readonly degraded = false;
   readonly takeUnsettled = () => false;
   readonly #entries: LRUCache<string, Entry>;
-  readonly #waiters = new DeleteWaiters();
+  readonly #waiters: DeleteWaiters;
   readonly #now: () => number;
   #closed = false;
 
-  /** `now`: milliseconds of a clock that only moves forward. */
-  constructor(options: { maxEntries?: number; maxBytes?: number; now?: () => number } = {}) {
-    const { maxEntries: max = 100_000, maxBytes: maxSize = 128 * 1024 * 1024 } = options;
-    this.#now = options.now ?? (() => performance.now());
+  constructor(options: { maxEntries?: number; maxBytes?: number; runtime?: Runtime } = {}) {
+    const { maxEntries: max = 100_000, maxBytes: maxSize = 128 * 1024 * 1024, runtime = realRuntime } = options;
+    this.#now = runtime.monotonicNow;
+    this.#waiters = new DeleteWaiters(runtime);
     const sizeCalculation = ({ value }: Entry, key: string) => value.length + key.length + 64;
     this.#entries = new LRUCache({ max, maxSize, sizeCalculation });
   }

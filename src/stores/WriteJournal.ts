@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { Runtime } from '../process/Runtime.js';
 import { DeleteWaiters } from './DeleteWaiters.js';
 import { baseKeyOf, type Store } from './Store.js';
 
@@ -27,7 +28,11 @@ export class WriteJournal {
   });
   /** Exact values that must not be on the primary any more. */
   readonly #deletions = new LRUCache<string, readonly Buffer[]>({ max: maxEntries });
-  readonly #waiters = new DeleteWaiters();
+  readonly #waiters: DeleteWaiters;
+
+  constructor(private readonly runtime: Runtime) {
+    this.#waiters = new DeleteWaiters(runtime);
+  }
 
   get isEmpty(): boolean {
     return this.#writes.size === 0 && this.#deletions.size === 0;
@@ -40,7 +45,7 @@ export class WriteJournal {
 
   get(key: string): PendingWrite | undefined {
     const write = this.#writes.get(key);
-    return write && write.expiresAt > performance.now() ? write : undefined;
+    return write && write.expiresAt > this.runtime.monotonicNow() ? write : undefined;
   }
 
   add(key: string, write: PendingWrite): void {
@@ -75,7 +80,7 @@ export class WriteJournal {
   /** Resolves when the write under `key` is gone, or after `timeoutMs`. */
   async waitForDelete(key: string, timeoutMs: number): Promise<void> {
     const write = this.get(key);
-    if (write) await this.#waiters.wait(key, Math.min(timeoutMs, write.expiresAt - performance.now()));
+    if (write) await this.#waiters.wait(key, Math.min(timeoutMs, write.expiresAt - this.runtime.monotonicNow()));
   }
 
   close(): void {
@@ -102,7 +107,7 @@ export class WriteJournal {
 
   async #deliverWrite(key: string, write: PendingWrite, primary: Store): Promise<void> {
     const { value, kind } = write;
-    const ttlMs = write.expiresAt - performance.now();
+    const ttlMs = write.expiresAt - this.runtime.monotonicNow();
     if (ttlMs > 0) {
       if (kind === 'set') await primary.set(key, value, ttlMs);
       const isSettled =

@@ -1,3 +1,4 @@
+import { realRuntime } from '../process/Runtime.js';
 import { StoreError } from './StoreError.js';
 
 /**
@@ -5,15 +6,15 @@ import { StoreError } from './StoreError.js';
  * late answer is dropped. Timers run before I/O: when this process was too busy to read an answer that has arrived, the
  * timer fires very late. It then grants one more limit, and rejects only after a round of I/O.
  */
-export function timeLimit<T>(work: () => Promise<T>, limitMs: number): Promise<T> {
+export function timeLimit<T>(work: () => Promise<T>, limitMs: number, runtime = realRuntime): Promise<T> {
   return new Promise<T>((resolve, reject) => {
-    const dueAt = performance.now() + limitMs;
-    const giveUp = () => setImmediate(() => reject(new StoreError('timed-out')));
-    let timer = setTimeout(() => {
-      if (performance.now() - dueAt <= limitMs / 5) giveUp();
-      else timer = setTimeout(giveUp, limitMs);
+    const dueAt = runtime.monotonicNow() + limitMs;
+    const giveUp = () => runtime.setImmediate(() => reject(new StoreError('timed-out')));
+    let timer = runtime.setTimeout(() => {
+      if (runtime.monotonicNow() - dueAt <= limitMs / 5) giveUp();
+      else timer = runtime.setTimeout(giveUp, limitMs);
     }, limitMs);
-    const end = () => clearTimeout(timer);
+    const end = () => runtime.clearTimer(timer);
     work().finally(end).then(resolve, reject);
   });
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { credentialsRejected, GatewayError } from '../errors/errors.js';
+import type { Runtime } from '../process/Runtime.js';
 import type { Endpoint } from './ResilientFetch.js';
 
 const blockSchema = z.object({ reason: z.enum(['rate-limited', 'credentials-rejected']), until: z.number() });
@@ -15,7 +16,7 @@ const shortestSilenceSeconds = 1;
 
 interface CallGateOptions {
   readonly store: SealedStore;
-  readonly now: () => number;
+  readonly runtime: Runtime;
   readonly onClosed: (endpoint: Endpoint, reason: Block['reason']) => void;
 }
 
@@ -31,7 +32,7 @@ export class CallGate {
     const mark = await this.options.store.mark(['gate', endpoint, credential]);
     if (mark === undefined) return;
     const { data: block } = blockSchema.safeParse(mark);
-    if (block && block.until > this.options.now()) throw this.#refusal(block);
+    if (block && block.until > this.options.runtime.now()) throw this.#refusal(block);
   }
 
   /** Notes a 429 and returns the error for its caller. `retryAfterSeconds` is what the service asked for. */
@@ -48,7 +49,7 @@ export class CallGate {
 
   async #close(closed: readonly Endpoint[], credential: string, reason: Block['reason'], forMs: number) {
     const { store, onClosed } = this.options;
-    const block: Block = { reason, until: this.options.now() + forMs };
+    const block: Block = { reason, until: this.options.runtime.now() + forMs };
     await Promise.all(closed.map((endpoint) => store.set(['gate', endpoint, credential], block, forMs)));
     for (const endpoint of closed) onClosed(endpoint, reason);
     return this.#refusal(block);
@@ -56,7 +57,7 @@ export class CallGate {
 
   #refusal({ reason, until }: Block): GatewayError {
     if (reason === 'credentials-rejected') return credentialsRejected('HTTP 401, or 403 to several callers');
-    const retryAfterSeconds = Math.max(1, Math.ceil((until - this.options.now()) / 1000));
+    const retryAfterSeconds = Math.max(1, Math.ceil((until - this.options.runtime.now()) / 1000));
     const message = 'The service asked for fewer calls';
     return new GatewayError('UPSTREAM_RATE_LIMITED', message, { retryAfterSeconds, reason: 'HTTP 429' });
   }

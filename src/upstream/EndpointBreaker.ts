@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { GatewayError } from '../errors/errors.js';
+import { type Runtime, realRuntime } from '../process/Runtime.js';
 
 export type BreakerState = 'open' | 'half-open' | 'closed';
 
@@ -35,7 +36,7 @@ const maxSubjects = 20;
 export class EndpointBreaker {
   readonly #holders = new LRUCache<string, HolderBreaker>({
     max: maxHolders,
-    memoMethod: () => new HolderBreaker(this.now),
+    memoMethod: () => new HolderBreaker(this.runtime.monotonicNow),
   });
   /** An outage ends by time alone: a trial could be spoiled by one holder. */
   #outageUntil = -Infinity;
@@ -43,12 +44,12 @@ export class EndpointBreaker {
   /** @param resetMs how long calls are refused once there were too many failures */
   constructor(
     private readonly resetMs: number,
-    private readonly now: () => number = () => performance.now(),
+    private readonly runtime: Runtime = realRuntime,
   ) {}
 
   /** `open` while calls of anybody are refused. */
   get state(): BreakerState {
-    const now = this.now();
+    const now = this.runtime.monotonicNow();
     if (now < this.#outageUntil) return 'open';
     const states = new Set([...this.#holders.values()].map((holder) => holder.stateAt(now)));
     return states.has('open') ? 'open' : states.has('half-open') ? 'half-open' : 'closed';
@@ -58,14 +59,14 @@ export class EndpointBreaker {
   async run<T>({ holder, subject }: BreakerCall, call: (record: CallRecord) => Promise<T>): Promise<T> {
     const own = this.#holders.memo(holder ?? '');
     for (;;) {
-      const now = this.now();
+      const now = this.runtime.monotonicNow();
       own.seenAt = now;
       if (now < this.#outageUntil) throw refusal(this.#outageUntil - now);
       if (now < own.openUntil) throw refusal(own.openUntil - now, { holder });
       if (!own.trial) break;
       await own.trial; // which may not have been made: then this call may be the next trial
     }
-    const isTrial = own.stateAt(this.now()) === 'half-open';
+    const isTrial = own.stateAt(this.runtime.monotonicNow()) === 'half-open';
     const record: CallRecord = { outcome: 'not-made' };
     const made = call(record).finally(() => this.#settle(own, subject, record.outcome, isTrial));
     if (isTrial) own.trial = made.catch(() => {});
@@ -78,7 +79,7 @@ export class EndpointBreaker {
     own.subjectFailed.set(subject ?? Symbol('a call by itself'), outcome === 'failed');
     if (outcome === 'answered' && isTrial) own.close();
     if (outcome === 'answered') return;
-    const now = this.now();
+    const now = this.runtime.monotonicNow();
     if (isTrial || (own.stateAt(now) === 'closed' && own.failingSubjects >= failingSubjectsToOpen)) {
       own.openUntil = now + this.resetMs;
     }

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { type Runtime, realRuntime } from '../process/Runtime.js';
 
 /** So many different requests in a row mean that it is not about them. */
 const requestsInARow = 3;
@@ -15,21 +16,20 @@ const maxRuns = 500;
 export class ForbiddenRequests {
   readonly #runs = new LRUCache<string, Run>({ max: maxRuns, memoMethod: () => new Run() });
 
-  /** @param now milliseconds of a monotonic clock */
-  constructor(private readonly now: () => number = () => performance.now()) {}
+  constructor(private readonly runtime: Runtime = realRuntime) {}
 
   /** Whether the holder's calls are refused. `place` is the endpoint with the credentials the call would be made with. */
   refuses(place: string, holder: string | undefined): boolean {
     return (
       this.#runs.size > 0 &&
       holder !== undefined &&
-      this.now() < (this.#runs.get(nameOf(place, holder))?.refusedUntil ?? 0)
+      this.runtime.monotonicNow() < (this.#runs.get(nameOf(place, holder))?.refusedUntil ?? 0)
     );
   }
 
   /** Notes a 403 and judges it by those before. `request` tells different requests apart. */
   note(place: string, holder: string | undefined, request: string) {
-    const now = this.now();
+    const now = this.runtime.monotonicNow();
     // Of callers without an identity each request may be of another.
     const byEverybody = this.#runs.memo(nameOf(place)).add(holder ?? `request ${request}`, request, now);
     if (byEverybody >= requestsInARow) return 'about-the-credentials';

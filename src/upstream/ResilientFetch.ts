@@ -1,11 +1,11 @@
-import { type ClientRequest, Agent as HttpAgent } from 'node:http';
+import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
-import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
+import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
 import { type BreakerCall, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
+import { fetchWithText, type RequestAgent } from './fetchWithText.js';
 import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
 /** The endpoints of the service (interface, part 4); also the label of metrics, gates and breakers. */
@@ -48,10 +48,8 @@ export interface ResilientFetchOptions {
   readonly breakerResetMs: number;
   readonly maxResponseBytes: number;
   /** Default: that of node-fetch. */
-  readonly fetch?: typeof nodeFetch;
-  readonly random?: () => number;
-  /** The monotonic clock of the breakers, in milliseconds. */
-  readonly monotonicNow?: () => number;
+  readonly fetch?: typeof fetchWithText;
+  readonly runtime?: Runtime;
   /** After each try, with its duration in seconds. */
   readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number, details: TryDetails) => void;
 }
@@ -68,9 +66,11 @@ export class ResilientFetch {
   /** Unused AbortControllers, kept because creating one is expensive. */
   readonly #unused: AbortController[] = [];
   readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
+  readonly #runtime: Runtime;
 
   constructor(private readonly options: ResilientFetchOptions) {
-    const breaker = () => new EndpointBreaker(options.breakerResetMs, options.monotonicNow);
+    this.#runtime = options.runtime ?? realRuntime;
+    const breaker = () => new EndpointBreaker(options.breakerResetMs, this.#runtime);
     this.#breakers = { createClientLink: breaker(), taxpayerToken: breaker(), refreshJob: breaker() };
   }
 
@@ -81,7 +81,7 @@ export class ResilientFetch {
 
   /** @throws TryFailure, or GatewayError OUTCOME_UNKNOWN for a POST that may have arrived; whatever `beforeTry` throws */
   call(request: ServiceRequest): Promise<ServiceAnswer> {
-    const endsAt = performance.now() + this.options.deadlineMs;
+    const endsAt = this.#runtime.monotonicNow() + this.options.deadlineMs;
     return this.#breakers[request.endpoint].run(request, (record) => this.#callWithin(endsAt, request, record));
   }
 
@@ -92,15 +92,15 @@ export class ResilientFetch {
   async #callWithin(endsAt: number, request: ServiceRequest, record: CallRecord): Promise<ServiceAnswer> {
     const maxTries = request.method === 'POST' ? 1 : 1 + maxRepetitions;
     for (let tries = 1; ; tries += 1) {
-      refuseIfOver(endsAt, request.signal);
+      this.#refuseIfOver(endsAt, request.signal);
       await request.beforeTry?.();
-      refuseIfOver(endsAt, request.signal);
+      this.#refuseIfOver(endsAt, request.signal);
       try {
         return await this.#try(endsAt, request, record, tries - 1);
       } catch (error) {
         const pauseMs = this.#pauseAfter(tries, error);
-        if (tries === maxTries || performance.now() + pauseMs >= endsAt) throw error;
-        await sleep(pauseMs, undefined, { signal: request.signal }).catch(() => {});
+        if (tries === maxTries || this.#runtime.monotonicNow() + pauseMs >= endsAt) throw error;
+        await pause(this.#runtime, pauseMs, { signal: request.signal });
         if (request.signal?.aborted) throw error;
       }
     }
@@ -108,11 +108,11 @@ export class ResilientFetch {
 
   async #try(endsAt: number, request: ServiceRequest, record: CallRecord, repetition: number): Promise<ServiceAnswer> {
     const { method, url, headers, body = null, signal } = request;
-    const { fetch = nodeFetch } = this.options;
-    const startedAt = performance.now();
+    const { fetch = fetchWithText } = this.options;
+    const startedAt = this.#runtime.monotonicNow();
     const limit = this.#unused.pop() ?? new AbortController();
     const abort = () => limit.abort();
-    const timer = setTimeout(abort, Math.min(this.options.timeoutMs, endsAt - startedAt));
+    const timer = this.#runtime.setTimeout(abort, Math.min(this.options.timeoutMs, endsAt - startedAt));
     signal?.addEventListener('abort', abort, { once: true });
     const connection = { established: false };
     let outcome: TryOutcome = 'ok';
@@ -127,7 +127,7 @@ export class ResilientFetch {
         agent: this.#connections.agentFor(url, method === 'POST' ? connection : undefined),
         signal: limit.signal as never,
       });
-      const answer = await readAnswer(response, this.options.maxResponseBytes, limit);
+      const answer = await readAnswer(response, this.options.maxResponseBytes, limit, this.#runtime);
       record.outcome = 'answered';
       status = answer.status;
       if (answer.status >= 400) outcome = 'client-error';
@@ -141,27 +141,27 @@ export class ResilientFetch {
       // Of the answers that cannot be used, only a 503 says that nothing was done.
       throw connection.established && failure.status !== 503 ? outcomeUnknown(failure) : failure;
     } finally {
-      clearTimeout(timer);
+      this.#runtime.clearTimer(timer);
       signal?.removeEventListener('abort', abort);
-      const seconds = (performance.now() - startedAt) / 1000;
+      const seconds = (this.#runtime.monotonicNow() - startedAt) / 1000;
       request.trail?.call(request.endpoint, outcome, seconds);
       this.options.onTry?.(request.endpoint, outcome, seconds, { status, reason, repetition, holder: request.holder });
     }
   }
 
+  #refuseIfOver(endsAt: number, signal: AbortSignal | undefined): void {
+    if (!signal?.aborted && this.#runtime.monotonicNow() < endsAt) return;
+    throw new TryFailure('timeout', { cause: signal?.reason, reason: 'no time left for a try' });
+  }
+
   /** Infinity for a failure that is not worth repeating. */
   #pauseAfter(tries: number, error: unknown): number {
-    const { random = Math.random, deadlineMs } = this.options;
+    const { deadlineMs } = this.options;
     if (!(error instanceof TryFailure) || error.kind === 'invalid') return Infinity;
     const askedMs = (error.retryAfterSeconds ?? 0) * 1000;
     // A service that asks for a longer pause is not waited for: the caller is told when to return.
-    return askedMs > deadlineMs / 2 ? Infinity : Math.max(askedMs, random() * 100 * 2 ** tries);
+    return askedMs > deadlineMs / 2 ? Infinity : Math.max(askedMs, this.#runtime.random() * 100 * 2 ** tries);
   }
-}
-
-function refuseIfOver(endsAt: number, signal: AbortSignal | undefined): void {
-  if (!signal?.aborted && performance.now() < endsAt) return;
-  throw new TryFailure('timeout', { cause: signal?.reason, reason: 'no time left for a try' });
 }
 
 /** Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. */
@@ -182,12 +182,8 @@ function failureOf(error: unknown, aborted: boolean): TryFailure {
  */
 const idleMs = 1000;
 
-/** What Node's client asks of an agent; it is missing in the types. */
-type Agent = HttpAgent & {
-  defaultPort: number;
-  options: object;
-  addRequest(request: ClientRequest, ...rest: unknown[]): void;
-};
+/** With what is missing in the types. */
+type Agent = HttpAgent & RequestAgent & { defaultPort: number; options: object };
 
 /** The kept connections to the service: making one costs as much as a call. */
 class Connections {

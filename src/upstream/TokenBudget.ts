@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
+import type { Runtime } from '../process/Runtime.js';
 import { StoreError } from '../stores/StoreError.js';
 
 interface TokenBudgetOptions {
@@ -11,7 +12,7 @@ interface TokenBudgetOptions {
   readonly callerShare: number;
   /** What all watchers may take of that which is left by others, from 0 to 1. */
   readonly watchShare: number;
-  readonly now: () => number;
+  readonly runtime: Runtime;
   /** What is left, and the milliseconds until the hour ends. */
   readonly onLeft?: (left: number, resetsInMs: number) => void;
   readonly onExhausted?: (whose: 'fleet' | 'caller' | 'watch') => void;
@@ -81,7 +82,7 @@ export class TokenBudget {
   async spend({ holder, isWatch = false }: Spender): Promise<void> {
     const { perHour, callerShare, watchShare, onLeft } = this.options;
     if (perHour === 0) return;
-    const number = Math.floor(this.options.now() / hourMs);
+    const number = Math.floor(this.options.runtime.now() / hourMs);
     if (number !== this.#hour.number) this.#hour = new Hour(number);
     const hour = this.#hour;
     const shares: Share[] = [];
@@ -177,7 +178,7 @@ export class TokenBudget {
 
   /** Milliseconds until the hour ends; at most one hour, even if the clock changes. */
   #restOf(hour: Hour): number {
-    return Math.min(hourMs, Math.max(0, (hour.number + 1) * hourMs - this.options.now()));
+    return Math.min(hourMs, Math.max(0, (hour.number + 1) * hourMs - this.options.runtime.now()));
   }
 
   /** With `share`, refuses its holder alone: others who wait for the same read get their own turn. */

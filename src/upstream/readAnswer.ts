@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import type { Response } from 'node-fetch';
 import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
 import { parseJson } from '../json.js';
+import { type Runtime, realRuntime } from '../process/Runtime.js';
 
 /** An answer in any status, with its body read within the limits. */
 export interface ServiceAnswer {
@@ -44,7 +45,12 @@ const justPassedSeconds = 1;
  * Reads an answer of at most `maxBytes`, once unpacked. `limit` ends the try; it is aborted to let go of a connection on
  * which more may follow. Throws a TryFailure for a 5xx answer, or one that is too large or no JSON.
  */
-export async function readAnswer(response: Response, maxBytes: number, limit: AbortController): Promise<ServiceAnswer> {
+export async function readAnswer(
+  response: Response,
+  maxBytes: number,
+  limit: AbortController,
+  runtime: Runtime = realRuntime,
+): Promise<ServiceAnswer> {
   const { status, headers } = response;
   if (status >= 200 && status < 300) {
     const bytes = await bytesOf(response.body as Readable | null, maxBytes);
@@ -52,8 +58,8 @@ export async function readAnswer(response: Response, maxBytes: number, limit: Ab
     if (headers.has('content-encoding')) limit.abort();
     return { status, retryAfterSeconds: undefined, json: parse(bytes) };
   }
-  discard(response, limit);
-  const seconds = retryAfterSeconds(headers.get('retry-after'), Date.now());
+  discard(response, limit, runtime);
+  const seconds = retryAfterSeconds(headers.get('retry-after'), runtime.now());
   if (status < 500) return { status, retryAfterSeconds: seconds, json: undefined };
   const reason = `HTTP ${status}`;
   throw new TryFailure(
@@ -100,7 +106,7 @@ function parse(bytes: Buffer): unknown {
 }
 
 /** Reads a short body to its end, so that the connection can be used again, and cuts off everything else. */
-function discard({ body: stream, headers }: Response, limit: AbortController): void {
+function discard({ body: stream, headers }: Response, limit: AbortController, runtime: Runtime): void {
   const body = stream as Readable | null;
   if (body === null) return;
   body.on('error', () => {});
@@ -108,9 +114,9 @@ function discard({ body: stream, headers }: Response, limit: AbortController): v
     limit.abort();
     return;
   }
-  const timer = setTimeout(() => limit.abort(), drainMs).unref();
+  const timer = runtime.setTimeout(() => limit.abort(), drainMs).unref();
   body.once('close', () => {
-    clearTimeout(timer);
+    runtime.clearTimer(timer);
     limit.abort();
   });
   body.resume();

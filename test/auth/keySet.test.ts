@@ -3,6 +3,7 @@ import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { KeySet, type KeySetOptions } from '../../src/auth/keySet.js';
 import { type ReadFault, signatureAlgorithms } from '../../src/auth/readKeySet.js';
+import { realRuntime } from '../../src/process/Runtime.js';
 import { type IdentityProvider, makeKey, publicJwk, startIdentityProvider } from '../support/identityProvider.js';
 
 const seconds = 1000;
@@ -32,8 +33,7 @@ describe('KeySet', () => {
   function keySetOf(options: Partial<KeySetOptions> = {}): KeySet {
     const keySet = new KeySet({
       url: provider.jwksUrl,
-      now: () => now,
-      random: () => 0,
+      runtime: { ...realRuntime, monotonicNow: () => now, random: () => 0 },
       onFailure: (reason) => faults.push(reason),
       ...options,
     });

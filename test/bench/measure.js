@@ -51,7 +51,13 @@ export function summary(rounds) {
     ...medians,
     failed: rounds.reduce((sum, round) => sum + round.failed, 0),
     spread: [Math.min(...cpu), Math.max(...cpu)],
+    cpuOfRounds: cpu,
   };
+}
+
+/** How much CPU one target took of another's: the median of the rounds, each compared with its neighbour in time. */
+export function cpuRatio(one, other) {
+  return median(one.cpuOfRounds.map((cpuUs, round) => cpuUs / other.cpuOfRounds[round]));
 }
 
 export function median(numbers) {

@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { cpuRatio } from './measure.js';
 
 /** The machine in one line. */
 export function machine() {
@@ -24,7 +25,7 @@ export function scenarioTable({ title, name }, results) {
   const rows = results.map((result) => [
     result.name,
     `${round(result.cpuUs)} (${round(result.spread[0])}–${round(result.spread[1])})`,
-    own ? `${(result.cpuUs / own.cpuUs).toFixed(2)}x` : '',
+    own ? `${cpuRatio(result, own).toFixed(2)}x` : '',
     result.p50Ms.toFixed(2),
     result.p99Ms.toFixed(2),
     Math.round(result.perSecond),
@@ -42,11 +43,16 @@ export function revocationTable(results) {
   return `${title}\n\n${table(['target', 'failed of 100', 'token calls'], rows)}`;
 }
 
-const cpu = (name) => (results) => results.find((result) => result.name === name)?.cpuUs;
+/** Undefined when one of them was not measured. */
+function ratioIn(results, one, other) {
+  const [first, second] = [one, other].map((name) => results?.find((result) => result.name === name));
+  return first && second && cpuRatio(first, second);
+}
+
 const timesCheaper = (scenario, than, needed) => ({
   what: `CPU of ${than} to the gateway, \`${scenario}\``,
   needed: `at least ${needed}x`,
-  measured: ({ [scenario]: results }) => results && cpu(than)(results) / cpu('gateway')(results),
+  measured: ({ [scenario]: results }) => ratioIn(results, than, 'gateway'),
   isMet: (ratio) => ratio >= needed,
 });
 const promises = [
@@ -62,7 +68,7 @@ const promises = [
   {
     what: 'CPU of the gateway to rawHttp, `hot-token`',
     needed: 'at most 1.6x',
-    measured: ({ 'hot-token': results }) => results && cpu('gateway')(results) / cpu('rawHttp')(results),
+    measured: ({ 'hot-token': results }) => ratioIn(results, 'gateway', 'rawHttp'),
     isMet: (ratio) => ratio <= 1.6,
   },
   {

@@ -5,6 +5,7 @@ import { SealedStore } from '../../src/cache/SealedStore.js';
 import { SubjectEntries } from '../../src/cache/SubjectEntries.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
+import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { until } from '../support/redis.js';
 import { StoreLink } from '../support/StoreLink.js';
@@ -21,7 +22,8 @@ afterEach(async () => {
 function scene() {
   let clock = 1_000_000;
   const now = () => clock;
-  const shared = new MemoryStore({ now });
+  const runtime = { ...realRuntime, now };
+  const shared = new MemoryStore({ runtime: { ...realRuntime, monotonicNow: now } });
   closings.push(() => shared.close());
 
   function processWith(...secrets: readonly [string, ...string[]]) {
@@ -29,7 +31,7 @@ function scene() {
     const store = link.store;
     const [current, ...previous] = secrets.map(material) as [ReturnType<typeof material>];
     const sealer = new Sealer(current, previous);
-    const options = { store, sealer, scope: ['test'], now };
+    const options = { store, sealer, scope: ['test'], runtime };
     const sealed = new SealedStore(options);
     const entries = new SubjectEntries(store, sealed, (subject) => [['test', subject]]);
     const done: ForgetRecord[] = [];
@@ -40,14 +42,14 @@ function scene() {
       kind: 'test',
       maxEntries: 100,
       workMs: 5000,
-      now,
+      runtime,
       mayHaveForgotten: (subject, beganAt) => forgets.mayHaveForgotten(subject, beganAt),
     });
     const forgets: Forgets = new Forgets({
       store: sealed,
       entries,
       holders: [cache],
-      now,
+      runtime,
       isAway: () => store.degraded,
       takeUnsettled: () => store.takeUnsettled(),
       isRotating: () => sealer.rings.length > 1,

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { openStore } from '../../src/stores/openStore.js';
 import type { Store } from '../../src/stores/Store.js';
@@ -17,7 +18,7 @@ describe('A holder whose lease is over when it is done', () => {
   /** Processes over one store, whose clock can be moved, and a fetch of the first of them that ends when told. */
   function scene() {
     let clock = 1000;
-    const store = new MemoryStore({ now: () => clock });
+    const store = new MemoryStore({ runtime: { ...realRuntime, monotonicNow: () => clock } });
     const [late, next, later] = [readerOver(store), readerOver(store), readerOver(store)];
     /** Begins to read; resolves once the lease is held, with what ends the fetch and gives the answer. */
     const begin = (cache: typeof late.cache, acceptable: (entry: { value: string }) => boolean = anything) =>

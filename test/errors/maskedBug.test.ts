@@ -89,12 +89,12 @@ beforeAll(async () => {
     log,
   });
   await pipeline.start();
-  const endpoint = new GraphQLEndpoint({
-    pipeline,
-    identify: identifier(new Authenticator({ mode: 'disabled' }), { accept: () => undefined }),
-    ledger,
-    unread: new Unread(ledger),
-  });
+  const identify = identifier(new Authenticator({ mode: 'disabled' }), { accept: () => undefined });
+  const noStream = () => Promise.reject(new Error('No test here asks for a stream'));
+  const endpoint = new GraphQLEndpoint(
+    { pipeline, identify, ledger, unread: new Unread(ledger) },
+    { callback: noStream, multipart: noStream, events: noStream },
+  );
   http = new HttpServer({
     host: '127.0.0.1',
     port: 0,

@@ -18,10 +18,29 @@ afterAll(() => gateway.stop());
 const post = (path: string, headers: Readonly<Record<string, string>>) =>
   fetch(`${gateway.origin}${path}`, { method: 'POST', headers: { 'content-type': json, ...headers }, body: typename });
 
+/** The media type of a stream or an answer, or the status of a refusal. */
+async function typeOrStatus(response: Response) {
+  await response.body?.cancel();
+  const type = response.headers.get('content-type')?.replace(/; charset=utf-8$|;subscriptionSpec.*$/, '');
+  return response.status === 200 ? type : response.status;
+}
+
 describe('an Accept header', () => {
   it.each<[string, string | number]>([
     ['*/*', json],
     ['APPLICATION/JSON ; charset="utf-8"', json],
+    [`${json};charset=utf-16`, 406],
+    [`${responseJson};charset=iso-8859-1, ${json}`, json],
+    [`${responseJson};charset=UTF-8`, responseJson],
+    [`${json};q=0.9, ${responseJson};q=1.0`, responseJson],
+    [`${json}, ${responseJson};q=0.5`, json],
+    [`${json}, ${responseJson}`, responseJson],
+    [`${responseJson};q=0, ${json}`, json],
+    [`${responseJson};q=0.2, */*`, json],
+    [`application/*;q=0, ${responseJson}`, responseJson],
+    [`*/*;q=0`, 406],
+    [`${json};q=high`, json],
+    [`${responseJson}, application/graphql+json, ${json}, ${events}, multipart/mixed`, responseJson],
     [`${responseJson}, ${json};q=0.9`, responseJson],
     [`text/html, application/*;q=0.5`, json],
     [`${json};note=",${events}"`, json],
@@ -34,18 +53,52 @@ describe('an Accept header', () => {
     [`${events};q=0.1`, events],
     [`${events};q=0`, 406],
     [`${events}, */*`, json],
-    [
-      'multipart/mixed;boundary="graphql";subscriptionSpec="1.0", application/json',
-      'multipart/mixed;boundary="graphql"',
-    ],
+    [`${events}, ${json};q=0.1`, json],
+    ['text/*', 406],
+    ['multipart/mixed;boundary="graphql";subscriptionSpec="1.0", application/json', json],
+    ['multipart/mixed;boundary="graphql";subscriptionSpec="1.0"', 'multipart/mixed;boundary="graphql"'],
     ['Multipart/Mixed; SubscriptionSpec = 1.0', 'multipart/mixed;boundary="graphql"'],
     [`multipart/mixed;subscriptionSpec=1.0;q=0, ${json}`, json],
     [`multipart/mixed, ${json};subscriptionSpec=1.0`, json],
   ])('%j is answered with %s', async (accept, expected) => {
-    const response = await post('/graphql', { accept });
-    const type = response.headers.get('content-type')?.replace(/; charset=utf-8$|;subscriptionSpec.*$/, '');
-    expect(response.status === 200 ? type : response.status).toBe(expected);
-    await response.body?.cancel();
+    for (const time of ['first', 'next']) {
+      expect([time, await typeOrStatus(await post('/graphql', { accept }))]).toEqual([time, expected]);
+    }
+  });
+
+  const multipart = 'multipart/mixed;boundary="graphql";subscriptionSpec="1.0"';
+  it.each<[string | undefined, string | number]>([
+    [undefined, events],
+    ['*/*', events],
+    ['text/*', events],
+    [events, events],
+    [`${events};q=0.1, ${json}`, events],
+    [`${responseJson}, application/graphql+json, ${json}, ${events}, multipart/mixed`, events],
+    [`${multipart}, ${json}`, 'multipart/mixed;boundary="graphql"'],
+    [`${multipart};q=0.5, ${events}`, events],
+    [`${multipart}, ${events};q=0.5, */*;q=0.1`, 'multipart/mixed;boundary="graphql"'],
+    [json, 200],
+    [responseJson, 422],
+    [`${events};q=0, */*`, 400],
+    [`multipart/mixed, ${responseJson}`, 422],
+    [`multipart/mixed;deferSpec=20220824, ${json}`, 200],
+  ])('%j with a subscription is answered with %s', async (accept, expected) => {
+    const query =
+      'subscription { taxpayerTokenUpdated(taxpayerId: "44444444-4444-4444-8444-444444444444") { status } }';
+    const headers = { 'content-type': json, ...(accept !== undefined && { accept }) };
+    const body = JSON.stringify({ query });
+    const response = await fetch(`${gateway.origin}/graphql`, { method: 'POST', headers, body });
+    if (typeof expected === 'number') {
+      expect([response.status, await response.text()]).toEqual([expected, expect.stringContaining('needs a stream')]);
+    } else expect(await typeOrStatus(response)).toBe(expected);
+  });
+
+  it('with events lets a GET subscribe as well', async () => {
+    const query = encodeURIComponent('subscription { refreshJobUpdated(taxpayerId: "a", jobId: "b") { status } }');
+    const send = (accept: string) =>
+      fetch(`${gateway.origin}/graphql?query=${query}`, { headers: { accept, 'apollo-require-preflight': '1' } });
+    expect(await typeOrStatus(await send(`${json}, ${events}`))).toBe(events);
+    expect(await typeOrStatus(await send(`${json}, ${multipart}`))).toBe(405);
   });
 
   it.each([
@@ -67,10 +120,11 @@ describe('a Content-Type', () => {
     ['a multipart subscription', '/graphql', 'multipart/mixed;subscriptionSpec=1.0'],
     ['a callback subscription', '/graphql', `${json};callbackSpec=1.0`],
   ];
-  const refused = ['utf-16', 'UTF-16LE', '"utf-16"', 'iso-8859-1', 'us-ascii', '""'];
+  const refused = ['utf-16', 'UTF-16LE', '"utf-16"', 'utf-7', 'iso-8859-1', 'us-ascii', 'nonsense', '""', '', '"utf-8'];
+  const ambiguous = ['utf-8; charset=utf-7', 'utf-7; charset=utf-8', 'utf-8, application/json; charset=utf-7'];
 
   it.each(ways)('of another charset than UTF-8 is refused by %s', async (_, path, accept) => {
-    for (const charset of refused) {
+    for (const charset of [...refused, ...ambiguous]) {
       const response = await post(path, { accept, 'content-type': `Application/JSON ; Charset=${charset}` });
       expect([charset, response.status, await response.json()]).toMatchObject([
         charset,

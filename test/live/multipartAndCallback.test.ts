@@ -39,10 +39,24 @@ describe('a multipart subscription', () => {
     expect(await parts.next('\r\n')).toBeUndefined();
   });
 
-  it('reports a refusal in the same form', async () => {
-    const parts = streamReader(await ask(gateway, accept, { query: '{ nothing }' }));
+  it.each(['{ nothing }', '{ __typename }', 'subscription { nothing }'])(
+    'is the form of %s only for a client that takes no JSON',
+    async (query) => {
+      const expected = /"code":"GRAPHQL_VALIDATION_FAILED"|"__typename":"Query"/;
+      const parts = streamReader(await ask(gateway, accept.replace(',application/json', ''), { query }));
+      await parts.next('--graphql');
+      expect(await parts.next('--graphql')).toMatch(expected);
+      const response = await ask(gateway, accept, { query });
+      expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+      expect(await response.text()).toMatch(expected);
+    },
+  );
+
+  it('that is refused is told of it in the same form', async () => {
+    const query = 'subscription { refreshJobUpdated(taxpayerId: "..", jobId: "1") { status } }';
+    const parts = streamReader(await ask(gateway, accept, { query }));
     await parts.next('--graphql');
-    expect(await parts.next('--graphql')).toContain('"code":"GRAPHQL_VALIDATION_FAILED"');
+    expect(await parts.next('--graphql')).toContain('"code":"BAD_USER_INPUT"');
   });
 });
 
@@ -138,6 +152,12 @@ describe('a callback subscription', () => {
     expect((await subscribe(job, subscription, headers)).status).toBe(status);
     expect(posted).toEqual([]);
     expect(gateway.sandbox.control.jobCalls(job.taxpayerId, job.jobId)).toBe(0);
+  });
+
+  it('is not the form of a query, whatever the client accepts besides', async () => {
+    const response = await ask(gateway, accept, { query: '{ __typename }' });
+    expect([response.status, await response.json()]).toEqual([200, { data: { __typename: 'Query' } }]);
+    expect(posted).toEqual([]);
   });
 
   it.each([

@@ -1,10 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
+import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { storeContract } from './storeContract.js';
 
 storeContract('MemoryStore', async () => {
   let skippedMs = 0;
-  const store = new MemoryStore({ now: () => performance.now() + skippedMs });
+  const store = new MemoryStore({
+    runtime: { ...realRuntime, monotonicNow: () => performance.now() + skippedMs },
+  });
   return {
     open: async () => store,
     pass: async (ms) => {

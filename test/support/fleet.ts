@@ -10,6 +10,7 @@ import type { recordWatcher } from '../../src/datasources/watchers.js';
 import type { GatewayError } from '../../src/errors/errors.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
+import { realRuntime } from '../../src/process/Runtime.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { wireServices } from '../../src/services.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
@@ -78,7 +79,7 @@ export async function startFleet({
 }: FleetOptions = {}): Promise<Fleet> {
   const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
   let clock = Math.floor(Date.now() / hourMs) * hourMs; // the budget is counted by the hour
-  const shared = store ?? new MemoryStore({ now: () => clock });
+  const shared = store ?? new MemoryStore({ runtime: { ...realRuntime, monotonicNow: () => clock } });
   const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const defaults = loadConfig(environmentFor(sandbox));
   const config: Config = {
@@ -108,9 +109,7 @@ export async function startFleet({
       sealer: new Sealer({ from: 'client-secret', secret: new Secret('fleet-secret') }),
       baseUrl: sandbox.url,
       credentials: () => credentials,
-      now,
-      monotonicNow: now,
-      random: () => 0,
+      runtime: { ...realRuntime, now, monotonicNow: () => performance.now() + now(), random: () => 0 },
     });
     return { broker, jobs, links, recordWatches, events, budgetLeft, stop };
   });

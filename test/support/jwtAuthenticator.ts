@@ -1,5 +1,6 @@
 import { expect } from '@jest/globals';
 import { Authenticator } from '../../src/auth/Authenticator.js';
+import { realRuntime } from '../../src/process/Runtime.js';
 import type { IdentityProvider } from './identityProvider.js';
 
 /** An authenticator that trusts these providers, with the audiences `taxpayer-gateway` and `other-audience`. */
@@ -9,7 +10,7 @@ export function jwtAuthenticator(providers: readonly IdentityProvider[], now: ()
     issuers: providers.map(({ issuer, jwksUrl }) => ({ issuer, jwksUrl })),
     audience: ['other-audience', 'taxpayer-gateway'],
     taxpayersClaim: 'taxpayer_ids',
-    now,
+    runtime: { ...realRuntime, now, monotonicNow: now },
   });
 }
 

@@ -4,6 +4,7 @@ import { type AddressInfo, createServer as createTcpServer, type Socket, type Se
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { GatewayError } from '../../src/errors/errors.js';
+import { realRuntime } from '../../src/process/Runtime.js';
 import { ResilientFetch, type ResilientFetchOptions, type ServiceRequest } from '../../src/upstream/ResilientFetch.js';
 
 const limits = { timeoutMs: 2000, deadlineMs: 8000, breakerResetMs: 60_000, maxResponseBytes: 10_000 };
@@ -35,8 +36,8 @@ const using = (options: Partial<ResilientFetchOptions>) => {
 
 /** Breakers on a clock of their own. */
 const usingClock = () => {
-  let ms = 1000;
-  using({ monotonicNow: () => ms, random: () => 0 });
+  let ms = 0;
+  using({ runtime: { ...realRuntime, monotonicNow: () => performance.now() + ms, random: () => 0 } });
   return { advance: (by: number) => (ms += by) };
 };
 /** Tries again until the attempt succeeds. */
@@ -52,7 +53,7 @@ const until = async <T>(attempt: () => Promise<T>): Promise<T> => {
 
 describe('A repeated GET', () => {
   it('waits a random time before each repetition, up to twice as long each time', async () => {
-    using({ random: () => 0.999 });
+    using({ runtime: { ...realRuntime, random: () => 0.999 } });
     service.answer = (_, response) => response.writeHead(500).end();
     await expect(http.call(get())).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE' });
     const [first = 0, second = 0, third = 0] = service.arrivals;
@@ -62,7 +63,7 @@ describe('A repeated GET', () => {
   });
 
   it('waits as long as Retry-After asks', async () => {
-    using({ random: () => 0 });
+    using({ runtime: { ...realRuntime, random: () => 0 } });
     service.answer = (_, response) =>
       service.arrivals.length === 1
         ? response.writeHead(503, { 'retry-after': '1' }).end()
@@ -113,7 +114,7 @@ describe('A repeated GET', () => {
   });
 
   it('ends when its caller aborts, also between two tries', async () => {
-    using({ random: () => 0.999 });
+    using({ runtime: { ...realRuntime, random: () => 0.999 } });
     const beforeTry = jest.fn(async () => {});
     const caller = new AbortController();
     service.answer = (_, response) => response.writeHead(503, { 'retry-after': '3' }).end();

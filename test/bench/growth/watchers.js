@@ -1,6 +1,7 @@
 // Watchers of jobs in one process: the gateway's own watcher, over jobs that change with every poll.
 
 import { jobWatcher } from '../../../dist/datasources/watchers.js';
+import { realRuntime } from '../../../dist/process/Runtime.js';
 import { bytesEach, round, table } from '../report.js';
 
 const watchersOfAJob = 10;
@@ -29,7 +30,7 @@ async function watched(size) {
     pollMinMs: 200,
     pollMaxMs: 200,
     watchMaxMs: 3_600_000,
-    now: Date.now,
+    runtime: realRuntime,
     onWatchers: () => {},
   });
   const before = heapBytes();

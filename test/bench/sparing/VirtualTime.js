@@ -1,25 +1,29 @@
-// Time that passes only while events are run. Timers of the gateway's classes are events as well.
+// Time that passes only while events are run. Timers are events as well.
 
-import { syncBuiltinESMExports } from 'node:module';
-import promises from 'node:timers/promises';
-
-/** An event queue in place of the clock and the timers of this thread, from the moment it is created. */
+/** An event queue in place of a clock. */
 export class VirtualTime {
   /** Epoch milliseconds. */
   now;
+  #startsAt;
   /** A binary heap by time, then by order of arrival. */
   #heap = [];
   #order = 0;
 
   constructor(startsAt) {
     this.now = startsAt;
-    const set = (run, ms = 0, ...args) => this.at(this.now + Math.max(0, ms), () => run(...args));
-    globalThis.setTimeout = set;
-    globalThis.setInterval = (run, ms, ...args) => this.#repeat(() => run(...args), Math.max(1, ms));
-    globalThis.clearTimeout = globalThis.clearInterval = (timer) => timer?.cancel();
-    performance.now = () => this.now - startsAt;
-    promises.setTimeout = (ms, value) => new Promise((resolve) => set(resolve, ms, value));
-    syncBuiltinESMExports();
+    this.#startsAt = startsAt;
+  }
+
+  /** The `Runtime` of all processes that live in this time; what is not time is that of `rest`. */
+  runtime(rest) {
+    return {
+      ...rest,
+      now: () => this.now,
+      monotonicNow: () => this.now - this.#startsAt,
+      setTimeout: (run, ms) => this.at(this.now + Math.max(0, ms), run),
+      setInterval: (run, ms) => this.#repeat(run, Math.max(1, ms)),
+      clearTimer: (timer) => timer?.cancel(),
+    };
   }
 
   /** Runs `run` at `time`. When it returns false it left no work that the next event has to wait for. */
@@ -75,7 +79,6 @@ export class VirtualTime {
   }
 }
 
-/** What `setTimeout` of Node.js returns, as far as it is used. */
 class Timer {
   constructor(time, order, run) {
     this.time = time;

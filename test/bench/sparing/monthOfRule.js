@@ -7,6 +7,7 @@ import { Secret } from '../../../dist/config/secret.js';
 import { identifierReader } from '../../../dist/datasources/identifiers.js';
 import { createLogger } from '../../../dist/observability/log.js';
 import { Metrics } from '../../../dist/observability/Metrics.js';
+import { realRuntime } from '../../../dist/process/Runtime.js';
 import { wireServices } from '../../../dist/services.js';
 import { MemoryStore } from '../../../dist/stores/MemoryStore.js';
 import { Lags } from './Lags.js';
@@ -24,6 +25,7 @@ const time = new VirtualTime(monthBegins);
 const now = () => time.now;
 const cycles = lifeCycles({ taxpayers, days, random: seeded(seed) }).filter((_, n) => n % parts === part);
 const random = seeded(seed + 1 + part);
+const runtime = time.runtime({ ...realRuntime, random });
 const service = new SimulatedService({ cycles, days, now, outage });
 const office = openOffice();
 for (let n = 0; n < cycles.length; n += 1) live(n);
@@ -40,7 +42,7 @@ parentPort.postMessage({
 });
 
 function openOffice() {
-  const store = new MemoryStore({ now, maxEntries: 100_000 });
+  const store = new MemoryStore({ runtime, maxEntries: 100_000 });
   const shared = { store, metrics: new Metrics(), log: createLogger('silent', { write: () => {} }) };
   const start = () => startProcess(shared);
   const office = {
@@ -150,9 +152,7 @@ function startProcess({ store, metrics, log }) {
     sealer: new Sealer({ from: 'client-secret', secret: clientSecret }),
     baseUrl: 'http://service.invalid',
     credentials: () => ({ clientId: 'month', clientSecret }),
-    now,
-    monotonicNow: now,
-    random,
+    runtime,
     fetch: service.fetch,
   });
 }

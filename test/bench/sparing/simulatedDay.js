@@ -7,6 +7,7 @@ import { Secret } from '../../../dist/config/secret.js';
 import { identifierReader } from '../../../dist/datasources/identifiers.js';
 import { createLogger } from '../../../dist/observability/log.js';
 import { Metrics } from '../../../dist/observability/Metrics.js';
+import { realRuntime } from '../../../dist/process/Runtime.js';
 import { startSandbox } from '../../../dist/sandbox/Sandbox.js';
 import { wireServices } from '../../../dist/services.js';
 import { MemoryStore } from '../../../dist/stores/MemoryStore.js';
@@ -21,7 +22,7 @@ export async function simulateDay() {
   const startedAt = Date.now();
   let clock = startedAt;
   const now = () => clock;
-  const store = new MemoryStore({ now, maxEntries: 1_000_000 });
+  const store = new MemoryStore({ runtime: { ...realRuntime, monotonicNow: now }, maxEntries: 1_000_000 });
   const shared = { sandbox, store, now, metrics: new Metrics(), log: createLogger('silent', { write: () => {} }) };
   const deploy = () => Array.from({ length: day.members }, () => member(shared));
   let members = deploy();
@@ -85,9 +86,7 @@ function member({ sandbox, store, now, metrics, log }) {
     sealer: new Sealer({ from: 'client-secret', secret: clientSecret }),
     baseUrl: sandbox.url,
     credentials: () => ({ clientId: 'day', clientSecret }),
-    now,
-    monotonicNow: now,
-    random: () => 0,
+    runtime: { ...realRuntime, now, monotonicNow: () => performance.now() + now(), random: () => 0 },
   });
 }
 
