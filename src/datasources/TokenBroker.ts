@@ -210,7 +210,7 @@ export class TokenBroker {
       const held = this.#cache.peek(id);
       if (held?.version === version) held.view = { ...this.#viewOf(held), stale: true };
       if (credential !== first) {
-        await this.options.store.set(tokenNames(id).refusal, version, refetchCoolDownMs);
+        await this.options.store.setMark(tokenNames(id).refusal, version, refetchCoolDownMs);
         throw notAuthorized();
       }
       credential = await endingWith(signal, this.#replace(id, version, signal, call));

@@ -1,9 +1,8 @@
 import { randomInt } from 'node:crypto';
-import { existsSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { open, type RootDatabase } from 'lmdb';
+import { resolve } from 'node:path';
 import { DeleteWaiters } from './DeleteWaiters.js';
-import { makeLmdbDirectory, setAside, setAsideDamaged, textOf, unusable } from './lmdbDirectory.js';
+import { type Database, inodeIn, openDatabase, openOrCreate } from './lmdbDatabase.js';
+import { unusable } from './lmdbDirectory.js';
 import { LmdbEntryFormat } from './lmdbEntry.js';
 import { errorOfCommit, lmdbError } from './lmdbErrors.js';
 import { countIn } from './MemoryStore.js';
@@ -12,14 +11,16 @@ import { StoreError } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
 export interface LmdbStoreOptions {
-  /** Pause between two steps of the background purge; 0 switches it off. Default 5 s. */
-  readonly purgeEveryMs?: number;
+  /** Pause between two looks after the database: a step of the purge, and whether it is still there; 0: none. Default 5 s. */
+  readonly careEveryMs?: number;
   /** Entries looked at in one step of the purge. Default 1000. */
   readonly purgeStep?: number;
   /** Epoch milliseconds, by which entries expire; leases do not. Default `Date.now`. */
   readonly now?: () => number;
   /** A damaged database was renamed to `name`, in the same directory. */
   readonly onSetAside?: (name: string) => void;
+  /** The directory was moved, deleted or replaced, and this process has opened what is in its place. */
+  readonly onMoved?: () => void;
 }
 
 /** What is stored under a key. `value` is undefined when it has expired or was not written by us. */
@@ -35,8 +36,6 @@ type Conditions = readonly [Condition, ...Condition[]];
 
 const maxTries = 1000;
 const pollPace = { firstMs: 5, maxMs: 50 };
-/** What LMDB says of a file that is no database, of another version, or damaged. */
-const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
 
 /**
  * An embedded store on disk, shared by all processes of one machine. It survives restarts and `kill -9`; a power cut may lose
@@ -48,30 +47,18 @@ const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
 export class LmdbStore implements Store {
   readonly kind = 'lmdb';
   readonly #waiters = new DeleteWaiters();
-  readonly #purgeEveryMs: number;
-  readonly #purgeStep: number;
+  #inode: number | undefined;
   readonly #format: LmdbEntryFormat;
-  #purgeTimer: NodeJS.Timeout | undefined;
+  #careTimer: NodeJS.Timeout | undefined;
   #purgedTo = '';
   #lastIncrement: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | undefined;
 
   /** Opens or creates the store in `directory`, in place of a damaged one. Throws a `misconfigured` {@link StoreError}. */
   static open(directory: string, options: LmdbStoreOptions = {}): LmdbStore {
+    const path = resolve(directory);
     try {
-      const path = resolve(directory);
-      setAsideDamaged(path, options.onSetAside);
-      makeLmdbDirectory(path);
-      const data = join(path, 'data.mdb');
-      const inode = statSync(data).ino;
-      try {
-        return new LmdbStore(openDatabase(path), options);
-      } catch (error) {
-        if (!damage.test(textOf(error))) throw error;
-        setAside(path, () => statSync(data, { throwIfNoEntry: false })?.ino === inode, options.onSetAside);
-        makeLmdbDirectory(path);
-        return new LmdbStore(openDatabase(path), options);
-      }
+      return new LmdbStore(path, openOrCreate(path, options.onSetAside), options);
     } catch (error) {
       throw unusable(error);
     }
@@ -81,21 +68,21 @@ export class LmdbStore implements Store {
   static openExisting(directory: string): LmdbStore {
     const path = resolve(directory);
     try {
-      if (!existsSync(join(path, 'data.mdb'))) throw new Error(`there is no store in ${path}`);
-      return new LmdbStore(openDatabase(path), { purgeEveryMs: 0 });
+      if (inodeIn(path) === undefined) throw new Error(`there is no store in ${path}`);
+      return new LmdbStore(path, openDatabase(path), { careEveryMs: 0 });
     } catch (error) {
       throw unusable(error);
     }
   }
 
   private constructor(
-    private readonly db: RootDatabase<Buffer, string>,
-    { purgeEveryMs = 5000, purgeStep = 1000, now = Date.now }: LmdbStoreOptions,
+    private readonly path: string,
+    private db: Database,
+    private readonly options: LmdbStoreOptions,
   ) {
-    this.#purgeEveryMs = purgeEveryMs;
-    this.#purgeStep = purgeStep;
-    this.#format = new LmdbEntryFormat(now);
-    this.#schedulePurge(purgeEveryMs);
+    this.#inode = inodeIn(path);
+    this.#format = new LmdbEntryFormat(options.now ?? Date.now);
+    this.#scheduleCare(this.#careEveryMs);
   }
 
   async get(key: string): Promise<Buffer | undefined> {
@@ -187,8 +174,9 @@ export class LmdbStore implements Store {
   async purge(): Promise<number> {
     this.#assertOpen();
     this.db.readerCheck(); // readers that were killed would pin old pages and make the file grow
-    const keys = [...this.db.getKeys({ start: this.#purgedTo, limit: this.#purgeStep })];
-    this.#purgedTo = keys.length < this.#purgeStep ? '' : (keys.at(-1) ?? '');
+    const limit = this.#purgeStep;
+    const keys = [...this.db.getKeys({ start: this.#purgedTo, limit })];
+    this.#purgedTo = keys.length < limit ? '' : (keys.at(-1) ?? '');
     return (await Promise.all(keys.map((key) => this.#removeExpired(key)))).filter(Boolean).length;
   }
 
@@ -198,7 +186,7 @@ export class LmdbStore implements Store {
   }
 
   close(): Promise<void> {
-    clearTimeout(this.#purgeTimer);
+    clearTimeout(this.#careTimer);
     this.#waiters.wakeAll();
     // Bounded, because another process may have been stopped while it held the write lock.
     this.#closing ??= timeLimit(() => this.db.close(), 2000).catch(() => undefined);
@@ -254,36 +242,41 @@ export class LmdbStore implements Store {
     }
   }
 
-  #schedulePurge(inMs: number): void {
-    if (this.#purgeEveryMs === 0 || this.#closing) return;
-    const purge = async () => {
+  get #careEveryMs(): number {
+    return this.options.careEveryMs ?? 5000;
+  }
+
+  get #purgeStep(): number {
+    return this.options.purgeStep ?? 1000;
+  }
+
+  #scheduleCare(inMs: number): void {
+    if (this.#careEveryMs === 0 || this.#closing) return;
+    const care = async () => {
+      this.#followPath();
       const removed = await this.purge().catch(() => 0);
-      this.#schedulePurge(removed > this.#purgeStep / 4 ? 100 : this.#purgeEveryMs);
+      this.#scheduleCare(removed > this.#purgeStep / 4 ? 100 : this.#careEveryMs);
     };
     // Jitter keeps the processes that share the file from purging in step.
-    this.#purgeTimer = setTimeout(purge, inMs * (0.75 + Math.random() / 2)).unref();
+    this.#careTimer = setTimeout(care, inMs * (0.75 + Math.random() / 2)).unref();
+  }
+
+  /** Each process that starts from now on opens what is under the path: those that run must not go on without them. */
+  #followPath(): void {
+    const before = this.db;
+    try {
+      if (inodeIn(this.path) === this.#inode) return;
+      this.db = openOrCreate(this.path, this.options.onSetAside);
+    } catch {
+      return; // goes on with what was moved; looks again
+    }
+    this.#inode = inodeIn(this.path);
+    void before.close().catch(() => undefined);
+    this.options.onMoved?.();
   }
 
   #assertOpen(): void {
     if (this.#closing) throw new StoreError('closed');
-  }
-}
-
-function openDatabase(path: string): RootDatabase<Buffer, string> {
-  const db = open<Buffer, string>({
-    path,
-    noSubdir: false,
-    encoding: 'binary',
-    useVersions: true,
-    separateFlushed: true,
-    eventTurnBatching: false, // with it, a failed commit rejects a promise that we cannot reach
-  });
-  try {
-    for (const reverse of [false, true]) db.getRange({ limit: 1, reverse }).asArray; // throws when it is damaged
-    return db;
-  } catch (error) {
-    void db.close().catch(() => undefined);
-    throw error;
   }
 }
 

@@ -52,7 +52,7 @@ export interface TestRedisSentinel {
   readonly nodes: readonly TestRedis[];
   /** Makes a replica the master; resolves when the sentinel says so. */
   failover(): Promise<void>;
-  /** Kills the master; resolves when the sentinel has found and replaced it. */
+  /** Kills the master, and starts it again, empty, once the sentinel has replaced it. */
   killMaster(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -198,6 +198,7 @@ export async function startRedisSentinel({
     killMaster: async () => {
       await master.kill();
       await until(hasNewMaster, 30_000);
+      await master.restart();
     },
     stop: async () => {
       client.disconnect();
