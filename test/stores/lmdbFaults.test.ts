@@ -124,7 +124,7 @@ describe('Gateways whose LMDB directory has trouble while they use it', () => {
     closeSync(descriptor);
     const readOrDie = (id: string) =>
       read(gateway, id).catch((error) => {
-        if (!(error instanceof TypeError)) throw error; // a worker that died while it answered
+        if ((error as Error).name !== 'TypeError') throw error; // a worker that died while it answered
       });
     for (const id of [...taxpayers, ...Array.from({ length: 40 }, newTaxpayer)]) await readOrDie(id);
     const next = await start(path);
