@@ -1,6 +1,9 @@
-// Hive Gateway: what of a caller's request goes on to the subgraphs, and how subscriptions are asked for.
+// Hive Gateway: what of a caller's request goes on to the subgraphs, how subscriptions are asked for, and what a request may
+// cost.
 
 export const gatewayConfig = {
+  // By the @cost of the subgraphs: 50 refresh jobs, or 100 token records.
+  demandControl: { maxCost: 1000 },
   propagateHeaders: {
     fromClientToSubgraphs({ request }) {
       const authorization = request.headers.get('authorization');

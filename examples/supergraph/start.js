@@ -1,5 +1,6 @@
-// A supergraph on this machine (npm run example:supergraph): the gateway with its sandbox, a second subgraph, and Hive
-// Gateway as the router in front of both. Ports: ROUTER_PORT (4000), GATEWAY_PORT (4001), CASES_PORT (4002).
+// A supergraph on this machine (npm run example:supergraph): the gateway with its sandbox, a second subgraph, and a router
+// in front of both: Hive Gateway, or with `-- grafbase` Grafbase. Ports: ROUTER_PORT (4000), GATEWAY_PORT (4001), CASES_PORT
+// (4002).
 
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -7,8 +8,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { orSentence } from '../../scripts/committedFile.js';
+import { providePackages } from '../../scripts/providePackages.js';
 import { demoCase, startCases } from './casesSubgraph.js';
 import { composeSupergraph } from './composeSupergraph.js';
+import { grafbase, grafbaseConfig, grafbaseVariables } from './grafbase/grafbase.js';
+
+const routers = { hive: startHive, grafbase: startGrafbase };
+const [name = 'hive'] = process.argv.slice(2);
+await orSentence(async () => {
+  if (!(name in routers)) throw new Error(`Name one router of: ${Object.keys(routers).join(', ')} (found: ${name})`);
+  if (name === 'grafbase') await providePackages('examples/supergraph/grafbase');
+});
 
 const { ROUTER_PORT = '4000', GATEWAY_PORT = '4001', CASES_PORT = '4002' } = process.env;
 const gatewayOrigin = `http://127.0.0.1:${GATEWAY_PORT}`;
@@ -18,15 +29,10 @@ const children = [];
 let stopping = false;
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => void stop(0));
 
-start(here('../../scripts/start.js'), [], { PORT: GATEWAY_PORT });
+start(process.execPath, [here('../../scripts/start.js')], { PORT: GATEWAY_PORT });
 const cases = await startCases({ port: Number(CASES_PORT) });
 await answers(`${gatewayOrigin}/health/ready`);
-
-const supergraph = join(directory, 'supergraph.graphql');
-await writeFile(supergraph, composeSupergraph({ taxpayersUrl: `${gatewayOrigin}/graphql`, casesUrl: cases.url }));
-const hive = fileURLToPath(import.meta.resolve('@graphql-hive/gateway').replace(/index\.\w+$/, 'bin.js'));
-start(hive, ['supergraph', supergraph, '-c', here('gateway.config.js'), '-h', '127.0.0.1', '-p', ROUTER_PORT]);
-await answers(`${routerOrigin}/readiness`);
+await routers[name](`${gatewayOrigin}/graphql`, cases.url);
 
 const query = `{ case(id: "${demoCase.id}") { title taxpayer { token { status } refreshJob(jobId: "${demoCase.jobId}") { status } } } }`;
 console.log(`The supergraph answers on ${routerOrigin}/graphql. One query that crosses both subgraphs:
@@ -35,9 +41,25 @@ curl -s ${routerOrigin}/graphql -H 'content-type: application/json' \\
   -d '${JSON.stringify({ query })}'
 `);
 
+async function startHive(taxpayersUrl, casesUrl) {
+  const supergraph = join(directory, 'supergraph.graphql');
+  await writeFile(supergraph, composeSupergraph({ taxpayersUrl, casesUrl }));
+  const hive = fileURLToPath(import.meta.resolve('@graphql-hive/gateway').replace(/index\.\w+$/, 'bin.js'));
+  const options = ['-c', here('gateway.config.js'), '-h', '127.0.0.1', '-p', ROUTER_PORT];
+  start(process.execPath, [hive, 'supergraph', supergraph, ...options]);
+  await answers(`${routerOrigin}/readiness`);
+}
+
+/** Composes by itself. */
+async function startGrafbase(taxpayersUrl, casesUrl) {
+  const args = ['--home', directory, 'dev', '-c', grafbaseConfig, '-p', ROUTER_PORT];
+  start(grafbase, args, grafbaseVariables({ taxpayersUrl, casesUrl }));
+  await answers(`${routerOrigin}/health`);
+}
+
 /** Quiet children: what the router prints about itself would hide the query above. */
-function start(script, args, env = {}) {
-  const child = spawn(process.execPath, [script, ...args], {
+function start(command, args, env = {}) {
+  const child = spawn(command, args, {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'ignore', 'inherit'],
   });

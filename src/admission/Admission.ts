@@ -8,13 +8,13 @@ import type { WorkTime } from './WorkTime.js';
 export interface AdmissionOptions {
   readonly workTime: WorkTime;
   readonly store: SealedStore;
-  /** Operations per caller and minute over the whole fleet; 0 means no limit. */
+  /** Root fields of operations per caller and minute over the whole fleet; 0 means no limit. */
   readonly perMinute: number;
   /** Milliseconds since the epoch; default `Date.now`. */
   readonly now?: () => number;
 }
 
-/** A caller's operations in one window: `fleet` as last heard from the store with all that was sent, `unsent` not sent yet. */
+/** A caller's root fields in one window: `fleet` as last heard from the store with all that was sent, `unsent` not sent yet. */
 interface Count {
   readonly key: string;
   readonly window: number;
@@ -32,8 +32,8 @@ const maxProcesses = 1000;
 const leastWorkMs = 1;
 
 /**
- * Decides when an operation may begin: bounds each caller's part of the event loop, and its operations in windows of one
- * clock minute. Nothing waits for the store: each process counts by itself and exchanges counts with the others about once
+ * Decides when an operation may begin: bounds each caller's part of the event loop, and the root fields it asks for in windows
+ * of one clock minute. Nothing waits for the store: each process counts by itself and exchanges counts with the others about once
  * a second, so the fleet may let through what arrives within a second beyond the limit. Without the store each process
  * bounds by itself.
  */
@@ -41,7 +41,7 @@ export class Admission {
   readonly #counts = new LRUCache<string, Count>({ max: maxCallers });
   /** Looked at first: an operation is counted, and soon its answer tells what is left. */
   #latest: Count | undefined;
-  /** Those with operations to send. */
+  /** Those with root fields to send. */
   readonly #changed = new Set<Count>();
   readonly #timer = setInterval(() => {
     for (const count of this.#changed) void this.#exchange(count);
@@ -50,7 +50,7 @@ export class Admission {
   constructor(private readonly options: AdmissionOptions) {}
 
   /**
-   * Counts one operation, for callers without an identity by their address. Returns what to wait for, if anything.
+   * Counts one root field, for callers without an identity by their address. Returns what to wait for, if anything.
    * @throws GatewayError RATE_LIMITED (429); what is refused does not count
    */
   admit(caller: Caller, remoteAddress: string | undefined): Promise<void> | undefined {
@@ -61,7 +61,15 @@ export class Admission {
     return turn;
   }
 
-  /** What is left of the caller's operations in this minute; undefined where there is no limit. */
+  /**
+   * Counts what an operation asks for beyond its first root field. @throws GatewayError RATE_LIMITED (429); then none of it
+   * counts
+   */
+  countMore({ caller, remoteAddress }: Pick<Identity, 'caller' | 'remoteAddress'>, rootFields: number): void {
+    if (this.options.perMinute !== 0) this.#count(keyOf(caller, remoteAddress), rootFields);
+  }
+
+  /** What is left of the caller's root fields in this minute; undefined where there is no limit. */
   limitOf({ caller, remoteAddress }: Pick<Identity, 'caller' | 'remoteAddress'>) {
     const { perMinute, now = Date.now } = this.options;
     if (perMinute === 0) return undefined;
@@ -83,17 +91,17 @@ export class Admission {
     clearInterval(this.#timer);
   }
 
-  #count(key: string): void {
+  #count(key: string, rootFields = 1): void {
     const { perMinute, now = Date.now } = this.options;
     const nowMs = now();
     const window = Math.floor(nowMs / windowMs);
     const known = this.#countOf(key);
     const count = known?.window === window ? known : { key, window, fleet: 0, unsent: 0 };
-    if (count.fleet + count.unsent >= perMinute) {
+    if (count.fleet + count.unsent + rootFields > perMinute) {
       const retryAfterSeconds = Math.ceil(((window + 1) * windowMs - nowMs) / 1000);
-      throw rateLimited(`At most ${perMinute} operations per minute (RATE_LIMIT_PER_MINUTE)`, { retryAfterSeconds });
+      throw rateLimited(`At most ${perMinute} root fields per minute (RATE_LIMIT_PER_MINUTE)`, { retryAfterSeconds });
     }
-    count.unsent += 1;
+    count.unsent += rootFields;
     this.#latest = count;
     this.#changed.add(count);
     if (count === known) return;

@@ -149,6 +149,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
       tokens: parsed.MAX_TOKENS,
       directives: parsed.MAX_DIRECTIVES,
       rootFields: parsed.MAX_ROOT_FIELDS,
+      mutationFields: parsed.MAX_MUTATION_FIELDS,
       representations: parsed.MAX_REPRESENTATIONS,
       metadataDepth: parsed.MAX_METADATA_DEPTH,
       idLength: parsed.MAX_ID_LENGTH,

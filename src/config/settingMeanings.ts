@@ -61,11 +61,11 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   CALLBACK_ORIGINS: 'Origins that callback subscriptions may post to.',
   CORS_ORIGINS: 'Browser origins that may call, separated by commas.',
   INTROSPECTION:
-    'Whether the schema may be introspected; with it come the explorers at / and /graphiql and suggestions in errors.',
+    'Whether the schema may be introspected; with it come the explorers at / and /graphiql. Without it no error tells what the schema holds.',
   TRUSTED_DOCUMENTS_FILE:
     "Manifest in Apollo's persisted-query format: only its documents may run, named by id or sent whole. A router that presents the shared secret is exempt.",
   RATE_LIMIT_PER_MINUTE:
-    'Operations per caller and minute over the whole fleet; 0 means no limit. Without authentication callers are told apart by their address.',
+    'Root fields of operations per caller and minute over the whole fleet; 0 means no limit. Without authentication callers are told apart by their address.',
   MAX_BODY_BYTES: 'Largest request body, in bytes.',
   MAX_ANSWER_BYTES: 'Largest answer to one operation, in bytes; what would be larger is an error.',
   MAX_DEPTH: 'Deepest selection of a document.',
@@ -73,6 +73,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   MAX_TOKENS: 'Most lexical tokens in a document.',
   MAX_DIRECTIVES: 'Most directives in a document.',
   MAX_ROOT_FIELDS: 'Most root fields an operation may select, fragments included.',
+  MAX_MUTATION_FIELDS: 'The same for a mutation: each field creates something.',
   MAX_REPRESENTATIONS: 'Most representations in all _entities of one document.',
   MAX_METADATA_DEPTH: 'Deepest nesting of metadata, sent or received; variables as a whole may have ten levels more.',
   MAX_ID_LENGTH: 'Longest taxpayer id, job id or idempotency key, in characters.',

@@ -172,6 +172,7 @@ export const settings = {
   MAX_TOKENS: setting(integer(1, 100_000), '2000', '1000'),
   MAX_DIRECTIVES: setting(integer(0, 10_000), '50', '20'),
   MAX_ROOT_FIELDS: setting(integer(1, 10_000), '60', '20'),
+  MAX_MUTATION_FIELDS: setting(integer(1, 10_000), '5', '1'),
   MAX_REPRESENTATIONS: setting(integer(1, 100_000), '200', '100'),
   MAX_METADATA_DEPTH: setting(integer(1, 1000), '20', '10'),
   MAX_ID_LENGTH: setting(integer(1, 4096), '256', '64'),

@@ -1,12 +1,12 @@
 import { unwrapResolverError } from '@apollo/server/errors';
-import { GraphQLError, type GraphQLFormattedError, Kind } from 'graphql';
+import { type ASTNode, GraphQLError, type GraphQLFormattedError, Kind } from 'graphql';
 import { boundedLocations, boundedText } from './errorBounds.js';
 import { errorCodes, GatewayError } from './errors.js';
 
 export interface MaskOptions {
   readonly requestId: string;
-  /** Whether messages may name fields and types the caller did not (suggestions). */
-  readonly suggestions: boolean;
+  /** Whether messages may tell what the schema holds, and who reads the document. */
+  readonly openSchema: boolean;
 }
 
 /** When to try again where nothing says how long a fault lasts. */
@@ -15,13 +15,23 @@ const usualRetrySeconds = 1;
 /** Of a request whose `operationName` fits no operation, or that leaves open which of several it means. */
 export const unknownOperation = 'operationName must name one of the operations in the document';
 
+/** Stands for a mistake of which the caller may only know that there is one; the log tells what it is. */
+export class HiddenMistake extends GraphQLError {
+  constructor(
+    readonly mistake: GraphQLError,
+    node: ASTNode | undefined,
+  ) {
+    super('The document does not fit the schema', { nodes: node ?? null });
+  }
+}
+
 /**
  * The one exit of errors, on every transport: only coded errors leave as they are, anything else becomes
  * INTERNAL_SERVER_ERROR. What graphql-js says of a document is kept, without the values it quotes and the ends of long names.
  */
 export function maskError(error: unknown, options: MaskOptions): GraphQLFormattedError {
   const { locations, path } = error instanceof GraphQLError ? error.toJSON() : {};
-  const { message, code, violations, ...face } = publicFace(error, options.suggestions);
+  const { message, code, violations, ...face } = publicFace(error, options.openSchema);
   const { retryable } = errorCodes[code];
   const retryAfterSeconds = face.retryAfterSeconds ?? (retryable ? usualRetrySeconds : undefined);
   return {
@@ -47,7 +57,7 @@ export function isBug(error: unknown): boolean {
 
 type PublicFace = Pick<GatewayError, 'message' | 'code' | 'retryAfterSeconds' | 'violations'>;
 
-function publicFace(error: unknown, suggestions: boolean): PublicFace {
+function publicFace(error: unknown, openSchema: boolean): PublicFace {
   const original = unwrapResolverError(error);
   if (original instanceof GatewayError) return original;
   if (!(original instanceof GraphQLError)) return bug;
@@ -58,14 +68,15 @@ function publicFace(error: unknown, suggestions: boolean): PublicFace {
   if (code === undefined && isAboutTheDocument(original)) {
     // A null in place of an argument that must not be null is only found when the field is executed.
     const isOfField = error instanceof GraphQLError && error.path !== undefined;
-    const message = withoutValues(original, suggestions);
-    return { code: isOfField ? 'BAD_USER_INPUT' : 'GRAPHQL_VALIDATION_FAILED', message };
+    if (!isOfField) return { code: 'GRAPHQL_VALIDATION_FAILED', message: withoutValues(original) };
+    const plain = 'An argument does not have the expected type';
+    return { code: 'BAD_USER_INPUT', message: openSchema ? withoutValues(original) : plain };
   }
   switch (code) {
     case 'GRAPHQL_PARSE_FAILED':
-      return { code, message: syntaxMessage(message) };
+      return { code, message: openSchema ? syntaxMessage(message) : 'The document cannot be parsed' };
     case 'GRAPHQL_VALIDATION_FAILED':
-      return { code, message: withoutValues(original, suggestions) };
+      return { code, message: withoutValues(original) };
     case 'BAD_USER_INPUT':
       return { code, message: variableMessage(message) };
     case 'OPERATION_RESOLUTION_FAILURE':
@@ -119,11 +130,11 @@ function variableMessage(message: string): string {
 }
 
 /** Messages about the document may quote names but not values; an error about a value is recognised by its node. */
-function withoutValues({ message, nodes }: GraphQLError, suggestions: boolean): string {
+function withoutValues({ message, nodes }: GraphQLError): string {
   const kind = nodes?.[0]?.kind;
   if (kind === Kind.OBJECT_FIELD || kind?.endsWith('Value')) return valueMessage(message);
   if (message.startsWith('There can be only one input field named')) return 'An input field is given twice.';
-  return suggestions ? message : message.replace(/ Did you mean [\s\S]*$/, '');
+  return message;
 }
 
 /** What of a message about a value comes from the schema. Each form is anchored where the value cannot reach. */

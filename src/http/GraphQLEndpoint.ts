@@ -62,10 +62,10 @@ export class GraphQLEndpoint {
       if (json === undefined && stream === undefined) throw notAcceptable();
       const identifying = identify(credentialsOf(request));
       identity = identifying instanceof Promise ? await identifying : identifying;
-      const { caller, fromRouter } = identity;
+      const { caller, fromRouter, remoteAddress } = identity;
       const holder = holderOf(caller);
       const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, this.options));
-      const facts = new HttpFacts(caller, fromRouter, requestId, startedAt, response);
+      const facts = new HttpFacts(caller, fromRouter, remoteAddress, requestId, startedAt, response);
       const operation = pipeline.prepare(asked, facts, 'http');
       if (operation.work.type === 'subscription' && stream !== undefined) {
         const begun = { requestId, startedAt, identity, asked };
@@ -77,7 +77,8 @@ export class GraphQLEndpoint {
         ? tracing.resume(response, !isQueryByPlan(operation), () => pipeline.run(operation))
         : pipeline.run(operation);
       const answer = running instanceof Promise ? await running : running;
-      writeAnswer(response, requestId, json, answer, pipeline.rateLimitOf(identity));
+      const mediaType = (fromRouter === true && accepted.jsonForRouter) || json;
+      writeAnswer(response, requestId, mediaType, answer, pipeline.rateLimitOf(identity));
       unread.holdAnswer(response, holder);
     } catch (error) {
       const known = { ...identity, requestId, startedAt, client: clientOf(request.headers) };
@@ -101,6 +102,7 @@ class HttpFacts implements OperationFacts {
   constructor(
     readonly caller: Caller,
     readonly fromRouter: boolean | undefined,
+    readonly remoteAddress: string | undefined,
     readonly requestId: string,
     readonly startedAt: number,
     private readonly response: ServerResponse,

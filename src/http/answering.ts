@@ -13,7 +13,7 @@ export function requestIdOf({ headers }: IncomingMessage): string {
 
 /** The limit of operations that applies to a caller. */
 export interface RateLimit {
-  /** Operations per clock minute. */
+  /** Root fields of operations per clock minute. */
   readonly perMinute: number;
   readonly left: number;
   readonly resetSeconds: number;
@@ -21,8 +21,8 @@ export interface RateLimit {
 
 /** Names and values (draft-ietf-httpapi-ratelimit-headers-11). */
 export function rateLimitHeaders({ perMinute, left, resetSeconds }: RateLimit): readonly string[] {
-  const policy = `"operations";q=${perMinute};w=60`;
-  return ['ratelimit-policy', policy, 'ratelimit', `"operations";r=${left};t=${resetSeconds}`];
+  const policy = `"root-fields";q=${perMinute};w=60`;
+  return ['ratelimit-policy', policy, 'ratelimit', `"root-fields";r=${left};t=${resetSeconds}`];
 }
 
 /** The Content-Type of an answer; where the client takes no JSON, that of a refusal. */

@@ -3,6 +3,8 @@ import { parse } from 'content-type';
 /** How an answer is written, and which statuses it may have (GraphQL over HTTP, Response). */
 export type MediaType = 'application/graphql-response+json' | 'application/json' | 'application/json, refusals as 200';
 
+const responseType = 'application/graphql-response+json';
+
 /** The forms of a stream, in the order in which we choose where a client prefers none. */
 const streamForms = ['callback', 'multipart', 'events'] as const;
 export type StreamForm = (typeof streamForms)[number];
@@ -11,6 +13,8 @@ export type StreamForm = (typeof streamForms)[number];
 export interface Accepted {
   /** How its answer is written as JSON; undefined when it takes none. */
   readonly json: MediaType | undefined;
+  /** The same for a router, for whom an answer that is not 2xx may lose its body: refusals as 200 where it leaves us the choice. */
+  readonly jsonForRouter: MediaType | undefined;
   /** The streams it takes, the best first. */
   readonly streams: readonly StreamForm[];
   /** Whether it names event streams, not only a wildcard that includes them. */
@@ -71,16 +75,19 @@ function acceptedBy(ranges: readonly MediaRange[]): Accepted {
     events: qualityOf('text/event-stream', ranges),
   };
   const streams = streamForms.filter((form) => qualities[form] > 0).sort((a, b) => qualities[b] - qualities[a]);
-  return { json: jsonFor(ranges, names), streams, namesEvents: names('text/event-stream') };
+  const json = jsonFor(ranges, names);
+  const isOurChoice =
+    names('application/json') && qualityOf(responseType, ranges) === qualityOf('application/json', ranges);
+  const jsonForRouter = isOurChoice ? 'application/json, refusals as 200' : json;
+  return { json, jsonForRouter, streams, namesEvents: names('text/event-stream') };
 }
 
 /** Clients that name `application/json` alone were made before the other type, and expect 200 for a refused document. */
 function jsonFor(ranges: readonly MediaRange[], names: (type: string) => boolean): MediaType | undefined {
-  const type = 'application/graphql-response+json';
-  const [ofType, ofJson] = [qualityOf(type, ranges), qualityOf('application/json', ranges)];
+  const [ofType, ofJson] = [qualityOf(responseType, ranges), qualityOf('application/json', ranges)];
   if (ofType === 0 && ofJson === 0) return undefined;
-  if (ofType > ofJson || (ofType === ofJson && names(type))) return type;
-  return names('application/json') && !names(type) ? 'application/json, refusals as 200' : 'application/json';
+  if (ofType > ofJson || (ofType === ofJson && names(responseType))) return responseType;
+  return names('application/json') && !names(responseType) ? 'application/json, refusals as 200' : 'application/json';
 }
 
 /** What the most specific of the ranges that include `type` says of it; 0 when none does. */
@@ -99,7 +106,7 @@ function highest(ranges: readonly MediaRange[]): number {
 
 /** The status of an answer in a media type: 294 and 422 are for the new one only, whose clients know them. */
 export function statusIn(mediaType: MediaType | undefined, status: number): number {
-  if (mediaType === 'application/graphql-response+json') return status;
+  if (mediaType === responseType) return status;
   return status === 294 ? 200 : status === 422 ? 400 : status;
 }
 

@@ -39,8 +39,8 @@ const noErrors: readonly GraphQLFormattedError[] = [];
 export class Exit {
   constructor(
     private readonly hooks: OperationHooks,
-    /** Whether messages may name fields and types the caller did not. */
-    private readonly suggestions: boolean,
+    /** Whether messages may tell what the schema holds. */
+    private readonly openSchema: boolean,
   ) {}
 
   answer({ data, json, errors }: Result, context: OperationContext): Answer {
@@ -77,7 +77,7 @@ export class Exit {
     const { onBug, onError } = this.hooks;
     const masked = errors.map((error) => {
       if (isBug(error)) onBug(error, requestId);
-      const formatted = maskError(error, { requestId, suggestions: this.suggestions });
+      const formatted = maskError(error, { requestId, openSchema: this.openSchema });
       onError(formatted.extensions?.['code'] as never);
       return formatted;
     });

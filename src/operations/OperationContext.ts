@@ -4,7 +4,7 @@ import type { Trail } from '../observability/Trail.js';
 import type { Client } from './clientName.js';
 
 /** What is known of an operation before anything of it is executed. */
-export interface OperationFacts extends Omit<Identity, 'remoteAddress'> {
+export interface OperationFacts extends Identity {
   readonly requestId: string;
   /** Aborts when the caller has gone. */
   readonly signal: AbortSignal;

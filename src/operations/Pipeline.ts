@@ -25,7 +25,7 @@ import { PlanCache, type PlanMode } from './plans/PlanCache.js';
 import { ResultStream } from './ResultStream.js';
 import { StreamSummary } from './StreamSummary.js';
 import { type TrustedDocuments, withDocument } from './trustedDocuments.js';
-import { coercedVariables, refuseManyRepresentations } from './variables.js';
+import { coercedVariables, refuseManyRepresentations, rootFieldsOf } from './variables.js';
 
 export interface PipelineOptions {
   readonly schema: GraphQLSchema;
@@ -56,6 +56,7 @@ interface Work {
   readonly by: 'plan' | 'apollo' | 'refusal';
   readonly type: Parameters<EndOfOperation>[1];
   readonly label: string;
+  readonly rootFields: number;
   readonly perform: (context: OperationContext) => Result | Promise<Result>;
   /** For graphql-js, which runs subscriptions. */
   readonly args?: Pick<ExecutionArgs, 'schema' | 'document' | 'operationName' | 'variableValues'>;
@@ -113,7 +114,18 @@ export class Pipeline {
     const context = this.options.contextFor(facts);
     // A body that is known is held once for all, and a stream has a place of its own.
     const heldBytes = transport === 'http' && asked.body !== undefined ? bytesPerCharacter * asked.body.length : 0;
-    return { facts, transport, context, work: this.#workFor(asked, facts, transport, context), heldBytes };
+    const work = this.#charge(this.#workFor(asked, facts, transport, context), facts);
+    return { facts, transport, context, work, heldBytes };
+  }
+
+  /** The first root field was counted when the request was admitted. */
+  #charge(work: Work, facts: OperationFacts): Work {
+    try {
+      if (work.rootFields > 1) this.options.admission.countMore(facts, work.rootFields - 1);
+      return work;
+    } catch (error) {
+      return refusing(error);
+    }
   }
 
   #workFor(asked: GraphQLRequest, facts: OperationFacts, transport: Transport, { holder }: OperationContext): Work {
@@ -121,10 +133,7 @@ export class Pipeline {
     try {
       request = withDocument(asked, facts.fromRouter, this.options.trustedDocuments);
     } catch (error) {
-      const perform = () => {
-        throw error;
-      };
-      return { by: 'refusal', type: 'none', label: 'none', perform };
+      return refusing(error);
     }
     const plan = this.#planFor(request);
     if (plan !== undefined) {
@@ -148,7 +157,7 @@ export class Pipeline {
   }
 
   #checked(request: GraphQLRequest, transport: Transport): Work {
-    const { schema } = this.options;
+    const { schema, introspection } = this.options;
     const { query, operationName, variables = noVariables, extensions, method } = request;
     let type: Work['type'] = 'none';
     let label = 'none';
@@ -162,13 +171,15 @@ export class Pipeline {
       type = operation.operation;
       label = operationLabel(schema, operation);
       if (transport === 'http') refuseOverPlainHttp(method, type);
-      const coerced = coercedVariables(schema, operation, variables);
-      refuseManyRepresentations(schema, document, operation, coerced, this.limits.representations);
+      const coerced = coercedVariables(schema, operation, variables, introspection);
+      const fields = rootFieldsOf(schema, document, operation, coerced);
+      refuseManyRepresentations(fields, coerced, this.limits.representations);
       const args = { schema, document, operationName, variableValues: variables };
-      return { by: 'apollo', type, label, args, perform: (context) => this.#execute(request, document, context) };
+      const perform: Work['perform'] = (context) => this.#execute(request, document, context);
+      return { by: 'apollo', type, label, args, rootFields: fields.length, perform };
     } catch (error) {
       const errors = error instanceof AggregateError ? error.errors : [error];
-      return { by: 'refusal', type, label, perform: () => ({ errors }) };
+      return { by: 'refusal', type, label, rootFields: 0, perform: () => ({ errors }) };
     }
   }
 
@@ -293,6 +304,13 @@ export class Pipeline {
     const refusal = bytes > 0 ? this.options.ledger.refusalOf('bytes', holder, bytes) : undefined;
     if (refusal !== undefined) throw refusal;
   }
+}
+
+function refusing(error: unknown): Work {
+  const perform = () => {
+    throw error;
+  };
+  return { by: 'refusal', type: 'none', label: 'none', rootFields: 0, perform };
 }
 
 function refuseOverPlainHttp(method: GraphQLRequest['method'], type: Work['type']): void {

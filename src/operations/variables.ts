@@ -2,6 +2,7 @@ import { collectFields } from '@graphql-tools/utils';
 import {
   coerceInputValue,
   type DocumentNode,
+  type FieldNode,
   type GraphQLInputType,
   type GraphQLObjectType,
   type GraphQLSchema,
@@ -18,17 +19,21 @@ import type { Violation } from '../errors/errors.js';
 import { badRequest, type Variables } from './GraphQLRequest.js';
 import { plainReader } from './plainReader.js';
 
-/** The variables coerced. Refuses what does not fit by path: graphql-js would quote the values. @throws GatewayError (422) */
+/**
+ * The variables coerced. Refuses what does not fit by path: graphql-js would quote the values. Without `openSchema` it does not
+ * tell what would fit. @throws GatewayError (422)
+ */
 export function coercedVariables(
   schema: GraphQLSchema,
   operation: OperationDefinitionNode,
   given: Variables,
+  openSchema: boolean,
 ): Variables {
   const violations: Violation[] = [];
   let values: Variables = {};
   try {
     values = variableReader(schema, operation.variableDefinitions)(given, (path, message) => {
-      violations.push({ path, message });
+      violations.push({ path, message: openSchema || message.startsWith(missing) ? message : misfit });
       if (violations.length > maxMistakes) throw enough;
     });
   } catch (reason) {
@@ -60,7 +65,7 @@ export function variableReader(schema: GraphQLSchema, definitions: readonly Vari
       const value = Object.hasOwn(given, name) ? given[name] : undefined;
       if (value === undefined) {
         if (hasDefault) values = { ...values, [name]: otherwise };
-        else if (isNonNullType(type)) onViolation(name, `is missing: expected ${type}`);
+        else if (isNonNullType(type)) onViolation(name, `${missing} expected ${type}`);
         continue;
       }
       let input = read(value);
@@ -75,31 +80,38 @@ export function variableReader(schema: GraphQLSchema, definitions: readonly Vari
   };
 }
 
+/** What stands before the type of a variable, which the caller's own document names. */
+const missing = 'is missing:';
+const misfit = 'does not have the expected type';
+
 /** Only what comes from the schema is taken over: a field name that is not defined may be a value, of any form. */
 function withoutValues(message: string): string {
-  const missing = /^Field "(\w+)" of required type "([\w![\]]+)" was not provided\.$/.exec(message);
-  if (missing) return `is missing its field ${missing[1]}: expected ${missing[2]}`;
+  const absent = /^Field "(\w+)" of required type "([\w![\]]+)" was not provided\.$/.exec(message);
+  if (absent) return `is missing its field ${absent[1]}: expected ${absent[2]}`;
   const unknown = /^Field [\s\S]* is not defined by type "(\w+)"/.exec(message);
-  return unknown ? `has a field that ${unknown[1]} does not define` : 'does not have the expected type';
+  return unknown ? `has a field that ${unknown[1]} does not define` : misfit;
 }
 
-/** Refuses more than `most` representations in all `_entities` of an operation together. @throws GatewayError (422) */
-export function refuseManyRepresentations(
+/** The fields at the root of an operation; those of one key are one, and were found to be the same. */
+export function rootFieldsOf(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
   variables: Variables,
-  most: number,
-): void {
+): readonly FieldNode[] {
   const fragments = Object.fromEntries(
     document.definitions.flatMap((one) => (one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [])),
   );
   const root = schema.getRootType(operation.operation) as GraphQLObjectType;
+  const { fields } = collectFields(schema, fragments, variables, root, operation.selectionSet);
+  return [...fields.values()].flatMap(([first]) => first ?? []);
+}
+
+/** Refuses more than `most` representations in all `_entities` of an operation together. @throws GatewayError (422) */
+export function refuseManyRepresentations(fields: readonly FieldNode[], variables: Variables, most: number): void {
   let count = 0;
-  // Fields of the same key are one, and were found to be given the same.
-  for (const [field] of collectFields(schema, fragments, variables, root, operation.selectionSet).fields.values()) {
-    const [given] = field?.name.value === '_entities' ? (field.arguments ?? []) : [];
-    if (given === undefined) continue;
+  for (const { name, arguments: [given] = [] } of fields) {
+    if (name.value !== '_entities' || given === undefined) continue;
     const value = valueFromASTUntyped(given.value, variables);
     count += Array.isArray(value) ? value.length : 1;
   }

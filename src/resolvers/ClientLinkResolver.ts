@@ -1,4 +1,4 @@
-import { Arg, Ctx, Mutation, Resolver } from 'type-graphql';
+import { Arg, Ctx, Directive, Mutation, Resolver } from 'type-graphql';
 import type { RequestContext } from '../context.js';
 import type { ClientLinkRequest } from '../datasources/wire.js';
 import { badInput } from '../errors/errors.js';
@@ -8,6 +8,7 @@ import { Needs } from './decorators.js';
 @Resolver(() => ClientLink)
 export class ClientLinkResolver {
   @Needs('client-links:create')
+  @Directive('@cost(weight: 10)')
   @Mutation(() => CreateClientLinkPayload, {
     description:
       'Creates a link that sends a taxpayer to the hosted flow. Give an idempotencyKey to be able to try again.',

@@ -1,7 +1,7 @@
 import { Ctx, FieldResolver, Query, Resolver, Root, Subscription } from 'type-graphql';
 import type { RequestContext } from '../context.js';
 import type { JobView } from '../datasources/RefreshJobs.js';
-import type { Key } from '../schema/buildSchema.js';
+import type { Key } from '../schema/asSubgraph.js';
 import { RefreshJob } from '../schema/RefreshJob.js';
 import { Taxpayer } from '../schema/Taxpayer.js';
 import type { Vocabulary } from '../schema/Vocabulary.js';

@@ -1,6 +1,6 @@
 import { GraphQLURL } from 'graphql-scalars';
 import { Directive, ID, InputType, ObjectType } from 'type-graphql';
-import { Always, JSONObject, Optional } from './Vocabulary.js';
+import { Always, JSONObject, Optional, Personal, personalData } from './Vocabulary.js';
 
 @ObjectType('ClientLink', {
   description: 'A link to the hosted flow in which a taxpayer signs the tax-authorization form.',
@@ -9,7 +9,9 @@ import { Always, JSONObject, Optional } from './Vocabulary.js';
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class ClientLink {
   @Always(() => ID, "The service's id of the link.") readonly id!: string;
-  @Always(() => GraphQLURL, 'Where to send the taxpayer. Anybody who has it can open the flow.') readonly url!: string;
+  @Directive('@tag(name: "sensitive")')
+  @Always(() => GraphQLURL, 'Where to send the taxpayer. Anybody who has it can open the flow.')
+  readonly url!: string;
 }
 
 @ObjectType('CreateClientLinkPayload', { description: 'The outcome of createClientLink.' })
@@ -37,36 +39,40 @@ export class TranscriptsInput {
 }
 
 @InputType('PersonalInfoInput', { description: 'What is known of a person.' })
+@Directive(personalData)
 export class PersonalInfoInput {
-  @Optional(() => String, 'First name.') readonly firstName?: Text;
-  @Optional(() => String, 'Last name.') readonly lastName?: Text;
-  @Optional(() => String, 'Social security number, in the form the service takes. Never logged or kept.')
+  @Personal(() => String, 'First name.') readonly firstName?: Text;
+  @Personal(() => String, 'Last name.') readonly lastName?: Text;
+  @Personal(() => String, 'Social security number, in the form the service takes. Never logged or kept.')
   readonly ssn?: Text;
 }
 
 @InputType('BusinessInfoInput', { description: 'What is known of a business.' })
+@Directive(personalData)
 export class BusinessInfoInput {
-  @Optional(() => String, 'Name of the business.') readonly name?: Text;
-  @Optional(() => String, 'Tax id, in the form the service takes. Never logged or kept.') readonly taxId?: Text;
-  @Optional(() => String, 'Kind of business.') readonly type?: Text;
-  @Optional(() => String, 'Phone number.') readonly phone?: Text;
-  @Optional(() => String, 'Title of the person who signs.') readonly title?: Text;
+  @Personal(() => String, 'Name of the business.') readonly name?: Text;
+  @Personal(() => String, 'Tax id, in the form the service takes. Never logged or kept.') readonly taxId?: Text;
+  @Personal(() => String, 'Kind of business.') readonly type?: Text;
+  @Personal(() => String, 'Phone number.') readonly phone?: Text;
+  @Personal(() => String, 'Title of the person who signs.') readonly title?: Text;
 }
 
 @InputType('AddressInput', { description: 'A postal address.' })
+@Directive(personalData)
 export class AddressInput {
-  @Optional(() => String, 'Street and number.') readonly street?: Text;
-  @Optional(() => String, 'Further address line.') readonly other?: Text;
-  @Optional(() => String, 'City.') readonly city?: Text;
-  @Optional(() => String, 'State.') readonly state?: Text;
-  @Optional(() => String, 'ZIP code.') readonly zip?: Text;
+  @Personal(() => String, 'Street and number.') readonly street?: Text;
+  @Personal(() => String, 'Further address line.') readonly other?: Text;
+  @Personal(() => String, 'Name of the city.') readonly city?: Text;
+  @Personal(() => String, 'State.') readonly state?: Text;
+  @Personal(() => String, 'ZIP code.') readonly zip?: Text;
 }
 
 @InputType('PrefillDataInput', { description: 'What the hosted flow shows already filled in.' })
+@Directive(personalData)
 export class PrefillDataInput {
-  @Optional(() => PersonalInfoInput, 'The person.') readonly personalInfo?: PersonalInfoInput | null;
-  @Optional(() => BusinessInfoInput, 'The business.') readonly businessInfo?: BusinessInfoInput | null;
-  @Optional(() => AddressInput, 'The address.') readonly address?: AddressInput | null;
+  @Personal(() => PersonalInfoInput, 'The person.') readonly personalInfo?: PersonalInfoInput | null;
+  @Personal(() => BusinessInfoInput, 'The business.') readonly businessInfo?: BusinessInfoInput | null;
+  @Personal(() => AddressInput, 'The address.') readonly address?: AddressInput | null;
 }
 
 @InputType('ClientLinkSettingsInput', { description: 'How the hosted flow behaves.' })
@@ -74,7 +80,7 @@ export class ClientLinkSettingsInput {
   @Optional(() => String, 'Which flow to run, for example "full". The service defines the values.')
   readonly flowType?: Text;
   @Optional(() => TranscriptsInput, 'Which transcripts to ask for.') readonly transcripts?: TranscriptsInput | null;
-  @Optional(() => PrefillDataInput, 'What is already known of the taxpayer.')
+  @Personal(() => PrefillDataInput, 'What is already known of the taxpayer.')
   readonly prefillData?: PrefillDataInput | null;
 }
 
@@ -87,7 +93,7 @@ export class CreateClientLinkInput {
     'Chosen by you: the same key and input within 24 hours give the first link again instead of a second one.',
   )
   readonly idempotencyKey?: Text;
-  @Optional(
+  @Personal(
     () => JSONObject,
     'Anything about the taxpayer, for example ids of other systems. Passed on unchanged; an integer beyond 2^53 that a JSON number would not bring unchanged is refused: send it as a string.',
   )

@@ -16,6 +16,7 @@ const statusNames = { processing: 'PROCESSING', completed: 'COMPLETED', failed: 
 
 @ObjectType('RefreshJob', { description: "A job that refreshes a taxpayer's data." })
 @Directive('@key(fields: "taxpayerId jobId")')
+@Directive('@cost(weight: 20)')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class RefreshJob extends SharedObject {
   @Always(() => ID, "The service's id of the taxpayer.") readonly taxpayerId: string;

@@ -5,7 +5,7 @@ import type { TokenView } from '../datasources/TokenBroker.js';
 import { GatewayError } from '../errors/errors.js';
 import { SharedObject } from '../operations/plans/SharedObject.js';
 import { Provider } from './Provider.js';
-import { Always, JSONObject, Optional, openEnum, Timestamp, type Vocabulary } from './Vocabulary.js';
+import { Always, JSONObject, Optional, openEnum, Personal, Timestamp, type Vocabulary } from './Vocabulary.js';
 
 /** Interface, 3.1. */
 export const TaxpayerStatus = openEnum('TaxpayerStatus', 'How far the tax authorization of a taxpayer has come.', {
@@ -31,14 +31,15 @@ export class Taxpayer {
   description: "A taxpayer's token record: who they are, how far the authorization is, and the token itself.",
 })
 @Directive('@key(fields: "taxpayerId")')
+@Directive('@cost(weight: 10)')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class TaxpayerToken extends SharedObject {
   @Always(() => ID, "The service's id of the taxpayer.") readonly taxpayerId: string;
 
   /** Shown by a resolver of its own, with a scope of its own. */
   readonly secretToken: Secret;
-  @Optional(() => String, 'Name of the taxpayer, when the service has one.') readonly name: string | null;
-  @Optional(
+  @Personal(() => String, 'Name of the taxpayer, when the service has one.') readonly name: string | null;
+  @Personal(
     () => JSONObject,
     'The metadata given when the taxpayer was created, unchanged. Null and UPSTREAM_INVALID_RESPONSE, which names the place, when it has an integer beyond 2^53 that a JSON number would not bring unchanged.',
   )

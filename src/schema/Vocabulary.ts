@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { type FloatValueNode, GraphQLScalarType, type IntValueNode, visit } from 'graphql';
 import { GraphQLJSONObject } from 'graphql-scalars';
-import { Field, registerEnumType } from 'type-graphql';
+import { Directive, Field, registerEnumType } from 'type-graphql';
 import { isLostInteger } from '../json.js';
 import type { ProviderEntry } from './Provider.js';
 
@@ -28,6 +28,17 @@ export function Always(type: TypeOf, description: string): PropertyDecorator {
 /** A field that may be null or, in an input, left out. */
 export function Optional(type: TypeOf, description: string): PropertyDecorator {
   return Field(type, { nullable: true, description });
+}
+
+/** Marks types and fields of data about a person, so that a contract of a supergraph can leave them out. */
+export const personalData = '@tag(name: "personal-data")';
+
+/** A field with data about a person; it may be null or left out. */
+export function Personal(type: TypeOf, description: string): PropertyDecorator {
+  return (prototype, name) => {
+    Directive(personalData)(prototype, name);
+    Optional(type, description)(prototype, name);
+  };
 }
 
 /** A point in time that is written as JSON many times: the text is made once. */

@@ -1,28 +1,24 @@
-import { buildSubgraphSchema } from '@apollo/subgraph';
-import { printSchemaWithDirectives } from '@graphql-tools/utils';
-import { type GraphQLFieldResolver, type GraphQLSchema, type GraphQLUnionType, isObjectType, parse } from 'graphql';
-import { buildSchemaSync, createResolversMap, getMetadataStorage, type NonEmptyArray, type PubSub } from 'type-graphql';
+import { type GraphQLField, type GraphQLSchema, isObjectType } from 'graphql';
+import { buildSchemaSync, getMetadataStorage, type NonEmptyArray, type PubSub } from 'type-graphql';
 import type { Scope } from '../auth/caller.js';
 import type { RequestContext } from '../context.js';
-import { badInput, GatewayError } from '../errors/errors.js';
+import { asSubgraph, type Reference } from './asSubgraph.js';
 import { defineProviders, type ProviderEntry } from './Provider.js';
 import { type ValueKind, Vocabulary } from './Vocabulary.js';
 
-/** The part of Federation 2 that the subgraph speaks; 2.5 is the first with scopes. */
-const federationLink = `
+/** The part of Federation 2 that the subgraph speaks; of 2.9, because not every composer knows a later one. */
+const links = `
   extend schema
-    @link(url: "https://specs.apollo.dev/federation/v2.5", import: ["@key", "@tag", "@authenticated", "@requiresScopes"])
+    @link(url: "https://specs.apollo.dev/link/v1.0")
+    @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key", "@tag", "@authenticated", "@requiresScopes", "@cost"])
 
   enum CacheControlScope { PUBLIC PRIVATE }
   directive @cacheControl(maxAge: Int, scope: CacheControlScope, inheritMaxAge: Boolean) on FIELD_DEFINITION | OBJECT | INTERFACE | UNION
 `;
 
 /** Holds the resolvers of one type. An entity's looks up a reference, and asks for the scope: `_entities` skips the root fields. */
-type Resolver = object & { reference?(key: Key, context: RequestContext): unknown };
+type Resolver = object & { readonly reference?: Reference };
 type ResolverClass = new (vocabulary: Vocabulary) => Resolver;
-
-/** Reads a member of the key by which another subgraph refers to an entity. @throws GatewayError BAD_USER_INPUT unless it is a string */
-export type Key = (member: string) => string;
 
 export interface SchemaOptions {
   readonly resolvers: readonly ResolverClass[];
@@ -54,16 +50,10 @@ export function buildSchema({ resolvers, providers, onUnknownValue = () => {} }:
     container: { get: (someClass) => instances.get(someClass) },
   });
   orderArguments(types);
-  const direct = withDirectResolvers(createResolversMap(types) as ResolverMap, instances);
-  const schema = buildSubgraphSchema({
-    typeDefs: [parse(federationLink), parse(printSchemaWithDirectives(types))],
-    resolvers: withReferences(direct, instances) as never, // its declared type wants other function types
-  });
-  guardFederation(schema);
-  return schema;
+  callDirectly(types, instances);
+  return asSubgraph(types, links, referencesOf(instances));
 }
 
-type ResolverMap = Record<string, Record<string, unknown>>;
 type Instances = ReadonlyMap<unknown, Resolver>;
 
 /** Parameter decorators run from the last to the first, and TypeGraphQL keeps that order; people expect the one written. */
@@ -84,13 +74,12 @@ type Method = (...params: unknown[]) => unknown;
  * Replaces TypeGraphQL's wrappers around resolver methods by direct calls, made from the same metadata. Its wrappers await
  * every argument and role, which costs a field that is in memory a dozen promises. Subscriptions keep theirs.
  */
-function withDirectResolvers(map: ResolverMap, instances: Instances): ResolverMap {
+function callDirectly(schema: GraphQLSchema, instances: Instances): void {
   const { objectTypes, queries, mutations, fieldResolvers } = getMetadataStorage();
-  const direct = Object.fromEntries(Object.entries(map).map(([type, fields]) => [type, { ...fields }]));
   // First, because fields with a method of their own are in both lists.
   for (const { name: type, fields = [] } of objectTypes) {
     for (const { name, schemaName, roles } of fields) {
-      if (name === schemaName && !roles) delete direct[type]?.[schemaName];
+      if (name === schemaName && !roles) delete fieldOf(type, schemaName)?.resolve;
     }
   }
   for (const query of queries) replace('Query', query);
@@ -99,13 +88,16 @@ function withDirectResolvers(map: ResolverMap, instances: Instances): ResolverMa
     const target = field.getObjectType?.();
     replace(objectTypes.find((type) => type.target === target)?.name ?? '', field);
   }
-  return direct;
+
+  function replace(type: string, handler: Handler): void {
+    const field = fieldOf(type, handler.schemaName);
+    if (field) field.resolve = directCall(handler, instances.get(handler.target));
+  }
 
   /** Metadata is kept per process: classes of other schemas are in it too. */
-  function replace(type: string, handler: Handler): void {
-    const fields = direct[type];
-    if (fields === undefined || map[type]?.[handler.schemaName] === undefined) return;
-    fields[handler.schemaName] = directCall(handler, instances.get(handler.target));
+  function fieldOf(typeName: string, name: string): GraphQLField<unknown, RequestContext> | undefined {
+    const type = schema.getType(typeName);
+    return isObjectType(type) ? type.getFields()[name] : undefined;
   }
 }
 
@@ -127,48 +119,14 @@ function readerOf(param: Param): (root: unknown, args: Arguments, context: Reque
   return (_root, args) => args[param.name];
 }
 
-/** How each entity is found again from its key. */
-function withReferences(map: ResolverMap, instances: Instances): ResolverMap {
+/** How each entity is found again, by the name of its type. */
+function referencesOf(instances: Instances): Map<string, Reference> {
   const { resolverClasses, objectTypes } = getMetadataStorage();
-  const referred = { ...map };
+  const references = new Map<string, Reference>();
   for (const { target, getObjectType } of resolverClasses) {
     const resolver = instances.get(target);
-    if (!resolver?.reference) continue;
-    const name = objectTypes.find((type) => type.target === getObjectType())?.name as string;
-    // Async: what is thrown at once would fail every entity of the call, and not this one alone.
-    const __resolveReference = async (representation: Arguments, context: RequestContext) =>
-      resolver.reference?.((member) => text(representation, member), context);
-    referred[name] = { ...map[name], __resolveReference };
+    const type = objectTypes.find((candidate) => candidate.target === getObjectType());
+    if (resolver?.reference && type) references.set(type.name, resolver.reference.bind(resolver));
   }
-  return referred;
-}
-
-/** Representations arrive as the `_Any` scalar: nothing has checked them yet. */
-function text(representation: Arguments, member: string): string {
-  const value = representation[member];
-  if (typeof value === 'string') return value;
-  throw badInput(`representations.${member}`, 'must be a string');
-}
-
-/** `_service` and `_entities` answer only the router when a shared secret is configured. */
-function guardFederation(schema: GraphQLSchema): void {
-  const fields = schema.getQueryType()?.getFields() ?? {};
-  const entities = new Set((schema.getType('_Entity') as GraphQLUnionType).getTypes().map(({ name }) => name));
-  for (const name of ['_service', '_entities']) {
-    const field = fields[name];
-    const resolve = field?.resolve as GraphQLFieldResolver<unknown, RequestContext> | undefined;
-    if (field === undefined || resolve === undefined) throw new Error(`The subgraph schema has no ${name}`);
-    field.resolve = (source, args: { representations?: readonly unknown[] }, context: RequestContext, info) => {
-      if (context.fromRouter === false) {
-        context.audit('access-denied', 'denied', undefined, 'not the router');
-        throw new GatewayError('FORBIDDEN', `${name} answers to the router only`);
-      }
-      for (const [index, reference] of (args.representations ?? []).entries()) {
-        const typename = (reference as Arguments | null)?.['__typename'];
-        if (typeof typename === 'string' && entities.has(typename)) continue;
-        throw badInput(`representations.${index}.__typename`, 'must name an entity of this subgraph');
-      }
-      return resolve(source, args, context, info);
-    };
-  }
+  return references;
 }

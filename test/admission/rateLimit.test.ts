@@ -58,7 +58,7 @@ describe('the limit of operations per caller', () => {
       retryable: true,
       retryAfterSeconds: 48,
       httpStatus: 429,
-      message: 'At most 5 operations per minute (RATE_LIMIT_PER_MINUTE)',
+      message: 'At most 5 root fields per minute (RATE_LIMIT_PER_MINUTE)',
     });
     now += 47_500;
     expect(admitted(limit, ada, 9)).toBe(5);
@@ -133,7 +133,7 @@ describe('the limit of operations per caller', () => {
       });
       answers.push(answer);
     }
-    expect(answers[0]?.status).toBe(400);
+    expect(answers[0]?.status).toBe(200); // as application/json has it for what is refused
     const refused = answers.find(({ status }) => status === 429);
     const body = (await refused?.json()) as Pick<Answer, 'errors'>;
     expect(body.errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED', retryable: true } }]);
@@ -159,6 +159,32 @@ describe('the limit of operations per caller', () => {
   });
 });
 
+describe('a document with many root fields', () => {
+  const fields = (count: number) => `{ ${Array.from({ length: count }, (_, n) => `a${n}: __typename`).join(' ')} }`;
+
+  test('counts as that many documents with one, whatever executes it', async () => {
+    gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '50' });
+    const { query } = gateway;
+    const left: number[] = [];
+    for (let sent = 0; sent < 5; sent += 1) {
+      const { headers } = await query(fields(5));
+      left.push(Number(/r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]));
+    }
+    const counted = left.slice(1).map((after, at) => Number(left[at]) - after);
+    expect(counted.filter((count) => count === 5).length).toBeGreaterThanOrEqual(3); // in one another minute may have begun
+  });
+
+  test('is refused when more is asked for than is left, on every transport', async () => {
+    gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '10' });
+    const { status, errors } = await gateway.query(fields(11));
+    expect([status, errors?.[0]?.extensions.code]).toEqual([429, 'RATE_LIMITED']);
+    const stream = await fetch(`${gateway.origin}/graphql/stream?query=${encodeURIComponent(fields(11))}`, {
+      headers: { accept: 'text/event-stream', 'apollo-require-preflight': 'yes' },
+    });
+    expect(await stream.text()).toContain('RATE_LIMITED');
+  });
+});
+
 describe('the headers of an answer', () => {
   const limits = ({ headers }: Answer | Response) => [headers.get('ratelimit-policy'), headers.get('ratelimit')];
 
@@ -174,8 +200,8 @@ describe('the headers of an answer', () => {
     ];
     const left = answers.map((answer) => {
       const [policy, limit] = limits(answer);
-      expect(policy).toBe('"operations";q=1000;w=60');
-      const [, r, t] = /^"operations";r=(\d+);t=(\d+)$/.exec(limit ?? '') ?? [];
+      expect(policy).toBe('"root-fields";q=1000;w=60');
+      const [, r, t] = /^"root-fields";r=(\d+);t=(\d+)$/.exec(limit ?? '') ?? [];
       expect(Number(t)).toBeGreaterThan(0);
       expect(Number(t)).toBeLessThanOrEqual(60);
       return Number(r);
@@ -192,7 +218,7 @@ describe('the headers of an answer', () => {
     const seconds = error?.extensions.retryAfterSeconds;
     expect(error?.message).toContain('RATE_LIMIT_PER_MINUTE');
     expect(refused.headers.get('retry-after')).toBe(`${seconds}`);
-    expect(limits(refused)[1]).toMatch(new RegExp(`^"operations";r=0;t=(${seconds}|${Number(seconds) - 1})$`));
+    expect(limits(refused)[1]).toMatch(new RegExp(`^"root-fields";r=0;t=(${seconds}|${Number(seconds) - 1})$`));
   });
 
   test('are not there without a limit', async () => {

@@ -9,6 +9,7 @@ import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
 import { settings } from '../../src/config/settings.js';
+import { errorCodes } from '../../src/errors/errorCodes.js';
 import { postQuery, startTestGateway } from '../support/gateway.js';
 import { quickPolls } from '../support/liveJob.js';
 import { freePort } from '../support/redis.js';
@@ -34,7 +35,13 @@ describe.each(['live-updates.md', 'federation.md'])('docs/%s', (name) => {
   });
 
   it('names settings that exist', () => {
-    const inExample = ['ROUTER_PORT', 'GATEWAY_PORT', 'CASES_PORT', 'UNAUTHENTICATED'];
+    const inExample = [
+      'ROUTER_PORT',
+      'GATEWAY_PORT',
+      'CASES_PORT',
+      'SUBGRAPH_REQUEST_ERROR',
+      ...Object.keys(errorCodes),
+    ];
     const names = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)*)`/g)].map(([, found = '']) => found);
     expect(names.filter((found) => !(found in settings) && !inExample.includes(found))).toEqual([]);
   });
@@ -76,39 +83,46 @@ describe('docs/live-updates.md, the typed client', () => {
 });
 
 describe('docs/federation.md', () => {
-  const [start, query, answer, compose, ...others] = page('federation.md').blocks;
+  const { text, blocks } = page('federation.md');
+  const [start, query, answer, compose, ...others] = blocks;
 
-  it('starts a supergraph with one command, whose answer is the one shown', async () => {
-    const home = await mkdtemp(join(tmpdir(), 'supergraph-docs-'));
-    const [router, gateway, cases] = await Promise.all([freePort(), freePort(), freePort()]);
-    const child = spawn('sh', ['-c', `exec ${start?.code}`], {
-      cwd: root,
-      env: {
-        PATH: process.env['PATH'],
-        HOME: home,
-        CACHE_URL: `lmdb:${join(home, 'cache')}`,
-        ROUTER_PORT: `${router}`,
-        GATEWAY_PORT: `${gateway}`,
-        CASES_PORT: `${cases}`,
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
-      detached: true,
-    });
-    const closed = once(child, 'close');
-    try {
-      let output = '';
-      for await (const chunk of child.stdout) {
-        output += String(chunk);
-        if (output.includes('curl')) break;
+  it.each(['', ' -- grafbase'])(
+    'starts a supergraph with one command%s, whose answer is the one shown',
+    async (option) => {
+      const command = `${start?.code.trim()}${option}`;
+      expect(text).toContain(command);
+      const home = await mkdtemp(join(tmpdir(), 'supergraph-docs-'));
+      const [router, gateway, cases] = await Promise.all([freePort(), freePort(), freePort()]);
+      const child = spawn('sh', ['-c', `exec ${command}`], {
+        cwd: root,
+        env: {
+          PATH: process.env['PATH'],
+          HOME: home,
+          CACHE_URL: `lmdb:${join(home, 'cache')}`,
+          ROUTER_PORT: `${router}`,
+          GATEWAY_PORT: `${gateway}`,
+          CASES_PORT: `${cases}`,
+        },
+        stdio: ['ignore', 'pipe', 'pipe'],
+        detached: true,
+      });
+      const closed = once(child, 'close');
+      try {
+        let output = '';
+        for await (const chunk of child.stdout) {
+          output += String(chunk);
+          if (output.includes('curl')) break;
+        }
+        const { data, errors } = await postQuery(`http://127.0.0.1:${router}`, query?.code ?? '');
+        expect({ errors, data }).toEqual(JSON.parse(answer?.code ?? ''));
+      } finally {
+        if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGINT');
+        await closed;
+        await rm(home, { recursive: true, force: true });
       }
-      const { data, errors } = await postQuery(`http://127.0.0.1:${router}`, query?.code ?? '');
-      expect({ errors, data }).toEqual(JSON.parse(answer?.code ?? ''));
-    } finally {
-      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGINT');
-      await closed;
-      await rm(home, { recursive: true, force: true });
-    }
-  }, 90_000);
+    },
+    90_000,
+  );
 
   it('checks a supergraph with the command shown', async () => {
     expect(others).toEqual([]);

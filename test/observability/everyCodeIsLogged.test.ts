@@ -79,7 +79,7 @@ const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
   RATE_LIMITED: {
     env: { RATE_LIMIT_PER_MINUTE: '1' },
     before: 'another record',
-    cause: 'At most 1 operations per minute (RATE_LIMIT_PER_MINUTE)',
+    cause: 'At most 1 root fields per minute (RATE_LIMIT_PER_MINUTE)',
   },
   SHUTTING_DOWN: { before: 'draining', cause: 'The gateway is shutting down' },
 };

@@ -12,6 +12,7 @@ beforeAll(async () => {
     MAX_ALIASES: '2',
     MAX_DIRECTIVES: '2',
     MAX_ROOT_FIELDS: '2',
+    MAX_MUTATION_FIELDS: '1',
     MAX_TOKENS: '40',
     MAX_BODY_BYTES: '2000',
     MAX_METADATA_DEPTH: '2',
@@ -83,6 +84,11 @@ describe('an error names the limit and its value', () => {
     ],
     ['MAX_ROOT_FIELDS', 'at most 2 root fields', '{ __typename __typename __typename }'],
     ['MAX_ROOT_FIELDS', 'at most 2 root fields', '{ ...F ...F } fragment F on Query { __typename ... { __typename } }'],
+    [
+      'MAX_MUTATION_FIELDS',
+      'at most 1 fields in a mutation',
+      'mutation { ...F } fragment F on Mutation { a: createClientLink(input: {}) { replayed } __typename }',
+    ],
     ['MAX_TOKENS', 'at most 40 tokens', `{ ${'__typename '.repeat(40)} }`],
     ['MAX_BODY_BYTES', 'at most 2000 bytes', `{ __typename } # ${'x'.repeat(2000)}`],
     ['MAX_METADATA_DEPTH', 'at most 2 levels', create, { m: metadata(4) }],
@@ -105,6 +111,17 @@ describe('an error names the limit and its value', () => {
     const answer = await small.query(document);
     expect((answer.errors ?? []).map(({ extensions }) => extensions.code)).toEqual(['NOT_FOUND']);
   });
+});
+
+test('one mutation creates at most five links, and none when it asks for more', async () => {
+  const mutation = (fields: number) =>
+    `mutation { ${Array.from({ length: fields }, (_, n) => `l${n}: createClientLink(input: {}) { replayed }`).join(' ')} }`;
+  const { control } = gateway.sandbox;
+  const before = control.counters().createClientLink;
+  expect((await gateway.query(mutation(6))).errors?.[0]?.message).toContain('at most 5 fields in a mutation');
+  expect(control.counters().createClientLink).toBe(before);
+  expect((await gateway.query(mutation(5))).errors).toBeUndefined();
+  expect(control.counters().createClientLink).toBe(before + 5);
 });
 
 describe('checks that would take long are cut short', () => {

@@ -1,9 +1,8 @@
-import { composeServices } from '@apollo/composition';
 import { ApolloGateway, RemoteGraphQLDataSource } from '@apollo/gateway';
 import { ApolloServer } from '@apollo/server';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startCases } from '../../examples/supergraph/casesSubgraph.js';
-import { composeSupergraph, subgraphs } from '../../examples/supergraph/composeSupergraph.js';
+import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { type Answer, postQuery, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startHiveGateway } from '../support/hiveGateway.js';
@@ -11,7 +10,6 @@ import { quickPolls } from '../support/liveJob.js';
 import { eventReader } from '../support/streamReader.js';
 
 const secret = 'a-secret-of-the-router';
-const urls = { taxpayersUrl: 'http://127.0.0.1:1/graphql', casesUrl: 'http://127.0.0.1:2/' };
 const entities = `query ($representations: [_Any!]!) {
   _entities(representations: $representations) {
     __typename
@@ -32,17 +30,18 @@ describe('as a subgraph', () => {
 
   beforeEach(() => gateway.sandbox.control.resetCounters());
 
-  it('publishes an SDL with the keys, scopes, tags and cache hints that routers act on', async () => {
+  it('publishes an SDL with the keys, scopes, tags, costs and cache hints that routers act on', async () => {
     const { data } = await gateway.query<{ _service: { sdl: string } }>('{ _service { sdl } }');
     const sdl = (data?._service.sdl ?? '').replace(/\s+/g, ' ');
     for (const part of [
-      '@link(url: "https://specs.apollo.dev/federation/v2.5"',
+      '@link(url: "https://specs.apollo.dev/federation/v2.9"',
       'type Taxpayer @key(fields: "id") @cacheControl(maxAge: 0, scope: PRIVATE)',
-      'type TaxpayerToken @key(fields: "taxpayerId") @cacheControl(maxAge: 0, scope: PRIVATE)',
-      'type RefreshJob @key(fields: "taxpayerId jobId") @cacheControl(maxAge: 0, scope: PRIVATE)',
+      'type TaxpayerToken @key(fields: "taxpayerId") @cost(weight: 10) @cacheControl(maxAge: 0, scope: PRIVATE)',
+      'type RefreshJob @key(fields: "taxpayerId jobId") @cost(weight: 20) @cacheControl(maxAge: 0, scope: PRIVATE)',
       'type ClientLink @key(fields: "id", resolvable: false)',
       'accessToken: String @authenticated @requiresScopes(scopes: [["taxpayer-tokens:read"]]) @tag(name: "sensitive")',
       'RefreshJob! @authenticated @requiresScopes(scopes: [["refresh-jobs:read"]])',
+      'ssn: String @tag(name: "personal-data")',
     ]) {
       expect(sdl).toContain(part);
     }
@@ -103,16 +102,6 @@ describe('as a subgraph', () => {
     const { errors } = await gateway.query(entities, { representations: [failing, representation] });
     expect(errors?.map(({ extensions }) => extensions.code)).toContain('BAD_USER_INPUT');
     expect(await gateway.query('{ __typename }')).toMatchObject({ status: 200 });
-  });
-
-  it("composes with Apollo's composer and with the Guild's", () => {
-    const { errors, supergraphSdl = '' } = composeServices(subgraphs(urls) as never);
-    expect(errors).toBeUndefined();
-    for (const sdl of [supergraphSdl, composeSupergraph(urls)]) {
-      expect(sdl).toContain('@requiresScopes(scopes: [["taxpayer-tokens:read"]])');
-      expect(sdl).toContain('type Subscription');
-      expect(sdl.replace(/\s+/g, ' ')).toMatch(/@join__type\(graph: TAXPAYERS, key: "taxpayerId jobId"/);
-    }
   });
 });
 
@@ -217,6 +206,19 @@ describe('behind a router, with the token of the caller', () => {
     gateway.sandbox.control.updateJob(one.taxpayerId, one.jobId, { status: 'completed' });
     expect(await events.next()).toEqual(seen('COMPLETED'));
     expect(await events.next()).toMatchObject({ event: 'complete' });
+  });
+
+  it("Hive Gateway's demand control prices what reaches the service", async () => {
+    const authorization = await provider.watcherOf([one.taxpayerId]);
+    const { taxpayerId, jobId } = one;
+    const askFor = (count: number, field: string) => {
+      const fields = Array.from({ length: count }, (_, n) => `a${n}: ${field}`).join(' ');
+      return throughHive(`{ ${fields} }`, {}, authorization);
+    };
+    const job = `refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { status }`;
+    const token = `taxpayerToken(taxpayerId: "${taxpayerId}") { status }`;
+    expect((await askFor(51, job)).errors?.[0]?.extensions).toMatchObject({ cost: { estimated: 51 * 20 } });
+    expect((await askFor(51, token)).errors).toBeUndefined();
   });
 
   it('the doors of federation open to the router alone', async () => {

@@ -1,5 +1,5 @@
-/** Reads a response piece by piece, as text up to a separator. */
-export function streamReader(response: Response) {
+/** Reads a response piece by piece, as text up to a separator. `normalize` is applied to all that is not read yet. */
+export function streamReader(response: Response, normalize = (given: string) => given) {
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();
   let text = '';
@@ -19,7 +19,7 @@ export function streamReader(response: Response) {
           text = '';
           return rest === '' ? undefined : rest;
         }
-        text += decoder.decode(value, { stream: true });
+        text = normalize(text + decoder.decode(value, { stream: true }));
       }
     },
     cancel: () => reader.cancel(),
@@ -28,14 +28,14 @@ export function streamReader(response: Response) {
 
 /** The events of an event stream, comments left out, each as its name and its data. */
 export function eventReader(response: Response) {
-  const pieces = streamReader(response);
+  const pieces = streamReader(response, (text) => text.replaceAll('\r\n', '\n'));
   return {
     async next(): Promise<{ readonly event: string; readonly data: unknown } | undefined> {
       for (;;) {
         const piece = await pieces.next('\n\n');
         if (piece === undefined) return undefined;
-        const event = /^event: (.*)$/m.exec(piece)?.[1];
-        const data = /^data: (.*)$/m.exec(piece)?.[1];
+        const event = /^event: ?(.*)$/m.exec(piece)?.[1];
+        const data = /^data: ?(.*)$/m.exec(piece)?.[1];
         if (event !== undefined) return { event, data: data ? JSON.parse(data) : undefined };
       }
     },

@@ -6,7 +6,7 @@ export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' |
 import type { TypedDocumentNode as DocumentNode } from '@graphql-typed-document-node/core';
 /** A postal address. */
 export type AddressInput = {
-  /** City. */
+  /** Name of the city. */
   city?: string | null | undefined;
   /** Further address line. */
   other?: string | null | undefined;

@@ -3,11 +3,13 @@ import { maxAliasesRule } from '@escape.tech/graphql-armor-max-aliases';
 import { maxDepthRule } from '@escape.tech/graphql-armor-max-depth';
 import { maxDirectivesRule } from '@escape.tech/graphql-armor-max-directives';
 import {
+  type ASTNode,
   type DocumentNode,
   GraphQLError,
   type GraphQLSchema,
   Kind,
   type OperationDefinitionNode,
+  OperationTypeNode,
   parse,
   type SelectionSetNode,
   specifiedRules,
@@ -16,6 +18,7 @@ import {
   validate,
 } from 'graphql';
 import { maxMistakes } from '../../errors/errorBounds.js';
+import { HiddenMistake } from '../../errors/maskError.js';
 import type { Recurring } from './DocumentMemory.js';
 
 /** How large an operation may be; the setting of each is MAX_ and its name. */
@@ -26,6 +29,7 @@ export interface OperationLimits {
   readonly aliases: number;
   readonly directives: number;
   readonly rootFields: number;
+  readonly mutationFields: number;
   readonly tokens: number;
   readonly representations: number;
 }
@@ -47,7 +51,7 @@ export function documentReader(
     if (known) return known;
     const document = parsed(query, limits.tokens);
     const errors = validate(schema, document, rules, { maxErrors: maxMistakes });
-    if (errors.length > 0) throw new AggregateError(errors);
+    if (errors.length > 0) throw new AggregateError(introspection ? errors : withoutSchema(errors, document));
     memory.offer(name, document);
     return document;
   };
@@ -65,28 +69,52 @@ function parsed(query: string, maxTokens: number): DocumentNode {
   }
 }
 
-/** In the words of Apollo Server. */
 const noIntrospection: ValidationRule = (context) => ({
   Field(node) {
     if (node.name.value !== '__schema' && node.name.value !== '__type') return;
-    const message =
-      'GraphQL introspection is not allowed by Apollo Server, but the query contained __schema or __type. To enable introspection, pass introspection: true to ApolloServer in production';
-    context.reportError(new GraphQLError(message, { nodes: node }));
+    context.reportError(new LimitError('Introspection is switched off (INTROSPECTION)', { nodes: node }));
   },
 });
+
+/** A mistake that a limit of ours finds: the same for every schema. */
+class LimitError extends GraphQLError {}
+
+/**
+ * What may be said where the schema is not to be found out: the limits that are exceeded; or else that a root field, or a
+ * fragment, does not fit. What exactly and where in it would tell which names exist.
+ */
+function withoutSchema(errors: readonly GraphQLError[], document: DocumentNode): readonly GraphQLError[] {
+  const limits = errors.filter((error) => error instanceof LimitError);
+  const [mistake] = errors;
+  return limits.length > 0 || mistake === undefined
+    ? limits
+    : [new HiddenMistake(mistake, enclosing(mistake, document))];
+}
+
+/** The root field or definition around a mistake. */
+function enclosing(
+  { positions: [position = 0] = [] }: GraphQLError,
+  { definitions }: DocumentNode,
+): ASTNode | undefined {
+  const isAround = ({ loc }: ASTNode) => loc !== undefined && loc.start <= position && position < loc.end;
+  const definition = definitions.find(isAround);
+  const fields = definition?.kind === Kind.OPERATION_DEFINITION ? definition.selectionSet.selections : [];
+  return fields.find(isAround) ?? definition;
+}
 
 /**
  * Rules that bound a document; the error names the setting. All count through fragments, so that a few which spread each
  * other cannot stand for thousands of fields; graphql-js refuses cycles.
  */
-function documentRules({ depth, aliases, directives, rootFields }: OperationLimits): ValidationRule[] {
+function documentRules({ depth, aliases, directives, rootFields, mutationFields }: OperationLimits): ValidationRule[] {
   return [
     limit('MAX_DEPTH', depth, 'levels of fields', (options) =>
       maxDepthRule({ ...options, flattenFragments: true, ignoreIntrospection: true }),
     ),
     limit('MAX_ALIASES', aliases, 'aliases', (options) => maxAliasesRule({ ...options, allowList: [] })),
     limit('MAX_DIRECTIVES', directives, 'directives', maxDirectivesRule),
-    limit('MAX_ROOT_FIELDS', rootFields, 'root fields', maxRootFieldsRule),
+    limit('MAX_ROOT_FIELDS', rootFields, 'root fields', maxRootFieldsRule()),
+    limit('MAX_MUTATION_FIELDS', mutationFields, 'fields in a mutation', maxRootFieldsRule(OperationTypeNode.MUTATION)),
   ];
 }
 
@@ -121,15 +149,17 @@ function limit(
         counting.OperationDefinition.enter.call(counting, operation);
         if (!exceeded) return;
         const message = `The document must have at most ${most} ${counted} (${setting})`;
-        context.reportError(new GraphQLError(message, { nodes: operation }));
+        context.reportError(new LimitError(message, { nodes: operation }));
       },
     };
   };
 }
 
-/** Counts the fields at the root of an operation, each as often as it is spread. */
-function maxRootFieldsRule({ n, onReject: [reject] }: RuleOptions): (context: ValidationContext) => OperationVisitor {
-  return (context) => {
+/** Counts the fields at the root of an operation, each as often as it is spread; with `type`, of operations of that type. */
+const maxRootFieldsRule =
+  (type?: OperationTypeNode) =>
+  ({ n, onReject: [reject] }: RuleOptions) =>
+  (context: ValidationContext): OperationVisitor => {
     const counted = new Map<string, number>();
     const count = (selectionSet: SelectionSetNode | undefined): number =>
       selectionSet?.selections.reduce((sum, selection) => {
@@ -145,8 +175,7 @@ function maxRootFieldsRule({ n, onReject: [reject] }: RuleOptions): (context: Va
       return counted.get(name) ?? 0;
     };
     const enter = (operation: OperationDefinitionNode) => {
-      if (count(operation.selectionSet) > n) reject?.();
+      if ((type ?? operation.operation) === operation.operation && count(operation.selectionSet) > n) reject?.();
     };
     return { OperationDefinition: { enter } };
   };
-}

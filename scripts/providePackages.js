@@ -1,0 +1,83 @@
+// Folders with a package.json of their own hold what only one command or a few tests need (Hive Gateway alone is 450 MB).
+// Their packages are installed when first needed, and again when their lock file changes.
+//
+//   node scripts/providePackages.js <folder>                    installs
+//   node scripts/providePackages.js <folder> <command> [...]    installs, then runs a command of these packages
+
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { orSentence } from './committedFile.js';
+import { underLock } from './underLock.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+/**
+ * Installs the packages of `folder` (from the repository's root) unless they are there as its lock file says. Waits when
+ * another process is installing them. Throws one sentence and what npm printed when npm cannot.
+ */
+export async function providePackages(folder) {
+  const lockFile = await readFile(join(root, folder, 'package-lock.json'), 'utf8');
+  const stamp = join(root, folder, 'node_modules/.installed');
+  const wanted = createHash('sha256').update(lockFile).digest('hex');
+  const isInstalled = async () => (await readFile(stamp, 'utf8').catch(() => '')) === wanted;
+  if (await isInstalled()) return;
+  await underLock(join(root, '.build', `packages-${folder.replaceAll('/', '-')}.lock`), async () => {
+    if (await isInstalled()) return;
+    await rm(stamp, { force: true });
+    await install(folder, Object.keys(JSON.parse(lockFile).packages).length - 1);
+    await mkdir(dirname(stamp), { recursive: true });
+    await writeFile(stamp, wanted);
+  });
+}
+
+/** The environment in which the commands of `folder` find each other and their plugins, whatever the working directory. */
+export function withPackagesOf(folder) {
+  const modules = join(root, folder, 'node_modules');
+  const path = [join(modules, '.bin'), process.env.PATH].filter(Boolean).join(delimiter);
+  return { ...process.env, PATH: path, NODE_PATH: modules };
+}
+
+async function install(folder, count) {
+  const startedAt = Date.now();
+  const seconds = () => `${Math.round((Date.now() - startedAt) / 1000)} s`;
+  process.stderr.write(`Installing the packages of ${folder} (up to ${count}), once…`);
+  const progress = setInterval(() => process.stderr.write(` ${seconds()}…`), 10_000);
+  try {
+    // What Jest is started with is not for npm.
+    const env = { ...process.env, NODE_OPTIONS: '' };
+    const options = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
+    const { code, output } = await run('npm', ['ci', ...options], { cwd: join(root, folder), env });
+    if (code !== 0) {
+      throw new Error(
+        `The packages of ${folder} could not be installed: \`npm ci\` there needs the npm registry and failed.\n${output}`,
+      );
+    }
+    process.stderr.write(` done in ${seconds()}\n`);
+  } catch (error) {
+    process.stderr.write('\n');
+    throw error;
+  } finally {
+    clearInterval(progress);
+  }
+}
+
+function run(command, args, options) {
+  const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
+  return new Promise((resolve, reject) => {
+    child.once('error', reject).once('close', (code) => resolve({ code, output: output.trimEnd() }));
+  });
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const [folder = '', command, ...args] = process.argv.slice(2);
+  await orSentence(() => providePackages(folder));
+  if (command !== undefined) {
+    const child = spawn(command, args, { stdio: 'inherit', env: withPackagesOf(folder) });
+    child.once('exit', (code) => process.exit(code ?? 1));
+  }
+}

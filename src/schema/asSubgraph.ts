@@ -1,0 +1,124 @@
+import { printSchemaWithDirectives } from '@graphql-tools/utils';
+import {
+  extendSchema,
+  type GraphQLField,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  type GraphQLUnionType,
+  parse,
+} from 'graphql';
+import type { RequestContext } from '../context.js';
+import { badInput, GatewayError } from '../errors/errors.js';
+
+/** Finds an entity by the key with which another subgraph refers to it. */
+export type Reference = (key: Key, context: RequestContext) => unknown;
+
+/** Reads a member of the key by which another subgraph refers to an entity. @throws GatewayError BAD_USER_INPUT unless it is a string */
+export type Key = (member: string) => string;
+
+/**
+ * What a subgraph adds to its schema by the Federation 2 subgraph specification, as @apollo/subgraph adds it for the @link
+ * of `buildSchema.ts`: what is imported there has its own name here, everything else a prefix.
+ */
+const definitions = `
+  directive @link(url: String, as: String, for: link__Purpose, import: [link__Import]) repeatable on SCHEMA
+  directive @key(fields: federation__FieldSet!, resolvable: Boolean = true) repeatable on OBJECT | INTERFACE
+  directive @federation__requires(fields: federation__FieldSet!) on FIELD_DEFINITION
+  directive @federation__provides(fields: federation__FieldSet!) on FIELD_DEFINITION
+  directive @federation__external(reason: String) on OBJECT | FIELD_DEFINITION
+  directive @tag(name: String!) repeatable on FIELD_DEFINITION | OBJECT | INTERFACE | UNION | ARGUMENT_DEFINITION | SCALAR | ENUM | ENUM_VALUE | INPUT_OBJECT | INPUT_FIELD_DEFINITION | SCHEMA
+  directive @federation__extends on OBJECT | INTERFACE
+  directive @federation__shareable repeatable on OBJECT | FIELD_DEFINITION
+  directive @federation__inaccessible on FIELD_DEFINITION | OBJECT | INTERFACE | UNION | ARGUMENT_DEFINITION | SCALAR | ENUM | ENUM_VALUE | INPUT_OBJECT | INPUT_FIELD_DEFINITION
+  directive @federation__override(from: String!, label: String) on FIELD_DEFINITION
+  directive @federation__composeDirective(name: String) repeatable on SCHEMA
+  directive @federation__interfaceObject on OBJECT
+  directive @authenticated on FIELD_DEFINITION | OBJECT | INTERFACE | SCALAR | ENUM
+  directive @requiresScopes(scopes: [[federation__Scope!]!]!) on FIELD_DEFINITION | OBJECT | INTERFACE | SCALAR | ENUM
+  directive @federation__policy(policies: [[federation__Policy!]!]!) on FIELD_DEFINITION | OBJECT | INTERFACE | SCALAR | ENUM
+  directive @federation__context(name: String!) repeatable on INTERFACE | OBJECT | UNION
+  directive @federation__fromContext(field: federation__ContextFieldValue) on ARGUMENT_DEFINITION
+  directive @cost(weight: Int!) on ARGUMENT_DEFINITION | ENUM | FIELD_DEFINITION | INPUT_FIELD_DEFINITION | OBJECT | SCALAR
+  directive @federation__listSize(assumedSize: Int, slicingArguments: [String!], sizedFields: [String!], requireOneSlicingArgument: Boolean = true) on FIELD_DEFINITION
+
+  enum link__Purpose {
+    "\`SECURITY\` features provide metadata necessary to securely resolve fields."
+    SECURITY
+    "\`EXECUTION\` features provide metadata necessary for operation execution."
+    EXECUTION
+  }
+  scalar link__Import
+  scalar federation__FieldSet
+  scalar federation__Scope
+  scalar federation__Policy
+  scalar federation__ContextFieldValue
+  scalar _Any
+  type _Service { sdl: String }
+  extend type Query {
+    _entities(representations: [_Any!]!): [_Entity]!
+    _service: _Service!
+  }
+`;
+
+/**
+ * Makes a schema a Federation 2 subgraph: adds `_service`, `_entities` and the definitions of the specification.
+ * `links` is the SDL that links the specifications whose directives the schema uses, with directives of other origin.
+ * `references` are the entities, by the names of their types.
+ */
+export function asSubgraph(schema: GraphQLSchema, links: string, references: ReadonlyMap<string, Reference>) {
+  const union = `union _Entity = ${[...references.keys()].sort().join(' | ')}`;
+  const subgraph = extendSchema(schema, parse(links + definitions + union), { assumeValidSDL: true });
+  let sdl: string | undefined; // printed when a router first asks, not at every start
+  /** The type of each entity that was found. The entities are shared between requests, so nothing is written on them. */
+  const typeNames = new WeakMap<object, string>();
+  (subgraph.getType('_Entity') as GraphQLUnionType).resolveType = (entity: object) => typeNames.get(entity);
+  const query = subgraph.getQueryType() as GraphQLObjectType;
+  const { _service, _entities } = query.getFields() as unknown as FederationFields;
+  _service.resolve = (_source, _args, context) => {
+    onlyRouter(context, '_service');
+    sdl ??= printSchemaWithDirectives(subgraph);
+    return { sdl };
+  };
+  _entities.resolve = (_source, { representations }, context) => {
+    onlyRouter(context, '_entities');
+    const names = representations.map((representation, index) => typeNameOf(representation, index));
+    return representations.map((representation, index) => find(names[index] as string, representation, context));
+  };
+  return subgraph;
+
+  /** Refuses to look anything up when one representation names no entity: an error of the request, not of that entity. */
+  function typeNameOf(representation: unknown, index: number): string {
+    const name = (representation as Representation | null)?.['__typename'];
+    if (typeof name === 'string' && references.has(name)) return name;
+    throw badInput(`representations.${index}.__typename`, 'must name an entity of this subgraph');
+  }
+
+  /** Async: what is thrown at once would fail every entity of the call, and not this one alone. */
+  async function find(typeName: string, representation: unknown, context: RequestContext): Promise<unknown> {
+    const key = (member: string) => textOf(representation as Representation, member);
+    const entity = await references.get(typeName)?.(key, context);
+    if (typeof entity === 'object' && entity !== null) typeNames.set(entity, typeName);
+    return entity;
+  }
+}
+
+interface FederationFields {
+  readonly _service: GraphQLField<unknown, RequestContext>;
+  readonly _entities: GraphQLField<unknown, RequestContext, { readonly representations: readonly unknown[] }>;
+}
+
+/** Arrives as the `_Any` scalar: nothing has checked it yet. */
+type Representation = Readonly<Record<string, unknown>>;
+
+function textOf(representation: Representation, member: string): string {
+  const value = representation[member];
+  if (typeof value === 'string') return value;
+  throw badInput(`representations.${member}`, 'must be a string');
+}
+
+/** `_service` and `_entities` answer only the router when a shared secret is configured. */
+function onlyRouter(context: RequestContext, field: string): void {
+  if (context.fromRouter !== false) return;
+  context.audit('access-denied', 'denied', undefined, 'not the router');
+  throw new GatewayError('FORBIDDEN', `${field} answers to the router only`);
+}
