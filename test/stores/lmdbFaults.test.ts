@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { closeSync, mkdtempSync, openSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +11,7 @@ describe('Gateways whose LMDB directory has trouble while they use it', () => {
   let root: string;
   let sandbox: Sandbox;
   const running: GatewayProcess[] = [];
+  const repairs: (() => void)[] = [];
   beforeEach(async () => {
     root = mkdtempSync(join(tmpdir(), 'lmdb-faults-'));
     sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
@@ -19,6 +19,7 @@ describe('Gateways whose LMDB directory has trouble while they use it', () => {
   afterEach(async () => {
     await Promise.all(running.splice(0).map((each) => each.stop()));
     await sandbox.stop();
+    for (const repair of repairs.splice(0)) repair();
     rmSync(root, { recursive: true });
   });
 
@@ -48,6 +49,7 @@ describe('Gateways whose LMDB directory has trouble while they use it', () => {
 
   it('go on by themselves when the disk is full, create no link by key, and share again when there is room', async () => {
     const disk = smallDisk(join(root, 'disk'));
+    repairs.push(disk.remove);
     const one = await start(disk.path);
     const known = newTaxpayer();
     await read(one, known);
@@ -62,15 +64,8 @@ describe('Gateways whose LMDB directory has trouble while they use it', () => {
     await until(async () => !(await isDegraded(one)), 45_000);
     await until(async () => (await linkCode(one, 'full')) === undefined);
     const two = await start(disk.path);
-    await until(async () => {
-      const id = taxpayers.at(-1) ?? '';
-      await read(two, id);
-      return true;
-    });
     for (const id of [known, ...taxpayers]) await read(two, id);
     expect([known, ...taxpayers].map(calls)).toEqual(Array(41).fill(1));
-    await Promise.all(running.splice(0).map((each) => each.stop()));
-    disk.remove();
   }, 120_000);
 
   it.each([
@@ -101,18 +96,20 @@ describe('Gateways whose LMDB directory has trouble while they use it', () => {
     const path = join(root, 'cache');
     const both = await Promise.all([start(path), start(path)]);
     const undo = makeReadOnly(path);
+    repairs.push(undo);
     const id = newTaxpayer();
     for (const each of both) await read(each, id);
     expect(calls(id)).toBe(1);
     const { output, exited } = launchGateway(environment(path));
     expect(await exited).toBe(1);
     expect(output().trimEnd().split('\n')).toEqual([expect.stringMatching(/^CACHE_URL: .*(EROFS|EACCES|read-only)/i)]);
+    repairs.pop();
     undo();
     await read(await start(path), id);
     expect(calls(id)).toBe(1);
   }, 60_000);
 
-  it('never answer wrongly when its file is overwritten, and serve and share again', async () => {
+  it('never answer wrongly when its file is overwritten, and share again once another process has renamed it', async () => {
     const path = join(root, 'cache');
     const gateway = await start(path, { WORKERS: '2' });
     const taxpayers = Array.from({ length: 60 }, newTaxpayer);
@@ -120,7 +117,7 @@ describe('Gateways whose LMDB directory has trouble while they use it', () => {
     const file = join(path, 'data.mdb');
     const descriptor = openSync(file, 'r+');
     const { size } = statSync(file);
-    writeSync(descriptor, randomBytes(size - 8192), 0, size - 8192, 8192);
+    writeSync(descriptor, Buffer.alloc(size - 8192), 0, size - 8192, 8192);
     closeSync(descriptor);
     const readOrDie = (id: string) =>
       read(gateway, id).catch((error) => {
@@ -135,7 +132,7 @@ describe('Gateways whose LMDB directory has trouble while they use it', () => {
           () => true,
           () => false,
         ),
-      30_000,
+      60_000,
     );
     expect(Math.max(...taxpayers.map(calls))).toBeLessThanOrEqual(3);
   }, 120_000);
