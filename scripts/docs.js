@@ -47,7 +47,7 @@ and each call to the service, to the store and to a callback address, continuing
 are those of OpenTelemetry's semantic conventions; none is an id or a name that a caller or the service chose. Log lines written
 for a request have its \`traceId\`, and the durations at \`/metrics\` have exemplars where the scraper accepts OpenMetrics.
 
-The OpenTelemetry SDK sends spans as OTLP over HTTP, always with JSON, to \`/v1/traces\` under that address. These standard
+The OpenTelemetry SDK sends spans as OTLP over HTTP, with JSON or Protobuf, to \`/v1/traces\` under that address. These standard
 variables work as it documents them, the first row also as \`OTEL_EXPORTER_OTLP_TRACES_HEADERS\` and so on:
 
 | Variables | Set |

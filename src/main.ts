@@ -62,6 +62,10 @@ function isUsage(error: unknown): boolean {
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.problems.join('\n');
   const { code, message } = error as NodeJS.ErrnoException;
+  // Node.js would quote the word, which may be an id.
+  if (code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL') {
+    return `The first word must be ${commands.join(', ')}, or none: see taxpayer-gateway --help`;
+  }
   if (isUsage(error)) return `${message}: see taxpayer-gateway --help`;
   if (code === 'EADDRINUSE') return 'PORT is in use by another process: expected a free one';
   if (code === 'EACCES') return 'PORT or HOST may not be used by this user';

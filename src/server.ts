@@ -88,7 +88,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
 async function open(config: Config, options: GatewayOptions, closings: Closings): Promise<Omit<Gateway, 'stop'>> {
   const { logDestination = new StandardOutput(), joinMachine } = options;
   let tracing: Tracing | undefined;
-  const isTraced = config.tracesUrl !== undefined;
+  const isTraced = config.traces !== undefined;
   const log = createLogger(config.logLevel, logDestination, isTraced ? () => tracing?.traceId : undefined);
   const metrics = new Metrics(isTraced ? () => tracing?.recordedTraceId : undefined);
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
@@ -167,9 +167,9 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
 }
 
 /** Loaded only where it is configured. */
-async function startTracing({ tracesUrl }: Config, serviceUrl: string, metrics: Metrics, log: Logger) {
-  if (tracesUrl === undefined) return undefined;
-  const { Tracing } = await import('./observability/Tracing.js');
+async function startTracing({ traces }: Config, serviceUrl: string, metrics: Metrics, log: Logger) {
+  if (traces === undefined) return undefined;
+  const { openExporter, Tracing } = await import('./observability/Tracing.js');
   const texts = { begins: 'the trace collector does not take spans', ends: 'the trace collector takes spans again' };
   const episodes = new Episodes({ log, about: {}, ...texts });
   const onDropped = (count: number, cause: string) => {
@@ -177,7 +177,8 @@ async function startTracing({ tracesUrl }: Config, serviceUrl: string, metrics: 
     episodes.failed('dropped', cause);
   };
   const version = packageVersion();
-  return new Tracing({ tracesUrl, serviceUrl, version, onDropped, onSent: () => episodes.worked() });
+  const exporter = await openExporter(traces);
+  return new Tracing({ exporter, serviceUrl, version, onDropped, onSent: () => episodes.worked() });
 }
 
 /** Loaded only where it is needed: a production gateway never reads its code. */

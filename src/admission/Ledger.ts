@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
-import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
+import { GatewayError, type GatewayErrorOptions, sharedRefusal } from '../errors/errors.js';
 
 /** What can be held for longer than one turn of the event loop, and the setting that its bounds follow. */
 const resources = {
@@ -82,5 +82,8 @@ export function boundsFor({ connections, answerBytes }: Record<'connections' | '
 }
 
 export function rateLimited(message: string, options: GatewayErrorOptions = {}): GatewayError {
-  return new GatewayError('RATE_LIMITED', message, { retryAfterSeconds: 1, httpStatus: 429, ...options });
+  const told = { retryAfterSeconds: 1, httpStatus: 429, ...options };
+  return options.refused
+    ? new GatewayError('RATE_LIMITED', message, told)
+    : sharedRefusal('RATE_LIMITED', message, told);
 }

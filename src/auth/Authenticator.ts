@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { GatewayError } from '../errors/errors.js';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
 import type { DeveloperKeys } from './developerKeys.js';
@@ -32,6 +33,10 @@ const scheme = /^bearer +/i;
 /** RFC 6750 section 2.1. */
 const tokenForm = /^[A-Za-z0-9\-._~+/]+=*$/;
 
+/** Refused tokens kept, and how long each is refused again without another look. */
+const maxRefused = 1000;
+const refuseAgainMs = 1000;
+
 const malformedHeader = 'The Authorization header must be the word Bearer and one token';
 
 /** Tells who is calling from the Authorization header of a request or the parameters of a socket. */
@@ -43,6 +48,8 @@ export class Authenticator {
   readonly #unnamed: Caller | undefined;
   /** Of verified tokens alone: a made-up one must not push them out. */
   readonly #remembered = new RememberedTokens();
+  /** By digest. A flood of one bad token must not cost a verification each time. */
+  readonly #refused = new LRUCache<string, { readonly error: GatewayError; readonly at: number }>({ max: maxRefused });
   readonly #verifying = new Map<string, Promise<Caller>>();
   readonly #digests = new LatestDigests();
 
@@ -93,7 +100,12 @@ export class Authenticator {
     if (!prefix) throw unauthenticated(malformedHeader);
     const token = authorization.slice(prefix[0].length);
     const digest = this.#digests.of(token);
-    return this.#remembered.get(digest, this.#policy.now()) ?? this.#verify(token, digest, this.#policy);
+    const now = this.#policy.now();
+    const caller = this.#remembered.get(digest, now);
+    if (caller !== undefined) return caller;
+    const refused = this.#refused.get(digest);
+    if (refused !== undefined && now >= refused.at && now < refused.at + refuseAgainMs) throw refused.error;
+    return this.#verify(token, digest, this.#policy);
   }
 
   /** Requests that bring the same unknown token at the same time share one verification. */
@@ -103,6 +115,11 @@ export class Authenticator {
     if (!tokenForm.test(token)) throw unauthenticated(malformedHeader);
     const verifying = verifyToken(token, policy)
       .then((verified) => this.#remembered.add(digest, verified, policy.now()))
+      .catch((error: unknown) => {
+        const isRefused = error instanceof GatewayError && error.code === 'UNAUTHENTICATED';
+        if (isRefused) this.#refused.set(digest, { error, at: policy.now() });
+        throw error;
+      })
       .finally(() => this.#verifying.delete(digest));
     this.#verifying.set(digest, verifying);
     return verifying;

@@ -1,6 +1,6 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
 import { z } from 'zod';
-import { GatewayError } from '../errors/errors.js';
+import { type GatewayError, sharedRefusal, withoutStack } from '../errors/errors.js';
 import { allScopes, type Caller, callerKey, type Scope } from './caller.js';
 import type { KeySource } from './keySet.js';
 import { signatureAlgorithms } from './readKeySet.js';
@@ -67,7 +67,7 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
 }
 
 export function unauthenticated(message: string): GatewayError {
-  return new GatewayError('UNAUTHENTICATED', message, { httpStatus: 401 });
+  return sharedRefusal('UNAUTHENTICATED', message, { httpStatus: 401 });
 }
 
 /** Looks for newer keys once the held ones fail: the provider may have rotated them, with or without a new `kid`. */
@@ -104,7 +104,7 @@ async function verifySignature(token: string, policy: TokenPolicy) {
 
 function decode(token: string) {
   try {
-    return { header: decodeProtectedHeader(token), issuer: decodeJwt(token).iss };
+    return withoutStack(() => ({ header: decodeProtectedHeader(token), issuer: decodeJwt(token).iss }));
   } catch {
     throw unauthenticated(malformed);
   }

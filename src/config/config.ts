@@ -64,11 +64,23 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
   return undefined;
 }
 
-/** Where spans are posted to; undefined without tracing. */
-function tracesUrlOf(parsed: Parsed): string | undefined {
+export type TraceProtocol = 'http/json' | 'http/protobuf';
+
+/** Where spans are posted to, and how they are written; undefined without tracing. */
+function tracesOf(
+  parsed: Parsed,
+  expect: Expect,
+): { readonly url: string; readonly protocol: TraceProtocol } | undefined {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = parsed;
   if (parsed.OTEL_SDK_DISABLED) return undefined;
-  return whole ?? (base && `${base.replace(/\/+$/, '')}/v1/traces`);
+  const url = whole ?? (base && `${base.replace(/\/+$/, '')}/v1/traces`);
+  if (url === undefined) return undefined;
+  const forTraces = 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL';
+  const name = parsed[forTraces] === undefined ? 'OTEL_EXPORTER_OTLP_PROTOCOL' : forTraces;
+  const protocol = parsed[name] ?? 'http/json';
+  const isSpoken = protocol === 'http/json' || protocol === 'http/protobuf';
+  expect(name, isSpoken, `${name} must be http/json or http/protobuf: the gateway sends traces over HTTP only`);
+  return { url, protocol: protocol as TraceProtocol };
 }
 
 /** Notes that a setting is wrong, unless something was found about it before. */
@@ -104,7 +116,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     operationLog: { which: parsed.LOG_OPERATIONS, slowMs: parsed.LOG_SLOW_MS },
     audit: parsed.AUDIT,
     metricsPort: parsed.METRICS_PORT,
-    tracesUrl: tracesUrlOf(parsed),
+    traces: tracesOf(parsed, expect),
     upstream,
     service: {
       apiVersion: parsed.UPSTREAM_API_VERSION,

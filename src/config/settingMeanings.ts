@@ -86,6 +86,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   OTEL_EXPORTER_OTLP_ENDPOINT:
     'OpenTelemetry collector that receives traces over OTLP/HTTP; see Traces in docs/configuration.md.',
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'Address that traces are posted to as it is, in place of the one above.',
+  OTEL_EXPORTER_OTLP_PROTOCOL: 'How traces are written: http/json or http/protobuf.',
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'The same, in place of the one above.',
   OTEL_SDK_DISABLED: 'Turns tracing off, whatever the other variables say.',
   NODE_ENV:
     'production turns introspection, explorers, suggestions and the CORS origins of Apollo Sandbox off, unless they are set.',

@@ -187,6 +187,8 @@ export const settings = {
     '/v1/traces under OTEL_EXPORTER_OTLP_ENDPOINT',
     'https://collector.example/v1/traces',
   ),
+  OTEL_EXPORTER_OTLP_PROTOCOL: optional(text, 'http/json', 'http/protobuf'),
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: optional(text, 'OTEL_EXPORTER_OTLP_PROTOCOL', 'http/protobuf'),
   OTEL_SDK_DISABLED: optional(flag, 'false', 'true'),
   NODE_ENV: setting(text, 'development', 'production'),
 } as const satisfies Record<string, Setting>;

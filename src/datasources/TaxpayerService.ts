@@ -38,6 +38,8 @@ export interface ServiceFailure {
 export interface Credential {
   readonly accessToken: Secret;
   readonly version: string;
+  /** It was fetched so recently that another would hardly be taken either. */
+  readonly isNew: boolean;
   /** The service has taken it before. */
   readonly isProven: boolean;
 }

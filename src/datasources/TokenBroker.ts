@@ -1,16 +1,16 @@
-import { once } from 'node:events';
 import { LRUCache } from 'lru-cache';
 import { LeasedCache } from '../cache/LeasedCache.js';
-import { GatewayError, upstreamTimeout } from '../errors/errors.js';
+import { GatewayError } from '../errors/errors.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
 import { type FreshnessRule, freshMsOf, unchangedSince } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
-import type { ReadCall, ReadingOptions } from './reading.js';
+import { endingWith, type ReadCall, type ReadingOptions } from './reading.js';
 import { AccessTokenRefused, type Credential } from './TaxpayerService.js';
 import {
   absenceMs,
   longestAbsenceMs,
+  notAuthorized,
   readingOf,
   recordOf,
   type TokenAnswer,
@@ -164,8 +164,11 @@ export class TokenBroker {
 
   /** Memory is checked again after the wait for a place: another reader may have fetched the record. */
   async #find(id: TaxpayerId, acceptable: Acceptable, call: Call): Promise<TokenView> {
-    const read = () => this.#read(id, acceptable, call, true);
-    const view = this.#viewOf(await this.options.places.run(call.holder, read));
+    const wasRefused = isRefused(this.#cache.peek(id));
+    const entry = await this.options.places.run(call.holder, () => this.#read(id, acceptable, call, true));
+    const view = this.#viewOf(entry);
+    // In place of a refused token, as if a job had asked for it: jobs and records together cost one call in a cool-down.
+    if (wasRefused && !isRefused(entry) && this.#credentialOf(entry).isNew) await this.#coolDown(id, entry.version);
     this.options.onRecord(id, view);
     return view;
   }
@@ -185,8 +188,8 @@ export class TokenBroker {
   }
 
   /**
-   * Does a `read` that needs the taxpayer's token. A token that the service refuses is replaced once, by at most one fetch
-   * for the fleet; when it refuses that one too, none is fetched for this taxpayer for a minute (interface, part 5).
+   * Does a `read` that needs the taxpayer's token. A token that the service refuses is replaced, by at most one fetch for
+   * the fleet; when it refuses a new one too, none is fetched for this taxpayer for a minute (interface, part 5).
    *
    * @throws GatewayError TAXPAYER_NOT_AUTHORIZED when the service takes no token; UPSTREAM_TIMEOUT when `signal` aborts
    *   while another token is waited for; as {@link credential}; or as `read`
@@ -203,14 +206,14 @@ export class TokenBroker {
       try {
         const answer = await read(credential);
         this.#proven.set(version, true);
+        this.#note(id, version, false);
         return answer;
       } catch (error) {
         if (!(error instanceof AccessTokenRefused)) throw error;
       }
-      const held = this.#cache.peek(id);
-      if (held?.version === version) held.view = { ...this.#viewOf(held), stale: true };
-      if (credential !== first) {
-        await this.options.store.setMark(tokenNames(id).refusal, version, refetchCoolDownMs);
+      this.#note(id, version, true);
+      if (credential !== first && credential.isNew) {
+        await this.#coolDown(id, version);
         throw notAuthorized();
       }
       credential = await endingWith(signal, this.#replace(id, version, signal, call));
@@ -227,8 +230,24 @@ export class TokenBroker {
     return this.credential(id, refused, call);
   }
 
-  #credentialOf({ value, version }: TokenEntry): Credential {
-    return { accessToken: recordOf(value).accessToken, version, isProven: this.#proven.has(version) };
+  /** From now on nothing is fetched in place of the token `version` for a while. */
+  #coolDown(id: TaxpayerId, version: string): Promise<void> {
+    return this.options.store.setMark(tokenNames(id).refusal, version, refetchCoolDownMs);
+  }
+
+  /** Shows the record as stale once its token was refused, and reads it again a cool-down later at the latest. */
+  #note(id: TaxpayerId, version: string, wasRefused: boolean): void {
+    const held = this.#cache.peek(id);
+    if (held?.version !== version || isRefused(held) === wasRefused) return;
+    const view = this.#newView(held);
+    const freshMs = Math.min(view.freshMs, this.options.runtime.now() - view.fetchedAt + refetchCoolDownMs);
+    held.view = wasRefused ? { ...view, freshMs, stale: true } : view;
+  }
+
+  #credentialOf(entry: TokenEntry): Credential {
+    const { accessToken } = recordOf(entry.value);
+    const isNew = this.#cache.isYoungerThan(entry, refetchCoolDownMs);
+    return { accessToken, version: entry.version, isNew, isProven: this.#proven.has(entry.version) };
   }
 
   #read(id: TaxpayerId, acceptable: Acceptable, call: Call, takesFetchedMeanwhile = false) {
@@ -278,16 +297,4 @@ export class TokenBroker {
   }
 }
 
-function notAuthorized(): GatewayError {
-  const message = "The service refuses this taxpayer's token, a new one included";
-  return new GatewayError('TAXPAYER_NOT_AUTHORIZED', message, {
-    reason: "HTTP 401 to the taxpayer's token, a new one too",
-  });
-}
-
-/** Waits until `signal` aborts at most. The work itself goes on: others may be waiting for it. */
-function endingWith<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  const aborted = signal.aborted ? Promise.resolve() : once(signal, 'abort');
-  const end = () => Promise.reject(upstreamTimeout());
-  return Promise.race([work, aborted.then(end)]);
-}
+const isRefused = (entry?: TokenEntry) => (entry?.view as TokenView | undefined)?.stale === true;

@@ -1,6 +1,8 @@
+import { once } from 'node:events';
 import type { FairQueue } from '../admission/FairQueue.js';
 import type { LeasedCacheOptions } from '../cache/ReadRequest.js';
 import type { SealedStore } from '../cache/SealedStore.js';
+import { upstreamTimeout } from '../errors/errors.js';
 import type { Runtime } from '../process/Runtime.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { TaxpayerService } from './TaxpayerService.js';
@@ -23,4 +25,11 @@ export interface ReadingOptions {
 export interface ReadCall extends CallOptions {
   /** Starts reads of the same name once, for a caller that asks several times. */
   once?<View>(name: string, start: () => Promise<View>): Promise<View>;
+}
+
+/** Waits until `signal` aborts at most. The work itself goes on: others may be waiting for it. */
+export function endingWith<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const aborted = signal.aborted ? Promise.resolve() : once(signal, 'abort');
+  const end = () => Promise.reject(upstreamTimeout());
+  return Promise.race([work, aborted.then(end)]);
 }

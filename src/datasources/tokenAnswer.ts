@@ -31,6 +31,13 @@ export function recordOf(answer: TokenAnswer): TokenRecord {
   throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer', { reason: 'HTTP 404' });
 }
 
+export function notAuthorized(): GatewayError {
+  const message = "The service refuses this taxpayer's token, a new one included";
+  return new GatewayError('TAXPAYER_NOT_AUTHORIZED', message, {
+    reason: "HTTP 401 to the taxpayer's token, a new one too",
+  });
+}
+
 export function readingOf({ value, fetchedAt }: TokenEntry): Reading | undefined {
   return value.kind === 'record' ? { ...value, fetchedAt } : undefined;
 }

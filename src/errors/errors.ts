@@ -57,6 +57,36 @@ export class GatewayError extends GraphQLError implements GatewayErrorOptions {
   }
 }
 
+/** `work` that may throw, synchronously: an error's stack, which nobody is shown, costs more than the rest of a refusal. */
+export function withoutStack<T>(work: () => T): T {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return work();
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+/** Distinct refusals kept; their texts are ours, and their waits are bounded. */
+const maxShared = 500;
+const shared = new Map<string, GatewayError>();
+
+/** The one error of all equal refusals, so that a flood of them makes no new ones. */
+export function sharedRefusal(
+  code: ErrorCode,
+  message: string,
+  options: Pick<GatewayErrorOptions, 'httpStatus' | 'retryAfterSeconds' | 'allow'> = {},
+): GatewayError {
+  const name = `${code} ${options.httpStatus} ${options.retryAfterSeconds} ${options.allow} ${message}`;
+  let error = shared.get(name);
+  if (error !== undefined) return error;
+  error = new GatewayError(code, message, options);
+  if (shared.size >= maxShared) shared.clear();
+  shared.set(name, error);
+  return error;
+}
+
 /** The service took longer than it is waited for. */
 export function upstreamTimeout(cause?: unknown): GatewayError {
   const reason = 'no answer within the time of the whole call';

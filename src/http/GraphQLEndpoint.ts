@@ -50,16 +50,14 @@ export class GraphQLEndpoint {
     const accepted = readAccept(request.headers.accept);
     const { json } = accepted;
     const stream = streamFor(accepted, request.method);
-    // A client that takes nothing else, and says so, gets a query's answer by a stream as well.
-    if (json === undefined && stream !== undefined && (accepted.namesEvents || stream !== 'events')) {
-      return this.streams[stream](request, response);
-    }
+    // A client that takes nothing else gets the answer to a query by a stream as well.
+    if (json === undefined && stream !== undefined) return this.streams[stream](request, response);
     const { pipeline, identify, unread, tracing } = this.options;
     const startedAt = performance.now();
     const requestId = requestIdOf(request);
     let identity: Identity | undefined;
     try {
-      if (json === undefined && stream === undefined) throw notAcceptable();
+      if (json === undefined) throw notAcceptable();
       const identifying = identify(credentialsOf(request));
       identity = identifying instanceof Promise ? await identifying : identifying;
       const { caller, fromRouter, remoteAddress } = identity;
@@ -72,7 +70,6 @@ export class GraphQLEndpoint {
         const answering = () => this.streams[stream](request, response, begun);
         return await (tracing ? tracing.resume(response, true, answering) : answering());
       }
-      if (json === undefined) throw notAcceptable();
       const running = tracing
         ? tracing.resume(response, !isQueryByPlan(operation), () => pipeline.run(operation))
         : pipeline.run(operation);
@@ -133,7 +130,7 @@ function writeAnswer(
   rateLimit: RateLimit | undefined,
 ): void {
   const { allow, text, bytes, isRefusal } = answer;
-  const status = statusIn(mediaType, answer.status);
+  const status = statusIn(mediaType, answer);
   const headers = [
     ...['x-request-id', requestId, 'cache-control', 'no-store', 'content-type', contentTypeOf(mediaType)],
     ...['content-length', `${bytes}`],

@@ -1,6 +1,7 @@
 import { isAscii } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { Holder, Ledger, Release } from '../admission/Ledger.js';
+import { withoutStack } from '../errors/errors.js';
 import { parseJson } from '../json.js';
 import { badRequest, type GraphQLRequest, isObject, requestOf } from '../operations/GraphQLRequest.js';
 import type { Pipeline } from '../operations/Pipeline.js';
@@ -121,7 +122,7 @@ function parametersOfQuery(url: string): Record<string, unknown> {
 /** What `read` returns; what it throws is the caller's mistake. */
 function attempt<Value>(otherwise: string, read: () => Value): Value {
   try {
-    return read();
+    return withoutStack(read);
   } catch {
     throw badRequest(otherwise, 400);
   }

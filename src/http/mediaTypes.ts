@@ -1,4 +1,5 @@
 import { parse } from 'content-type';
+import type { Answer } from '../operations/Exit.js';
 
 /** How an answer is written, and which statuses it may have (GraphQL over HTTP, Response). */
 export type MediaType = 'application/graphql-response+json' | 'application/json' | 'application/json, refusals as 200';
@@ -15,10 +16,10 @@ export interface Accepted {
   readonly json: MediaType | undefined;
   /** The same for a router, for whom an answer that is not 2xx may lose its body: refusals as 200 where it leaves us the choice. */
   readonly jsonForRouter: MediaType | undefined;
-  /** The streams it takes, the best first. */
+  /** The streams that it names, the best first: a client that takes anything expects an answer that ends. */
   readonly streams: readonly StreamForm[];
-  /** Whether it names event streams, not only a wildcard that includes them. */
-  readonly namesEvents: boolean;
+  /** Whether it takes events, by name or by a wildcard. */
+  readonly takesEvents: boolean;
 }
 
 /** Characters of an Accept header that are read: more than any client sends. */
@@ -66,20 +67,19 @@ function rangesOf(text: string): readonly MediaRange[] {
 
 function acceptedBy(ranges: readonly MediaRange[]): Accepted {
   const names = (type: string) => ranges.some((range) => range.type === type && range.quality > 0);
-  const qualities: Record<StreamForm, number> = {
-    // Both are protocols as well as types, so no wildcard asks for them.
-    callback: highest(ranges.filter(({ parameters }) => 'callbackspec' in parameters)),
-    multipart: highest(
-      ranges.filter(({ type, parameters }) => type === 'multipart/mixed' && 'subscriptionspec' in parameters),
-    ),
-    events: qualityOf('text/event-stream', ranges),
+  const events = 'text/event-stream';
+  const isOf: Record<StreamForm, (range: MediaRange) => boolean> = {
+    callback: ({ parameters }) => 'callbackspec' in parameters,
+    multipart: ({ type, parameters }) => type === 'multipart/mixed' && 'subscriptionspec' in parameters,
+    events: ({ type }) => type === events,
   };
-  const streams = streamForms.filter((form) => qualities[form] > 0).sort((a, b) => qualities[b] - qualities[a]);
+  const quality = (form: StreamForm) => highest(ranges.filter(isOf[form]));
+  const streams = streamForms.filter((form) => quality(form) > 0).sort((a, b) => quality(b) - quality(a));
   const json = jsonFor(ranges, names);
   const isOurChoice =
     names('application/json') && qualityOf(responseType, ranges) === qualityOf('application/json', ranges);
   const jsonForRouter = isOurChoice ? 'application/json, refusals as 200' : json;
-  return { json, jsonForRouter, streams, namesEvents: names('text/event-stream') };
+  return { json, jsonForRouter, streams, takesEvents: qualityOf(events, ranges) > 0 };
 }
 
 /** Clients that name `application/json` alone were made before the other type, and expect 200 for a refused document. */
@@ -105,8 +105,9 @@ function highest(ranges: readonly MediaRange[]): number {
 }
 
 /** The status of an answer in a media type: 294 and 422 are for the new one only, whose clients know them. */
-export function statusIn(mediaType: MediaType | undefined, status: number): number {
-  if (mediaType === responseType) return status;
+export function statusIn(mediaType: MediaType | undefined, { status, isRefusal }: Answer): number {
+  // Apollo's older clients want to be told with 200 that automatic persisted queries are not supported.
+  if (mediaType === responseType) return isRefusal && status === 200 ? 422 : status;
   return status === 294 ? 200 : status === 422 ? 400 : status;
 }
 

@@ -66,7 +66,7 @@ export function streamEndpoint(format: StreamFormat, options: LiveOptions): Serv
     if (left.signal.aborted) return; // its body could not be read
     const holder = holderOf(identity.caller);
     // An EventSource can add no header to its GET: the origin and the fetch metadata were checked instead.
-    const reading = { ...options, simpleGet: readAccept(request.headers.accept).namesEvents };
+    const reading = { ...options, simpleGet: true };
     const read = () => readGraphQLRequest(request, holder, reading);
     const asked = visit.asked ?? (await pipeline.admit(identity, read));
     const operation = pipeline.prepare(asked, { ...identity, ...visit.known, signal: left.signal }, format.transport);
@@ -95,8 +95,8 @@ export function streamEndpoint(format: StreamFormat, options: LiveOptions): Serv
 
 /** A GET must name the type, as an EventSource does: for an image browsers send one that accepts anything. @throws GatewayError */
 export function refuseUnlessEvents({ method, headers }: IncomingMessage): void {
-  const { namesEvents, streams } = readAccept(headers.accept);
-  if (namesEvents || (method !== 'GET' && streams.includes('events'))) return;
+  const { streams, takesEvents } = readAccept(headers.accept);
+  if (method === 'GET' ? streams.includes('events') : takesEvents) return;
   throw badRequest('The Accept header must be text/event-stream', 406);
 }
 

@@ -48,6 +48,8 @@ export class AuditLog {
 
   write({ action, outcome, caller, requestId, taxpayer, reason }: AuditEvent): void {
     const { pseudonyms, repeated, traceId } = this.options;
+    const key = `audit\n${action}\n${outcome}\n${reason}\n${caller?.key}\n${taxpayer}`;
+    if (repeated.count(key, requestId)) return;
     const common = {
       audit: action,
       outcome,
@@ -59,7 +61,7 @@ export class AuditLog {
     // Of what was shown each line is kept; a flood of denials may be told together.
     const isDenial = action === 'token-refused' || action === 'access-denied';
     const general = isDenial ? { audit: action, outcome, reason } : undefined;
-    repeated.note({ write: this.#write, common, own: { requestId, traceId: traceId?.() }, general });
+    repeated.note({ write: this.#write, key, common, own: { requestId, traceId: traceId?.() }, general });
   }
 
   readonly #write = (fields: object) => this.#log.audit(fields, 'audit');

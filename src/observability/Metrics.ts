@@ -60,7 +60,7 @@ export class Metrics {
   readonly #executions = this.#hotCounter('gateway_executions_total', 'way');
   readonly #operations = this.#hotCounter('gateway_operations_total', 'operation', 'outcome');
   readonly #operationSeconds = this.#hotHistogram('gateway_operation_seconds', 'operation');
-  readonly errors = this.#counter('gateway_errors_total', 'code');
+  readonly #errors = this.#hotCounter('gateway_errors_total', 'code');
   readonly #upstreamCalls = this.#hotCounter('gateway_upstream_calls_total', 'endpoint', 'outcome');
   readonly #upstreamSeconds = this.#hotHistogram('gateway_upstream_seconds', 'endpoint');
   readonly gateClosed = this.#counter('gateway_calls_silenced_total', 'endpoint', 'reason');
@@ -83,7 +83,7 @@ export class Metrics {
   constructor(private readonly recordedTraceId?: () => string | undefined) {
     collectDefaultMetrics({ register: this.registry });
     // A series that begins with its first event has no increase to alert on.
-    for (const code of Object.keys(errorCodes)) this.errors.inc({ code }, 0);
+    for (const code of Object.keys(errorCodes)) this.#errors.touch(code);
     for (const transport of transports) {
       this.#requests.touch(transport, 'ok');
       this.#requestsFailed.touch(transport);
@@ -127,7 +127,7 @@ export class Metrics {
   onLeaseWait = (kind: string, seconds: number): void => this.#leaseWaitSeconds.observe(kind, seconds);
   onLink = (outcome: string): void => this.#links.inc(outcome);
   onTokenEvent = (event: TokenEvent): void => this.#tokenEvents.inc(event);
-  onError = (code: ErrorCode): void => this.errors.inc({ code });
+  onError = (code: ErrorCode): void => this.#errors.inc(code);
   onBudget = (left: number, resetsInMs: number): void => {
     this.#budget = { left, until: performance.now() + resetsInMs };
   };

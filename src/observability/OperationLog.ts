@@ -36,22 +36,22 @@ export class OperationLog {
     this.fromMs = this.#isOff ? Number.POSITIVE_INFINITY : which === 'all' ? 0 : slowMs;
   }
 
-  end({
-    facts,
-    transport,
-    outcome,
-    label = 'none',
-    type = 'none',
-    codes,
-    causes,
-    trail,
-    events,
-  }: EndedOperation): void {
+  end(ended: EndedOperation): void {
     if (this.#isOff) return;
+    const { facts, transport, outcome, label = 'none', type = 'none', codes, causes, trail, events } = ended;
+    const ms = Math.round((performance.now() - facts.startedAt) * 10) / 10;
+    if (outcome === 'ok') {
+      this.#writeSoon(this.#lineOfSuccess(ended, ms));
+      return;
+    }
     const { caller, client } = facts;
+    const { pseudonyms, repeated } = this.options;
+    const program = `${client?.client}\n${client?.clientVersion}`;
+    const key = `${transport}\n${outcome}\n${type}\n${label}\n${codes}\n${causes}\n${caller?.key}\n${program}`;
+    if (repeated.count(key, facts.requestId)) return;
     const own = {
       requestId: facts.requestId,
-      ms: Math.round((performance.now() - facts.startedAt) * 10) / 10,
+      ms,
       events,
       calls: trail?.calls ?? noCalls,
       callCount: trail?.calls && trail.callCount > trail.calls.length ? trail.callCount : undefined,
@@ -65,13 +65,36 @@ export class OperationLog {
       outcome,
       codes,
       cause: causes.length > 0 ? causes.join('; ') : undefined,
-      caller: caller && this.options.pseudonyms.caller(caller.key),
+      caller: caller && pseudonyms.caller(caller.key),
       callerKind: caller?.kind,
       client: client?.client,
       clientVersion: client?.clientVersion,
     };
-    if (outcome === 'ok') this.#writeSoon(lineOf(own, common));
-    else this.options.repeated.note({ write: this.#write, common, own, general: { outcome, codes } });
+    repeated.note({ write: this.#write, key, common, own, general: { outcome, codes } });
+  }
+
+  /**
+   * As {@link lineOf}, for the many: nothing in it needs to be escaped, because names are of closed sets and what clients choose
+   * was reduced to plain characters.
+   */
+  #lineOfSuccess(
+    { facts, transport, label = 'none', type = 'none', trail, events }: EndedOperation,
+    ms: number,
+  ): string {
+    const { caller, client, requestId } = facts;
+    const { memory = 0, store = 0, service = 0, shared = 0, calls = noCalls, callCount = 0 } = trail ?? {};
+    const traceId = this.options.traceId?.();
+    const who = caller ? `,"caller":"${this.options.pseudonyms.caller(caller.key)}","callerKind":"${caller.kind}"` : '';
+    return (
+      `${opening()}"requestId":"${requestId}","ms":${ms}${events === undefined ? '' : `,"events":${events}`}` +
+      `,"calls":${calls.length > 0 ? JSON.stringify(calls) : '[]'}` +
+      `${callCount > calls.length ? `,"callCount":${callCount}` : ''}` +
+      `,"tiers":{"memory":${memory},"store":${store},"service":${service}${shared > 0 ? `,"shared":${shared}` : ''}}` +
+      `${traceId === undefined ? '' : `,"traceId":"${traceId}"`}` +
+      `,"operation":"${label}","type":"${type}","transport":"${transport}","outcome":"ok","codes":[]${who}` +
+      `${client?.client === undefined ? '' : `,"client":"${client.client}"`}` +
+      `${client?.clientVersion === undefined ? '' : `,"clientVersion":"${client.clientVersion}"`},"msg":"operation"}\n`
+    );
   }
 
   /** Writes the lines that wait. */
@@ -93,11 +116,13 @@ export class OperationLog {
   readonly #write = (fields: object) => this.options.destination.write(lineOf(fields));
 }
 
-/** As the logger would write it, which takes several times as long. Objects are not merged for the same reason. */
-function lineOf(...parts: object[]): string {
-  let line = `{"level":"info","time":"${isoTime(Date.now())}","pid":${process.pid},`;
-  for (const part of parts) line += `${JSON.stringify(part).slice(1, -1)},`;
-  return `${line}"msg":"operation"}\n`;
+/** As the logger would write it, which takes several times as long. */
+function lineOf(fields: object): string {
+  return `${opening()}${JSON.stringify(fields).slice(1, -1)},"msg":"operation"}\n`;
+}
+
+function opening(): string {
+  return `{"level":"info","time":"${isoTime(Date.now())}","pid":${process.pid},`;
 }
 
 const latest = { ms: 0, text: '' };

@@ -1,7 +1,9 @@
 /** One line for the log. */
 export interface RepeatableLine {
   readonly write: (fields: object) => void;
-  /** The fields in which equal lines are equal. */
+  /** Equal for equal lines. */
+  readonly key: string;
+  /** The fields in which they are equal. */
   readonly common: object;
   /** The fields of this line alone. */
   readonly own: { readonly requestId: string; readonly traceId?: string | undefined };
@@ -10,7 +12,7 @@ export interface RepeatableLine {
 }
 
 /** Lines that were not written by themselves. */
-interface Group extends Omit<RepeatableLine, 'own'> {
+interface Group extends Omit<RepeatableLine, 'own' | 'key'> {
   openedAt: number;
   count: number;
   /** Of the first of them. */
@@ -44,9 +46,17 @@ export class RepeatedLines {
     this.#creditAt = now();
   }
 
+  /** Counts a line with those of its `key`; false when its fields are needed, for {@link note}. */
+  count(key: string, requestId: string): boolean {
+    const group = this.#groups.get(key);
+    if (group === undefined || group.count === 0) return false;
+    group.count += 1;
+    if (group.requestIds.length < maxRequestIds) group.requestIds.push(requestId);
+    return true;
+  }
+
   note(line: RepeatableLine): void {
-    const { common, own, general, write } = line;
-    const key = JSON.stringify(common);
+    const { key, common, own, general, write } = line;
     const group = this.#groups.get(key);
     if (group !== undefined) fold(group, { count: 1, own, requestIds: [own.requestId] });
     else if (general !== undefined && !this.#spend()) {
@@ -65,7 +75,7 @@ export class RepeatedLines {
     this.#groups.clear();
   }
 
-  #open(key: string, { write, common, general }: Omit<RepeatableLine, 'own'>): Group {
+  #open(key: string, { write, common, general }: Omit<RepeatableLine, 'own' | 'key'>): Group {
     if (this.#groups.size >= maxGroups) this.flush();
     const group: Group = { write, common, ...(general && { general }), openedAt: this.now(), count: 0, requestIds: [] };
     this.#groups.set(key, group);

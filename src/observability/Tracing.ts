@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Attributes, Context, Span } from '@opentelemetry/api';
+import type { Attributes, Span } from '@opentelemetry/api';
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { ErrorCode } from '../errors/errors.js';
 import type { Handler } from '../http/HttpServer.js';
@@ -9,7 +9,9 @@ import type { EndOfOperation, OperationObserver } from '../operations/observeOpe
 import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryDetails, TryOutcome } from '../upstream/ResilientFetch.js';
 import { callerOf, calls, knownMethods, serverOf } from './spanAttributes.js';
-import { shareOfNewTraces, startExport, type TraceExportOptions } from './traceExport.js';
+import { openExporter, shareOfNewTraces, startExport, type TraceExportOptions } from './traceExport.js';
+
+export { openExporter };
 
 type StoreOperation = Exclude<keyof Store, 'kind' | 'close'>;
 const operations: Readonly<Record<StoreOperation, true>> = {
@@ -35,9 +37,10 @@ export interface TracingOptions extends TraceExportOptions {
 
 /** What spans are begun under now. It moves from the HTTP request to its operation and back, so it is a box. */
 interface Position {
-  parent: Context;
+  /** Of the request or socket, or of the operation under way. */
+  parent: Span;
   /** The operation under way, or the one that goes on as a stream. */
-  operation?: Span;
+  operation?: Span | undefined;
   /** Asynchronous work finds it by itself. */
   isEntered: boolean;
   isOver: boolean;
@@ -74,13 +77,12 @@ export class Tracing {
   /** The id of the trace of the request under way: for log lines. */
   get traceId(): string | undefined {
     const position = this.#position();
-    return position && trace.getSpanContext(position.parent)?.traceId;
+    return position?.parent.spanContext().traceId;
   }
 
   /** The same, if the trace is recorded: for exemplars, which must lead somewhere. */
   get recordedTraceId(): string | undefined {
-    const position = this.#position();
-    const context = position && trace.getSpanContext(position.parent);
+    const context = this.#position()?.parent.spanContext();
     return context && (context.traceFlags & 1) === 1 ? context.traceId : undefined;
   }
 
@@ -145,14 +147,14 @@ export class Tracing {
     const outer = position.parent;
     const span = this.#begin('GraphQL Operation', SpanKind.SERVER, outer);
     position.operation = span;
-    position.parent = trace.setSpan(outer, span);
+    position.parent = span;
     return (label, type, errors) => {
       if (type !== 'none') span.updateName(type).setAttribute('graphql.operation.type', type);
       span.setAttributes({ 'gateway.operation': label, 'gateway.errors': errors });
       if (errors > 0) span.setStatus({ code: SpanStatusCode.ERROR });
       if (type === 'subscription' && errors === 0) return;
       position.parent = outer;
-      delete position.operation;
+      position.operation = undefined;
       end(span);
     };
   };
@@ -271,17 +273,18 @@ export class Tracing {
   }
 
   /** A span below `parent`; that itself, if it is not recorded. */
-  #begin(name: string, kind: SpanKind, parent: Context, attributes: Attributes = {}, startTime = now()): Span {
-    const above = trace.getSpan(parent);
-    if (above?.isRecording() === false && !(above.spanContext().traceFlags & 1)) return above;
-    return this.#export.recording.startSpan(name, { kind, attributes, startTime }, parent);
+  #begin(name: string, kind: SpanKind, parent: Span, attributes: Attributes = {}, startTime = now()): Span {
+    if (!parent.isRecording() && !(parent.spanContext().traceFlags & 1)) return parent;
+    return this.#export.recording.startSpan(name, { kind, attributes, startTime }, trace.setSpan(ROOT_CONTEXT, parent));
   }
 }
 
 function positionIn(span: Span): Position {
-  return { parent: trace.setSpan(ROOT_CONTEXT, span), isEntered: false, isOver: false };
+  return { parent: span, operation: undefined, isEntered: false, isOver: false };
 }
 
+/** Read once: a getter that costs more than the time itself. */
+const { timeOrigin } = performance;
 const untraced: EndOfOperation = () => {};
 const untracedSocket: SocketTrace = { run: (operation) => operation(), end: () => {} };
 
@@ -293,5 +296,5 @@ function end(span: Span, failure?: string): void {
 
 /** Epoch milliseconds with the resolution of the monotonic clock. */
 function now(): number {
-  return performance.timeOrigin + performance.now();
+  return timeOrigin + performance.now();
 }

@@ -1,5 +1,4 @@
 import { ExportResultCode, getNumberFromEnv, getStringFromEnv } from '@opentelemetry/core';
-import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
   AlwaysOnSampler,
@@ -9,12 +8,13 @@ import {
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 
+import type { Config } from '../config/config.js';
+
 /** A collector that is down costs this many spans of memory and no more. */
 const maxWaiting = 4096;
 
 export interface TraceExportOptions {
-  /** Where spans are posted to. */
-  readonly tracesUrl: string;
+  readonly exporter: SpanExporter;
   readonly version: string;
   /** Spans that were given up: too many waited, or the collector did not take them for the `cause` named. */
   readonly onDropped: (count: number, cause: string) => void;
@@ -22,7 +22,16 @@ export interface TraceExportOptions {
   readonly onSent?: () => void;
 }
 
-/** Sends spans in batches as OTLP over HTTP. Headers, compression, retries, sampler and resource are set by `OTEL_*` variables. */
+/** What writes spans as OTLP and posts them. Of the two that there are only the one that is asked for is loaded. */
+export async function openExporter({ url, protocol }: NonNullable<Config['traces']>): Promise<SpanExporter> {
+  // By files of ours: in the bundle, the import of a CommonJS package at run time would have no names.
+  const { OTLPTraceExporter } = await (protocol === 'http/json'
+    ? import('./otlpJson.js')
+    : import('./otlpProtobuf.js'));
+  return new OTLPTraceExporter({ url });
+}
+
+/** Sends spans in batches. Headers, compression, retries, sampler and resource are set by `OTEL_*` variables. */
 export function startExport(options: TraceExportOptions) {
   const own = { 'service.name': 'taxpayer-gateway', 'service.version': options.version, 'process.pid': process.pid };
   const shared = {
@@ -55,8 +64,7 @@ export function shareOfNewTraces(): number {
 }
 
 /** A batch processor that counts the spans that wait or are on their way, and reports each dropped one. */
-function boundedProcessor({ tracesUrl, onDropped, onSent }: TraceExportOptions): SpanProcessor {
-  const exporter = new OTLPTraceExporter({ url: tracesUrl });
+function boundedProcessor({ exporter, onDropped, onSent }: TraceExportOptions): SpanProcessor {
   let waiting = 0;
   const counting: SpanExporter = {
     export: (spans, done) =>

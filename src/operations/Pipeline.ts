@@ -1,44 +1,25 @@
-import type { ApolloServer } from '@apollo/server';
-import {
-  createSourceEventStream,
-  type DocumentNode,
-  type ExecutionArgs,
-  execute,
-  type GraphQLSchema,
-  getOperationAST,
-} from 'graphql';
+import { createSourceEventStream, execute } from 'graphql';
 import type { Admission } from '../admission/Admission.js';
 import type { Holder, Ledger } from '../admission/Ledger.js';
 import type { Identity } from '../auth/identify.js';
 import { causesOf } from '../errors/causesOf.js';
 import type { GatewayError } from '../errors/errors.js';
-import { unknownOperation } from '../errors/maskError.js';
 import type { Trail } from '../observability/Trail.js';
-import { createApolloServer, type Logger } from './apolloServer.js';
-import { DocumentMemory } from './documents/DocumentMemory.js';
-import { documentReader, type OperationLimits } from './documents/documentReader.js';
+import type { DocumentMemory } from './documents/DocumentMemory.js';
+import type { OperationLimits } from './documents/documentReader.js';
 import { type Answer, codesOf, Exit, type Result } from './Exit.js';
-import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
+import type { GraphQLRequest } from './GraphQLRequest.js';
 import type { OperationContext, OperationFacts, RequestFacts } from './OperationContext.js';
-import { type EndOfOperation, type OperationHooks, operationLabel, type Transport } from './observeOperations.js';
-import { PlanCache, type PlanMode } from './plans/PlanCache.js';
+import type { EndOfOperation, Transport } from './observeOperations.js';
 import { ResultStream } from './ResultStream.js';
 import { StreamSummary } from './StreamSummary.js';
-import { type TrustedDocuments, withDocument } from './trustedDocuments.js';
-import { coercedVariables, refuseManyRepresentations, rootFieldsOf } from './variables.js';
+import { refusing, type Work, WorkFinder, type WorkFinderOptions } from './WorkFinder.js';
 
-export interface PipelineOptions {
-  readonly schema: GraphQLSchema;
+export interface PipelineOptions extends Omit<WorkFinderOptions, 'noteWork'> {
   /** Makes the context of one execution. */
   readonly contextFor: (facts: OperationFacts, trail?: Trail) => OperationContext;
   readonly admission: Admission;
   readonly ledger: Ledger;
-  readonly limits: OperationLimits;
-  readonly introspection: boolean;
-  readonly trustedDocuments: TrustedDocuments | undefined;
-  readonly planMode?: PlanMode | undefined;
-  readonly hooks: OperationHooks;
-  readonly log: Logger;
 }
 
 /** An operation that was admitted and prepared; nothing of it has run. */
@@ -51,18 +32,6 @@ export interface Operation {
   readonly heldBytes: number;
 }
 
-/** What is to be done for an operation, and by what. */
-interface Work {
-  readonly by: 'plan' | 'apollo' | 'refusal';
-  readonly type: Parameters<EndOfOperation>[1];
-  readonly label: string;
-  readonly rootFields: number;
-  readonly perform: (context: OperationContext) => Result | Promise<Result>;
-  /** For graphql-js, which runs subscriptions. */
-  readonly args?: Pick<ExecutionArgs, 'schema' | 'document' | 'operationName' | 'variableValues'>;
-}
-
-const noVariables = Object.freeze({});
 /** Bytes of memory per character of a parsed body. */
 const bytesPerCharacter = 16;
 /** Answers the system takes at once, in bytes; larger ones need room in the ledger. */
@@ -74,28 +43,24 @@ const smallAnswer = 16_384;
  */
 export class Pipeline {
   readonly limits: OperationLimits;
-  /** Everything kept of what callers send. */
-  readonly memory = new DocumentMemory();
+  readonly memory: DocumentMemory;
   readonly #exit: Exit;
-  readonly #read: (query: string) => DocumentNode;
-  readonly #plans: PlanCache;
-  readonly #apollo: ApolloServer<OperationContext>;
+  readonly #works: WorkFinder;
 
   constructor(private readonly options: PipelineOptions) {
-    const { schema, introspection, limits, hooks, planMode, log } = options;
+    const { introspection, limits, hooks } = options;
     this.limits = limits;
     this.#exit = new Exit(hooks, introspection);
-    this.#read = documentReader(schema, limits, introspection, this.memory.documents);
-    this.#plans = new PlanCache(schema, { memory: this.memory.plans, mode: planMode, onBug: hooks.onBug });
-    this.#apollo = createApolloServer(schema, log);
+    this.#works = new WorkFinder({ ...options, noteWork: (holder, beganAt) => this.noteWork(holder, beganAt) });
+    this.memory = this.#works.memory;
   }
 
   start(): Promise<void> {
-    return this.#apollo.start();
+    return this.#works.start();
   }
 
   stop(): Promise<void> {
-    return this.#apollo.stop();
+    return this.#works.stop();
   }
 
   /** Counts one operation, waits for its caller's turn, and reads it. @throws GatewayError RATE_LIMITED, or as `read` */
@@ -114,7 +79,7 @@ export class Pipeline {
     const context = this.options.contextFor(facts);
     // A body that is known is held once for all, and a stream has a place of its own.
     const heldBytes = transport === 'http' && asked.body !== undefined ? bytesPerCharacter * asked.body.length : 0;
-    const work = this.#charge(this.#workFor(asked, facts, transport, context), facts);
+    const work = this.#charge(this.#works.find(asked, facts, transport), facts);
     return { facts, transport, context, work, heldBytes };
   }
 
@@ -126,75 +91,6 @@ export class Pipeline {
     } catch (error) {
       return refusing(error);
     }
-  }
-
-  #workFor(asked: GraphQLRequest, facts: OperationFacts, transport: Transport, { holder }: OperationContext): Work {
-    let request: GraphQLRequest;
-    try {
-      request = withDocument(asked, facts.fromRouter, this.options.trustedDocuments);
-    } catch (error) {
-      return refusing(error);
-    }
-    const plan = this.#planFor(request);
-    if (plan !== undefined) {
-      // A body that comes again need not be parsed. Not a mutation's, whose input may hold personal data.
-      if (plan.type === 'query' && asked.body !== undefined) {
-        this.memory.requests.offer(asked.body, { ...asked, body: undefined });
-      }
-      return plan;
-    }
-    const beganAt = performance.now();
-    const checked = this.#checked(request, transport);
-    this.noteWork(holder, beganAt);
-    return checked;
-  }
-
-  /** Extensions may ask for something else than the text says: such a request gets no plan. */
-  #planFor({ method, query, operationName, variables, extensions }: GraphQLRequest): Work | undefined {
-    if (query === undefined || extensions !== undefined) return undefined;
-    const plan = this.#plans.find(query, operationName, variables ?? noVariables);
-    return plan?.type === 'mutation' && method === 'GET' ? undefined : plan;
-  }
-
-  #checked(request: GraphQLRequest, transport: Transport): Work {
-    const { schema, introspection } = this.options;
-    const { query, operationName, variables = noVariables, extensions, method } = request;
-    let type: Work['type'] = 'none';
-    let label = 'none';
-    try {
-      // In Apollo's words, which tell its clients to send the text.
-      const isPersisted = transport === 'http' && extensions?.['persistedQuery'];
-      if (!query || isPersisted) throw badRequest('PersistedQueryNotSupported');
-      const document = this.#read(query);
-      const operation = getOperationAST(document, operationName);
-      if (!operation) throw badRequest(unknownOperation);
-      type = operation.operation;
-      label = operationLabel(schema, operation);
-      if (transport === 'http') refuseOverPlainHttp(method, type);
-      const coerced = coercedVariables(schema, operation, variables, introspection);
-      const fields = rootFieldsOf(schema, document, operation, coerced);
-      refuseManyRepresentations(fields, coerced, this.limits.representations);
-      const args = { schema, document, operationName, variableValues: variables };
-      const perform: Work['perform'] = (context) => this.#execute(request, document, context);
-      return { by: 'apollo', type, label, args, rootFields: fields.length, perform };
-    } catch (error) {
-      const errors = error instanceof AggregateError ? error.errors : [error];
-      return { by: 'refusal', type, label, rootFields: 0, perform: () => ({ errors }) };
-    }
-  }
-
-  async #execute(
-    { query = '', operationName, variables, extensions }: GraphQLRequest,
-    document: DocumentNode,
-    contextValue: OperationContext,
-  ): Promise<Result> {
-    const named = operationName === undefined ? {} : { operationName };
-    const request = { query, ...named, variables: variables ?? noVariables, extensions: { document } };
-    const { body } = await this.#apollo.executeOperation(request, { contextValue });
-    if (body.kind !== 'single') throw new Error('The answer is incremental, which no schema of ours asks for');
-    const { data, errors } = body.singleResult;
-    if (data != null && extensions === undefined) this.#plans.accept(query);
-    return { data, errors };
   }
 
   /**
@@ -274,20 +170,12 @@ export class Pipeline {
 
   /** The answer to a request that goes no further. */
   refuse(error: unknown, facts: RequestFacts, transport: Transport, work?: Work): Answer {
-    const answer = this.#exit.refusal([error], facts.requestId);
+    const refusal = this.#exit.refuse(error, facts.requestId);
     const { hooks } = this.options;
-    hooks.onRequest(transport, 'refused', httpStartOf(facts, transport), answer.errors);
-    const { label, type } = work ?? {};
-    hooks.onEnd({
-      facts,
-      transport,
-      outcome: 'refused',
-      label,
-      type,
-      codes: codesOf(answer),
-      causes: causesOf([error]),
-    });
-    return answer;
+    hooks.onRequest(transport, 'refused', httpStartOf(facts, transport), refusal.errors);
+    const { codes, causes } = refusal;
+    hooks.onEnd({ facts, transport, outcome: 'refused', label: work?.label, type: work?.type, codes, causes });
+    return refusal;
   }
 
   /** Notes a connection that ends, or is not taken, before anybody asked for an answer. */
@@ -304,21 +192,6 @@ export class Pipeline {
     const refusal = bytes > 0 ? this.options.ledger.refusalOf('bytes', holder, bytes) : undefined;
     if (refusal !== undefined) throw refusal;
   }
-}
-
-function refusing(error: unknown): Work {
-  const perform = () => {
-    throw error;
-  };
-  return { by: 'refusal', type: 'none', label: 'none', rootFields: 0, perform };
-}
-
-function refuseOverPlainHttp(method: GraphQLRequest['method'], type: Work['type']): void {
-  if (method === 'GET' && type !== 'query') {
-    throw badRequest(`GET requests only support query operations, not ${type} operations`, 405, { allow: 'POST' });
-  }
-  const another = 'use a WebSocket on this path, or server-sent events on /graphql/stream';
-  if (type === 'subscription') throw badRequest(`A subscription needs a stream: ${another}`);
 }
 
 /** Only over HTTP is an operation a request that can be timed. */

@@ -5,16 +5,18 @@ import type { Key } from '../schema/asSubgraph.js';
 import { RefreshJob } from '../schema/RefreshJob.js';
 import { Taxpayer } from '../schema/Taxpayer.js';
 import type { Vocabulary } from '../schema/Vocabulary.js';
-import { JobId, Needs, TaxpayerId, WaitSeconds } from './decorators.js';
+import { JobId, Needs, NullOnlyWithError, TaxpayerId, WaitSeconds } from './decorators.js';
 
 @Resolver(() => RefreshJob)
 export class RefreshJobResolver {
   constructor(private readonly vocabulary: Vocabulary) {}
 
   @Needs('refresh-jobs:read')
+  @NullOnlyWithError
   @Query(() => RefreshJob, {
     nullable: true,
-    description: "A refresh job by id. The gateway finds the taxpayer's token by itself.",
+    description:
+      "A refresh job by id. The gateway finds the taxpayer's token by itself. Null only with an error, such as NOT_FOUND.",
   })
   refreshJob(
     @TaxpayerId taxpayerId: string,

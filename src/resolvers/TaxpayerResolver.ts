@@ -5,7 +5,7 @@ import type { Key } from '../schema/asSubgraph.js';
 import { RefreshJob } from '../schema/RefreshJob.js';
 import { Taxpayer, TaxpayerToken } from '../schema/Taxpayer.js';
 import type { Vocabulary } from '../schema/Vocabulary.js';
-import { Id, JobId, MaxAgeSeconds, Needs, TaxpayerId } from './decorators.js';
+import { Id, JobId, MaxAgeSeconds, Needs, NullOnlyWithError, TaxpayerId } from './decorators.js';
 
 /** `Query.taxpayer`, and what hangs on a taxpayer wherever it was reached from. */
 @Resolver(() => Taxpayer)
@@ -13,7 +13,12 @@ export class TaxpayerResolver {
   constructor(private readonly vocabulary: Vocabulary) {}
 
   @Needs('taxpayers:read')
-  @Query(() => Taxpayer, { nullable: true, description: 'A taxpayer by id. By itself it asks nothing of the service.' })
+  @NullOnlyWithError
+  @Query(() => Taxpayer, {
+    nullable: true,
+    description:
+      'A taxpayer by id. By itself it asks nothing of the service. Null only with an error, such as FORBIDDEN.',
+  })
   taxpayer(@Id id: string, @Ctx() context: RequestContext): Taxpayer {
     return { id: context.taxpayer(id, 'id').id };
   }
@@ -25,13 +30,21 @@ export class TaxpayerResolver {
   }
 
   @Needs('taxpayers:read')
-  @FieldResolver(() => TaxpayerToken, { nullable: true, description: 'The token record of the taxpayer.' })
+  @NullOnlyWithError
+  @FieldResolver(() => TaxpayerToken, {
+    nullable: true,
+    description: 'The token record of the taxpayer. Null only with an error, such as NOT_FOUND.',
+  })
   token(@Root() taxpayer: Taxpayer, @Ctx() context: RequestContext, @MaxAgeSeconds maxAgeSeconds?: number) {
     return this.vocabulary.show(TaxpayerToken, context.taxpayer(taxpayer.id).token(maxAgeSeconds));
   }
 
   @Needs('refresh-jobs:read')
-  @FieldResolver(() => RefreshJob, { nullable: true, description: 'A refresh job of the taxpayer.' })
+  @NullOnlyWithError
+  @FieldResolver(() => RefreshJob, {
+    nullable: true,
+    description: 'A refresh job of the taxpayer. Null only with an error, such as NOT_FOUND.',
+  })
   refreshJob(@Root() taxpayer: Taxpayer, @JobId jobId: string, @Ctx() context: RequestContext) {
     return this.vocabulary.show(RefreshJob, context.taxpayer(taxpayer.id).refreshJob(jobId));
   }
@@ -42,9 +55,11 @@ export class TaxpayerTokenResolver {
   constructor(private readonly vocabulary: Vocabulary) {}
 
   @Needs('taxpayers:read')
+  @NullOnlyWithError
   @Query(() => TaxpayerToken, {
     nullable: true,
-    description: 'The token record of a taxpayer. Usually answered without asking the service.',
+    description:
+      'The token record of a taxpayer. Usually answered without asking the service. Null only with an error, such as NOT_FOUND.',
   })
   taxpayerToken(@TaxpayerId taxpayerId: string, @Ctx() context: RequestContext, @MaxAgeSeconds maxAgeSeconds?: number) {
     return this.vocabulary.show(TaxpayerToken, context.taxpayer(taxpayerId).token(maxAgeSeconds));
@@ -74,9 +89,11 @@ export class TaxpayerTokenResolver {
   /** Callers without its scope get null and FORBIDDEN here, and the rest of the record all the same. */
   @Needs('taxpayer-tokens:read')
   @Directive('@tag(name: "sensitive")')
+  @NullOnlyWithError
   @FieldResolver(() => String, {
     nullable: true,
-    description: "The token for the service's taxpayer data endpoints. Needs the scope taxpayer-tokens:read.",
+    description:
+      "The token for the service's taxpayer data endpoints. Null only with an error: FORBIDDEN without the scope taxpayer-tokens:read.",
   })
   accessToken(@Root() token: TaxpayerToken, @Ctx() context: RequestContext): string {
     context.audit('token-revealed', 'revealed', context.taxpayer(token.taxpayerId).id);

@@ -11,6 +11,9 @@ export function Needs(scope: Scope): MethodDecorator {
   };
 }
 
+/** A field that is null only with an error that names it: a client that handles errors may take it as never null. */
+export const NullOnlyWithError = Directive('@semanticNonNull');
+
 const idOfTaxpayer = { description: "The service's id of the taxpayer." };
 
 // Arguments that several fields take.

@@ -38,13 +38,14 @@ export class TaxpayerToken extends SharedObject {
 
   /** Shown by a resolver of its own, with a scope of its own. */
   readonly secretToken: Secret;
-  @Personal(() => String, 'Name of the taxpayer, when the service has one.') readonly name: string | null;
+  @Personal(() => String, 'Name of the taxpayer. Null when the service has none.') readonly name: string | null;
   @Personal(
     () => JSONObject,
-    'The metadata given when the taxpayer was created, unchanged. Null and UPSTREAM_INVALID_RESPONSE, which names the place, when it has an integer beyond 2^53 that a JSON number would not bring unchanged.',
+    'The metadata given when the taxpayer was created, unchanged. Null when none was given, and with UPSTREAM_INVALID_RESPONSE, which names the place, when it has an integer beyond 2^53 that a JSON number would not bring unchanged.',
   )
   readonly metadata: Readonly<Record<string, unknown>> | null | GatewayError;
-  @Optional(() => GraphQLDateTime, 'When the service created the taxpayer.') readonly createdAt: Date | null;
+  @Optional(() => GraphQLDateTime, 'When the service created the taxpayer. Null when the service does not say.')
+  readonly createdAt: Date | null;
   @Always(() => Provider, 'Where the tax data comes from. UNRECOGNIZED for a value that is new to the gateway.')
   readonly provider: string;
   @Always(() => String, "The service's own value of the provider, also when `provider` is UNRECOGNIZED.")

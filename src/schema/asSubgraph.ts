@@ -93,12 +93,19 @@ export function asSubgraph(schema: GraphQLSchema, links: string, references: Rea
     throw badInput(`representations.${index}.__typename`, 'must name an entity of this subgraph');
   }
 
-  /** Async: what is thrown at once would fail every entity of the call, and not this one alone. */
-  async function find(typeName: string, representation: unknown, context: RequestContext): Promise<unknown> {
+  /** At once when memory has it. What is thrown is returned: it fails this entity, and not every entity of the call. */
+  function find(typeName: string, representation: unknown, context: RequestContext): unknown {
     const key = (member: string) => textOf(representation as Representation, member);
-    const entity = await references.get(typeName)?.(key, context);
-    if (typeof entity === 'object' && entity !== null) typeNames.set(entity, typeName);
-    return entity;
+    const named = (entity: unknown) => {
+      if (typeof entity === 'object' && entity !== null) typeNames.set(entity, typeName);
+      return entity;
+    };
+    try {
+      const entity = references.get(typeName)?.(key, context);
+      return entity instanceof Promise ? entity.then(named) : named(entity);
+    } catch (error) {
+      return error;
+    }
   }
 }
 

@@ -11,9 +11,14 @@ const links = `
   extend schema
     @link(url: "https://specs.apollo.dev/link/v1.0")
     @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key", "@tag", "@authenticated", "@requiresScopes", "@cost"])
+    @link(url: "https://specs.apollo.dev/nullability/v0.4", import: ["@semanticNonNull"])
+    @federation__composeDirective(name: "@semanticNonNull")
 
   enum CacheControlScope { PUBLIC PRIVATE }
   directive @cacheControl(maxAge: Int, scope: CacheControlScope, inheritMaxAge: Boolean) on FIELD_DEFINITION | OBJECT | INTERFACE | UNION
+
+  "The field is null only with an error whose path names it."
+  directive @semanticNonNull(levels: [Int!]! = [0]) on FIELD_DEFINITION
 `;
 
 /** Holds the resolvers of one type. An entity's looks up a reference, and asks for the scope: `_entities` skips the root fields. */
@@ -125,8 +130,9 @@ function referencesOf(instances: Instances): Map<string, Reference> {
   const references = new Map<string, Reference>();
   for (const { target, getObjectType } of resolverClasses) {
     const resolver = instances.get(target);
-    const type = objectTypes.find((candidate) => candidate.target === getObjectType());
-    if (resolver?.reference && type) references.set(type.name, resolver.reference.bind(resolver));
+    if (!resolver?.reference) continue;
+    const name = objectTypes.find((type) => type.target === getObjectType())?.name as string;
+    references.set(name, resolver.reference.bind(resolver));
   }
   return references;
 }

@@ -96,6 +96,24 @@ describe('Authenticator', () => {
       expect(await refusalOf(authenticator, bearer(token))).toMatch(/expired/);
     });
 
+    it('refuses a token again for a second without another look, and pushes no good token out', async () => {
+      clock = Date.now();
+      const good = await provider.token();
+      const caller = await authenticate(bearer(good));
+      const forged = bearer(`${await provider.token({ jti: 'forged' })}x`);
+      const refused = () => authenticator.authenticate(forged);
+      expect(refused()).toBeInstanceOf(Promise);
+      await refusalOf(authenticator, forged);
+      expect(refused).toThrow('The access token');
+      for (let n = 0; n < 3000; n += 1) await refusalOf(authenticator, `Bearer made.up.${n}`);
+      expect(authenticator.authenticate(bearer(good))).toBe(caller);
+      await refusalOf(authenticator, forged);
+      clock += 1 * seconds;
+      const looking = refused();
+      expect(looking).toBeInstanceOf(Promise);
+      await expect(looking).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
+    });
+
     it('respects the beginning of a token when the clock is set back', async () => {
       const nbf = nowSeconds();
       const token = await provider.token({ nbf, iat: undefined });

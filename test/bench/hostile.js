@@ -47,11 +47,18 @@ async function run() {
     if (world.hasEnded()) return;
     process.stdout.write(`${name}… `);
     world.honest.phase();
-    await work();
+    const [startedAt, linesBefore] = [performance.now(), world.logLines()];
+    const refused = await work();
+    const perSecond = (count) => (count / (performance.now() - startedAt)) * 1000;
     const { requests, failed, firstFailure, p50Ms, p99Ms } = world.honest.phase();
     alone ??= p99Ms;
     if (firstFailure !== undefined) process.stderr.write(`\nThe first failure of "${name}": ${firstFailure}\n`);
-    rows.push({ name, requests, failed, p50Ms, p99Ms, ratio: p99Ms / alone, megabytes: await world.megabytes() });
+    const rates = {
+      refusedPerSecond: perSecond(refused ?? 0),
+      linesPerSecond: perSecond(world.logLines() - linesBefore),
+    };
+    const megabytes = await world.megabytes();
+    rows.push({ name, requests, failed, p50Ms, p99Ms, ratio: p99Ms / alone, megabytes, ...rates });
     process.stdout.write(`p99 ${p99Ms.toFixed(1)} ms, ${failed} failed\n`);
   };
   try {
@@ -72,15 +79,20 @@ async function run() {
 
 async function attacked(world, attacking, forSeconds) {
   world.stallLog(attacking.includes('log lines'));
-  await world.attack(attacking, forSeconds);
+  const refused = await world.attack(attacking, forSeconds);
   world.stallLog(false);
+  return refused;
 }
 
 async function report(rows, world) {
-  const cells = rows.map(({ name, requests, failed, p50Ms, p99Ms, ratio, megabytes }) => [
+  const cells = rows.map(({ name, requests, failed, p50Ms, p99Ms, ratio, megabytes, ...rates }) => [
     ...[name, requests, failed, p50Ms.toFixed(1), p99Ms.toFixed(1), `${ratio.toFixed(2)}x`, Math.round(megabytes)],
+    ...[rates.linesPerSecond.toFixed(1), rates.refusedPerSecond > 0 ? Math.round(rates.refusedPerSecond) : ''],
   ]);
-  const columns = ['hostile caller', 'honest requests', 'failed', 'p50 ms', 'p99 ms', 'to alone', 'MB held after'];
+  const columns = [
+    ...['hostile caller', 'honest requests', 'failed', 'p50 ms', 'p99 ms', 'to alone', 'MB held after'],
+    ...['log lines/s', 'refused/s'],
+  ];
   const text = `Measured ${new Date().toISOString().slice(0, 10)} on ${machine()}.\n\n${table(columns, cells)}`;
   process.stdout.write(`\n${text}`);
   if (values.write || values.page !== undefined) writeSection('hostile', text, values.page);

@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util';
 import { ensureBuilt, orExplain } from '../../scripts/build.js';
 import { measure, measureRevocation, summary } from './measure.js';
+import { observability } from './observability.js';
 import { jobStatus } from './queries.js';
 import { heading, promisesTable, revocationTable, scenarioTable, writeSection } from './report.js';
 import { scenarios } from './scenarios.js';
@@ -13,7 +14,7 @@ const help = `Measures the gateway beside baselines: npm run bench -- [options]
 
   --quick             short rounds, for a first impression
   --scenario <name>   only this one; may be repeated. Names: ${scenarios.map(({ name }) => name).join(', ')},
-                      revoked, upstream-clients
+                      revoked, upstream-clients, observability
   --target <name>     only this one; may be repeated
   --rounds <n>        rounds per scenario and target (5)
   --seconds <n>       length of a round, whole seconds (2)
@@ -72,6 +73,9 @@ async function run() {
     }
     if (isWanted('revoked')) sections.push(await revoked(targets, world));
     if (isWanted('upstream-clients')) sections.push(await upstreamClients(service));
+    if (isWanted('observability')) {
+      sections.push(await observability(world, { rounds: 2 * rounds, seconds, warmUpSeconds }));
+    }
     const promises = promisesTable(results);
     process.stdout.write(`\n${promises}`);
     sections.splice(1, 0, promises);

@@ -104,7 +104,10 @@ describe('memory', () => {
   });
 
   it('notes the last 4,096 documents that were answered, to plan them when they come again', () => {
-    const plans = new PlanCache(new GraphQLSchema({ query }), { memory: new DocumentMemory().plans });
+    const plans = new PlanCache(new GraphQLSchema({ query }), {
+      memory: new DocumentMemory().plans,
+      maxRepresentations: 1,
+    });
     const documents = Array.from({ length: 4097 }, (_, n) => `query Q${n} { a }`);
     for (const document of documents) plans.accept(document);
     expect(plans.find(documents[0] ?? '', undefined, {})).toBeUndefined();
@@ -117,7 +120,7 @@ describe('memory', () => {
     const textOf = (n: number) => `query Q${n} { ${'a '.repeat(200)} }`;
     const longTextOf = (n: number) => `${textOf(n)} #${'x'.repeat(50_000)}`;
     const nothings = Array.from({ length: 2000 }, () => ({}));
-    const plans = new PlanCache(new GraphQLSchema({ query }), { memory: memory.plans });
+    const plans = new PlanCache(new GraphQLSchema({ query }), { memory: memory.plans, maxRepresentations: 1 });
     const offerAll = () => {
       for (const n of numbers) {
         memory.documents.offer(textOf(n), parse(textOf(n)));
@@ -144,7 +147,11 @@ it('a plan that fails to be made leaves the document to Apollo, and is told of o
     throw new Error('a mistake of ours');
   };
   const bugs: unknown[] = [];
-  const plans = new PlanCache(schema, { memory: new DocumentMemory().plans, onBug: (error) => bugs.push(error) });
+  const plans = new PlanCache(schema, {
+    memory: new DocumentMemory().plans,
+    maxRepresentations: 1,
+    onBug: (error) => bugs.push(error),
+  });
   plans.accept('{ a }');
   expect([plans.find('{ a }', undefined, {}), plans.find('{ a }', undefined, {})]).toEqual([undefined, undefined]);
   expect(bugs).toHaveLength(1);

@@ -103,6 +103,14 @@ describe('A mistake', () => {
       /^TOKEN_FRESH_SECONDS .*: expected without TOKEN_FRESH_MIN_SECONDS, TOKEN_FRESH_MAX_SECONDS$/,
     ],
     [{ TLS_CERT_FILE: '/x' }, /^TLS_CERT_FILE and TLS_KEY_FILE must be set together$/],
+    [
+      { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c.example', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' },
+      /^OTEL_EXPORTER_OTLP_PROTOCOL must be http\/json or http\/protobuf/,
+    ],
+    [
+      { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://c.example', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'json' },
+      /^OTEL_EXPORTER_OTLP_TRACES_PROTOCOL must be http\/json or http\/protobuf/,
+    ],
     [{ HOST: '0.0.0.0' }, /^HOST must be a loopback address/],
     [{ ...service, AUTH_MODE: 'developer' }, /^AUTH_MODE=developer is for the embedded sandbox/],
     [

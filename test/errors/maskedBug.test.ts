@@ -8,16 +8,21 @@ import { loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import { RequestContext } from '../../src/context.js';
 import { GraphQLEndpoint } from '../../src/http/GraphQLEndpoint.js';
-import { HttpServer } from '../../src/http/HttpServer.js';
+import { type Handler, HttpServer } from '../../src/http/HttpServer.js';
 import { Unread } from '../../src/http/unread.js';
+import { LiveEdge } from '../../src/live/LiveEdge.js';
+import { OpenStreams } from '../../src/live/OpenStreams.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
+import { whenOperationsEnd } from '../../src/observability/operatorLogs.js';
 import { Pipeline } from '../../src/operations/Pipeline.js';
 import { resolvers } from '../../src/resolvers/index.js';
 import { buildSchema } from '../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../src/schema/Provider.js';
 import { startServices } from '../../src/services.js';
 import { postQuery } from '../support/gateway.js';
+import { until } from '../support/redis.js';
+import { transports } from '../support/transports.js';
 
 const planted = 'planted-in-a-bug';
 
@@ -28,7 +33,7 @@ class Buggy {
 }
 
 /** Bugs of every kind a resolver can have. */
-@Resolver()
+@Resolver(() => Buggy)
 class BuggyResolver {
   @Query(() => String, { nullable: true, description: 'Throws.' })
   throws(): string {
@@ -50,6 +55,8 @@ let http: HttpServer;
 let stop: () => Promise<void>;
 let origin: string;
 const logs: string[] = [];
+/** Written apart from the rest of the log. */
+const operations: string[] = [];
 
 beforeAll(async () => {
   const config = loadConfig({ CACHE_URL: 'memory:' });
@@ -67,7 +74,7 @@ beforeAll(async () => {
     upstream,
     tracing: undefined,
     log,
-    logDestination: { write: () => {} },
+    logDestination: { write: (line) => operations.push(line) },
     metrics,
   });
   const schema = buildSchema({
@@ -85,23 +92,34 @@ beforeAll(async () => {
     introspection: true,
     trustedDocuments: undefined,
     planMode: 'off',
-    hooks: { observe, onRequest, onExecution, onError, onBug, onEnd: () => {}, toldFromMs: Infinity },
+    hooks: {
+      observe,
+      onRequest,
+      onExecution,
+      onError,
+      onBug,
+      onEnd: whenOperationsEnd(services),
+      toldFromMs: Infinity,
+    },
     log,
   });
   await pipeline.start();
   const identify = identifier(new Authenticator({ mode: 'disabled' }), { accept: () => undefined });
-  const noStream = () => Promise.reject(new Error('No test here asks for a stream'));
-  const endpoint = new GraphQLEndpoint(
-    { pipeline, identify, ledger, unread: new Unread(ledger) },
-    { callback: noStream, multipart: noStream, events: noStream },
-  );
+  const given = { pipeline, identify, ledger, unread: new Unread(ledger) };
+  const streams = new OpenStreams(() => {});
+  const live = new LiveEdge({ ...given, streams, allowedOrigins: [], callbackOrigins: [], maxOperations: 10 });
+  const endpoint = new GraphQLEndpoint(given, live);
   http = new HttpServer({
     host: '127.0.0.1',
     port: 0,
     tls: undefined,
-    routes: new Map([['/graphql', (request, response) => endpoint.handle(request, response)]]),
+    routes: new Map<string, Handler>([
+      ['/graphql', (request, response) => endpoint.handle(request, response)],
+      ['/graphql/stream', live.stream],
+    ]),
     before: () => false,
   });
+  http.onUpgrade((...upgrade) => live.upgrade(...upgrade));
   origin = `http://127.0.0.1:${await http.listen()}`;
   stop = async () => {
     await http.drain(0);
@@ -128,6 +146,19 @@ describe('A bug of the gateway', () => {
     expect(lines).toHaveLength(1);
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'error', requestId: 'the-request' });
     expect(lines[0]).not.toContain(planted);
+  });
+
+  // No fault of the service and nothing a caller sends is known to cause one, so it is planted below the edge.
+  it.each(Object.entries(transports))('is found in the log by its request id, over %s', async (_, send) => {
+    const answer = await send({ origin }, JSON.stringify({ query: '{ throws }' }));
+    expect(answer).toContain('"code":"INTERNAL_SERVER_ERROR"');
+    const requestId = /"requestId":"([^"]+)"/.exec(answer)?.[1];
+    const lines = () => operations.map((line) => JSON.parse(line)).filter((line) => line.requestId === requestId);
+    await until(() => lines().length > 0);
+    const caller = expect.stringMatching(/^[\w-]{43}$/);
+    expect(lines()).toMatchObject([{ codes: ['INTERNAL_SERVER_ERROR'], caller, cause: 'Error', outcome: 'errors' }]);
+    expect(logs.filter((line) => JSON.parse(line).requestId === requestId)).toHaveLength(1);
+    expect(operations.join('')).not.toContain(planted);
   });
 
   it('does not take the rest of the answer with it', async () => {

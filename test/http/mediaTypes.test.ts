@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { readAccept } from '../../src/http/mediaTypes.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { rawHttp } from '../support/rawConnection.js';
@@ -68,14 +69,15 @@ describe('an Accept header', () => {
 
   const multipart = 'multipart/mixed;boundary="graphql";subscriptionSpec="1.0"';
   it.each<[string | undefined, string | number]>([
-    [undefined, events],
-    ['*/*', events],
-    ['text/*', events],
+    [undefined, 400],
+    ['*/*', 400],
+    ['text/*', 406],
     [events, events],
     [`${events};q=0.1, ${json}`, events],
     [`${responseJson}, application/graphql+json, ${json}, ${events}, multipart/mixed`, events],
     [`${multipart}, ${json}`, 'multipart/mixed;boundary="graphql"'],
     [`${multipart};q=0.5, ${events}`, events],
+    [`${events}, */*`, events],
     [`${multipart}, ${events};q=0.5, */*;q=0.1`, 'multipart/mixed;boundary="graphql"'],
     [json, 200],
     [responseJson, 422],
@@ -89,8 +91,20 @@ describe('an Accept header', () => {
     const body = JSON.stringify({ query });
     const response = await fetch(`${gateway.origin}/graphql`, { method: 'POST', headers, body });
     if (typeof expected === 'number') {
-      expect([response.status, await response.text()]).toEqual([expected, expect.stringContaining('needs a stream')]);
+      const words = expect.stringMatching(expected === 406 ? 'must allow' : 'needs a stream');
+      expect([response.status, await response.text()]).toEqual([expected, words]);
     } else expect(await typeOrStatus(response)).toBe(expected);
+  });
+
+  it('means the same again, however many others came between', () => {
+    const headers = Array.from(
+      { length: 250 },
+      (_, n) => `${n % 2 ? json : responseJson};q=0.5;n=${n}, ${events};q=0.1`,
+    );
+    const before = headers.map((accept) => readAccept(accept));
+    expect(headers.map((accept) => readAccept(accept))).toEqual(before);
+    const old = 'application/json, refusals as 200';
+    expect(before.map((accepted) => accepted.json)).toEqual(headers.map((_, n) => (n % 2 ? old : responseJson)));
   });
 
   it('with events lets a GET subscribe as well', async () => {

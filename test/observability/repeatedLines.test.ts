@@ -25,10 +25,14 @@ afterEach(() => {
 function note(caller: string, isKept = false): void {
   sent += 1;
   const general = { code: 'RATE_LIMITED' };
+  const key = `${caller} ${general.code}`;
+  const requestId = `request-${sent}`;
+  if (repeated.count(key, requestId)) return;
   repeated.note({
+    key,
     write: (fields) => written.push(fields as Written),
     common: { caller, ...general },
-    own: { requestId: `request-${sent}` },
+    own: { requestId },
     ...(!isKept && { general }),
   });
 }

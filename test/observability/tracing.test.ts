@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { startExport } from '../../src/observability/traceExport.js';
+import { openExporter, startExport } from '../../src/observability/traceExport.js';
 import { type CollectedSpan, startCollector } from '../support/collector.js';
 import { freePort } from '../support/freePort.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -44,7 +44,7 @@ async function traced(work: (gateway: TestGateway) => Promise<unknown>, env: Env
   return { ...collector, logs: gateway.logs, service: new URL(gateway.sandbox.url) };
 }
 
-async function spansOf(headers: Record<string, string>) {
+async function spansOf(headers: Record<string, string>, env: Environment = {}) {
   const asked = { seenByService: [] as readonly unknown[], taxpayerId: '', jobId: '' };
   const collected = await traced(async ({ query, sandbox }) => {
     const { taxpayerId, jobId } = sandbox.demo.jobs.completed;
@@ -54,7 +54,7 @@ async function spansOf(headers: Record<string, string>) {
       { tracestate: 'vendor=1', baggage: 'user=planted-baggage', ...headers },
     );
     Object.assign(asked, { taxpayerId, jobId, seenByService: sandbox.control.requests() });
-  });
+  }, env);
   return { ...collected, ...asked };
 }
 
@@ -294,6 +294,16 @@ describe('Traces', () => {
     expect(requests[0]?.body).toContain('{"key":"deployment.environment.name","value":{"stringValue":"staging"}}');
   });
 
+  it('are written with Protobuf where that is asked for, most of all for traces', async () => {
+    const { requests } = await spansOf({}, { OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf' });
+    expect(requests[0]).toMatchObject({ url: '/v1/traces', headers: { 'content-type': 'application/x-protobuf' } });
+    for (const told of ['taxpayer-gateway', 'POST /graphql', 'graphql.operation.type']) {
+      expect(requests.map(({ body }) => body).join()).toContain(told);
+    }
+    const own = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json' };
+    expect((await spansOf({}, own)).spans).not.toEqual([]);
+  });
+
   it('go to the address for traces as it is, and nowhere when the SDK is disabled', async () => {
     const collector = await startCollector();
     stops.push(collector.stop);
@@ -317,8 +327,9 @@ describe('Traces', () => {
   it('wait for the collector in a bounded number; the others are dropped and counted', async () => {
     setStandard({ OTEL_EXPORTER_OTLP_TIMEOUT: '500' });
     let dropped = 0;
+    const url = `http://127.0.0.1:${await freePort()}/v1/traces`;
     const exporting = startExport({
-      tracesUrl: `http://127.0.0.1:${await freePort()}/v1/traces`,
+      exporter: await openExporter({ url, protocol: 'http/json' }),
       version: 'test',
       onDropped: (count) => {
         dropped += count;

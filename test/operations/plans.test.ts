@@ -348,8 +348,61 @@ const rows = (): Record<string, Row> => ({
   },
   'a name that is a prototype': { query: '{ __proto__: __typename }', way: 'apollo' },
   introspection: { query: '{ __schema { queryType { name } } }', way: 'apollo' },
-  entities: {
+  'entities of one type': {
     query: 'query Q($r: [_Any!]!) { _entities(representations: $r) { ... on Taxpayer { id } } }',
+    variables: { r: [{ __typename: 'Taxpayer', id: ids[0] }] },
+    way: 'plan',
+  },
+  'entities of several types, with errors of some': {
+    query: `query Q($r: [_Any!]!) { e: _entities(representations: $r) { __typename ... on Taxpayer { id token { ${token} } }
+      ... on RefreshJob { status name taxpayer { id } } ... on TaxpayerToken { metadata } } __typename }`,
+    variables: (time) => ({
+      r: [
+        { __typename: 'RefreshJob', ...jobs[40 + time] },
+        { __typename: 'Taxpayer', id: ids[40 + time] },
+        { __typename: 'RefreshJob', ...jobs[40 + time], jobId: 'missing' },
+        { __typename: 'Taxpayer', id: foreign },
+        { __typename: 'Taxpayer' },
+        { __typename: 'RefreshJob', taxpayerId: ids[1], jobId: 5 },
+        { __typename: 'TaxpayerToken', taxpayerId: ids[1] },
+        { __typename: 'TaxpayerToken', taxpayerId: 'missing' },
+        { __typename: 'RefreshJob', ...jobs[0] },
+        { __typename: 'RefreshJob', ...jobs[0] },
+      ],
+    }),
+    way: 'plan',
+  },
+  'no entities': {
+    query: 'query Q($r: [_Any!]!) { _entities(representations: $r) { ... on Taxpayer { id } } }',
+    variables: { r: [] },
+    way: 'plan',
+  },
+  'an entity of no type': {
+    query: 'query Q($r: [_Any!]!) { _entities(representations: $r) { ... on Taxpayer { id } } }',
+    variables: { r: [{ __typename: 'Nobody' }, { __typename: 'Taxpayer', id: ids[0] }] },
+    way: 'plan',
+  },
+  'entities whose answer is too large': {
+    query: 'query Q($r: [_Any!]!) { _entities(representations: $r) { ... on TaxpayerToken { metadata name } } }',
+    variables: (time) => ({
+      r: [ids[0], large, time === 1 ? ids[0] : large].map((taxpayerId) => ({
+        __typename: 'TaxpayerToken',
+        taxpayerId,
+      })),
+    }),
+    way: 'plan',
+  },
+  'more entities than one document may ask for': {
+    query: 'query Q($r: [_Any!]!) { _entities(representations: $r) { ... on Taxpayer { id } } } # many',
+    variables: (time) => ({
+      r: Array.from({ length: time === 1 ? 1 : 501 }, () => ({ __typename: 'Taxpayer', id: ids[0] })),
+    }),
+    way: 'apollo',
+    atLeast: 3,
+  },
+  'entities twice': {
+    query: `query Q($r: [_Any!]!) { a: _entities(representations: $r) { ... on Taxpayer { id } }
+      b: _entities(representations: $r) { __typename } }`,
     variables: { r: [{ __typename: 'Taxpayer', id: ids[0] }] },
     way: 'apollo',
   },

@@ -26,9 +26,11 @@ export async function startCollector() {
     const sent = Buffer.concat(chunks);
     const body = (headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent).toString();
     requests.push({ url, headers, body });
+    response.writeHead(200, { 'content-type': headers['content-type'] ?? '' });
+    if (headers['content-type'] !== 'application/json') return response.end(); // Protobuf: an empty answer is a good one
     const { resourceSpans } = JSON.parse(body) as { resourceSpans: { scopeSpans: { spans: CollectedSpan[] }[] }[] };
     spans.push(...resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)));
-    response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+    return response.end('{}');
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

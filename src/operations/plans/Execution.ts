@@ -4,18 +4,21 @@ import type { Result } from '../Exit.js';
 import type { Variables } from '../GraphQLRequest.js';
 import type { OperationContext } from '../OperationContext.js';
 import { positionInQuery } from './literals.js';
-import type { Plan, Step } from './Plan.js';
+import type { Members, Plan, Selection, Step } from './Plan.js';
 import { SharedObject } from './SharedObject.js';
 
-/** An object of the answer while its fields are being resolved. */
+/** An object or a list of the answer while its fields or members are being resolved. */
 interface Target {
   readonly steps: readonly Step[];
   /** In the order of the steps. For an object, its target or its JSON. */
   readonly values: unknown[];
-  /** The object that it belongs to, and the key there; undefined for the root. */
+  /** The object or list that it belongs to, and the key there; undefined for the root. */
   readonly parent: Target | undefined;
-  readonly key: string | undefined;
+  readonly key: string | number | undefined;
 }
+
+/** A field or a member of a list that has an error. */
+type Refused = Pick<Step, 'positions' | 'isNullable'> & { readonly key: string | number };
 
 /** Thrown inside an execution: the error is noted, and the object that needed the value is null. */
 const nulled = Symbol('nulled');
@@ -104,7 +107,8 @@ export class Execution {
       return this.#refuse(step, missing, target);
     }
     if (value instanceof Error) return this.#refuse(step, value, target);
-    if (step.fields !== undefined) return this.#completeObject(step, step.fields, place, value, target);
+    if (hasSelection(step)) return this.#completeObject(step, step, place, value, target);
+    if (step.members !== undefined) return this.#completeList(step, step.members, place, value, target);
     try {
       target.values[place] = step.serialize === undefined ? value : step.serialize(value);
     } catch (error) {
@@ -113,14 +117,46 @@ export class Execution {
     return undefined;
   }
 
-  #completeObject(
+  #completeList(step: Step, members: Members, place: number, value: unknown, parent: Target) {
+    const values = value as readonly unknown[];
+    const list: Target = { steps: [], values: values.map(() => null), parent, key: step.key };
+    parent.values[place] = list;
+    let waiting: Promise<unknown>[] | undefined;
+    for (const [index, member] of values.entries()) {
+      const pending = this.#takeMember(step, members, index, member, list);
+      if (pending === undefined) continue;
+      waiting ??= [];
+      waiting.push(pending);
+    }
+    return waiting && Promise.all(waiting);
+  }
+
+  #takeMember(
     step: Step,
-    steps: readonly Step[],
+    members: Members,
+    index: number,
+    member: unknown,
+    list: Target,
+  ): Promise<unknown> | undefined {
+    if (member instanceof Promise) {
+      return member.then(
+        (ready) => this.#takeMember(step, members, index, ready, list),
+        (error) => this.#refuse({ ...step, key: index, isNullable: true }, error, list),
+      );
+    }
+    if (member === null || member === undefined) return undefined;
+    if (member instanceof Error) return this.#refuse({ ...step, key: index, isNullable: true }, member, list);
+    const selected = members.byType.get(members.typeOf(member)) as Selection;
+    return this.#completeObject({ key: index, isNullable: true }, selected, index, member, list);
+  }
+
+  #completeObject(
+    { key, isNullable }: Pick<Target, 'key'> & Pick<Step, 'isNullable'>,
+    { fields, selection }: Selection,
     place: number,
     value: unknown,
     parent: Target,
   ): Promise<unknown> | undefined {
-    const { key, selection } = step;
     const shared = selection !== undefined && value instanceof SharedObject ? value : undefined;
     const known = shared?.jsonOf(selection as string);
     if (known !== undefined) {
@@ -128,33 +164,33 @@ export class Execution {
       parent.values[place] = known;
       return undefined;
     }
-    const target: Target = { steps, values: [], parent, key };
+    const target: Target = { steps: fields, values: [], parent, key };
     parent.values[place] = target;
     const errorsBefore = this.#errors.length;
     try {
       const pending = this.#fill(target, value);
-      if (pending !== undefined) return pending.catch((reason) => this.#orNull(step, place, reason, parent));
+      if (pending !== undefined) return pending.catch((reason) => this.#orNull(isNullable, place, reason, parent));
       if (shared && this.#errors.length === errorsBefore) {
         const json = this.#jsonOf(target);
         shared.keepJson(selection as string, json);
         parent.values[place] = json;
       }
     } catch (reason) {
-      this.#orNull(step, place, reason, parent);
+      this.#orNull(isNullable, place, reason, parent);
     }
     return undefined;
   }
 
-  #orNull({ isNullable }: Step, place: number, reason: unknown, target: Target): void {
+  #orNull(isNullable: boolean, place: number, reason: unknown, target: Target): void {
     if (reason !== nulled || !isNullable) throw reason;
     target.values[place] = null;
   }
 
   /** Notes a field's error. Throws {@link nulled} where the field must not be null. */
-  #refuse({ key, positions, isNullable }: Step, error: unknown, target: Target): undefined {
+  #refuse({ key, positions, isNullable }: Refused, error: unknown, target: Target): undefined {
     const { query, literals } = this.request;
     const originalError = error instanceof Error ? error : new Error('Something else than an error was thrown');
-    const path = [key];
+    const path: (string | number)[] = [key];
     for (let at: Target | undefined = target; at?.key !== undefined; at = at.parent) path.unshift(at.key);
     this.#errors.push(
       new GraphQLError(originalError.message, {
@@ -184,11 +220,12 @@ export class Execution {
   #jsonOf({ steps, values }: Target): string {
     let json = '{';
     for (let place = 0; place < steps.length; place += 1) {
-      const { prefix, fields } = steps[place] as Step;
+      const { prefix, fields, members } = steps[place] as Step;
       const value = values[place];
       if (place > 0) json += ',';
       json += prefix;
-      if (fields === undefined) {
+      if (members !== undefined) json += this.#jsonOfList(value as Target);
+      else if (fields === undefined) {
         const text = JSON.stringify(value);
         this.#count(prefix.length + text.length);
         json += text;
@@ -198,8 +235,22 @@ export class Execution {
     return `${json}}`;
   }
 
+  #jsonOfList({ values }: Target): string {
+    const members = values.map((member) => (typeof member === 'string' ? member : this.#jsonOfMember(member)));
+    return `[${members.join()}]`;
+  }
+
+  #jsonOfMember(member: unknown): string {
+    this.#count('null'.length);
+    return member === null ? 'null' : this.#jsonOf(member as Target);
+  }
+
   #count(characters: number): void {
     this.#written += characters;
     if (this.#written > this.context.maxAnswerBytes) throw tooLarge;
   }
+}
+
+function hasSelection(step: Step): step is Step & Selection {
+  return step.fields !== undefined;
 }

@@ -17,6 +17,19 @@ export interface Plan {
 /** What is known of a document that was answered and came again. */
 export type KnownPlan = Plan | { readonly type: 'none' };
 
+/** What is selected of an object. */
+export interface Selection {
+  readonly fields: readonly Step[];
+  /** The same as text, where every field is a plain property of the object. */
+  readonly selection: string | undefined;
+}
+
+/** What is selected of the members of a list, each of which may be null, by the names of their types. */
+export interface Members {
+  readonly typeOf: (member: unknown) => unknown;
+  readonly byType: ReadonlyMap<unknown, Selection>;
+}
+
 /** One field of an answer. */
 export interface Step {
   readonly key: string;
@@ -31,8 +44,9 @@ export interface Step {
   /** For values that are not written as they are. */
   readonly serialize: ((value: unknown) => unknown) | undefined;
   readonly fields: readonly Step[] | undefined;
-  /** The same as text, where every field is a plain property of the object. */
   readonly selection: string | undefined;
+  /** Of the list `_entities`. */
+  readonly members: Members | undefined;
   readonly parentType: string;
   /** Each place where the field stands in the document. */
   readonly positions: readonly number[];

@@ -19,6 +19,8 @@ export class PlanCache {
     private readonly schema: GraphQLSchema,
     private readonly options: {
       readonly memory: Recurring<KnownPlan>;
+      /** Longer lists of representations are Apollo's to refuse. */
+      readonly maxRepresentations: number;
       readonly mode?: PlanMode | undefined;
       /** Called when a bug of ours kept a plan from being made; Apollo answers then. */
       readonly onBug?: (error: unknown) => void;
@@ -60,7 +62,7 @@ export class PlanCache {
     if (known !== undefined || !memory.wasSeen(text)) return known;
     let plan: KnownPlan = { type: 'none' };
     try {
-      plan = planOf(this.schema, text, literals.length);
+      plan = planOf(this.schema, text, literals.length, this.options.maxRepresentations);
     } catch (error) {
       if (!(error instanceof NotPlannable)) onBug?.(error);
     }

@@ -7,14 +7,17 @@ import {
   type GraphQLField,
   type GraphQLInputType,
   type GraphQLObjectType,
+  type GraphQLOutputType,
   type GraphQLSchema,
   getNullableType,
   getOperationAST,
   isEnumType,
   isLeafType,
+  isListType,
   isNonNullType,
   isObjectType,
   isSpecifiedScalarType,
+  isUnionType,
   Kind,
   parse,
   type SelectionSetNode,
@@ -24,18 +27,18 @@ import {
 } from 'graphql';
 import { operationLabel } from '../observeOperations.js';
 import { variableReader } from '../variables.js';
-import type { Argument, Plan, Resolve, Step } from './Plan.js';
+import type { Argument, Members, Plan, Resolve, Selection, Step } from './Plan.js';
 
 /** Thrown while planning: Apollo is to execute this operation. */
 export class NotPlannable extends Error {}
 
 /**
  * The plan of a document that graphql-js has validated. `literalCount`: how many string literals of `text` were emptied and
- * may be any. There is no plan for: several operations, since validation looks at the literals of all; directives, abstract
- * types and lists, which clients' queries of this schema do not have; introspection, `_service` and `_entities`, which
- * routers ask for; several mutations, which have to wait for each other. @throws NotPlannable
+ * may be any. There is no plan for: several operations, since validation looks at the literals of all; directives; lists
+ * and abstract types other than `_entities`, of which this schema has none; introspection and `_service`; several mutations,
+ * which have to wait for each other. @throws NotPlannable
  */
-export function planOf(schema: GraphQLSchema, text: string, literalCount: number): Plan {
+export function planOf(schema: GraphQLSchema, text: string, literalCount: number, maxRepresentations: number): Plan {
   const document = parse(text);
   const operation = getOperationAST(document) ?? notPlannable(); // null when there are several
   const { operation: type, selectionSet, variableDefinitions = [], name } = operation;
@@ -45,13 +48,17 @@ export function planOf(schema: GraphQLSchema, text: string, literalCount: number
   const root = schema.getRootType(type) ?? notPlannable();
   const readVariables = variableReader(schema, variableDefinitions);
   const withDefault = variableDefinitions.filter((one) => one.defaultValue).map((one) => one.variable.name.value);
+  const steps = new Planner(schema, document, literalStarts).steps(root, [operation]);
+  const representations = representationsOf(steps);
   return {
     type,
     label: operationLabel(schema, operation),
     operationName: name?.value,
-    steps: new Planner(schema, document, literalStarts).steps(root, [operation]),
+    steps,
     literalStarts,
     readVariables: (given) => {
+      const represented = representations && given[representations];
+      if (Array.isArray(represented) && represented.length > maxRepresentations) return undefined;
       // A null instead of a default may reach an argument that needs a value.
       if (withDefault.some((variable) => given[variable] === null)) return undefined;
       try {
@@ -72,7 +79,7 @@ function readDocument(document: DocumentNode, literalCount: number): readonly nu
   const starts: number[] = [];
   visit(document, {
     Directive: notPlannable,
-    Field: ({ name: { value: name } }) => (name.startsWith('_') && name !== '__typename' ? notPlannable() : undefined),
+    Field: ({ name: { value: name } }) => (isForPlans(name) ? undefined : notPlannable()),
     Name: ({ value: name }) => (name === '__proto__' ? notPlannable() : undefined),
     // The value of a default is part of the plan, so it must not vary.
     VariableDefinition: ({ defaultValue }) => (literalCount > 0 && defaultValue ? notPlannable() : undefined),
@@ -81,6 +88,16 @@ function readDocument(document: DocumentNode, literalCount: number): readonly nu
   if (literalCount === 0) return [];
   return starts.length === literalCount ? starts : notPlannable();
 }
+
+/** The variable with the representations of `_entities`, if it is among the fields; once, so that their number is known. */
+function representationsOf(steps: readonly Step[]): string | undefined {
+  const [entities, ...more] = steps.filter(({ members }) => members);
+  if (entities === undefined) return undefined;
+  const [argument] = entities.args;
+  return argument?.from === 'variable' && more.length === 0 ? argument.variable : notPlannable();
+}
+
+const isForPlans = (field: string) => !field.startsWith('_') || field === '__typename' || field === '_entities';
 
 class Planner {
   readonly #fragments: Record<string, FragmentDefinitionNode> = {};
@@ -113,7 +130,7 @@ class Planner {
       positions: nodes.map(({ loc }) => loc?.start ?? 0),
     };
     if (name === '__typename') {
-      const none = { resolve: undefined, args: [], serialize: undefined, fields: undefined, selection: undefined };
+      const none = { resolve: undefined, args: [], serialize: undefined, ...noSelection };
       return { ...common, ...none, constant: parent.name, isNullable: false };
     }
     const field = parent.getFields()[name] ?? notPlannable();
@@ -121,9 +138,10 @@ class Planner {
     const isMerged = nodes.length > 1 && this.literalStarts.length > 0;
     if (isMerged && nodes.some((one) => one.arguments?.length)) notPlannable();
     const type = getNullableType(field.type);
-    if (!isLeafType(type) && !isObjectType(type)) notPlannable();
-    const isWrittenAsIs = isEnumType(type) || isSpecifiedScalarType(type);
-    const fields = isObjectType(type) ? this.steps(type, nodes) : undefined;
+    const members = this.#members(type, nodes);
+    if (!members && !isLeafType(type) && !isObjectType(type)) notPlannable();
+    const isWrittenAsIs = isEnumType(type) || (isLeafType(type) && isSpecifiedScalarType(type));
+    const selected = isObjectType(type) ? this.#selection(type, nodes) : noSelection;
     return {
       ...common,
       constant: undefined,
@@ -132,9 +150,22 @@ class Planner {
       isNullable: !isNonNullType(field.type),
       // Our objects hold strings, booleans and names of enum values as they are to be written.
       serialize: isLeafType(type) && !isWrittenAsIs ? (value) => type.serialize(value) : undefined,
-      fields,
-      selection: fields && selectionOf(type.name, fields),
+      ...selected,
+      members,
     };
+  }
+
+  #selection(type: GraphQLObjectType, nodes: readonly FieldNode[]): Selection {
+    const fields = this.steps(type, nodes);
+    return { fields, selection: selectionOf(type.name, fields) };
+  }
+
+  /** Of a list whose members are of several types, and may be null. */
+  #members(list: GraphQLOutputType, nodes: readonly FieldNode[]): Members | undefined {
+    const type = isListType(list) ? list.ofType : undefined;
+    if (!isUnionType(type) || !type.resolveType) return undefined;
+    const byType = new Map(type.getTypes().map((member) => [member.name, this.#selection(member, nodes)]));
+    return { typeOf: type.resolveType as Members['typeOf'], byType };
   }
 
   #arguments(field: GraphQLField<unknown, unknown>, node: FieldNode): Argument[] {
@@ -166,6 +197,7 @@ class Planner {
   }
 }
 
+const noSelection = { fields: undefined, selection: undefined, members: undefined };
 const maxSelectionLength = 1000;
 
 /**

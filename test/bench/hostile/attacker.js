@@ -12,8 +12,8 @@ setPriority(19); // it shares a core with the honest callers, whose clocks must 
 process.on('message', async ({ names, target, seconds }) => {
   const over = AbortSignal.timeout(seconds * 1000);
   const attacking = Promise.all(names.map((name) => attacks[name](target, over)));
-  await Promise.race([attacking, delay((seconds + graceSeconds) * 1000)]);
+  const counts = await Promise.race([attacking, delay((seconds + graceSeconds) * 1000, [])]);
   hangUp();
-  process.send('over');
+  process.send({ refused: counts.reduce((sum, count) => sum + (count ?? 0), 0) });
 });
 process.on('disconnect', () => process.exit());

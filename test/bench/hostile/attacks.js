@@ -6,6 +6,7 @@ import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { WebSocket } from 'ws';
+import { refusals } from './refusals.js';
 
 let agent = newAgent();
 let runs = 0;
@@ -16,7 +17,7 @@ export function hangUp() {
   agent = newAgent();
 }
 
-/** By name, in the order of the bounds they try. */
+/** By name, in the order of the bounds they try. One that counts its answers resolves with their number. */
 export const attacks = {
   documents,
   'large answers': largeAnswers,
@@ -27,6 +28,7 @@ export const attacks = {
   'polls, streams and calls': pollsStreamsAndCalls,
   'unknown taxpayers': unknownTaxpayers,
   'log lines': logLines,
+  refusals,
 };
 
 /** Documents that never come again, on every way in. */

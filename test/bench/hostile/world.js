@@ -65,17 +65,24 @@ export async function startWorld({ latencyMs = 20, env = {} } = {}) {
   keepToHelperCores(process.pid); // not the hostile one, which takes what is left of every core
   for (const pid of [gateway.pid, service.pid, process.pid]) favour(pid);
   const honest = startHonestCallers(origin, callers);
+  let logLines = 0;
+  gateway.output.on('data', (text) => {
+    logLines += text.split('\n').length - 1;
+  });
   let hasEnded = false;
   gateway.ended.then(() => {
     hasEnded = true;
   });
   return {
     honest,
-    /** Runs the attacks of these names together, for so long. */
+    /** Runs the attacks of these names together, for so long. @returns how many refusals they counted */
     async attack(names, seconds) {
       attacker.send({ names, target, seconds });
-      await once(attacker, 'message');
+      const [{ refused }] = await once(attacker, 'message');
+      return refused;
     },
+    /** Lines that the gateway has logged. */
+    logLines: () => logLines,
     /** The log of the gateway is not read until `false` is said. */
     stallLog: (isStalled) => (isStalled ? gateway.output.pause() : gateway.output.resume()),
     /** What the gateway holds after a collection. */

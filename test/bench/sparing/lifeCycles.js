@@ -91,16 +91,21 @@ export class SimulatedService {
     const now = this.now();
     const [, kind, first, second, third] = new URL(url).pathname.split('/');
     const cycle = this.#cycles.get(kind === 'auth' ? second : first);
-    if (kind === 'auth') {
-      this.tokenCalls += 1;
-      this.tokenCallsPerHour[Math.floor((now - monthBegins) / hour)] += 1;
-    } else this.jobCalls += 1;
+    if (now >= monthBegins) this.#count(kind, now);
     if (now >= this.outage.from && now < this.outage.until) return answer(503);
     const token = `token-not-real-${cycle.rotations.filter((at) => at <= now).length}`;
     if (kind === 'auth') return answer(200, recordOf(cycle, token, now));
     if (headers.Authorization !== `Bearer ${token}`) return answer(401);
     return answer(200, jobOf(cycle, third, now));
   };
+
+  #count(kind, now) {
+    if (kind !== 'auth') this.jobCalls += 1;
+    else {
+      this.tokenCalls += 1;
+      this.tokenCallsPerHour[Math.floor((now - monthBegins) / hour)] += 1;
+    }
+  }
 }
 
 /** As much of a response as is read of it; one of node-fetch takes ten times as long to make. */

@@ -21,13 +21,17 @@ const { seed, taxpayers, days, settings, part, parts } = workerData;
 const end = monthBegins + days * day;
 const outage = { from: monthBegins + 2 * day + 10 * hour, until: monthBegins + 2 * day + 10.5 * hour };
 
-const time = new VirtualTime(monthBegins);
+/** Who reads a record for the first time knows only its `created_at`; of a state that lasts longer than this, that is enough. */
+const knownFrom = monthBegins - 10 * day;
+
+const time = new VirtualTime(knownFrom);
 const now = () => time.now;
 const cycles = lifeCycles({ taxpayers, days, random: seeded(seed) }).filter((_, n) => n % parts === part);
 const random = seeded(seed + 1 + part);
 const runtime = time.runtime({ ...realRuntime, random });
 const service = new SimulatedService({ cycles, days, now, outage });
 const office = openOffice();
+for (let at = knownFrom; at < monthBegins; at += hour) time.at(at, isOfficeTime(at) ? lookAtAll : () => false);
 for (let n = 0; n < cycles.length; n += 1) live(n);
 dashboards(office);
 for (let at = monthBegins + day + 12.5 * hour; at < end; at += 3.5 * day) deploy(at);
@@ -36,6 +40,8 @@ const { lags, jobLags, count } = office;
 parentPort.postMessage({
   count: { ...count, tokenCalls: service.tokenCalls, jobCalls: service.jobCalls },
   tokenCallsPerHour: service.tokenCallsPerHour,
+  watchCallsPerHour: office.watchCallsPerHour,
+  refusedPerHour: office.refusedPerHour,
   changes: lags.shown,
   steps: lags.steps,
   jobEnds: jobLags.shown,
@@ -43,8 +49,11 @@ parentPort.postMessage({
 
 function openOffice() {
   const store = new MemoryStore({ runtime, maxEntries: 100_000 });
-  const shared = { store, metrics: new Metrics(), log: createLogger('silent', { write: () => {} }) };
+  const metrics = Object.assign(new Metrics(), { onTokenEvent: (event) => office.noteEvent(event) });
+  const shared = { store, metrics, log: createLogger('silent', { write: () => {} }) };
   const start = () => startProcess(shared);
+  const perHour = () => new Array(24 * days).fill(0);
+  const thisHour = () => Math.floor((time.now - monthBegins) / hour);
   const office = {
     time,
     end,
@@ -52,11 +61,21 @@ function openOffice() {
     ids: cycles.map(({ id }) => identifierReader(256).taxpayerId(id)),
     start,
     members: Array.from({ length: processes }, start),
+    watchCallsPerHour: perHour(),
+    refusedPerHour: perHour(),
+    noteEvent(event) {
+      if (!event.endsWith('-exhausted') || time.now < monthBegins) return;
+      office.refusedPerHour[thisHour()] += 1;
+      office.count[event === 'watch-share-exhausted' ? 'refusedWatches' : 'refused'] += 1;
+    },
+    noteCall(holder) {
+      if (holder?.startsWith('watcher')) office.watchCallsPerHour[thisHour()] += 1;
+    },
     /** The process that answers the next request. */
     member: () => office.members[Math.floor(random() * processes)],
     lags: new Lags(),
     jobLags: new Lags(),
-    count: { looks: 0, jobs: 0, stale: 0 },
+    count: { looks: 0, jobs: 0, stale: 0, failed: 0, refused: 0, refusedWatches: 0 },
     /** The answer; undefined when the gateway gave an error. */
     async attempt(read) {
       try {
@@ -66,8 +85,9 @@ function openOffice() {
         return undefined;
       }
     },
-    async look(member, n) {
-      const view = await office.attempt(() => member.broker.record(office.ids[n]));
+    async look(member, n, holder) {
+      const view = await office.attempt(() => member.broker.record(office.ids[n], Infinity, { holder }));
+      if (view === undefined) office.count.failed += 1;
       if (view?.stale) office.count.stale += 1;
       if (view) office.saw(n, view);
       if (view) office.lags.hid(n, view.stale ? Infinity : time.now + member.broker.freshForMs(view));
@@ -79,6 +99,13 @@ function openOffice() {
     },
   };
   return office;
+}
+
+/** Before the month, so that the gateway knows its taxpayers when it begins. Not counted. */
+function lookAtAll() {
+  for (const [n, { createdAt }] of cycles.entries()) {
+    if (createdAt <= time.now) void office.attempt(() => office.member().broker.record(office.ids[n]));
+  }
 }
 
 /** What will happen to taxpayer `n`, and who will read because of it. */
@@ -154,5 +181,6 @@ function startProcess({ store, metrics, log }) {
     credentials: () => ({ clientId: 'month', clientSecret }),
     runtime,
     fetch: service.fetch,
+    onCall: (holder) => office.noteCall(holder),
   });
 }

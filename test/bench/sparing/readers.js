@@ -1,22 +1,32 @@
 // Who reads in the simulated month: dashboards, case workers, and watchers of records and of jobs.
 
-import { hour, isOfficeTime, minute } from './lifeCycles.js';
+import { hour, isOfficeTime, minute, monthBegins } from './lifeCycles.js';
 
 const second = 1000;
 
 /**
  * Two dashboards, each of which shows every taxpayer and refreshes each once a minute in office hours. All looks are
  * counted. Made are those at records that are not fresh, until when the broker says itself, and the first after a change:
- * any other would find in memory or in the store what was shown already.
+ * any other would find in memory or in the store what was shown already. Once its share of the budget is spent, a dashboard
+ * is refused for the rest of the hour: then only what is fresh is not stale.
  */
 export function dashboards(office) {
   const { time, cycles, lags, members } = office;
   const batches = 60;
   const dueAt = new Float64Array(cycles.length);
-  const show = async (n, member) => {
+  const spentUntil = [0, 0];
+  const show = async (n, process) => {
+    const member = members[process];
+    const refused = office.count.refused;
     lags.looked(n, time.now);
-    const view = await office.look(member, n);
+    const view = await office.look(member, n, `dashboard-${process}`);
     if (view && !view.stale) dueAt[n] = time.now + member.broker.freshForMs(view);
+    else if (office.count.refused > refused) spentUntil[process] = time.now - (time.now % hour) + hour;
+  };
+  const showUnread = (n) => {
+    lags.looked(n, time.now);
+    lags.hid(n, Infinity);
+    office.count[dueAt[n] > 0 ? 'stale' : 'failed'] += 1;
   };
   const refresh = (process, batch) => {
     time.at(nextOfficeTime(time.now + minute), () => refresh(process, batch));
@@ -25,14 +35,19 @@ export function dashboards(office) {
     for (let n = batch; n < cycles.length; n += batches) {
       if (cycles[n].createdAt > time.now) continue;
       office.count.looks += 1;
-      if (time.now < dueAt[n] && !lags.awaitsLook(n)) continue;
+      const isFresh = time.now < dueAt[n];
+      if (isFresh && !lags.awaitsLook(n)) continue;
+      if (!isFresh && time.now < spentUntil[process]) {
+        showUnread(n);
+        continue;
+      }
       isBusy = true;
-      void show(n, members[process]);
+      void show(n, process);
     }
     return isBusy;
   };
   for (let process = 0; process < 2; process += 1) {
-    const startsAt = time.now + 137 + process * 29_400;
+    const startsAt = monthBegins + 137 + process * 29_400;
     for (let batch = 0; batch < batches; batch += 1) {
       time.at(startsAt + batch * second, () => refresh(process, batch));
     }
@@ -53,7 +68,7 @@ export function caseWorker(office, n, from) {
   const look = async () => {
     office.count.looks += 1;
     lags.looked(n, time.now);
-    const view = await office.look(office.member(), n);
+    const view = await office.look(office.member(), n, `case-worker-${n % 10}`);
     const isSigning = !view || ['CREATED', 'CONSENT_RECEIVED'].includes(view.record.status);
     if (isSigning && time.now < endsAt) time.at(time.now + 15 * second, look);
   };
@@ -63,9 +78,10 @@ export function caseWorker(office, n, from) {
 /** Subscribes to a taxpayer's record until `until` or a final status, and again when it loses its process. */
 export async function recordWatcher(office, n, until) {
   const { time, lags, ids } = office;
+  const holder = `watcher-${n}`;
   lags.watched(n, 1);
   while (time.now < until) {
-    for await (const view of office.member().recordWatches.watch(ids[n], { maxMs: until - time.now })) {
+    for await (const view of office.member().recordWatches.watch(ids[n], { maxMs: until - time.now, holder })) {
       office.saw(n, view);
       if (isFinal(view)) return lags.watched(n, -1);
     }

@@ -1,0 +1,153 @@
+import type { ApolloServer } from '@apollo/server';
+import { type DocumentNode, type ExecutionArgs, type GraphQLSchema, getOperationAST } from 'graphql';
+import type { Holder } from '../admission/Ledger.js';
+import { holderOf } from '../auth/caller.js';
+import { unknownOperation } from '../errors/maskError.js';
+import { createApolloServer, type Logger } from './apolloServer.js';
+import { DocumentMemory } from './documents/DocumentMemory.js';
+import { documentReader, type OperationLimits } from './documents/documentReader.js';
+import type { Result } from './Exit.js';
+import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
+import type { OperationContext, OperationFacts } from './OperationContext.js';
+import { type EndOfOperation, type OperationHooks, operationLabel, type Transport } from './observeOperations.js';
+import { PlanCache, type PlanMode } from './plans/PlanCache.js';
+import { type TrustedDocuments, withDocument } from './trustedDocuments.js';
+import { coercedVariables, refuseManyRepresentations, rootFieldsOf } from './variables.js';
+
+export interface WorkFinderOptions {
+  readonly schema: GraphQLSchema;
+  readonly limits: OperationLimits;
+  readonly introspection: boolean;
+  readonly trustedDocuments: TrustedDocuments | undefined;
+  readonly planMode?: PlanMode | undefined;
+  readonly hooks: OperationHooks;
+  readonly log: Logger;
+  /** The event loop was held up for somebody since `beganAt` (of `performance.now()`). */
+  readonly noteWork: (holder: Holder, beganAt: number) => void;
+}
+
+/** What is to be done for an operation, and by what. */
+export interface Work {
+  readonly by: 'plan' | 'apollo' | 'refusal';
+  readonly type: Parameters<EndOfOperation>[1];
+  readonly label: string;
+  readonly rootFields: number;
+  /** Throws, or rejects, with a GatewayError when no document may run, and with anything for a bug. */
+  readonly perform: (context: OperationContext) => Result | Promise<Result>;
+  /** For graphql-js, which runs subscriptions. */
+  readonly args?: Pick<ExecutionArgs, 'schema' | 'document' | 'operationName' | 'variableValues'>;
+}
+
+const noVariables = Object.freeze({});
+
+/** Finds what answers a request: a plan where there is one, or else Apollo, once the document and its variables are checked. */
+export class WorkFinder {
+  /** Everything kept of what callers send. */
+  readonly memory = new DocumentMemory();
+  readonly #read: (query: string) => DocumentNode;
+  readonly #plans: PlanCache;
+  readonly #apollo: ApolloServer<OperationContext>;
+
+  constructor(private readonly options: WorkFinderOptions) {
+    const { schema, introspection, limits, hooks, planMode, log } = options;
+    this.#read = documentReader(schema, limits, introspection, this.memory.documents);
+    const { plans: memory } = this.memory;
+    const { representations: maxRepresentations } = limits;
+    this.#plans = new PlanCache(schema, { memory, maxRepresentations, mode: planMode, onBug: hooks.onBug });
+    this.#apollo = createApolloServer(schema, log);
+  }
+
+  start(): Promise<void> {
+    return this.#apollo.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#apollo.stop();
+  }
+
+  /** Never throws: a refusal is work as well. */
+  find(asked: GraphQLRequest, facts: OperationFacts, transport: Transport): Work {
+    let request: GraphQLRequest;
+    try {
+      request = withDocument(asked, facts.fromRouter, this.options.trustedDocuments);
+    } catch (error) {
+      return refusing(error);
+    }
+    const plan = this.#planFor(request);
+    if (plan !== undefined) {
+      // A body that comes again need not be parsed. Not a mutation's, whose input may hold personal data.
+      if (plan.type === 'query' && asked.body !== undefined) {
+        this.memory.requests.offer(asked.body, { ...asked, body: undefined });
+      }
+      return plan;
+    }
+    const beganAt = performance.now();
+    const checked = this.#checked(request, transport);
+    this.options.noteWork(holderOf(facts.caller), beganAt);
+    return checked;
+  }
+
+  /** Extensions may ask for something else than the text says: such a request gets no plan. */
+  #planFor({ method, query, operationName, variables, extensions }: GraphQLRequest): Work | undefined {
+    if (query === undefined || extensions !== undefined) return undefined;
+    const plan = this.#plans.find(query, operationName, variables ?? noVariables);
+    return plan?.type === 'mutation' && method === 'GET' ? undefined : plan;
+  }
+
+  #checked(request: GraphQLRequest, transport: Transport): Work {
+    const { schema, introspection } = this.options;
+    const { query, operationName, variables = noVariables, extensions, method } = request;
+    let type: Work['type'] = 'none';
+    let label = 'none';
+    try {
+      // In Apollo's words, which tell its clients to send the text.
+      const isPersisted = transport === 'http' && extensions?.['persistedQuery'];
+      if (!query || isPersisted) throw badRequest('PersistedQueryNotSupported', 200);
+      const document = this.#read(query);
+      const operation = getOperationAST(document, operationName);
+      if (!operation) throw badRequest(unknownOperation);
+      type = operation.operation;
+      label = operationLabel(schema, operation);
+      if (transport === 'http') refuseOverPlainHttp(method, type);
+      const coerced = coercedVariables(schema, operation, variables, introspection);
+      const fields = rootFieldsOf(schema, document, operation, coerced);
+      refuseManyRepresentations(fields, coerced, this.options.limits.representations);
+      const args = { schema, document, operationName, variableValues: variables };
+      const perform: Work['perform'] = (context) => this.#execute(request, document, context);
+      return { by: 'apollo', type, label, args, rootFields: fields.length, perform };
+    } catch (error) {
+      const errors = error instanceof AggregateError ? error.errors : [error];
+      return { by: 'refusal', type, label, rootFields: 0, perform: () => ({ errors }) };
+    }
+  }
+
+  async #execute(
+    { query = '', operationName, variables, extensions }: GraphQLRequest,
+    document: DocumentNode,
+    contextValue: OperationContext,
+  ): Promise<Result> {
+    const named = operationName === undefined ? {} : { operationName };
+    const request = { query, ...named, variables: variables ?? noVariables, extensions: { document } };
+    const { body } = await this.#apollo.executeOperation(request, { contextValue });
+    if (body.kind !== 'single') throw new Error('The answer is incremental, which no schema of ours asks for');
+    const { data, errors } = body.singleResult;
+    if (data != null && extensions === undefined) this.#plans.accept(query);
+    return { data, errors };
+  }
+}
+
+/** Refuses a request, whatever it asks for. */
+export function refusing(error: unknown): Work {
+  const perform = () => {
+    throw error;
+  };
+  return { by: 'refusal', type: 'none', label: 'none', rootFields: 0, perform };
+}
+
+function refuseOverPlainHttp(method: GraphQLRequest['method'], type: Work['type']): void {
+  if (method === 'GET' && type !== 'query') {
+    throw badRequest(`GET requests only support query operations, not ${type} operations`, 405, { allow: 'POST' });
+  }
+  const another = 'use a WebSocket on this path, or server-sent events on /graphql/stream';
+  if (type === 'subscription') throw badRequest(`A subscription needs a stream: ${another}`);
+}

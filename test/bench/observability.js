@@ -1,0 +1,74 @@
+// What watching costs: the gateway with its logs and traces as they can be set, beside itself with nothing of it, in turn.
+
+import { createServer } from 'node:http';
+import { measure, median } from './measure.js';
+import { hotToken } from './queries.js';
+import { round, table } from './report.js';
+import { startGateway } from './targets.js';
+
+const nothing = { LOG_OPERATIONS: 'none' };
+
+/** By name; the first is what the others are compared with. `most` is what is promised. */
+const settings = (collector) => {
+  const traced = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+    OTEL_TRACES_SAMPLER_ARG: '0.1',
+  };
+  return [
+    { name: 'nothing', env: nothing },
+    { name: 'defaults', env: {}, most: 1.03 },
+    { name: 'LOG_OPERATIONS=all', env: { LOG_OPERATIONS: 'all' } },
+    { name: 'traced at 10 %', env: traced },
+    { name: 'LOG_OPERATIONS=all, traced at 10 %', env: { LOG_OPERATIONS: 'all', ...traced }, most: 1.15 },
+  ];
+};
+
+/** Prints and returns the table. */
+export async function observability(world, { rounds, seconds, warmUpSeconds }) {
+  const collector = await startCollector();
+  const running = [];
+  try {
+    for (const { name, env, most } of settings(collector)) {
+      running.push({ ...(await startGateway({ ...world, env })), name, most, samples: [] });
+    }
+    const { taxpayerIds } = world.service;
+    const bodies = [JSON.stringify({ query: hotToken, variables: { id: taxpayerIds[0] } })];
+    for (const gateway of running) await measure(gateway, { ...world, bodies, seconds: warmUpSeconds });
+    for (let turn = 0; turn < rounds; turn += 1) {
+      // There and back, so that none is always the first.
+      for (const gateway of turn % 2 ? running.toReversed() : running) {
+        gateway.samples.push((await measure(gateway, { ...world, bodies, seconds })).cpuUs);
+      }
+    }
+    const text = tableOf(running);
+    process.stdout.write(`\n${text}`);
+    return text;
+  } finally {
+    for (const gateway of running) await gateway.stop();
+    collector.stop();
+  }
+}
+
+function tableOf(gateways) {
+  const [{ samples: base }] = gateways;
+  const rows = gateways.map(({ name, most, samples }) => {
+    const ratio = median(samples.map((cpuUs, turn) => cpuUs / base[turn]));
+    const met = most === undefined ? '' : `at most ${most}x: ${ratio <= most ? 'yes' : 'no'}`;
+    return [name, round(median(samples)), `${ratio.toFixed(3)}x`, met];
+  });
+  const title = '**A hot token record, by what is logged and traced** (`observability`)';
+  return `${title}\n\n${table(['settings', 'CPU µs/request', 'to nothing', 'meant'], rows)}`;
+}
+
+/** Takes spans and drops them. */
+async function startCollector() {
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'));
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${server.address().port}`,
+    stop: () => server.close().closeAllConnections(),
+  };
+}

@@ -1,0 +1,78 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { sharedRefusal } from '../../src/errors/errors.js';
+import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { until } from '../support/redis.js';
+
+const perWay = 2000;
+/** Of one connection. */
+const atOnce = 100;
+
+describe('A flood of refusals', () => {
+  let provider: TrustedProvider;
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    provider = await startTrustedProvider();
+    gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '1' });
+  });
+  afterAll(async () => {
+    await gateway.stop();
+    await provider.stop();
+  });
+
+  it('is told by few lines that stand for all of them, whatever is refused', async () => {
+    const limited = `Bearer ${await provider.token()}`;
+    await gateway.query('{ __typename }', {}, { authorization: limited });
+    const forged = `Bearer ${await provider.token()}x`;
+    const ways = [undefined, 'Bearer made.up.token', forged, limited];
+    const answers = await Promise.all(ways.map((authorization) => flood(authorization)));
+    expect(answers.map((bodies) => bodies.length)).toEqual(ways.map(() => perWay));
+    // The first and those written from memory differ in their request ids alone.
+    for (const bodies of answers) expect(new Set(bodies.map(withoutIds)).size).toBeLessThanOrEqual(2);
+    const codes = answers.map(([body = '{}']) => JSON.parse(body).errors[0].extensions.code);
+    expect(codes).toEqual([...Array(3).fill('UNAUTHENTICATED'), 'RATE_LIMITED']);
+    const lines = () => gateway.logs.map((line) => JSON.parse(line)).filter(({ outcome }) => outcome === 'refused');
+    const told = () => lines().reduce((sum, { count = 1 }) => sum + count, 0);
+    await until(() => told() === ways.length * perWay);
+    expect(lines().length).toBeLessThan(100);
+  }, 60_000);
+
+  it('makes one error for all that are equal, and keeps a bounded number of them', () => {
+    const refusal = (seconds: number) => sharedRefusal('RATE_LIMITED', 'wait', { retryAfterSeconds: seconds });
+    const first = refusal(1);
+    expect(refusal(1)).toBe(first);
+    expect(refusal(2)).not.toBe(first);
+    expect(refusal(2).retryAfterSeconds).toBe(2);
+    for (let n = 3; n < 1000; n += 1) refusal(n);
+    expect(refusal(1)).not.toBe(first);
+    expect(refusal(1)).toEqual(first);
+  });
+
+  /** The bodies of the answers to as many equal requests on one connection. */
+  async function flood(authorization: string | undefined): Promise<string[]> {
+    const { hostname, port } = new URL(gateway.origin);
+    const socket = connect(Number(port), hostname);
+    const token = authorization === undefined ? '' : `Authorization: ${authorization}\r\n`;
+    const body = '{"query":"{ __typename }"}';
+    const request = `POST /graphql HTTP/1.1\r\nHost: ${hostname}\r\n${token}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const bodies: string[] = [];
+    let text = '';
+    socket.setEncoding('utf8').on('data', (chunk) => {
+      text += chunk;
+    });
+    for (let sent = 0; sent < perWay; sent += atOnce) {
+      socket.write(request.repeat(atOnce));
+      while (text.split('HTTP/1.1 ').length - 1 < atOnce || !text.endsWith('}')) await once(socket, 'data');
+      bodies.push(...text.split(/HTTP\/1\.1 [\s\S]*?\r\n\r\n/).slice(1));
+      text = '';
+    }
+    socket.destroy();
+    return bodies;
+  }
+});
+
+function withoutIds(body: string): string {
+  return body.replace(/"requestId":"[^"]*"/, '').replace(/"retryAfterSeconds":\d+/, '');
+}
