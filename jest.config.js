@@ -17,7 +17,7 @@ export default {
       },
     ],
   },
-  modulePathIgnorePatterns: ['<rootDir>/dist/'],
+  modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.build/'],
   reporters: ['default', '<rootDir>/test/support/closingLineReporter.js'],
   testTimeout: 120_000,
 };

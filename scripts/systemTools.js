@@ -24,6 +24,18 @@ const tools = {
     variable: 'PROMTOOL_PATH',
     package: 'prometheus',
   },
+  faketime: {
+    title: 'faketime',
+    names: ['faketime'],
+    variable: 'FAKETIME_PATH',
+    package: 'faketime',
+  },
+  redisCli: {
+    title: 'redis-cli',
+    names: ['redis-cli', 'valkey-cli'],
+    variable: 'REDIS_CLI_PATH',
+    package: 'redis-tools',
+  },
   jq: { title: 'jq', names: ['jq'], variable: 'JQ_PATH', package: 'jq' },
   chromium: {
     title: 'Chromium',

@@ -265,6 +265,8 @@ function openObservedStore({ config, log, metrics }: Surroundings) {
       metrics.storeSetAside.inc();
       log.error({ file }, 'the database in the directory of CACHE_URL was damaged: it is renamed and a new one begun');
     },
+    onMoved: () =>
+      log.error({ store }, 'the directory of CACHE_URL was moved or deleted: what is in its place is used'),
   });
 }
 

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 import type { Turn } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
@@ -12,6 +13,14 @@ export interface Claim {
 /** How far two clocks of the fleet may be apart before a {@link SealedStore.mark} counts as absent. */
 const skewMs = 10_000;
 const longestMarkMs = 3_600_000;
+const maxOwnMarks = 5000;
+
+/** A mark as this process wrote it, and when, by the monotonic clock. */
+interface OwnMark {
+  readonly found: Found;
+  readonly ttlMs: number;
+  readonly setAt: number;
+}
 
 export interface SealedStoreOptions extends OneKeyStoreOptions {
   readonly sealer: Sealer;
@@ -25,6 +34,7 @@ export interface SealedStoreOptions extends OneKeyStoreOptions {
  */
 export class SealedStore {
   readonly #runtime: Runtime;
+  readonly #ownMarks = new LRUCache<string, OwnMark>({ max: maxOwnMarks });
   readonly #stores = new WeakMap<KeyRing, OneKeyStore>();
 
   constructor(private readonly options: SealedStoreOptions) {
@@ -50,11 +60,26 @@ export class SealedStore {
     return this.#sealAnew(name, await this.#findAll(name));
   }
 
-  /** The value of a mark that holds calls back for a while. One that a clock far ahead of ours wrote is absent. */
+  /** Writes a mark that holds calls back for `ttlMs`. */
+  async setMark(name: EntryName, value: unknown, ttlMs: number): Promise<void> {
+    const bytes = Buffer.alloc(0);
+    const mark: OwnMark = {
+      found: { ...this.#lasting(value, ttlMs), bytes },
+      ttlMs,
+      setAt: this.#runtime.monotonicNow(),
+    };
+    this.#ownMarks.set(this.#keyOf(name), mark);
+    await this.set(name, value, ttlMs);
+  }
+
+  /**
+   * The value of a mark. One that a clock far ahead of ours wrote is absent: then, and when a process with such a clock has
+   * overwritten ours, what this process wrote itself still counts.
+   */
   async mark(name: EntryName): Promise<unknown> {
     const latest = (mark: Found) => this.#runtime.now() + (mark.ttlMs ?? longestMarkMs) + skewMs;
-    const marks = await this.#findAll(name);
-    return newestOf(marks.filter((mark) => mark && mark.expiresAt <= latest(mark)))?.value;
+    const marks = (await this.#findAll(name)).filter((mark) => mark && mark.expiresAt <= latest(mark));
+    return newestOf([...marks, this.#ownMark(name)])?.value;
   }
 
   async set(name: EntryName, value: unknown, ttlMs: number): Promise<void> {
@@ -135,6 +160,19 @@ export class SealedStore {
     const owners = stores.length > 1 ? await this.#leaseOwners(name) : [];
     const held = stores.findLast((_, at) => owners[at]) ?? (stores[0] as OneKeyStore);
     await held.waitForRelease(name, timeoutMs);
+  }
+
+  #ownMark(name: EntryName): Found | undefined {
+    const key = this.#keyOf(name);
+    const own = this.#ownMarks.get(key);
+    const agoMs = own ? this.#runtime.monotonicNow() - own.setAt : 0;
+    if (own && agoMs >= 0 && agoMs < own.ttlMs) return own.found;
+    this.#ownMarks.delete(key);
+    return undefined;
+  }
+
+  #keyOf(name: EntryName): string {
+    return (this.stores[0] as OneKeyStore).keyOf(name);
   }
 
   #leaseOwners(name: EntryName): Promise<readonly (Buffer | undefined)[]> {

@@ -28,6 +28,7 @@ export type LinkOutcome = 'created' | 'replayed' | 'unknown' | 'conflict' | 'fai
 
 const idempotencyTtlMs = 24 * 3_600_000; // how long a key is remembered
 const lookAgainMs = 50; // between two looks at a creation under way elsewhere
+const mostSkewMs = 600_000; // how far the clock of the process that began a creation may be from ours
 
 /** What is known of a key. `input` is a hash; it has no key of its own, because the record is encrypted. */
 const storedRecord = z.discriminatedUnion('state', [
@@ -110,11 +111,11 @@ export class ClientLinks {
       if (record?.state === 'created') return { link: record.link, replayed: true };
       if (record?.state === 'unknown') throw unknown();
       const startedAt = record?.startedAt;
-      if (waiting === undefined || waiting.startedAt !== startedAt)
-        waiting = { startedAt, since: this.options.runtime.now() };
-      // The clock of the process that began may be ahead of ours: then the time we have waited counts.
-      const lastedMs = this.options.runtime.now() - Math.min(startedAt ?? Infinity, waiting.since);
-      if (lastedMs > this.options.workMs) throw unknown();
+      const now = this.options.runtime.now();
+      if (waiting === undefined || waiting.startedAt !== startedAt) waiting = { startedAt, since: now };
+      // Clocks differ, so what counts is how long we have waited, unless the creation is too old for any clock.
+      const isTooOld = now - (startedAt ?? now) > this.options.workMs + mostSkewMs;
+      if (isTooOld || now - waiting.since > this.options.workMs) throw unknown();
       await pause(this.options.runtime, lookAgainMs);
     }
   }

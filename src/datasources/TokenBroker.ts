@@ -237,7 +237,7 @@ export class TokenBroker {
 
   /** From now on nothing is fetched in place of the token `version` for a while. */
   #coolDown(id: TaxpayerId, version: string): Promise<void> {
-    return this.options.store.set(tokenNames(id).refusal, version, refetchCoolDownMs);
+    return this.options.store.setMark(tokenNames(id).refusal, version, refetchCoolDownMs);
   }
 
   /** Shows the record as stale once its token was refused, and reads it again a cool-down later at the latest. */

@@ -1,9 +1,9 @@
 import { randomInt } from 'node:crypto';
-import { existsSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { open, type RootDatabase } from 'lmdb';
+import { resolve } from 'node:path';
 import { DeleteWaiters } from './DeleteWaiters.js';
-import { makeLmdbDirectory, setAside, setAsideDamaged, textOf, unusable } from './lmdbDirectory.js';
+import { type Database, inodeIn, openDatabase, openOrCreate } from './lmdbDatabase.js';
+import { unusable } from './lmdbDirectory.js';
+import { LmdbEntryFormat } from './lmdbEntry.js';
 import { errorOfCommit, lmdbError } from './lmdbErrors.js';
 import { countIn } from './MemoryStore.js';
 import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
@@ -11,29 +11,31 @@ import { StoreError } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
 export interface LmdbStoreOptions {
-  /** Pause between two steps of the background purge; 0 switches it off. Default 5 s. */
-  readonly purgeEveryMs?: number;
+  /** Pause between two looks after the database: a step of the purge, and whether it is still there; 0: none. Default 5 s. */
+  readonly careEveryMs?: number;
   /** Entries looked at in one step of the purge. Default 1000. */
   readonly purgeStep?: number;
-  /** Epoch milliseconds: expiry is shared by processes and survives restarts. Default `Date.now`. */
+  /** Epoch milliseconds, by which entries expire; leases do not. Default `Date.now`. */
   readonly now?: () => number;
   /** A damaged database was renamed to `name`, in the same directory. */
   readonly onSetAside?: (name: string) => void;
+  /** The directory was moved, deleted or replaced, and this process has opened what is in its place. */
+  readonly onMoved?: () => void;
 }
 
 /** What is stored under a key. `value` is undefined when it has expired or was not written by us. */
 interface Held {
   readonly version: number;
   readonly value: Buffer | undefined;
-  readonly expiresAt: number;
+  readonly leftMs: number;
 }
 
+/** That nothing was written under a key since it was read. */
+type Condition = readonly [key: string, read: Held | undefined];
+type Conditions = readonly [Condition, ...Condition[]];
+
 const maxTries = 1000;
-const headerBytes = 9;
-const format = 1;
 const pollPace = { firstMs: 5, maxMs: 50 };
-/** What LMDB says of a file that is no database, of another version, or damaged. */
-const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
 
 /**
  * An embedded store on disk, shared by all processes of one machine. It survives restarts and `kill -9`; a power cut may lose
@@ -41,36 +43,22 @@ const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
  *
  * Atomic operations read, and then write on condition that the version they read is still there. The driver's own thread
  * checks that: a transaction with a callback would hold the write lock of all processes until this event loop is free.
- *
- * A value is stored as: format byte, expiry as a big-endian double, bytes.
  */
 export class LmdbStore implements Store {
   readonly kind = 'lmdb';
   readonly #waiters = new DeleteWaiters();
-  readonly #purgeEveryMs: number;
-  readonly #purgeStep: number;
-  readonly #now: () => number;
-  #purgeTimer: NodeJS.Timeout | undefined;
+  #inode: number | undefined;
+  readonly #format: LmdbEntryFormat;
+  #careTimer: NodeJS.Timeout | undefined;
   #purgedTo = '';
   #lastIncrement: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | undefined;
 
   /** Opens or creates the store in `directory`, in place of a damaged one. Throws a `misconfigured` {@link StoreError}. */
   static open(directory: string, options: LmdbStoreOptions = {}): LmdbStore {
+    const path = resolve(directory);
     try {
-      const path = resolve(directory);
-      setAsideDamaged(path, options.onSetAside);
-      makeLmdbDirectory(path);
-      const data = join(path, 'data.mdb');
-      const inode = statSync(data).ino;
-      try {
-        return new LmdbStore(openDatabase(path), options);
-      } catch (error) {
-        if (!damage.test(textOf(error))) throw error;
-        setAside(path, () => statSync(data, { throwIfNoEntry: false })?.ino === inode, options.onSetAside);
-        makeLmdbDirectory(path);
-        return new LmdbStore(openDatabase(path), options);
-      }
+      return new LmdbStore(path, openOrCreate(path, options.onSetAside), options);
     } catch (error) {
       throw unusable(error);
     }
@@ -80,21 +68,21 @@ export class LmdbStore implements Store {
   static openExisting(directory: string): LmdbStore {
     const path = resolve(directory);
     try {
-      if (!existsSync(join(path, 'data.mdb'))) throw new Error(`there is no store in ${path}`);
-      return new LmdbStore(openDatabase(path), { purgeEveryMs: 0 });
+      if (inodeIn(path) === undefined) throw new Error(`there is no store in ${path}`);
+      return new LmdbStore(path, openDatabase(path), { careEveryMs: 0 });
     } catch (error) {
       throw unusable(error);
     }
   }
 
   private constructor(
-    private readonly db: RootDatabase<Buffer, string>,
-    { purgeEveryMs = 5000, purgeStep = 1000, now = Date.now }: LmdbStoreOptions,
+    private readonly path: string,
+    private db: Database,
+    private readonly options: LmdbStoreOptions,
   ) {
-    this.#purgeEveryMs = purgeEveryMs;
-    this.#purgeStep = purgeStep;
-    this.#now = now;
-    this.#schedulePurge(purgeEveryMs);
+    this.#inode = inodeIn(path);
+    this.#format = new LmdbEntryFormat(options.now ?? Date.now);
+    this.#scheduleCare(this.#careEveryMs);
   }
 
   async get(key: string): Promise<Buffer | undefined> {
@@ -102,32 +90,30 @@ export class LmdbStore implements Store {
   }
 
   async set(key: string, value: Buffer, ttlMs: number): Promise<void> {
-    await this.#write(() => this.db.put(key, this.#encode(value, ttlMs), newVersion()));
+    await this.#write(() => this.db.put(key, this.#format.encode(key, value, ttlMs), newVersion()));
   }
 
   claim(key: string, value: Buffer, ttlMs: number): Promise<boolean> {
     return this.#untilDone(async () => {
       const held = this.#read(key);
       if (held?.value) return false;
-      return (await this.#replace(key, held, this.#encode(value, ttlMs))) || undefined;
+      return (await this.#replace(key, held, this.#format.encode(key, value, ttlMs))) || undefined;
     });
   }
 
   acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
     const leaseKey = leaseKeyOf(key);
-    const find = (): Turn | undefined => {
-      const entry = this.#read(key)?.value;
-      return entry && !refused?.equals(entry) ? { state: 'found', entry } : undefined;
-    };
     return this.#untilDone(async (): Promise<Turn | undefined> => {
-      const found = find();
-      if (found) return found;
+      const entry = this.#read(key);
+      if (entry?.value && !refused?.equals(entry.value)) return { state: 'found', entry: entry.value };
       const lease = this.#read(leaseKey);
       if (lease?.value) return { state: 'held', owner: lease.value };
-      if (!(await this.#replace(leaseKey, lease, this.#encode(owner, ttlMs)))) return undefined;
-      const settled = find(); // between the look and the lease
-      if (settled) await this.compareAndDelete(leaseKey, owner);
-      return settled ?? { state: 'taken' };
+      const unchanged: Conditions = [
+        [key, entry],
+        [leaseKey, lease],
+      ];
+      const put = () => [this.db.put(leaseKey, this.#format.encode(leaseKey, owner, ttlMs), newVersion())];
+      return (await this.#writeIf(unchanged, put)) ? { state: 'taken' } : undefined;
     });
   }
 
@@ -136,12 +122,12 @@ export class LmdbStore implements Store {
     return this.#untilDone(async () => {
       const lease = this.#read(leaseKey);
       if (!lease?.value?.equals(owner)) return false;
-      return (await this.#replace(leaseKey, lease, this.#encode(owner, ttlMs))) || undefined;
+      return (await this.#replace(leaseKey, lease, this.#format.encode(leaseKey, owner, ttlMs))) || undefined;
     });
   }
 
   settle(key: string, owner: Buffer, { key: target, value, ttlMs }: StoreEntry): Promise<boolean> {
-    const entry = this.#encode(value, ttlMs);
+    const entry = this.#format.encode(target, value, ttlMs);
     return this.compareAndDelete(leaseKeyOf(key), owner, () => [this.db.put(target, entry, newVersion())]);
   }
 
@@ -149,7 +135,7 @@ export class LmdbStore implements Store {
     return this.#untilDone(async () => {
       const held = this.#read(key);
       if (!held?.value?.equals(expected)) return false;
-      const isDone = await this.#writeIf(key, held.version, () => [...writes(), this.db.remove(key)]);
+      const isDone = await this.#writeIf([[key, held]], () => [...writes(), this.db.remove(key)]);
       if (isDone) this.#waiters.wake(key);
       return isDone || undefined;
     });
@@ -161,8 +147,8 @@ export class LmdbStore implements Store {
       const held = this.#read(key);
       const before = held?.value && countIn(held.value);
       const count = (before ?? 0) + by;
-      const leftMs = held && before !== undefined ? held.expiresAt - this.#now() : ttlMs;
-      const isDone = await this.#replace(key, held, this.#encode(Buffer.from(String(count)), leftMs));
+      const leftMs = held && before !== undefined ? held.leftMs : ttlMs;
+      const isDone = await this.#replace(key, held, this.#format.encode(key, Buffer.from(String(count)), leftMs));
       return isDone ? count : undefined;
     };
     const result = this.#lastIncrement.then(() => this.#untilDone(step));
@@ -171,7 +157,7 @@ export class LmdbStore implements Store {
   }
 
   waitForDelete(key: string, timeoutMs: number): Promise<void> {
-    const lastsMs = async () => (this.#read(key)?.expiresAt ?? 0) - this.#now();
+    const lastsMs = async () => this.#read(key)?.leftMs ?? 0;
     return this.#waiters.waitPolling(key, timeoutMs, pollPace, lastsMs);
   }
 
@@ -188,8 +174,9 @@ export class LmdbStore implements Store {
   async purge(): Promise<number> {
     this.#assertOpen();
     this.db.readerCheck(); // readers that were killed would pin old pages and make the file grow
-    const keys = [...this.db.getKeys({ start: this.#purgedTo, limit: this.#purgeStep })];
-    this.#purgedTo = keys.length < this.#purgeStep ? '' : (keys.at(-1) ?? '');
+    const limit = this.#purgeStep;
+    const keys = [...this.db.getKeys({ start: this.#purgedTo, limit })];
+    this.#purgedTo = keys.length < limit ? '' : (keys.at(-1) ?? '');
     return (await Promise.all(keys.map((key) => this.#removeExpired(key)))).filter(Boolean).length;
   }
 
@@ -199,7 +186,7 @@ export class LmdbStore implements Store {
   }
 
   close(): Promise<void> {
-    clearTimeout(this.#purgeTimer);
+    clearTimeout(this.#careTimer);
     this.#waiters.wakeAll();
     // Bounded, because another process may have been stopped while it held the write lock.
     this.#closing ??= timeLimit(() => this.db.close(), 2000).catch(() => undefined);
@@ -214,9 +201,8 @@ export class LmdbStore implements Store {
       const entry = this.db.getEntry(key);
       if (!entry) return undefined;
       const { value: bytes, version = 0 } = entry;
-      const isOurs = bytes.length >= headerBytes && bytes[0] === format;
-      const expiresAt = isOurs ? bytes.readDoubleBE(1) : 0;
-      return { version, expiresAt, value: expiresAt > this.#now() ? bytes.subarray(headerBytes) : undefined };
+      const { value, leftMs } = this.#format.decode(bytes) ?? { value: undefined, leftMs: 0 };
+      return { version, leftMs, value: leftMs > 0 ? value : undefined };
     } catch (error) {
       throw lmdbError(error);
     }
@@ -233,17 +219,18 @@ export class LmdbStore implements Store {
 
   /** Writes `entry` unless another process changed what was held; tells whether it did. */
   #replace(key: string, held: Held | undefined, entry: Buffer): Promise<boolean> {
-    return this.#writeIf(key, held?.version ?? null, () => [this.db.put(key, entry, newVersion())]);
+    return this.#writeIf([[key, held]], () => [this.db.put(key, entry, newVersion())]);
   }
 
-  /** Does `writes` if `key` still has `version`, or null for absent; tells whether it did. */
-  #writeIf(key: string, version: number | null, writes: () => readonly Promise<boolean>[]): Promise<boolean> {
+  /** Does `writes` if every condition holds; tells whether it did. */
+  async #writeIf([[key, held], ...others]: Conditions, writes: () => readonly Promise<boolean>[]): Promise<boolean> {
+    const done: Promise<boolean>[] = []; // an inner condition that was never looked at counts as held
     const work = () => {
-      for (const write of writes()) write.catch(() => undefined); // the condition tells how it went
+      if (isSome(others)) done.push(this.#writeIf(others, writes));
+      else for (const write of writes()) write.catch(() => undefined); // the condition tells how it went
     };
-    return this.#write(() =>
-      version === null ? this.db.ifNoExists(key, work) : this.db.ifVersion(key, version, work),
-    );
+    done.push(this.#write(() => (held ? this.db.ifVersion(key, held.version, work) : this.db.ifNoExists(key, work))));
+    return (await Promise.all(done)).every(Boolean);
   }
 
   async #write(work: () => Promise<boolean>): Promise<boolean> {
@@ -255,22 +242,37 @@ export class LmdbStore implements Store {
     }
   }
 
-  #encode(value: Buffer, ttlMs: number): Buffer {
-    const entry = Buffer.allocUnsafe(headerBytes + value.length);
-    entry[0] = format;
-    entry.writeDoubleBE(this.#now() + ttlMs, 1);
-    value.copy(entry, headerBytes);
-    return entry;
+  get #careEveryMs(): number {
+    return this.options.careEveryMs ?? 5000;
   }
 
-  #schedulePurge(inMs: number): void {
-    if (this.#purgeEveryMs === 0 || this.#closing) return;
-    const purge = async () => {
+  get #purgeStep(): number {
+    return this.options.purgeStep ?? 1000;
+  }
+
+  #scheduleCare(inMs: number): void {
+    if (this.#careEveryMs === 0 || this.#closing) return;
+    const care = async () => {
+      this.#followPath();
       const removed = await this.purge().catch(() => 0);
-      this.#schedulePurge(removed > this.#purgeStep / 4 ? 100 : this.#purgeEveryMs);
+      this.#scheduleCare(removed > this.#purgeStep / 4 ? 100 : this.#careEveryMs);
     };
     // Jitter keeps the processes that share the file from purging in step.
-    this.#purgeTimer = setTimeout(purge, inMs * (0.75 + Math.random() / 2)).unref();
+    this.#careTimer = setTimeout(care, inMs * (0.75 + Math.random() / 2)).unref();
+  }
+
+  /** Each process that starts from now on opens what is under the path: those that run must not go on without them. */
+  #followPath(): void {
+    const before = this.db;
+    try {
+      if (inodeIn(this.path) === this.#inode) return;
+      this.db = openOrCreate(this.path, this.options.onSetAside);
+    } catch {
+      return; // goes on with what was moved; looks again
+    }
+    this.#inode = inodeIn(this.path);
+    void before.close().catch(() => undefined);
+    this.options.onMoved?.();
   }
 
   #assertOpen(): void {
@@ -278,23 +280,7 @@ export class LmdbStore implements Store {
   }
 }
 
-function openDatabase(path: string): RootDatabase<Buffer, string> {
-  const db = open<Buffer, string>({
-    path,
-    noSubdir: false,
-    encoding: 'binary',
-    useVersions: true,
-    separateFlushed: true,
-    eventTurnBatching: false, // with it, a failed commit rejects a promise that we cannot reach
-  });
-  try {
-    for (const reverse of [false, true]) db.getRange({ limit: 1, reverse }).asArray; // throws when it is damaged
-    return db;
-  } catch (error) {
-    void db.close().catch(() => undefined);
-    throw error;
-  }
-}
+const isSome = (conditions: readonly Condition[]): conditions is Conditions => conditions.length > 0;
 
 /** Random, so that an entry that was written again is never taken for the one that was read. */
 const newVersion = () => randomInt(1, 2 ** 48 - 1);

@@ -69,9 +69,10 @@ export class RedisStore implements Store {
     return (await this.#run(() => this.#client.gatewayClaim(nameOf(key), value, wholeMs(ttlMs)))) === 1;
   }
 
-  async acquire(key: string, owner: Buffer, ttlMs: number, refused: Buffer = Buffer.alloc(0)): Promise<Turn> {
+  async acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
     const names = [nameOf(key), nameOf(leaseKeyOf(key))] as const;
-    const work = () => this.#client.gatewayAcquireBuffer(...names, owner, wholeMs(ttlMs), refused);
+    const work = () =>
+      this.#client.gatewayAcquireBuffer(...names, owner, wholeMs(ttlMs), ...(refused ? [refused] : []));
     const [state, bytes] = await this.#run(work);
     if (bytes === undefined) return { state: 'taken' };
     return String(state) === 'found' ? { state: 'found', entry: bytes } : { state: 'held', owner: bytes };

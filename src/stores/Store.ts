@@ -64,6 +64,8 @@ export interface Store {
 /** The key of the lease that covers the entry under `key`. */
 export const leaseKeyOf = (key: string): string => `${key}:lease`;
 
+export const isLeaseKey = (key: string): boolean => key.endsWith(':lease');
+
 /** The key of the note that tells why the work of `owner`, who held the lease of `key`, failed. */
 export const failureKeyOf = (key: string, owner: string): string => `${key}:failure:${owner}`;
 

@@ -20,6 +20,8 @@ const causes: Readonly<Record<string, string>> = {
   NOAUTH: 'wants a password',
   ENOSPC: 'cannot write: disk full',
   EDQUOT: 'cannot write: disk quota used up',
+  EFBIG: 'cannot write: file size limit reached',
+  EIO: 'cannot write: disk full or broken',
   MDB_MAP_FULL: 'cannot write: database full',
 };
 

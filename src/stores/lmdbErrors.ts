@@ -12,6 +12,7 @@ const signsOfFullness: readonly (readonly [RegExp, string])[] = [
   [/No space left/i, 'ENOSPC'],
   [/File too large/i, 'EFBIG'],
   [/Disk quota/i, 'EDQUOT'],
+  [/Input\/output error/i, 'EIO'], // also of a write that found room for a part of a page only
 ];
 
 /** What an exception of the driver means. */

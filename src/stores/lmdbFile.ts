@@ -92,8 +92,8 @@ function metaInUse(metas: readonly Meta[]): Meta | undefined {
   return present === undefined || newest?.bootId === present ? newest : byAge[0];
 }
 
-/** As lmdb-js reads it: the first group of the digits. */
-function presentBootId(): bigint | undefined {
+/** Tells one start of the machine from another. As lmdb-js reads it: the first group of the digits. */
+export function presentBootId(): bigint | undefined {
   try {
     return BigInt(`0x${readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').split('-', 1)[0]}`);
   } catch {

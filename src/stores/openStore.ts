@@ -16,6 +16,8 @@ const lmdbScheme = 'lmdb:';
 export interface OpenStoreOptions extends FallbackStoreOptions {
   /** The database on disk was damaged; it was renamed to `name`, in the same directory. */
   readonly onSetAside?: (name: string) => void;
+  /** Its directory was moved, deleted or replaced while it was in use; what is in its place now is used instead. */
+  readonly onMoved?: () => void;
 }
 
 /** `degraded`: it now answers from this process alone. */
@@ -62,12 +64,12 @@ export function prepareStore(cacheUrl: string): void {
 
 async function openShared(
   cacheUrl: string,
-  { onSetAside, existing = false }: OpenStoreOptions & { readonly existing?: boolean },
+  { existing = false, ...options }: OpenStoreOptions & { readonly existing?: boolean },
 ): Promise<Store> {
   if (/^lmdb:./.test(cacheUrl)) {
     const { LmdbStore } = await import('./LmdbStore.js');
     if (existing) return LmdbStore.openExisting(cacheUrl.slice(lmdbScheme.length));
-    return LmdbStore.open(cacheUrl.slice(lmdbScheme.length), onSetAside && { onSetAside });
+    return LmdbStore.open(cacheUrl.slice(lmdbScheme.length), options);
   }
   if (/^rediss?(\+sentinel|\+cluster)?:\/\//.test(cacheUrl)) {
     const { RedisStore } = await import('./RedisStore.js');

@@ -56,7 +56,13 @@ export const redisScripts = {
 /** The commands the scripts become on a client. */
 export interface ScriptedCommands {
   gatewayClaim(key: string, value: Buffer, ttlMs: number): Promise<number>;
-  gatewayAcquireBuffer(key: string, leaseKey: string, owner: Buffer, ttlMs: number, refused: Buffer): Promise<Buffer[]>;
+  gatewayAcquireBuffer(
+    key: string,
+    leaseKey: string,
+    owner: Buffer,
+    ttlMs: number,
+    refused?: Buffer,
+  ): Promise<Buffer[]>;
   gatewayRenew(leaseKey: string, owner: Buffer, ttlMs: number): Promise<number>;
   gatewayDelete(numberOfKeys: 1 | 2, ...keysAndArguments: (string | Buffer | number)[]): Promise<number>;
   gatewayIncrement(key: string, by: number, ttlMs: number): Promise<number>;

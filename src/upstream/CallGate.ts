@@ -50,7 +50,7 @@ export class CallGate {
   async #close(closed: readonly Endpoint[], credential: string, reason: Block['reason'], forMs: number) {
     const { store, onClosed } = this.options;
     const block: Block = { reason, until: this.options.runtime.now() + forMs };
-    await Promise.all(closed.map((endpoint) => store.set(['gate', endpoint, credential], block, forMs)));
+    await Promise.all(closed.map((endpoint) => store.setMark(['gate', endpoint, credential], block, forMs)));
     for (const endpoint of closed) onClosed(endpoint, reason);
     return this.#refusal(block);
   }

@@ -7,7 +7,7 @@ import { LmdbStore } from '../../src/stores/LmdbStore.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { RedisStore } from '../../src/stores/RedisStore.js';
 import type { Store } from '../../src/stores/Store.js';
-import { type Fleet, outcomeOf, startFleet } from '../support/fleet.js';
+import { type Fleet, type FleetOptions, outcomeOf, startFleet } from '../support/fleet.js';
 import { startRedis } from '../support/redis.js';
 
 const input = { metadata: { case: 'C-1' }, settings: { prefillData: { personalInfo: { ssn: 'planted-ssn-000-11' } } } };
@@ -17,8 +17,8 @@ describe('createClientLink with an idempotency key', () => {
   let fleet: Fleet;
   afterEach(() => fleet.stop());
 
-  async function scene(callMs?: number) {
-    fleet = await startFleet({ size: 2, ...(callMs && { callMs }) });
+  async function scene(options: FleetOptions = {}) {
+    fleet = await startFleet({ size: 2, ...options });
     const [one, two] = fleet.members;
     if (!one || !two) throw new Error('The fleet has two members');
     const { control } = fleet.sandbox;
@@ -64,7 +64,7 @@ describe('createClientLink with an idempotency key', () => {
     ['a proxy timed out after the link was created', { kind: 'answer-with-status', status: 504, afterEffect: true }],
     ['the service never answered', { kind: 'never-answer', afterEffect: true }],
   ] as const)('answers OUTCOME_UNKNOWN when %s, and again for a retry', async (_, fault) => {
-    const { one, two, control, posts } = await scene(2000);
+    const { one, two, control, posts } = await scene({ callMs: 2000 });
     control.arm({ endpoint: 'createClientLink', fault, times: 1 });
     expect(await outcomeOf(one.create(input, mine))).toBe('OUTCOME_UNKNOWN');
     expect(await outcomeOf(two.create(input, mine))).toBe('OUTCOME_UNKNOWN');
@@ -98,9 +98,36 @@ describe('createClientLink with an idempotency key', () => {
     control.arm({ endpoint: 'createClientLink', fault: { kind: 'hold-until-released', gate: 'dead' }, times: 1 });
     const died = outcomeOf(one.create(input, mine));
     await control.whenCalled('createClientLink', 1);
-    fleet.advance(30_000); // longer than any creation can be under way
+    fleet.advance(15 * 60_000); // longer than any creation can be under way, by any clock
     expect(await outcomeOf(two.create(input, mine))).toBe('OUTCOME_UNKNOWN');
     expect(posts()).toBe(1);
+    control.release('dead');
+    await died;
+  });
+
+  it('waits for a creation under way on a process whose clock is five minutes behind or ahead, but not for ever', async () => {
+    for (const aheadMs of [-300_000, 300_000]) {
+      const { one, two, control, posts } = await scene({ aheadMs: [aheadMs, 0] });
+      control.arm({ endpoint: 'createClientLink', fault: { kind: 'hold-until-released', gate: 'slow' }, times: 1 });
+      const first = one.create(input, mine);
+      await control.whenCalled('createClientLink', 1);
+      const second = two.create(input, mine);
+      const third = outcomeOf(two.create(input, mine));
+      await delay(120); // both have looked at the record by then
+      control.release('slow');
+      expect(await second).toEqual({ ...(await first), replayed: true });
+      expect(await third).toBe('answered');
+      expect(posts()).toBe(1);
+      await fleet.stop();
+    }
+    const { one, two, control } = await scene({ aheadMs: [300_000, 0] });
+    control.arm({ endpoint: 'createClientLink', fault: { kind: 'hold-until-released', gate: 'dead' }, times: 1 });
+    const died = outcomeOf(one.create(input, mine));
+    await control.whenCalled('createClientLink', 1);
+    const waiting = outcomeOf(two.create(input, mine));
+    await delay(120);
+    fleet.advance(30_000); // longer than any creation can be under way
+    expect(await waiting).toBe('OUTCOME_UNKNOWN');
     control.release('dead');
     await died;
   });

@@ -121,7 +121,7 @@ describe('LmdbStore', () => {
   it('purges expired entries in bounded steps, so that the file stops growing', async () => {
     const path = join(directory, 'purged');
     let now = 1000;
-    const store = LmdbStore.open(path, { now: () => now, purgeEveryMs: 0, purgeStep: 50 });
+    const store = LmdbStore.open(path, { now: () => now, careEveryMs: 0, purgeStep: 50 });
     const fill = async (round: number) => {
       await Promise.all(
         Array.from({ length: 200 }, (_, n) => store.set(`${round}-${n}`, Buffer.alloc(4000), n % 2 ? 10 : 1e9)),
@@ -138,7 +138,7 @@ describe('LmdbStore', () => {
   });
 
   it('purges by itself in the background', async () => {
-    const store = LmdbStore.open(join(directory, 'background'), { purgeEveryMs: 10 });
+    const store = LmdbStore.open(join(directory, 'background'), { careEveryMs: 10 });
     await store.set('gone', Buffer.from('x'), 1);
     let sizes = 1;
     const { open } = await import('lmdb');

@@ -15,7 +15,7 @@ import { storeContract } from './storeContract.js';
 for (const [name, start] of [
   ['RedisStore on one server', () => startRedis({ password: 'p@ss/word' })],
   ['RedisStore on a cluster', startRedisCluster],
-  ['RedisStore behind a sentinel', startRedisSentinel],
+  ['RedisStore behind a sentinel', () => startRedisSentinel()],
 ] as const) {
   storeContract(name, async () => {
     const redis = await start();

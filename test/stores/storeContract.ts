@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { failureKeyOf, leaseKeyOf, type Store } from '../../src/stores/Store.js';
 import { type StoreProcess, startStoreProcess } from '../support/storeProcess.js';
+import { storeRaces } from './storeRaces.js';
 
 export interface StoreUnderTest {
   /** Opens one more instance on the same data. */
@@ -332,5 +333,7 @@ export function storeContract(name: string, start: () => Promise<StoreUnderTest>
       expect(await store.get(entry)).toEqual(bytes('fetched'));
       expect(await Promise.all(processes.map((p) => p.close()))).toEqual([0, 0, 0]);
     }, 60_000);
+
+    storeRaces(() => under);
   });
 }

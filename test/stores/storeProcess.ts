@@ -1,4 +1,5 @@
 import { openStore } from '../../src/stores/openStore.js';
+import { type Operation, perform } from './storeModel.js';
 
 /**
  * A process of its own that opens a store and does as it is told over IPC: `node … storeProcess.ts <url>`.
@@ -12,6 +13,7 @@ export type Order =
   | { readonly do: 'increment'; readonly key: string; readonly times: number }
   | { readonly do: 'writeForEver'; readonly key: string }
   | { readonly do: 'writeThenBlock'; readonly key: string; readonly ms: number }
+  | { readonly do: 'perform'; readonly base: string; readonly what: Operation }
   | { readonly do: 'isDegraded' }
   | { readonly do: 'close' };
 
@@ -39,6 +41,8 @@ async function carryOut(order: Order): Promise<unknown> {
       return writeForEver(order.key);
     case 'writeThenBlock':
       return writeThenBlock(order.key, order.ms);
+    case 'perform':
+      return perform(store, order.base, order.what);
     case 'isDegraded':
       return store.degraded;
     case 'close':

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
 
 export interface StartRedisOptions {
@@ -40,14 +41,19 @@ export interface TestRedis {
 export interface TestRedisCluster {
   readonly url: string;
   readonly nodes: readonly TestRedis[];
+  /** Moves `slots` slots with their keys from one master to another, as operators do; resolves when they are there. */
+  reshard(from: number, to: number, slots: number): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface TestRedisSentinel {
   readonly url: string;
+  /** The first one begins as the master. */
   readonly nodes: readonly TestRedis[];
-  /** Makes the replica the master; resolves when the sentinel says so. */
+  /** Makes a replica the master; resolves when the sentinel says so. */
   failover(): Promise<void>;
+  /** Kills the master, and starts it again, empty, once the sentinel has replaced it. */
+  killMaster(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -130,6 +136,14 @@ export async function startRedisCluster(): Promise<TestRedisCluster> {
   return {
     url: `redis+cluster://${masters.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
     nodes: masters,
+    reshard: async (from, to, slots) => {
+      const [source, target] = await Promise.all([from, to].map((n) => masters[n]?.command('CLUSTER', 'MYID')));
+      const ends = ['--cluster-from', `${source}`, '--cluster-to', `${target}`];
+      const order = ['--cluster', 'reshard', `127.0.0.1:${masters[0]?.port}`, ...ends, '--cluster-slots', `${slots}`];
+      await promisify(execFile)(process.env['REDIS_CLI_PATH'] ?? 'redis-cli', [...order, '--cluster-yes'], {
+        maxBuffer: 1 << 26,
+      });
+    },
     stop: async () => {
       await Promise.all(masters.map((redis) => redis.stop()));
       await rm(directory, { recursive: true, force: true });
@@ -137,13 +151,15 @@ export async function startRedisCluster(): Promise<TestRedisCluster> {
   };
 }
 
-/** A master, its replica, and one sentinel that watches them under the name `main`. */
-export async function startRedisSentinel(): Promise<TestRedisSentinel> {
+/** A master, its replicas, and one sentinel that watches them under the name `main`. */
+export async function startRedisSentinel({
+  replicas: count = 1,
+  args = [] as readonly string[],
+} = {}): Promise<TestRedisSentinel> {
   const directory = await mkdtemp(join(tmpdir(), 'redis-sentinel-'));
-  const master = await startRedis();
-  const replica = await startRedis({
-    args: ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0'],
-  });
+  const master = await startRedis({ args });
+  const following = ['--replicaof', '127.0.0.1', `${master.port}`, '--repl-diskless-sync-delay', '0', ...args];
+  const replicas = await Promise.all(Array.from({ length: count }, () => startRedis({ args: following })));
   const port = await freePort();
   const file = join(directory, 'sentinel.conf');
   const lines = [
@@ -151,19 +167,25 @@ export async function startRedisSentinel(): Promise<TestRedisSentinel> {
     'bind 127.0.0.1',
     `dir ${directory}`,
     `sentinel monitor main 127.0.0.1 ${master.port} 1`,
+    'sentinel down-after-milliseconds main 1500',
+    'sentinel failover-timeout main 10000',
   ];
   await writeFile(file, `${lines.join('\n')}\n`);
   const sentinel = await spawnRedis([file, '--sentinel'], /Sentinel ID is|\+monitor/);
   const client = new Redis({ port, host: '127.0.0.1' });
   client.on('error', () => undefined);
-  const knowsReplica = async () => {
-    const [state] = (await client.call('SENTINEL', 'REPLICAS', 'main')) as string[][];
-    return state?.includes('slave-priority') === true && state.includes('ok');
+  const knowsReplicas = async () => {
+    const states = (await client.call('SENTINEL', 'REPLICAS', 'main')) as string[][];
+    return states.filter((state) => state.includes('slave-priority') && state.includes('ok')).length === count;
   };
-  await until(knowsReplica);
+  await until(knowsReplicas);
+  const hasNewMaster = async () => {
+    const address = (await client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', 'main')) as string[];
+    return replicas.some((replica) => address[1] === `${replica.port}`);
+  };
   return {
     url: `redis+sentinel://127.0.0.1:${port}/main`,
-    nodes: [master, replica],
+    nodes: [master, ...replicas],
     failover: async () => {
       await until(() =>
         client.call('SENTINEL', 'FAILOVER', 'main').then(
@@ -171,15 +193,17 @@ export async function startRedisSentinel(): Promise<TestRedisSentinel> {
           () => false, // NOGOODSLAVE until the replica's state has been read
         ),
       );
-      await until(async () => {
-        const address = (await client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', 'main')) as string[];
-        return address[1] === `${replica.port}`;
-      });
+      await until(hasNewMaster);
+    },
+    killMaster: async () => {
+      await master.kill();
+      await until(hasNewMaster, 30_000);
+      await master.restart();
     },
     stop: async () => {
       client.disconnect();
       await end(sentinel, 'SIGKILL');
-      await Promise.all([master.stop(), replica.stop()]);
+      await Promise.all([master, ...replicas].map((redis) => redis.stop()));
       await rm(directory, { recursive: true, force: true });
     },
   };

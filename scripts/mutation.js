@@ -1,0 +1,127 @@
+// Changes the code of a room in many small ways and tells which changes no test notices (npm run mutation). Stryker does
+// the work; its packages lie in test/mutation, apart from those of the gateway, and are installed at the first run.
+
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { rooms } from '../test/mutation/rooms.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const tree = `${root}test/mutation`;
+const page = `${root}docs/mutation.md`;
+const least = 85;
+
+const help = `Usage: npm run mutation -- [options] [room …]
+
+Mutates the files of each room and runs its tests against every mutant. Rooms: ${Object.keys(rooms).join(', ')} (default: all).
+Ends with 1 when tests notice fewer than ${least} % of the mutants of a room.
+
+  --mutate <files>    only these files of the room, separated by commas: src/cache/sealing.ts
+  --concurrency <n>   test processes at the same time (default: 1)
+  --write             write the figures and the survivors into docs/mutation.md
+  --help              this text`;
+
+const options = {
+  mutate: { type: 'string' },
+  concurrency: { type: 'string', default: '1' },
+  write: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+};
+const { values, positionals } = readArguments();
+if (values.help) {
+  console.log(help);
+  process.exit();
+}
+installOnce();
+const asked = positionals.length > 0 ? positionals : Object.keys(rooms);
+const results = asked.map(mutate);
+console.log(tableOf(results));
+if (values.write) writePage(results);
+process.exitCode = results.every(({ percent }) => percent >= least) ? 0 : 1;
+
+function readArguments() {
+  try {
+    const parsed = parseArgs({ options, allowPositionals: true });
+    const unknown = parsed.positionals.find((room) => !(room in rooms));
+    if (unknown !== undefined) throw new Error(`Unknown room '${unknown}': expected ${Object.keys(rooms).join(', ')}`);
+    if (!/^[1-9]\d?$/.test(parsed.values.concurrency)) throw new Error('--concurrency expects a number from 1 to 99');
+    if (parsed.values.mutate && parsed.positionals.length !== 1) throw new Error('--mutate expects exactly one room');
+    return parsed;
+  } catch (error) {
+    console.error(`${error.message}. See npm run mutation -- --help.`);
+    process.exit(2);
+  }
+}
+
+function installOnce() {
+  if (existsSync(`${tree}/node_modules/@stryker-mutator/jest-runner`)) return;
+  const { status } = spawnSync('npm', ['ci', '--no-audit'], { cwd: tree, stdio: 'inherit' });
+  if (status !== 0) process.exit(1);
+}
+
+function mutate(room) {
+  const directory = `${root}test-artifacts/mutation`;
+  mkdirSync(directory, { recursive: true });
+  const file = `${directory}/${room}.json`;
+  const stryker = `${tree}/node_modules/@stryker-mutator/core/bin/stryker.js`;
+  const only = values.mutate ? ['--mutate', values.mutate] : [];
+  const env = { ...process.env, MUTATION_ROOM: room, MUTATION_CONCURRENCY: values.concurrency };
+  const startedAt = performance.now();
+  const run = [stryker, 'run', 'test/mutation/stryker.config.js', ...only];
+  const { status } = spawnSync(process.execPath, run, { cwd: root, env, stdio: 'inherit' });
+  if (status !== 0) process.exit(1);
+  return resultOf(room, JSON.parse(readFileSync(file, 'utf8')), (performance.now() - startedAt) / 60_000);
+}
+
+function resultOf(room, { files }, minutes) {
+  const counts = { Killed: 0, Timeout: 0, Survived: 0, NoCoverage: 0 };
+  const survivors = [];
+  for (const [path, { source, mutants }] of Object.entries(files)) {
+    const lines = source.split('\n');
+    for (const { status, location, replacement, mutatorName } of mutants) {
+      if (status in counts) counts[status] += 1;
+      if (status !== 'Survived' && status !== 'NoCoverage') continue;
+      survivors.push({
+        path,
+        line: location.start.line,
+        code: lines[location.start.line - 1].trim(),
+        replacement,
+        mutatorName,
+      });
+    }
+  }
+  const noticed = counts.Killed + counts.Timeout;
+  const all = noticed + counts.Survived + counts.NoCoverage;
+  return {
+    room,
+    files: Object.keys(files).length,
+    all,
+    noticed,
+    percent: all && (100 * noticed) / all,
+    minutes,
+    survivors,
+  };
+}
+
+function tableOf(rows) {
+  const head = ['| room | files | mutants | noticed | share | minutes |', '| --- | --- | --- | --- | --- | --- |'];
+  const lines = rows.map(
+    ({ room, files, all, noticed, percent, minutes }) =>
+      `| ${room} | ${files} | ${all} | ${noticed} | ${percent.toFixed(1)} % | ${minutes.toFixed(0)} |`,
+  );
+  return [...head, ...lines].join('\n');
+}
+
+/** Between the markers of the page; what is above and below stays. */
+function writePage(rows) {
+  const cell = (text) => text.replaceAll(/\s+/g, ' ').replaceAll('|', '\\|').replaceAll('`', "'").slice(0, 100);
+  const survivors = rows.flatMap((row) => row.survivors);
+  const list = survivors.map(
+    ({ path, line, code, replacement, mutatorName }) =>
+      `| ${path}:${line} | \`${cell(code)}\` | ${mutatorName}: \`${cell(replacement ?? '')}\` |`,
+  );
+  const printed = [tableOf(rows), '', '| survivor | code | mutant |', '| --- | --- | --- |', ...list].join('\n');
+  const [before, after] = readFileSync(page, 'utf8').split(/<!-- printed -->[\s\S]*<!-- end -->/);
+  writeFileSync(page, `${before}<!-- printed -->\n${printed}\n<!-- end -->${after}`);
+}

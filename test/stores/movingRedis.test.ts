@@ -1,0 +1,127 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
+import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
+import { startRedisCluster, startRedisSentinel, until } from '../support/redis.js';
+
+const readQuery = `query ($id: ID!, $job: ID!) {
+  taxpayerToken(taxpayerId: $id) { status }
+  refreshJob(taxpayerId: $id, jobId: $job) { status }
+}`;
+const linkQuery =
+  'mutation ($key: String!) { createClientLink(input: { idempotencyKey: $key }) { clientLink { id } } }';
+interface Created {
+  readonly createClientLink?: { readonly clientLink: { readonly id: string } };
+}
+
+/** As docs/token-broker.md asks for: a master that one of its two replicas has left takes no writes. */
+const bothReplicas = ['--min-replicas-to-write', '2', '--min-replicas-max-lag', '10'];
+
+describe('Two gateways under load', () => {
+  let sandbox: Sandbox;
+  let fleet: readonly GatewayProcess[] = [];
+  let stopRedis: () => Promise<void>;
+  beforeEach(async () => {
+    sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+  });
+  afterEach(async () => {
+    await Promise.all(fleet.map((each) => each.stop()));
+    await Promise.all([sandbox.stop(), stopRedis()]);
+  });
+
+  async function startFleet(url: string): Promise<void> {
+    const env = { ...environmentFor(sandbox), CACHE_URL: url, TOKEN_BUDGET_PER_HOUR: '0', RATE_LIMIT_PER_MINUTE: '0' };
+    fleet = await Promise.all([spawnGateway(env), spawnGateway(env)]);
+  }
+
+  /** Asks both for known and new taxpayers, their jobs, and links by key, while `trouble` lasts and for `afterMs` more. */
+  async function loadDuring(trouble: () => Promise<void>, afterMs: number) {
+    const addTaxpayer = () => {
+      const { id } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
+      return { id, job: sandbox.control.addJob({ taxpayerId: id, endsAs: null }).jobId };
+    };
+    const known = Array.from({ length: 20 }, addTaxpayer);
+    const added: { id: string }[] = [];
+    const readErrors: unknown[] = [];
+    const linkErrors = new Set<string>();
+    const links = new Map<string, Set<string>>();
+    const read = async (taxpayer: object) => {
+      const answers = await Promise.all(fleet.map(({ origin }) => postQuery(origin, readQuery, taxpayer)));
+      readErrors.push(...answers.flatMap(({ errors = [] }) => errors));
+    };
+    const link = async (key: string): Promise<boolean> => {
+      const ids = links.get(key) ?? new Set();
+      links.set(key, ids);
+      const answers = await Promise.all(fleet.map(({ origin }) => postQuery<Created>(origin, linkQuery, { key })));
+      for (const { data, errors = [] } of answers) {
+        if (data?.createClientLink) ids.add(data.createClientLink.clientLink.id);
+        for (const { extensions } of errors) linkErrors.add(extensions.code);
+      }
+      return answers.every(({ errors }) => !errors);
+    };
+    for (const taxpayer of known) await read(taxpayer);
+    const callsFor = () => known.map(({ id }) => sandbox.control.tokenCalls(id));
+    const callsBefore = callsFor();
+    let ends = false;
+    const again = async (work: (n: number) => Promise<unknown>) => {
+      for (let n = 0; !ends; n++) {
+        await work(n);
+        await sleep(20); // leaves the machine some time for Redis
+      }
+    };
+    const load = Promise.all([
+      again(() => Promise.all(known.map(read))),
+      again(async () => {
+        const taxpayer = addTaxpayer();
+        added.push(taxpayer);
+        await read(taxpayer);
+      }),
+      again((n) => link(`key-${n}`)),
+    ]);
+    try {
+      await trouble();
+      await sleep(afterMs);
+    } finally {
+      ends = true;
+      await load;
+    }
+    const isWell = async ({ origin }: GatewayProcess) =>
+      /^gateway_store_degraded 0$/m.test(await (await fetch(`${origin}/metrics`)).text());
+    await until(async () => (await Promise.all(fleet.map(isWell))).every(Boolean), 90_000);
+    for (const key of links.keys()) await until(() => link(key));
+    expect(callsFor()).toEqual(callsBefore);
+    return { added, readErrors, linkErrors, links };
+  }
+
+  function expectPromises({ added, readErrors, linkErrors, links }: Awaited<ReturnType<typeof loadDuring>>) {
+    const { control } = sandbox;
+    expect(readErrors).toEqual([]);
+    expect([...linkErrors].filter((code) => code !== 'UPSTREAM_UNAVAILABLE')).toEqual([]);
+    expect([...links.values()].filter((ids) => ids.size !== 1)).toEqual([]);
+    expect(control.counters().createClientLink).toBe(links.size);
+    expect(Math.max(...added.map(({ id }) => control.tokenCalls(id)))).toBeLessThanOrEqual(fleet.length);
+    expect(added.length).toBeGreaterThan(1);
+    expect(links.size).toBeGreaterThan(1);
+  }
+
+  it.each([
+    ['the operator orders a failover', 'failover'],
+    ['the master is killed and comes back', 'killMaster'],
+  ] as const)(
+    'keep their promises when %s',
+    async (_, trouble) => {
+      const redis = await startRedisSentinel({ replicas: 2, args: bothReplicas });
+      stopRedis = redis.stop;
+      await startFleet(redis.url);
+      expectPromises(await loadDuring(redis[trouble], 3000));
+    },
+    120_000,
+  );
+
+  it('keep their promises while slots with keys in use move to another master of a cluster', async () => {
+    const redis = await startRedisCluster();
+    stopRedis = redis.stop;
+    await startFleet(redis.url);
+    expectPromises(await loadDuring(() => redis.reshard(0, 1, 2000), 1000));
+  }, 120_000);
+});

@@ -1,0 +1,10 @@
+import { execFileSync } from 'node:child_process';
+import type { Environment } from './gateway.js';
+
+/** The environment of a process whose wall clock is `ms` ahead of that of the machine; its monotonic clock is not. */
+export function clockAhead(ms: number): Environment {
+  const shown = ['-f', '+0', 'sh', '-c', 'printf %s "$LD_PRELOAD"'];
+  const library = execFileSync(process.env['FAKETIME_PATH'] ?? 'faketime', shown, { encoding: 'utf8' });
+  const monotonic = { DONT_FAKE_MONOTONIC: '1', FAKETIME_DONT_FAKE_MONOTONIC: '1' };
+  return { LD_PRELOAD: library, FAKETIME: `${ms < 0 ? '' : '+'}${ms / 1000}s`, ...monotonic };
+}
