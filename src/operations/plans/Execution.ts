@@ -107,7 +107,7 @@ export class Execution {
       return this.#refuse(step, missing, target);
     }
     if (value instanceof Error) return this.#refuse(step, value, target);
-    if (hasSelection(step)) return this.#completeObject(step, step, place, value, target);
+    if (step.fields !== undefined) return this.#completeObject(step, step as Selection, place, value, target);
     if (step.members !== undefined) return this.#completeList(step, step.members, place, value, target);
     try {
       target.values[place] = step.serialize === undefined ? value : step.serialize(value);
@@ -249,8 +249,4 @@ export class Execution {
     this.#written += characters;
     if (this.#written > this.context.maxAnswerBytes) throw tooLarge;
   }
-}
-
-function hasSelection(step: Step): step is Step & Selection {
-  return step.fields !== undefined;
 }
