@@ -163,6 +163,7 @@ export class SealedStore {
   }
 
   #ownMark(name: EntryName): Found | undefined {
+    if (this.#ownMarks.size === 0) return undefined;
     const key = this.#keyOf(name);
     const own = this.#ownMarks.get(key);
     const agoMs = own ? this.#runtime.monotonicNow() - own.setAt : 0;
