@@ -8,8 +8,7 @@ import type { TaxpayerId } from './identifiers.js';
 import { endingWith, type ReadCall, type ReadingOptions } from './reading.js';
 import { AccessTokenRefused, type Credential } from './TaxpayerService.js';
 import {
-  absenceMs,
-  longestAbsenceMs,
+  Absences,
   notAuthorized,
   readingOf,
   recordOf,
@@ -55,7 +54,6 @@ const freshnessFloorMs = 60_000; // callers may ask for a record that is fresher
 const skewMs = 10_000; // of another machine's clock: more than for jobs, because every call that it costs counts here
 const refetchCoolDownMs = 60_000; // after a brand-new token was refused, until another is fetched for that taxpayer
 const mostRefused = 3; // in one read: that of memory, that of the store, and a new one
-const usualAbsencesPerHour = 10;
 
 type Acceptable = (entry: TokenEntry) => boolean;
 type Call = CallOptions & Spender;
@@ -70,11 +68,11 @@ export class TokenBroker {
   readonly #budget: TokenBudget;
   /** The versions of tokens that the service has taken. */
   readonly #proven: LRUCache<string, true>;
-  /** Unknown ids that were met in a clock hour. */
-  #unknown = { hour: Number.NaN, met: 0 };
+  readonly #absences: Absences;
 
   constructor(private readonly options: TokenBrokerOptions) {
     const { store, runtime, onEvent } = options;
+    this.#absences = new Absences(runtime);
     this.#proven = new LRUCache({ max: options.cache.maxEntries });
     this.#cache = new LeasedCache({
       ...options.cache,
@@ -270,15 +268,8 @@ export class TokenBroker {
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
       this.options.onEvent('absent-remembered');
-      return { kind: 'no-such-taxpayer', forMs: this.#absenceMs() };
+      return { kind: 'no-such-taxpayer', forMs: this.#absences.nextMs() };
     }
-  }
-
-  /** The more unknown ids were met, the longer one is remembered, because each costs a call. */
-  #absenceMs(): number {
-    const hour = Math.floor(this.options.runtime.now() / 3_600_000);
-    this.#unknown = { hour, met: hour === this.#unknown.hour ? this.#unknown.met + 1 : 1 };
-    return Math.min(longestAbsenceMs, absenceMs * Math.max(1, this.#unknown.met / usualAbsencesPerHour));
   }
 
   #isFresh(entry: TokenEntry, maxAgeMs: number): boolean {

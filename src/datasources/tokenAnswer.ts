@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import type { Codec, Entry } from '../cache/StoredEntries.js';
 import { GatewayError } from '../errors/errors.js';
+import type { Runtime } from '../process/Runtime.js';
 import type { Reading } from './freshness.js';
 import { storedTokenRecord, type TokenRecord } from './wire.js';
 
-export const absenceMs = 15_000; // how long an id that the service does not know is remembered
-export const longestAbsenceMs = 900_000; // the same when there are very many of them
+const absenceMs = 15_000; // how long an id that the service does not know is remembered
+const longestAbsenceMs = 900_000; // the same when there are very many of them
+const usualAbsencesPerHour = 10;
 
 const storedAnswer = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('record'), record: storedTokenRecord, unchangedSince: z.number().exactOptional() }),
@@ -40,6 +42,21 @@ export function notAuthorized(): GatewayError {
 
 export function readingOf({ value, fetchedAt }: TokenEntry): Reading | undefined {
   return value.kind === 'record' ? { ...value, fetchedAt } : undefined;
+}
+
+/** Decides how long an unknown id is remembered: the longer, the more of them are met, because each costs a call. */
+export class Absences {
+  /** Those of a clock hour. */
+  #met = { hour: Number.NaN, count: 0 };
+
+  constructor(private readonly runtime: Pick<Runtime, 'now'>) {}
+
+  /** Notes one more, and gives the milliseconds for it. */
+  nextMs(): number {
+    const hour = Math.floor(this.runtime.now() / 3_600_000);
+    this.#met = { hour, count: hour === this.#met.hour ? this.#met.count + 1 : 1 };
+    return Math.min(longestAbsenceMs, absenceMs * Math.max(1, this.#met.count / usualAbsencesPerHour));
+  }
 }
 
 /** Under which names the store holds what is known of a taxpayer's token. */
