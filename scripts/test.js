@@ -6,12 +6,21 @@ import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { ensureBuilt, orExplain } from './build.js';
+import { orSentence } from './committedFile.js';
+import { providePackages } from './providePackages.js';
 import { provideTools } from './systemTools.js';
 
 const jest = fileURLToPath(new URL('bin/jest.js', import.meta.resolve('jest/package.json')));
 
+/** What some tests import or start; a single test provides its own. Before Jest begins, which remembers what is not there. */
+const packagesOfTests = [
+  ...['test/bench', 'test/client', 'test/manifests', 'test/supergraph'],
+  ...['examples/supergraph/hive', 'examples/supergraph/cosmo', 'examples/supergraph/grafbase'],
+];
+
 const toolPaths = toolsOrExit();
 await orExplain(ensureBuilt);
+if (process.argv.length === 2) await orSentence(provideAllPackages);
 const { code, counts } = await runJest(withWorkers(process.argv.slice(2)), toolPaths);
 if (counts.skipped > 0) console.log(`${counts.skipped} skipped`);
 console.log(`${counts.passed} passed, ${counts.failed} failed`);
@@ -24,6 +33,10 @@ function toolsOrExit() {
     console.error(error.message);
     process.exit(1);
   }
+}
+
+async function provideAllPackages() {
+  for (const folder of packagesOfTests) await providePackages(folder);
 }
 
 /** Tests start servers and browsers of their own, so more workers than a few only slow each other down. */
