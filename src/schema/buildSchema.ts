@@ -108,14 +108,24 @@ function callDirectly(schema: GraphQLSchema, instances: Instances): void {
 
 function directCall({ params = [], roles, methodName }: Handler, instance: unknown) {
   const readers = params.toSorted((a, b) => a.index - b.index).map(readerOf);
+  const [first = nothing, second = nothing, third = nothing, fourth = nothing, ...more] = readers;
+  if (more.length > 0) throw new Error(`${methodName} takes more than four parameters`);
   const scopes = (roles ?? []) as readonly Scope[];
   const method = (instance as Record<string, Method>)[methodName] as Method;
   return (root: unknown, args: Arguments, context: RequestContext) => {
     for (const scope of scopes) context.require(scope);
-    const given = readers.map((read) => read(root, args, context));
-    return method.apply(instance, given);
+    // Not by an array, which takes longer to make than the call.
+    return method.call(
+      instance,
+      first(root, args, context),
+      second(root, args, context),
+      third(root, args, context),
+      fourth(root, args, context),
+    );
   };
 }
+
+const nothing: ReturnType<typeof readerOf> = () => undefined;
 
 function readerOf(param: Param): (root: unknown, args: Arguments, context: RequestContext) => unknown {
   if (param.kind === 'root') return (root) => root;
