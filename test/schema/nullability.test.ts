@@ -69,8 +69,8 @@ describe('A field marked @semanticNonNull', () => {
     provider = await startTrustedProvider();
     gateway = await startTestGateway({
       ...provider.env,
-      UPSTREAM_TIMEOUT_MS: '100',
-      UPSTREAM_DEADLINE_MS: '200',
+      UPSTREAM_TIMEOUT_MS: '1000',
+      UPSTREAM_DEADLINE_MS: '2000',
       TOKEN_BUDGET_PER_HOUR: '0',
     });
   });
