@@ -14,6 +14,9 @@ interface Created {
   readonly createClientLink?: { readonly clientLink: { readonly id: string } };
 }
 
+/** Nothing was sent; or the record of a creation under way cannot be read, which says nothing of its outcome. */
+const whileStoreMoves = ['UPSTREAM_UNAVAILABLE', 'OUTCOME_UNKNOWN'];
+
 /** As docs/token-broker.md asks for: a master that one of its two replicas has left takes no writes. */
 const bothReplicas = ['--min-replicas-to-write', '2', '--min-replicas-max-lag', '10'];
 
@@ -96,7 +99,7 @@ describe('Two gateways under load', () => {
   function expectPromises({ added, readErrors, linkErrors, links }: Awaited<ReturnType<typeof loadDuring>>) {
     const { control } = sandbox;
     expect(readErrors).toEqual([]);
-    expect([...linkErrors].filter((code) => code !== 'UPSTREAM_UNAVAILABLE')).toEqual([]);
+    expect([...linkErrors].filter((code) => !whileStoreMoves.includes(code))).toEqual([]);
     expect([...links.values()].filter((ids) => ids.size !== 1)).toEqual([]);
     expect(control.counters().createClientLink).toBe(links.size);
     expect(Math.max(...added.map(({ id }) => control.tokenCalls(id)))).toBeLessThanOrEqual(fleet.length);
