@@ -20,4 +20,6 @@ export default {
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.build/'],
   reporters: ['default', '<rootDir>/test/support/closingLineReporter.js'],
   testTimeout: 120_000,
+  // What a worker keeps of the modules of earlier tests is only let go with the worker.
+  workerIdleMemoryLimit: '1.5GB',
 };
