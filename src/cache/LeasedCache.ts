@@ -268,7 +268,7 @@ export class LeasedCache<Value> {
   /** Fetched before the reader asked, whichever machine's clock it bears. */
   #isFromBefore<Prepared>(stored: unknown, { askedAt }: Reader<Value, Prepared>): boolean {
     const entry = decodeEntry(stored, this.options.codec);
-    return entry !== undefined && entry.fetchedAt + (this.options.skewMs ?? 1000) < askedAt;
+    return entry !== undefined && entry.fetchedAt + this.#skewMs < askedAt;
   }
 
   /** Further ahead of our clock than two clocks may be apart. */

@@ -90,5 +90,5 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'The same, in place of the one above.',
   OTEL_SDK_DISABLED: 'Turns tracing off, whatever the other variables say.',
   NODE_ENV:
-    'production turns introspection, explorers, suggestions and the CORS origins of Apollo Sandbox off, unless they are set.',
+    'production turns introspection, explorers and the CORS origins of Apollo Sandbox off, unless they are set.',
 };

@@ -7,9 +7,9 @@ import type { Answer } from '../operations/Exit.js';
 import { badRequest, type GraphQLRequest } from '../operations/GraphQLRequest.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
 import type { Operation, Pipeline } from '../operations/Pipeline.js';
-import { contentTypeOf, type RateLimit, rateLimitHeaders, requestIdOf, writeRefusal } from './answering.js';
+import { type AnswerHeaders, requestIdOf, writeJson, writeRefusal } from './answering.js';
 import { readGraphQLRequest } from './graphqlRequest.js';
-import { type MediaType, readAccept, type StreamForm, statusIn, streamFor } from './mediaTypes.js';
+import { readAccept, type StreamForm, statusIn, streamFor } from './mediaTypes.js';
 import type { Unread } from './unread.js';
 
 export interface GraphQLEndpointOptions {
@@ -75,7 +75,7 @@ export class GraphQLEndpoint {
         : pipeline.run(operation);
       const answer = running instanceof Promise ? await running : running;
       const mediaType = (fromRouter === true && accepted.jsonForRouter) || json;
-      writeAnswer(response, requestId, mediaType, answer, pipeline.rateLimitOf(identity));
+      writeAnswer(response, answer, { requestId, mediaType, rateLimit: pipeline.rateLimitOf(identity) });
       unread.holdAnswer(response, holder);
     } catch (error) {
       const known = { ...identity, requestId, startedAt, client: clientOf(request.headers) };
@@ -122,24 +122,10 @@ class HttpFacts implements OperationFacts {
   }
 }
 
-function writeAnswer(
-  response: ServerResponse,
-  requestId: string,
-  mediaType: MediaType,
-  answer: Answer,
-  rateLimit: RateLimit | undefined,
-): void {
-  const { allow, text, bytes, isRefusal } = answer;
+function writeAnswer(response: ServerResponse, answer: Answer, headers: AnswerHeaders): void {
+  const { mediaType } = headers;
   const status = statusIn(mediaType, answer);
-  const headers = [
-    ...['x-request-id', requestId, 'cache-control', 'no-store', 'content-type', contentTypeOf(mediaType)],
-    ...['content-length', `${bytes}`],
-  ];
-  if (allow !== undefined) headers.push('allow', allow);
-  if (rateLimit !== undefined) headers.push(...rateLimitHeaders(rateLimit));
-  const isShownAsDone = isRefusal && status === 400 && mediaType === 'application/json, refusals as 200';
+  const isShownAsDone = answer.isRefusal && status === 400 && mediaType === 'application/json, refusals as 200';
   if (status === 294) response.statusMessage = 'Partial Success';
-  response.writeHead(isShownAsDone ? 200 : status, headers);
-  // Text without a character beyond ASCII is the same in both encodings, and written faster in this one.
-  response.end(text, bytes === text.length ? 'latin1' : 'utf8');
+  writeJson(response, isShownAsDone ? 200 : status, answer, headers);
 }

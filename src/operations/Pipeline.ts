@@ -63,7 +63,7 @@ export class Pipeline {
     return this.#works.stop();
   }
 
-  /** Counts one operation, waits for its caller's turn, and reads it. @throws GatewayError RATE_LIMITED, or as `read` */
+  /** Counts the first root field of an operation, waits for its caller's turn, and reads it. @throws GatewayError RATE_LIMITED, or as `read` */
   admit<Read>({ caller, remoteAddress }: Identity, read: () => Read): Read | Promise<Awaited<Read>> {
     const turn = this.options.admission.admit(caller, remoteAddress);
     return turn === undefined ? read() : (turn.then(read) as Promise<Awaited<Read>>);
