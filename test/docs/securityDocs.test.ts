@@ -50,6 +50,12 @@ describe('docs/security.md', () => {
     expect(rowsOf(section('## Data')).length).toBeGreaterThan(3);
   });
 
+  test('SECURITY.md says how fast a weakness is mended, also one of a dependency', () => {
+    const policy = readFileSync('SECURITY.md', 'utf8');
+    expect(rowsOf(policy).map((row) => /\d+ days/.test(row))).toEqual([true, true, true]);
+    expect(policy).toMatch(/The same times hold for a weakness of a dependency/);
+  });
+
   test('the settings it names exist', () => {
     const names = namesIn(text).map((name) => name.replace(/_FILE$/, ''));
     const known = Object.keys(settings).map((name) => name.replace(/_FILE$/, ''));
