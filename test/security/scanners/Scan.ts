@@ -1,3 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
 /** What a scanner is pointed at, with the token of a caller: the gateway itself, or a router in front of it. */
 export interface Target {
   readonly origin: string;
@@ -23,8 +25,19 @@ export type GraphQLBody = Readonly<{
   errors?: readonly { readonly message: string; readonly extensions?: Readonly<Record<string, unknown>> }[];
 }>;
 
+/** Sends a request, and again after a second when its caller has had its share of a busy process: that is not what is tried. */
 export async function send(target: Target, request: Request): Promise<Reply> {
-  const { method = 'POST', path = '/graphql', headers, body } = request;
+  for (;;) {
+    const reply = await sendOnce(target, request);
+    if (!reply.text.includes('Your operations take too much of the time')) return reply;
+    await delay(1000);
+  }
+}
+
+async function sendOnce(
+  target: Target,
+  { method = 'POST', path = '/graphql', headers, body }: Request,
+): Promise<Reply> {
   const all = { authorization: target.authorization, ...headers };
   const response = await fetch(target.origin + path, { method, headers: all, redirect: 'manual', body: body ?? null });
   const text = await response.text();
