@@ -77,7 +77,7 @@ export class WorkFinder {
     if (plan !== undefined) {
       // A body that comes again need not be parsed. Not a mutation's, whose input may hold personal data.
       if (plan.type === 'query' && asked.body !== undefined) {
-        this.memory.requests.offer(asked.body, { ...asked, body: undefined });
+        this.memory.requests.offer(asked.body, { ...asked, body: undefined, size: undefined });
       }
       return plan;
     }
