@@ -4,6 +4,7 @@ import type { Holder } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
 import { unknownOperation } from '../errors/maskError.js';
 import { createApolloServer, type Logger } from './apolloServer.js';
+import { Deprecations } from './documents/Deprecations.js';
 import { DocumentMemory } from './documents/DocumentMemory.js';
 import { documentReader, type OperationLimits } from './documents/documentReader.js';
 import type { Result } from './Exit.js';
@@ -32,6 +33,8 @@ export interface Work {
   readonly type: Parameters<EndOfOperation>[1];
   readonly label: string;
   readonly rootFields: number;
+  /** See {@link Deprecations}. */
+  readonly deprecated?: readonly string[] | undefined;
   /** Throws, or rejects, with a GatewayError when no document may run, and with anything for a bug. */
   readonly perform: (context: OperationContext) => Result | Promise<Result>;
   /** For graphql-js, which runs subscriptions. */
@@ -46,14 +49,18 @@ export class WorkFinder {
   readonly memory = new DocumentMemory();
   readonly #read: (query: string) => DocumentNode;
   readonly #plans: PlanCache;
+  readonly #deprecations: Deprecations;
   readonly #apollo: ApolloServer<OperationContext>;
 
   constructor(private readonly options: WorkFinderOptions) {
     const { schema, introspection, limits, hooks, planMode, log } = options;
     this.#read = documentReader(schema, limits, introspection, this.memory.documents);
     const { plans: memory } = this.memory;
+    const deprecations = new Deprecations(schema);
+    this.#deprecations = deprecations;
     const { representations: maxRepresentations } = limits;
-    this.#plans = new PlanCache(schema, { memory, maxRepresentations, mode: planMode, onBug: hooks.onBug });
+    const { onBug } = hooks;
+    this.#plans = new PlanCache(schema, { memory, maxRepresentations, deprecations, mode: planMode, onBug });
     this.#apollo = createApolloServer(schema, log);
   }
 
@@ -114,7 +121,8 @@ export class WorkFinder {
       refuseManyRepresentations(fields, coerced, this.options.limits.representations);
       const args = { schema, document, operationName, variableValues: variables };
       const perform: Work['perform'] = (context) => this.#execute(request, document, context);
-      return { by: 'apollo', type, label, args, rootFields: fields.length, perform };
+      const deprecated = this.#deprecations.in(document);
+      return { by: 'apollo', type, label, deprecated, args, rootFields: fields.length, perform };
     } catch (error) {
       const errors = error instanceof AggregateError ? error.errors : [error];
       return { by: 'refusal', type, label, rootFields: 0, perform: () => ({ errors }) };
