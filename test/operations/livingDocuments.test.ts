@@ -73,9 +73,10 @@ describe('Lists of trusted documents', () => {
   it('may be manifests of Apollo and maps of code generation and Relay, in files and folders at once', async () => {
     const folder = join(directory, 'lists');
     mkdirSync(folder);
+    const idOfB = `sha256:${digest('sha256', named('B'))}`;
     // As Kubernetes mounts a ConfigMap: the names link to a hidden folder, which is replaced as a whole.
     mkdirSync(join(folder, '..2026'));
-    writeFileSync(join(folder, '..2026', 'codegen.json'), JSON.stringify({ [digest('sha1', named('B'))]: named('B') }));
+    writeFileSync(join(folder, '..2026', 'codegen.json'), JSON.stringify({ [idOfB]: named('B') }));
     symlinkSync('..2026', join(folder, '..data'));
     symlinkSync('..data/codegen.json', join(folder, 'codegen.json'));
     writeFileSync(join(folder, 'notes.txt'), 'not a list');
@@ -85,7 +86,7 @@ describe('Lists of trusted documents', () => {
     const again = write('again.json', { 'a-of-another-tool': named('A').replace('{', '\n{\n') });
     await start({ TRUSTED_DOCUMENTS_FILE: `${apollo}, ${folder},${again}` });
 
-    const ids = { A: digest('sha256', named('A')), B: digest('sha1', named('B')), C: digest('md5', named('C')) };
+    const ids = { A: digest('sha256', named('A')), B: idOfB, C: digest('md5', named('C')) };
     for (const [name, id] of Object.entries(ids)) {
       const answer = { status: 200, data: { [name]: 'Query' } };
       expect(await send({ documentId: id })).toEqual(answer);
