@@ -24,7 +24,7 @@ const apolloManifest = z.object({
 /** As GraphQL Code Generator and Relay write it. */
 const textsByHash = z.record(filled, filled);
 
-/** Documents that are read in one go, in so many: others have their turn between. */
+/** Documents read in one go, after which others have their turn. */
 const documentsPerTurn = 100;
 
 /** Documents by what a request may name them with: the id, the text in any layout, or both if they agree. */
@@ -124,8 +124,9 @@ export async function stateOfLists(paths: readonly string[]): Promise<Buffer> {
   for (const path of paths) {
     try {
       for (const file of await filesOf(path)) {
-        const { ino, size, ctimeMs } = await stat(file);
-        states.push(`${file} ${ino} ${size} ${ctimeMs}`);
+        const now = await stat(file);
+        // A pipe, as a shell makes of `<(command)`, can be read only once.
+        states.push(now.isFile() ? `${file} ${now.ino} ${now.size} ${now.ctimeMs}` : file);
       }
     } catch (error) {
       states.push(`${path} ${unreadable(error)}`);
