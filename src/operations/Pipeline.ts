@@ -155,7 +155,8 @@ export class Pipeline {
       failed: (error) => summary.note(this.#exit.refusal([error], facts.requestId), [error]),
       onEnd: () => {
         release();
-        const ended = { facts, transport, label: work.label, type: work.type, trail: context.trail };
+        const { label, type, deprecated } = work;
+        const ended = { facts, transport, label, type, deprecated, trail: context.trail };
         const isNotable = summary.codes.length > 0 || performance.now() - facts.startedAt >= hooks.toldFromMs;
         if (isNotable) hooks.onEnd({ ...ended, ...summary.end });
       },
@@ -174,8 +175,9 @@ export class Pipeline {
     if (errors > 0 || work.type === 'mutation' || performance.now() - facts.startedAt >= hooks.toldFromMs) {
       const outcome = answer.isRefusal ? 'refused' : errors > 0 ? 'errors' : 'ok';
       const causes = errors > 0 ? causesOf(result.errors ?? answer.errors) : [];
-      const { label, type } = work;
-      hooks.onEnd({ facts, transport, outcome, label, type, codes: codesOf(answer), causes, trail: context.trail });
+      const { label, type, deprecated } = work;
+      const codes = codesOf(answer);
+      hooks.onEnd({ facts, transport, outcome, label, type, deprecated, codes, causes, trail: context.trail });
     }
     this.noteWork(context.holder, beganAt);
     return answer;
