@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { GatewayError, unauthenticated } from '../errors/errors.js';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
-import { requireCertificate } from './clientCertificate.js';
+import { dpopRefused, requireCertificate } from './clientCertificate.js';
 import type { DeveloperKeys } from './developerKeys.js';
 import type { KeyPlace } from './discovery.js';
 import { KeySet } from './keySet.js';
@@ -107,7 +107,7 @@ export class Authenticator {
       throw unauthenticated('The access token is too long');
     }
     const prefix = scheme.exec(authorization);
-    if (!prefix) throw unauthenticated(malformedHeader);
+    if (!prefix) throw unauthenticated(/^dpop /i.test(authorization) ? dpopRefused : malformedHeader);
     const token = authorization.slice(prefix[0].length);
     const digest = this.#digests.of(token);
     const now = this.#policy.now();

@@ -5,6 +5,9 @@ import type { JWTPayload } from 'jose';
 import { z } from 'zod';
 import { unauthenticated } from '../errors/errors.js';
 
+/** Also for a client that names the scheme DPoP in place of Bearer, as RFC 9449 section 7.1 has it. */
+export const dpopRefused = 'The access token is bound to a DPoP key (RFC 9449), which is not supported here';
+
 const confirmation = z.object({ 'x5t#S256': z.string().optional(), jkt: z.unknown().optional() });
 
 /**
@@ -14,9 +17,7 @@ const confirmation = z.object({ 'x5t#S256': z.string().optional(), jkt: z.unknow
 export function boundCertificate(payload: JWTPayload): string | undefined {
   if (!Object.hasOwn(payload, 'cnf')) return undefined;
   const { jkt, 'x5t#S256': thumbprint } = confirmation.safeParse(payload['cnf']).data ?? {};
-  if (jkt !== undefined) {
-    throw unauthenticated('The access token is bound to a DPoP key (RFC 9449), which is not supported here');
-  }
+  if (jkt !== undefined) throw unauthenticated(dpopRefused);
   if (thumbprint === undefined) {
     throw unauthenticated('The access token is bound to a key in a way that is not supported here (cnf)');
   }

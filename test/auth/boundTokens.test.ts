@@ -101,6 +101,12 @@ describe('A token that is bound to a certificate', () => {
     expect(await who(await provider.token({ cnf }), own)).toMatch(message);
   });
 
+  it('by a DPoP key is refused in the same words when its scheme says so', async () => {
+    const token = await provider.token({ cnf: { jkt: 'x' } });
+    const message = await refusalOf(authenticator, bearer(token));
+    for (const scheme of ['DPoP', 'dpop']) expect(await refusalOf(authenticator, `${scheme} ${token}`)).toBe(message);
+  });
+
   it('is refused on a connection that is gone', async () => {
     const token = await provider.token(bound);
     for (const connection of [new Socket(), new TLSSocket(new Socket())]) {

@@ -248,6 +248,11 @@ describe('KeySet', () => {
     expect((await keySet.keysFor(header(undefined, 'ES256'))).keys).toHaveLength(1);
   });
 
+  it('reads again before its keys are too old', async () => {
+    keySetOf({ maxAgeMs: 40 }).start();
+    await until(() => provider.counts.jwks >= 3);
+  });
+
   it('recovers in the background from a provider that was down at the start', async () => {
     provider.outage(true);
     const keySet = keySetOf();
