@@ -32,7 +32,8 @@ export async function startCertificateListener(authenticator: Authenticator) {
     response.end(told);
   };
   const { cert, key } = certificateFor('localhost');
-  const tls = { cert, key, requestCert: true, rejectUnauthorized: false };
+  // Nobody is refused here: what a certificate is good for is for the token to say.
+  const tls = { cert, key, ca: cert, requestCert: true, rejectUnauthorized: false };
   const routes = new Map([['/who', handler]]);
   const server = new HttpServer({ host: '127.0.0.1', port: 0, tls, routes, before: () => false });
   const port = await server.listen();
