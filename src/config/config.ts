@@ -1,8 +1,10 @@
 import { createRequire } from 'node:module';
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
+import type { Scope } from '../auth/caller.js';
+import { tokenType } from '../auth/tokenKind.js';
 import { Secret } from './secret.js';
-import { type Setting, type SettingName, settings } from './settings.js';
+import { type Setting, type SettingName, settings, webUrl } from './settings.js';
 import { readCompleteSync, secretIn } from './watchFile.js';
 
 /** The version in our package.json. */
@@ -95,7 +97,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   const auth = authOf(parsed, isSandbox, expect);
   const { HOST: host = isSandbox ? '127.0.0.1' : '0.0.0.0', TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = parsed;
   const openToAll =
-    'HOST must be a loopback address while every caller is the local developer: set AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled';
+    'HOST must be a loopback address while every caller is the local developer: set AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled';
   expect('HOST', auth.mode !== 'developer' || !isSandbox || isLoopback(host), openToAll);
   expect('TLS_CERT_FILE', !certFile === !keyFile, 'TLS_CERT_FILE and TLS_KEY_FILE must be set together');
   /** A default gives way to a setting that it must not be below. */
@@ -230,25 +232,54 @@ function upstreamOf(
 }
 
 function authOf(parsed: Parsed, isSandbox: boolean, expect: Expect) {
-  const { AUTH_JWKS_URL: jwksUrls = [], AUTH_ISSUER: issuers = [], AUTH_AUDIENCE: audience = [] } = parsed;
-  const mode = parsed.AUTH_MODE ?? (isSandbox && jwksUrls.length === 0 ? 'developer' : 'jwt');
+  const { AUTH_JWKS_URL: jwksUrls, AUTH_ISSUER: issuers = [], AUTH_AUDIENCE: audiences = [] } = parsed;
+  const isUnset = jwksUrls === undefined && issuers.length === 0;
+  const mode = parsed.AUTH_MODE ?? (isSandbox && isUnset ? 'developer' : 'jwt');
   const developer = 'AUTH_MODE=developer is for the embedded sandbox: expected jwt or disabled with UPSTREAM_BASE_URL';
   expect('AUTH_MODE', mode !== 'developer' || isSandbox, developer);
   if (mode === 'jwt') {
     const why = 'is missing: expected with AUTH_MODE=jwt (AUTH_MODE=disabled serves anybody)';
-    expect('AUTH_JWKS_URL', jwksUrls.length > 0, `AUTH_JWKS_URL ${why}`);
     expect('AUTH_ISSUER', issuers.length > 0, `AUTH_ISSUER ${why}`);
-    expect('AUTH_AUDIENCE', audience.length > 0, `AUTH_AUDIENCE ${why}`);
+    expect('AUTH_AUDIENCE', audiences.length > 0, `AUTH_AUDIENCE ${why}`);
     const pairs = 'AUTH_JWKS_URL and AUTH_ISSUER must have the same number of entries: they pair one by one';
-    expect('AUTH_JWKS_URL', issuers.length === 0 || jwksUrls.length === issuers.length, pairs);
+    const isPaired = jwksUrls === undefined || issuers.length === 0 || jwksUrls.length === issuers.length;
+    expect('AUTH_JWKS_URL', isPaired, pairs);
+    const discovered =
+      'AUTH_ISSUER must be http: or https: URLs without query or fragment, as discovery needs them; expected AUTH_JWKS_URL otherwise';
+    const isAddress = (issuer: string) => webUrl.safeParse(issuer).success;
+    expect('AUTH_ISSUER', jwksUrls !== undefined || issuers.every(isAddress), discovered);
   }
   expect('AUTH_ISSUER', new Set(issuers).size === issuers.length, 'AUTH_ISSUER must not name an issuer twice');
   return {
     mode,
-    issuers: issuers.map((issuer, index) => ({ issuer, jwksUrl: jwksUrls[index] ?? '' })),
-    audience,
-    taxpayersClaim: parsed.AUTH_TAXPAYERS_CLAIM,
+    issuers: issuers.map((issuer, index) => ({
+      issuer,
+      jwksUrl: jwksUrls?.[index],
+      audience: audienceOf(issuer, issuers, audiences, expect),
+    })),
+    rights: {
+      scopesClaims: parsed.AUTH_SCOPES_CLAIM,
+      scopesMap: parsed.AUTH_SCOPES_MAP ?? new Map<string, Scope[]>(),
+      taxpayersClaim: parsed.AUTH_TAXPAYERS_CLAIM,
+    },
+    tokenTypes: parsed.AUTH_TOKEN_TYPES.map((type) => tokenType(type) ?? type),
+    keysMaxAgeMs: parsed.AUTH_KEYS_MAX_AGE_SECONDS * 1000,
   };
+}
+
+/** An entry of AUTH_AUDIENCE counts for all issuers, or stands after the issuer it counts for. */
+function audienceOf(issuer: string, issuers: readonly string[], entries: readonly string[], expect: Expect): string[] {
+  const pairs = entries.map((entry) => entry.split(/ +/));
+  const isKnown = ([first = '', second, more]: string[]) => second === undefined || (issuers.includes(first) && !more);
+  const form = 'AUTH_AUDIENCE must be audiences, or one of AUTH_ISSUER, a space and its audience, separated by commas';
+  expect('AUTH_AUDIENCE', pairs.every(isKnown), form);
+  const own = pairs.flatMap(([first = '', second]) => (second === undefined ? first : first === issuer ? second : []));
+  expect(
+    'AUTH_AUDIENCE',
+    entries.length === 0 || own.length > 0,
+    'AUTH_AUDIENCE must name one for each of AUTH_ISSUER',
+  );
+  return own;
 }
 
 function isLoopback(host: string): boolean {
