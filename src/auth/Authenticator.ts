@@ -5,7 +5,7 @@ import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
 import type { DeveloperKeys } from './developerKeys.js';
 import { KeySet } from './keySet.js';
-import type { ReadFault } from './readKeySet.js';
+import type { AgentFor, ReadFault } from './readKeySet.js';
 import { maxTokenLength, type TokenPolicy, unauthenticated, type VerifiedToken, verifyToken } from './verifyToken.js';
 
 /** Who may call; see AUTH_MODE. */
@@ -22,6 +22,8 @@ type Mode =
 
 export type AuthenticatorOptions = Mode & {
   readonly runtime?: Runtime;
+  /** For the reads of key sets. Default: Node's own. */
+  readonly agentFor?: AgentFor;
   /** Called when a key set could not be read. */
   readonly onKeySetFailure?: (issuer: string, fault: ReadFault, cause: string) => void;
   /** Called when one was read. */
@@ -54,13 +56,13 @@ export class Authenticator {
   readonly #digests = new LatestDigests();
 
   constructor(options: AuthenticatorOptions) {
-    const { runtime = realRuntime, onKeySetFailure, onKeySetRead } = options;
+    const { runtime = realRuntime, onKeySetFailure, onKeySetRead, agentFor } = options;
     const issuers = options.mode === 'jwt' ? options.issuers : [];
     this.keySets = new Map(
       issuers.map(({ issuer, jwksUrl: url }) => [
         issuer,
         new KeySet({
-          ...{ url, runtime },
+          ...{ url, runtime, ...(agentFor && { agentFor }) },
           onFailure: (...failure) => onKeySetFailure?.(issuer, ...failure),
           onRead: () => onKeySetRead?.(issuer),
         }),

@@ -1,7 +1,7 @@
 import { type CryptoKey, createRemoteJWKSet, customFetch, errors, type JWK, type JWSHeaderParameters } from 'jose';
 import { GatewayError } from '../errors/errors.js';
 import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
-import { type KeySetFailure, notAKeySet, type ReadFault, readKeySet } from './readKeySet.js';
+import { type AgentFor, type KeySetFailure, notAKeySet, type ReadFault, readKeySet } from './readKeySet.js';
 
 /** Where the keys of one issuer come from. */
 export interface KeySource {
@@ -24,6 +24,8 @@ export interface KeySetOptions {
   /** Time for one read. */
   readonly deadlineMs?: number;
   readonly runtime?: Runtime;
+  /** Default: Node's own. */
+  readonly agentFor?: AgentFor;
 }
 
 const lookAgainMs = 10_000;
@@ -57,6 +59,7 @@ export class KeySet implements KeySource {
       refreshMs: 600_000,
       deadlineMs: 5_000,
       runtime: realRuntime,
+      agentFor: () => undefined,
       ...options,
     };
     this.#remote = createRemoteJWKSet(new URL(options.url), {
@@ -142,9 +145,9 @@ export class KeySet implements KeySource {
   async #fetch(url: string): Promise<readonly JWK[]> {
     // Node may collect a signal of AbortSignal.timeout, such as jose's, that only AbortSignal.any refers to: it never aborts.
     const limit = new AbortController();
-    const { runtime, deadlineMs } = this.#options;
+    const { runtime, deadlineMs, agentFor } = this.#options;
     const timer = runtime.setTimeout(() => limit.abort(), deadlineMs).unref();
-    const read = await readKeySet(url, AbortSignal.any([limit.signal, this.#stopped.signal]));
+    const read = await readKeySet(url, AbortSignal.any([limit.signal, this.#stopped.signal]), agentFor);
     runtime.clearTimer(timer);
     if ('fault' in read) throw new Unreadable(read);
     return read;

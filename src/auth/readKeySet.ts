@@ -1,4 +1,5 @@
 import { createPublicKey } from 'node:crypto';
+import type { Agent } from 'node:http';
 import type { JWK } from 'jose';
 import fetch, { type FetchError } from 'node-fetch';
 import { z } from 'zod';
@@ -14,6 +15,9 @@ export interface KeySetFailure {
 
 export type ReadFault = 'timeout' | 'network' | 'redirect' | 'status' | 'too-large' | 'not-a-key-set' | 'no-usable-key';
 
+/** The agent for an address; undefined for Node's own. */
+export type AgentFor = (url: URL) => Agent | undefined;
+
 const maxBodyBytes = 1024 * 1024;
 const maxKeys = 200;
 
@@ -22,10 +26,14 @@ const maxKeys = 200;
  * algorithm, and only the members that make the key. Unusable keys are passed over, as the RFC asks. Returns a fault when
  * there is none: an identity provider that signs has one. Never rejects.
  */
-export async function readKeySet(url: string, signal: AbortSignal): Promise<readonly JWK[] | KeySetFailure> {
+export async function readKeySet(
+  url: string,
+  signal: AbortSignal,
+  agent?: AgentFor,
+): Promise<readonly JWK[] | KeySetFailure> {
   try {
     const headers = { accept: 'application/jwk-set+json, application/json' };
-    const response = await fetch(url, { headers, redirect: 'error', size: maxBodyBytes, signal });
+    const response = await fetch(url, { headers, redirect: 'error', size: maxBodyBytes, signal, agent });
     if (response.status !== 200) return { fault: 'status', cause: `HTTP ${response.status}` };
     const set = setSchema.safeParse(await response.json());
     if (!set.success) return notAKeySet;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isAddressRange } from '../network/addressRanges.js';
 import { Secret } from './secret.js';
 
 /** One environment variable: what it accepts and what holds without it. What it means is in `settingMeanings.ts`. */
@@ -54,6 +55,26 @@ const origin = fitting(
   'must be origins such as https://app.example, separated by commas',
 );
 
+const proxy = fitting((address) => {
+  if (!URL.canParse(address)) return false;
+  const { protocol, hostname, pathname, search, hash } = new URL(address);
+  return ['http:', 'https:'].includes(protocol) && hostname !== '' && `${pathname}${search}${hash}` === '/';
+}, 'must be the http: or https: URL of a proxy, such as http://user:password@proxy.example:3128');
+
+/** As curl writes it: by commas or spaces. */
+const proxyExceptions = text
+  .transform((entries) => entries.split(/[\s,]+/).filter(Boolean))
+  .pipe(
+    z.array(
+      fitting(
+        (entry) => !entry.includes('/') || isAddressRange(entry),
+        'must be host names, addresses and ranges such as 10.0.0.0/8, separated by commas',
+      ),
+    ),
+  );
+
+const addressRange = fitting(isAddressRange, 'must be addresses and ranges such as 10.0.0.0/8, separated by commas');
+
 const flag = z.enum(['true', 'false'], { error: 'must be true or false' }).transform((word) => word === 'true');
 
 const secret = (schema: z.ZodType<string>) => schema.transform((confidential) => new Secret(confidential));
@@ -78,6 +99,11 @@ export const settings = {
   DRAIN_TIMEOUT_MS: setting(integer(0, 600_000), '10000', '25000'),
   TLS_CERT_FILE: optional(text, 'none: plain HTTP', '/run/tls/tls.crt'),
   TLS_KEY_FILE: optional(text, 'none: plain HTTP', '/run/tls/tls.key'),
+  TLS_CLIENT_CA_FILE: optional(text, 'none: no certificate is asked for', '/run/tls/clients.crt'),
+  TRUSTED_PROXIES: optional(list(addressRange), 'none: the address is that of the connection', '10.0.0.0/8,fd00::/8'),
+  HTTPS_PROXY: optional(secret(proxy), 'none', 'http://user:password@proxy.example:3128', 'secret'),
+  HTTP_PROXY: optional(secret(proxy), 'none', 'http://user:password@proxy.example:3128', 'secret'),
+  NO_PROXY: optional(proxyExceptions, 'none', 'internal.example,10.0.0.0/8'),
   LOG_LEVEL: setting(
     z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
       error: 'must be one of fatal, error, warn, info, debug, trace, silent',
@@ -100,6 +126,9 @@ export const settings = {
     'acme',
   ),
   UPSTREAM_CLIENT_SECRET: optional(secret(text), 'required with UPSTREAM_BASE_URL', 'change-me', 'secret'),
+  UPSTREAM_CA_FILE: optional(text, 'none: the public authorities', '/run/tls/service-ca.crt'),
+  UPSTREAM_CERT_FILE: optional(text, 'none', '/run/tls/client.crt'),
+  UPSTREAM_KEY_FILE: optional(text, 'none', '/run/tls/client.key'),
   UPSTREAM_API_VERSION: setting(
     text.regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters'),
     '2024-01-01',
@@ -119,6 +148,9 @@ export const settings = {
     'redis://cache:6379',
     'secret',
   ),
+  CACHE_CA_FILE: optional(text, 'none: the public authorities', '/run/tls/redis-ca.crt'),
+  CACHE_CERT_FILE: optional(text, 'none', '/run/tls/redis.crt'),
+  CACHE_KEY_FILE: optional(text, 'none', '/run/tls/redis.key'),
   CACHE_ENCRYPTION_KEY: optional(
     secret(base64Key),
     'derived from the client secret',
@@ -152,6 +184,9 @@ export const settings = {
   AUTH_JWKS_URL: optional(list(webUrl), 'required with AUTH_MODE=jwt', 'https://id.example/.well-known/jwks.json'),
   AUTH_ISSUER: optional(list(text), 'required with AUTH_MODE=jwt', 'https://id.example/'),
   AUTH_AUDIENCE: optional(list(text), 'required with AUTH_MODE=jwt', 'taxpayer-gateway'),
+  AUTH_CA_FILE: optional(text, 'none: the public authorities', '/run/tls/company-ca.crt'),
+  AUTH_CERT_FILE: optional(text, 'none', '/run/tls/client.crt'),
+  AUTH_KEY_FILE: optional(text, 'none', '/run/tls/client.key'),
   AUTH_TAXPAYERS_CLAIM: setting(text, 'taxpayer_ids', 'https://example.com/taxpayers'),
   FEDERATION_SHARED_SECRET: optional(
     secret(routerSecret),
@@ -160,6 +195,7 @@ export const settings = {
     'secret',
   ),
   FEDERATION_SHARED_SECRET_PREVIOUS: optional(secret(routerSecret), 'none', 'a-long-random-text', 'secret'),
+  FEDERATION_CERTIFICATE_NAMES: optional(list(text), 'none', 'router.example,spiffe://example/router'),
   CALLBACK_ORIGINS: optional(list(origin), 'none: callback subscriptions are refused', 'https://router.example'),
   CORS_ORIGINS: optional(list(origin), "none; in development Apollo Sandbox's origin", 'https://app.example'),
   INTROSPECTION: optional(flag, 'false when NODE_ENV is production, otherwise true', 'true'),
