@@ -55,11 +55,25 @@ const origin = fitting(
   'must be origins such as https://app.example, separated by commas',
 );
 
-const proxy = fitting((address) => {
-  if (!URL.canParse(address)) return false;
-  const { protocol, hostname, pathname, search, hash } = new URL(address);
-  return ['http:', 'https:'].includes(protocol) && hostname !== '' && `${pathname}${search}${hash}` === '/';
-}, 'must be the http: or https: URL of a proxy, such as http://user:password@proxy.example:3128');
+/** curl takes one without a scheme for http:. */
+const proxy = text
+  .transform((address) => (address.includes('://') ? address : `http://${address}`))
+  .pipe(
+    fitting(
+      isProxy,
+      'must be the http: or https: URL of a proxy, such as http://user:password@proxy.example:3128, percent-encoded',
+    ),
+  );
+
+function isProxy(address: string): boolean {
+  try {
+    const { protocol, hostname, pathname, search, hash, username, password } = new URL(address);
+    decodeURIComponent(username + password);
+    return ['http:', 'https:'].includes(protocol) && hostname !== '' && `${pathname}${search}${hash}` === '/';
+  } catch {
+    return false;
+  }
+}
 
 /** As curl writes it: by commas or spaces. */
 const proxyExceptions = text
