@@ -5,6 +5,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { check } from '../../src/commands/check.js';
+import { loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import { Proxies } from '../../src/network/proxies.js';
 import { demoData } from '../../src/sandbox/demoData.js';
@@ -170,6 +172,25 @@ describe('a proxy that', () => {
     const { query, logs } = await start(env);
     expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
     expect(logs.join('')).toContain('PROXY_HTTP_407');
+  });
+
+  test('opens tunnels is asked for one and not for each call, and is used by the command check', async () => {
+    let tunnels = 0;
+    const proxy = await startProxy((socket, target) => {
+      tunnels += 1;
+      openTunnel(socket, target);
+    });
+    const env = { HTTPS_PROXY: proxy, UPSTREAM_CA_FILE: authority.certFile };
+    const { query } = await start(env);
+    for (let time = 0; time < 3; time += 1) expect(codesOf(await query(link))).toBeUndefined();
+    expect(tunnels).toBe(1);
+    const account = { UPSTREAM_BASE_URL: named(secured.url), UPSTREAM_CLIENT_ID: 'a', UPSTREAM_CLIENT_SECRET: 'b' };
+    const config = loadConfig({ ...account, ...env, AUTH_MODE: 'disabled', CACHE_URL: 'memory:' });
+    const { data } = await check.run({ config, argument: '', option: undefined });
+    expect(data).toMatchObject({
+      parts: expect.arrayContaining([expect.objectContaining({ part: 'service', ok: true })]),
+    });
+    expect(tunnels).toBe(2);
   });
 
   test('cuts the tunnel in mid-call loses a creation, which is not repeated; a read is', async () => {
