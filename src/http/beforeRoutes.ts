@@ -29,18 +29,18 @@ export function beforeRoutes(config: Config, meetPeer: MeetPeer | undefined, pip
     if (isAnsweredByOrigin(request, response)) return true;
     const reason = meetPeer(request);
     if (reason === undefined || request.url?.startsWith('/health/')) return false;
-    refuse(request, response, pipeline, reason);
+    void refuse(request, response, pipeline, reason);
     return true;
   };
 }
 
-function refuse(request: IncomingMessage, response: ServerResponse, pipeline: Pipeline, reason: string): void {
+async function refuse(request: IncomingMessage, response: ServerResponse, pipeline: Pipeline, reason: string) {
   const message = 'A client certificate of an accepted authority is required';
   const error = new GatewayError('FORBIDDEN', message, { httpStatus: 403, reason });
   const requestId = requestIdOf(request);
   const { headers, peer } = request;
   const facts = { requestId, startedAt: performance.now(), client: clientOf(headers), ...(peer && { peer }) };
-  writeRefusal(response, requestId, pipeline.refuse(error, facts, 'http'));
+  writeRefusal(response, requestId, await pipeline.refuseInTurn(error, facts, 'http'));
 }
 
 /** Answers preflights, and marks the answers that browsers of an allowed origin may read. */
