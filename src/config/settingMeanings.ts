@@ -43,6 +43,9 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   CACHE_CA_FILE: "The same as UPSTREAM_CA_FILE, for Redis's certificate.",
   CACHE_CERT_FILE: 'PEM certificate chain to present to Redis; read again when it changes.',
   CACHE_KEY_FILE: 'Its PEM private key; read again when it changes.',
+  AUTH_CA_FILE: 'The same as UPSTREAM_CA_FILE, for key sets and the decision point.',
+  AUTH_CERT_FILE: 'PEM certificate chain to present to them; read again when it changes.',
+  AUTH_KEY_FILE: 'Its PEM private key; read again when it changes.',
   CACHE_ENCRYPTION_KEY: 'Key of stored entries: 32 bytes in base64.',
   CACHE_ENCRYPTION_KEY_PREVIOUS:
     'The key before a rotation: entries it sealed can still be read. Keep it for a day after the last process has the new one.',
@@ -69,9 +72,6 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   AUTH_JWKS_URL: 'Key set of the identity provider. Several, separated by commas, pair with AUTH_ISSUER one by one.',
   AUTH_ISSUER: 'The iss claim a token must carry.',
   AUTH_AUDIENCE: 'The aud claim a token must carry; one of several.',
-  AUTH_CA_FILE: 'The same as UPSTREAM_CA_FILE, for key sets and the decision point.',
-  AUTH_CERT_FILE: 'PEM certificate chain to present to them; read again when it changes.',
-  AUTH_KEY_FILE: 'Its PEM private key; read again when it changes.',
   AUTH_TAXPAYERS_CLAIM: 'Claim that lists the taxpayers a caller may see.',
   FEDERATION_SHARED_SECRET:
     'When set, _service, _entities and callback subscriptions answer only to a router that presents it in x-gateway-router-secret. From a file it is read again when the file changes.',

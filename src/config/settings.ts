@@ -165,6 +165,9 @@ export const settings = {
   CACHE_CA_FILE: optional(text, 'none: the public authorities', '/run/tls/redis-ca.crt'),
   CACHE_CERT_FILE: optional(text, 'none', '/run/tls/redis.crt'),
   CACHE_KEY_FILE: optional(text, 'none', '/run/tls/redis.key'),
+  AUTH_CA_FILE: optional(text, 'none: the public authorities', '/run/tls/company-ca.crt'),
+  AUTH_CERT_FILE: optional(text, 'none', '/run/tls/client.crt'),
+  AUTH_KEY_FILE: optional(text, 'none', '/run/tls/client.key'),
   CACHE_ENCRYPTION_KEY: optional(
     secret(base64Key),
     'derived from the client secret',
@@ -198,9 +201,6 @@ export const settings = {
   AUTH_JWKS_URL: optional(list(webUrl), 'required with AUTH_MODE=jwt', 'https://id.example/.well-known/jwks.json'),
   AUTH_ISSUER: optional(list(text), 'required with AUTH_MODE=jwt', 'https://id.example/'),
   AUTH_AUDIENCE: optional(list(text), 'required with AUTH_MODE=jwt', 'taxpayer-gateway'),
-  AUTH_CA_FILE: optional(text, 'none: the public authorities', '/run/tls/company-ca.crt'),
-  AUTH_CERT_FILE: optional(text, 'none', '/run/tls/client.crt'),
-  AUTH_KEY_FILE: optional(text, 'none', '/run/tls/client.key'),
   AUTH_TAXPAYERS_CLAIM: setting(text, 'taxpayer_ids', 'https://example.com/taxpayers'),
   FEDERATION_SHARED_SECRET: optional(
     secret(routerSecret),
