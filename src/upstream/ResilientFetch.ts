@@ -148,7 +148,8 @@ export class ResilientFetch {
       // An answer that breaks the contract is a sign of life all the same.
       record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
       // Of the answers that cannot be used, only these say that nothing was done.
-      const isCertain = failure.status === 503 || failure.status === 407;
+      const isCertain =
+        failure.status === 503 || failure.status === 407 || certificateRefused.test(failure.reason ?? '');
       throw connection.established && !isCertain ? outcomeUnknown(failure) : failure;
     } finally {
       this.#runtime.clearTimer(timer);
@@ -173,6 +174,9 @@ export class ResilientFetch {
     return askedMs > deadlineMs / 2 ? Infinity : Math.max(askedMs, this.#runtime.random() * 100 * 2 ** tries);
   }
 }
+
+/** Our certificate was not accepted: with TLS 1.3 that is told after the first request was sent, and nothing of it was read. */
+const certificateRefused = /^ERR_SSL_\w+_ALERT_\w*(CERTIFICATE|UNKNOWN_CA)/;
 
 /** Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. */
 function failureOf(error: unknown, aborted: boolean): TryFailure {

@@ -1,4 +1,7 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,7 +14,7 @@ import { startTrustedProvider } from '../support/authenticated.js';
 import { type CertificateFiles, makeAuthority } from '../support/certificate.js';
 import { startCollector } from '../support/collector.js';
 import { type Environment, launchGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { startRedis, until } from '../support/redis.js';
+import { freePort, startRedis, until } from '../support/redis.js';
 import { startTlsFront } from '../support/tlsFront.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'own-certificates-'));
@@ -63,6 +66,12 @@ async function start(env: Environment): Promise<TestGateway> {
   gateway = await startTestGateway(env);
   return gateway;
 }
+
+const canConnect = (port: number) =>
+  new Promise<boolean>((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
 
 const codesOf = ({ errors }: { errors?: readonly { extensions: { code: string } }[] }) =>
   errors?.map(({ extensions }) => extensions.code);
@@ -118,6 +127,23 @@ describe('the service', () => {
     expect(lost).toEqual([]);
     expect(logs.filter((line) => line.includes('the new TLS files cannot be used')).length).toBeLessThanOrEqual(2);
   });
+});
+
+test('a service that refuses our certificate has certainly not carried out a creation', async () => {
+  const port = await freePort();
+  const files = ['-cert', server.certFile, '-key', server.keyFile, '-CAfile', authority.certFile];
+  const picky = ['-accept', `127.0.0.1:${port}`, ...files, '-Verify', '1', '-verify_return_error', '-quiet'];
+  const child = spawn('openssl', ['s_server', ...picky], { stdio: 'ignore' });
+  stops.push(async () => {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  });
+  await until(() => canConnect(port));
+  const { query, logs } = await start({
+    ...{ UPSTREAM_BASE_URL: `https://127.0.0.1:${port}`, UPSTREAM_CA_FILE: authority.certFile },
+  });
+  expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
+  expect(logs.join('')).toContain('ALERT_CERTIFICATE_REQUIRED');
 });
 
 describe('the other parties have certificates of their own', () => {
