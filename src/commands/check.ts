@@ -6,13 +6,14 @@ import fetch from 'node-fetch';
 import { readKeySet } from '../auth/readKeySet.js';
 import type { Config } from '../config/config.js';
 import { WayOut } from '../network/WayOut.js';
+import { readListedDocuments } from '../operations/documents/listedDocuments.js';
 import { openExistingStore } from '../stores/openStore.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
 import { storeProblem } from './openStoreOf.js';
 
-const help = `Reads the configuration and tries what it names: the store, the key sets of the identity providers, and the service. It
-sends no credentials and makes no token call.
+const help = `Reads the configuration and tries what it names: the lists of trusted documents, the store, the key sets of the identity
+providers, and the service. It sends no credentials and makes no token call.
 
 Usage: taxpayer-gateway check [--json]
 
@@ -34,7 +35,13 @@ export const check: Command = {
   help,
   async run({ config }) {
     const parts = (
-      await Promise.all([configuration(config), store(config), ...keySets(config), service(config)])
+      await Promise.all([
+        configuration(config),
+        ...documents(config),
+        store(config),
+        ...keySets(config),
+        service(config),
+      ])
     ).flat();
     return {
       ok: parts.every(({ ok }) => ok),
@@ -46,6 +53,18 @@ export const check: Command = {
 
 async function configuration({ warnings }: Config): Promise<Part> {
   return { part: 'configuration', ok: true, detail: ['complete', ...warnings].join('; ') };
+}
+
+function documents({ trustedDocuments }: Config): Promise<Part>[] {
+  const part = 'trusted documents';
+  const told = (detail: string, ok = true): Part => ({ part, ok, detail });
+  if (trustedDocuments === undefined) return [];
+  return [
+    readListedDocuments(trustedDocuments.paths).then(
+      ({ size }) => told(`${size} in all lists`),
+      (error: Error) => told(error.message, false),
+    ),
+  ];
 }
 
 /** Writes and deletes an entry that no gateway looks for. */

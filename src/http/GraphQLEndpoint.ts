@@ -56,10 +56,11 @@ export class GraphQLEndpoint {
     const { pipeline, identify, unread, tracing } = this.options;
     const startedAt = performance.now();
     const requestId = requestIdOf(request);
+    const credentials = credentialsOf(request);
     let identity: Identity | undefined;
     try {
       if (json === undefined) throw notAcceptable();
-      const identifying = identify(credentialsOf(request));
+      const identifying = identify(credentials);
       identity = identifying instanceof Promise ? await identifying : identifying;
       const { caller, fromRouter, remoteAddress, peer } = identity;
       const holder = holderOf(caller);
@@ -79,9 +80,11 @@ export class GraphQLEndpoint {
       writeAnswer(response, answer, { requestId, mediaType, rateLimit: pipeline.rateLimitOf(identity) });
       unread.holdAnswer(response, holder);
     } catch (error) {
-      const known = { peer: request.peer, ...identity, requestId, startedAt, client: clientOf(request.headers) };
+      const { remoteAddress, peer } = credentials;
+      const known = { remoteAddress, peer, ...identity, requestId, startedAt, client: clientOf(request.headers) };
       const refusal = await pipeline.refuseInTurn(error, known, 'http');
-      writeRefusal(response, requestId, refusal, identity && pipeline.rateLimitOf(identity));
+      if (refusal === undefined) response.destroy();
+      else writeRefusal(response, requestId, refusal, identity && pipeline.rateLimitOf(identity));
     }
   }
 }

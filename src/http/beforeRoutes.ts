@@ -39,8 +39,11 @@ async function refuse(request: IncomingMessage, response: ServerResponse, pipeli
   const error = new GatewayError('FORBIDDEN', message, { httpStatus: 403, reason });
   const requestId = requestIdOf(request);
   const { headers, peer } = request;
-  const facts = { requestId, startedAt: performance.now(), client: clientOf(headers), ...(peer && { peer }) };
-  writeRefusal(response, requestId, await pipeline.refuseInTurn(error, facts, 'http'));
+  const remoteAddress = peer?.address ?? request.socket.remoteAddress;
+  const facts = { requestId, startedAt: performance.now(), client: clientOf(headers), peer, remoteAddress };
+  const refusal = await pipeline.refuseInTurn(error, facts, 'http');
+  if (refusal === undefined) response.destroy();
+  else writeRefusal(response, requestId, refusal);
 }
 
 /** Answers preflights, and marks the answers that browsers of an allowed origin may read. */
