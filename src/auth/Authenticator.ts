@@ -8,7 +8,7 @@ import { dpopRefused, requireCertificate } from './clientCertificate.js';
 import type { DeveloperKeys } from './developerKeys.js';
 import type { KeyPlace } from './discovery.js';
 import { KeySet } from './keySet.js';
-import type { ReadFault } from './readKeySet.js';
+import type { AgentFor, ReadFault } from './readKeySet.js';
 import {
   maxTokenLength,
   type TokenPolicy,
@@ -31,6 +31,8 @@ type Mode =
 
 export type AuthenticatorOptions = Mode & {
   readonly runtime?: Runtime;
+  /** For the reads of key sets. Default: Node's own. */
+  readonly agentFor?: AgentFor;
   /** Called when a key set could not be read. */
   readonly onKeySetFailure?: (issuer: string, fault: ReadFault, cause: string) => void;
   /** Called when one was read. */
@@ -63,13 +65,13 @@ export class Authenticator {
   readonly #digests = new LatestDigests();
 
   constructor(options: AuthenticatorOptions) {
-    const { runtime = realRuntime, onKeySetFailure, onKeySetRead } = options;
+    const { runtime = realRuntime, onKeySetFailure, onKeySetRead, agentFor } = options;
     const { issuers, keysMaxAgeMs: maxAgeMs } = options.mode === 'jwt' ? options : { issuers: [], keysMaxAgeMs: 0 };
     this.keySets = new Map(
       issuers.map(({ issuer, jwksUrl }) => [
         issuer,
         new KeySet({
-          ...{ issuer, jwksUrl, maxAgeMs, runtime },
+          ...{ issuer, jwksUrl, maxAgeMs, runtime, agentFor },
           onFailure: (...failure) => onKeySetFailure?.(issuer, ...failure),
           onRead: () => onKeySetRead?.(issuer),
         }),

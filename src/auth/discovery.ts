@@ -1,33 +1,35 @@
 import type { JWK } from 'jose';
 import { z } from 'zod';
-import { type KeySetFailure, readJson, readKeySet } from './readKeySet.js';
+import { type AgentFor, type KeySetFailure, readJson, readKeySet } from './readKeySet.js';
 
 /** Where the keys of an issuer are: at `jwksUrl`, or else where the issuer's metadata says. */
 export interface KeyPlace {
   /** The exact `iss` claim. */
   readonly issuer: string;
   readonly jwksUrl: string | undefined;
+  /** What reads go through. */
+  readonly agentFor?: AgentFor | undefined;
 }
 
 /** Reads the keys of an issuer, see {@link readKeySet}. Never rejects. */
 export async function readIssuerKeys(
-  { issuer, jwksUrl }: KeyPlace,
+  { issuer, jwksUrl, agentFor }: KeyPlace,
   signal: AbortSignal,
 ): Promise<readonly JWK[] | KeySetFailure> {
-  const url = jwksUrl ?? (await discover(issuer, signal));
-  return typeof url === 'string' ? readKeySet(url, signal) : url;
+  const url = jwksUrl ?? (await discover(issuer, signal, agentFor));
+  return typeof url === 'string' ? readKeySet(url, signal, agentFor) : url;
 }
 
 /**
  * The address of an issuer's key set, from its metadata as OpenID Connect Discovery 1.0 (section 4) places it, or else as
  * RFC 8414 (section 3) does. Not remembered: a provider may move its keys, and they are read rarely.
  */
-async function discover(issuer: string, signal: AbortSignal): Promise<string | KeySetFailure> {
+async function discover(issuer: string, signal: AbortSignal, agentFor?: AgentFor): Promise<string | KeySetFailure> {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, '');
-  const openId = await read(`${origin}${path}/.well-known/openid-configuration`, issuer, signal);
+  const openId = await read(`${origin}${path}/.well-known/openid-configuration`, issuer, signal, agentFor);
   if (typeof openId === 'string' || openId.fault !== 'status') return openId;
-  return read(`${origin}/.well-known/oauth-authorization-server${path}`, issuer, signal);
+  return read(`${origin}/.well-known/oauth-authorization-server${path}`, issuer, signal, agentFor);
 }
 
 const metadataSchema = z.object({
@@ -35,8 +37,13 @@ const metadataSchema = z.object({
   jwks_uri: z.string().regex(/^https?:\/\/[\x21-\x7e]+$/),
 });
 
-async function read(url: string, issuer: string, signal: AbortSignal): Promise<string | KeySetFailure> {
-  const answer = await readJson(url, 'application/json', signal);
+async function read(
+  url: string,
+  issuer: string,
+  signal: AbortSignal,
+  agent: AgentFor | undefined,
+): Promise<string | KeySetFailure> {
+  const answer = await readJson(url, 'application/json', signal, { agent });
   if ('fault' in answer) return { ...answer, cause: `metadata: ${answer.cause}` };
   const metadata = metadataSchema.safeParse(answer.json).data;
   if (!metadata || !URL.canParse(metadata.jwks_uri)) {

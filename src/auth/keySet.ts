@@ -61,6 +61,7 @@ export class KeySet implements KeySource {
       maxAgeMs: 86_400_000,
       deadlineMs: 5_000,
       runtime: realRuntime,
+      agentFor: undefined,
       ...options,
     };
   }

@@ -1,7 +1,8 @@
 import { createPublicKey } from 'node:crypto';
+import type { Agent } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { JWK } from 'jose';
-import fetch, { type FetchError } from 'node-fetch';
+import fetch, { type FetchError, type RequestInit } from 'node-fetch';
 import { z } from 'zod';
 
 /** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only. */
@@ -24,6 +25,9 @@ export type ReadFault =
   | 'not-a-key-set'
   | 'no-usable-key';
 
+/** The agent for an address; undefined for Node's own. */
+export type AgentFor = (url: URL) => Agent | undefined;
+
 const maxBodyBytes = 1024 * 1024;
 const maxKeys = 200;
 
@@ -32,8 +36,12 @@ const maxKeys = 200;
  * algorithm, and only the members that make the key. Unusable keys are passed over, as the RFC asks. Returns a fault when
  * there is none: an identity provider that signs has one. Never rejects.
  */
-export async function readKeySet(url: string, signal: AbortSignal): Promise<readonly JWK[] | KeySetFailure> {
-  const answer = await readJson(url, 'application/jwk-set+json, application/json', signal);
+export async function readKeySet(
+  url: string,
+  signal: AbortSignal,
+  agent?: AgentFor,
+): Promise<readonly JWK[] | KeySetFailure> {
+  const answer = await readJson(url, 'application/jwk-set+json, application/json', signal, { agent });
   if ('fault' in answer) return answer;
   const set = setSchema.safeParse(answer.json);
   if (!set.success) return notAKeySet;
@@ -47,9 +55,10 @@ export async function readJson(
   url: string,
   accept: string,
   signal: AbortSignal,
+  init: Pick<RequestInit, 'agent'> = {},
 ): Promise<{ readonly json: unknown } | KeySetFailure> {
   try {
-    const response = await fetch(url, { headers: { accept }, redirect: 'error', size: maxBodyBytes, signal });
+    const response = await fetch(url, { ...init, headers: { accept }, redirect: 'error', size: maxBodyBytes, signal });
     if (response.status === 200) return { json: await response.json() };
     (response.body as Readable | null)?.destroy(); // what is not read would keep its connection open
     return { fault: 'status', cause: `HTTP ${response.status}` };

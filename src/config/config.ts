@@ -3,8 +3,10 @@ import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import type { Scope } from '../auth/caller.js';
 import { tokenType } from '../auth/tokenKind.js';
+import type { TlsFiles } from '../network/tlsFiles.js';
 import { Secret } from './secret.js';
 import { type Setting, type SettingName, settings, webUrl } from './settings.js';
+import { collectorTlsFiles, tlsFilesOf } from './tlsFileSettings.js';
 import { readCompleteSync, secretIn } from './watchFile.js';
 
 /** The version in our package.json. */
@@ -52,7 +54,8 @@ function parse(env: Environment, name: SettingName, problems: Problems): unknown
 }
 
 function readText(env: Environment, name: SettingName, problems: Problems): string | undefined {
-  const direct = env[name] || undefined;
+  // curl asks for the name in lower case first.
+  const direct = (name.endsWith('_PROXY') && env[name.toLowerCase()]) || env[name] || undefined;
   const file = settings[name].secret && env[`${name}_FILE`];
   if (!file) return direct;
   if (direct) return void problems.set(name, `${name} and ${name}_FILE are both set: expected one of them`);
@@ -68,11 +71,12 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
 
 export type TraceProtocol = 'http/json' | 'http/protobuf';
 
-/** Where spans are posted to, and how they are written; undefined without tracing. */
+/** Where spans are posted to, and how they are written and sent; undefined without tracing. */
 function tracesOf(
   parsed: Parsed,
+  env: Environment,
   expect: Expect,
-): { readonly url: string; readonly protocol: TraceProtocol } | undefined {
+): { readonly url: string; readonly protocol: TraceProtocol; readonly tls: TlsFiles | undefined } | undefined {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = parsed;
   if (parsed.OTEL_SDK_DISABLED) return undefined;
   const url = whole ?? (base && `${base.replace(/\/+$/, '')}/v1/traces`);
@@ -82,7 +86,7 @@ function tracesOf(
   const protocol = parsed[name] ?? 'http/json';
   const isSpoken = protocol === 'http/json' || protocol === 'http/protobuf';
   expect(name, isSpoken, `${name} must be http/json or http/protobuf: the gateway sends traces over HTTP only`);
-  return { url, protocol: protocol as TraceProtocol };
+  return { url, protocol: protocol as TraceProtocol, tls: collectorTlsFiles(env) };
 }
 
 /** Notes that a setting is wrong, unless something was found about it before. */
@@ -95,11 +99,16 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   const upstream = upstreamOf(parsed, env, problems, expect);
   const isSandbox = upstream === 'embedded-sandbox';
   const auth = authOf(parsed, isSandbox, expect);
-  const { HOST: host = isSandbox ? '127.0.0.1' : '0.0.0.0', TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = parsed;
+  const { HOST: host = isSandbox ? '127.0.0.1' : '0.0.0.0' } = parsed;
   const openToAll =
     'HOST must be a loopback address while every caller is the local developer: set AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled';
   expect('HOST', auth.mode !== 'developer' || !isSandbox || isLoopback(host), openToAll);
-  expect('TLS_CERT_FILE', !certFile === !keyFile, 'TLS_CERT_FILE and TLS_KEY_FILE must be set together');
+  const tlsFiles = tlsFilesOf(parsed, expect);
+  const tls = tlsFiles('TLS_CLIENT_CA_FILE', 'TLS_CERT_FILE', 'TLS_KEY_FILE');
+  expect('TLS_CLIENT_CA_FILE', !tls?.ca || !!tls.cert, 'TLS_CLIENT_CA_FILE needs TLS_CERT_FILE and TLS_KEY_FILE');
+  const { FEDERATION_CERTIFICATE_NAMES: certificateNames = [] } = parsed;
+  const namesNeed = 'FEDERATION_CERTIFICATE_NAMES needs TLS_CLIENT_CA_FILE';
+  expect('FEDERATION_CERTIFICATE_NAMES', certificateNames.length === 0 || !!tls?.ca, namesNeed);
   /** A default gives way to a setting that it must not be below. */
   const atLeast = (name: 'JOB_POLL_MAX_MS' | 'UPSTREAM_DEADLINE_MS', least: number) =>
     env[name] ? parsed[name] : Math.max(parsed[name], least);
@@ -113,14 +122,20 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     host,
     workers: parsed.WORKERS,
     drainTimeoutMs: parsed.DRAIN_TIMEOUT_MS,
-    tls: certFile && keyFile ? { certFile, keyFile } : undefined,
+    tls,
+    trustedProxies: parsed.TRUSTED_PROXIES,
+    proxies: { httpsProxy: parsed.HTTPS_PROXY, httpProxy: parsed.HTTP_PROXY, noProxy: parsed.NO_PROXY ?? [] },
     logLevel: parsed.LOG_LEVEL,
     operationLog: { which: parsed.LOG_OPERATIONS, slowMs: parsed.LOG_SLOW_MS },
     audit: parsed.AUDIT,
     metricsPort: parsed.METRICS_PORT,
-    traces: tracesOf(parsed, expect),
+    traces: tracesOf(parsed, env, expect),
     upstream,
     service: {
+      tls: tlsFiles('UPSTREAM_CA_FILE', 'UPSTREAM_CERT_FILE', 'UPSTREAM_KEY_FILE', [
+        isSandbox || upstream.baseUrl.startsWith('https:'),
+        'an https: UPSTREAM_BASE_URL',
+      ]),
       apiVersion: parsed.UPSTREAM_API_VERSION,
       timeoutMs: parsed.UPSTREAM_TIMEOUT_MS,
       deadlineMs: atLeast('UPSTREAM_DEADLINE_MS', parsed.UPSTREAM_TIMEOUT_MS),
@@ -130,6 +145,10 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     providersFile: parsed.PROVIDERS_FILE,
     cache: {
       url: parsed.CACHE_URL,
+      tls: tlsFiles('CACHE_CA_FILE', 'CACHE_CERT_FILE', 'CACHE_KEY_FILE', [
+        parsed.CACHE_URL.startsWith('rediss'),
+        'a rediss:// CACHE_URL',
+      ]),
       encryptionKey: parsed.CACHE_ENCRYPTION_KEY,
       previousEncryptionKey: parsed.CACHE_ENCRYPTION_KEY_PREVIOUS,
       maxEntries: parsed.CACHE_MAX_ENTRIES,
@@ -143,7 +162,10 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     },
     jobs: { pollMinMs, pollMaxMs, watchMaxMs: parsed.JOB_WATCH_MAX_SECONDS * 1000 },
     auth,
+    /** For what the identity provider and the decision point are asked. */
+    authTls: tlsFiles('AUTH_CA_FILE', 'AUTH_CERT_FILE', 'AUTH_KEY_FILE'),
     federation: {
+      certificateNames,
       secret: parsed.FEDERATION_SHARED_SECRET,
       previousSecret: parsed.FEDERATION_SHARED_SECRET_PREVIOUS,
       /** Set when they came from files, which are then watched. */
@@ -290,7 +312,7 @@ function isLoopback(host: string): boolean {
 function misspelled(env: Environment): string[] {
   const known = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [name]));
   return Object.keys(env).flatMap((name) => {
-    if (known.includes(name) || name.length < 6) return [];
+    if (known.includes(name) || name.length < 6 || name === 'FTP_PROXY') return [];
     const meant = known.find((candidate) => candidate.includes('_') && distance(candidate, name) <= 2);
     return meant === undefined ? [] : [`${name} is not a setting: did you mean ${meant}?`];
   });

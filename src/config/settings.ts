@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { allScopes } from '../auth/caller.js';
+import { isAddressRange } from '../network/addressRanges.js';
 import { Secret } from './secret.js';
 
 /** One environment variable: what it accepts and what holds without it. What it means is in `settingMeanings.ts`. */
@@ -73,6 +74,40 @@ const origin = fitting(
   'must be origins such as https://app.example, separated by commas',
 );
 
+/** curl takes one without a scheme for http:. */
+const proxy = text
+  .transform((address) => (address.includes('://') ? address : `http://${address}`))
+  .pipe(
+    fitting(
+      isProxy,
+      'must be the http: or https: URL of a proxy, such as http://user:password@proxy.example:3128, percent-encoded',
+    ),
+  );
+
+function isProxy(address: string): boolean {
+  try {
+    const { protocol, hostname, pathname, search, hash, username, password } = new URL(address);
+    decodeURIComponent(username + password);
+    return ['http:', 'https:'].includes(protocol) && hostname !== '' && `${pathname}${search}${hash}` === '/';
+  } catch {
+    return false;
+  }
+}
+
+/** As curl writes it: by commas or spaces. */
+const proxyExceptions = text
+  .transform((entries) => entries.split(/[\s,]+/).filter(Boolean))
+  .pipe(
+    z.array(
+      fitting(
+        (entry) => !entry.includes('/') || isAddressRange(entry),
+        'must be host names, addresses and ranges such as 10.0.0.0/8, separated by commas',
+      ),
+    ),
+  );
+
+const addressRange = fitting(isAddressRange, 'must be addresses and ranges such as 10.0.0.0/8, separated by commas');
+
 const flag = z.enum(['true', 'false'], { error: 'must be true or false' }).transform((word) => word === 'true');
 
 const secret = (schema: z.ZodType<string>) => schema.transform((confidential) => new Secret(confidential));
@@ -97,6 +132,11 @@ export const settings = {
   DRAIN_TIMEOUT_MS: setting(integer(0, 600_000), '10000', '25000'),
   TLS_CERT_FILE: optional(text, 'none: plain HTTP', '/run/tls/tls.crt'),
   TLS_KEY_FILE: optional(text, 'none: plain HTTP', '/run/tls/tls.key'),
+  TLS_CLIENT_CA_FILE: optional(text, 'none: no certificate is asked for', '/run/tls/clients.crt'),
+  TRUSTED_PROXIES: optional(list(addressRange), 'none: the address is that of the connection', '10.0.0.0/8,fd00::/8'),
+  HTTPS_PROXY: optional(secret(proxy), 'none', 'http://user:password@proxy.example:3128', 'secret'),
+  HTTP_PROXY: optional(secret(proxy), 'none', 'http://user:password@proxy.example:3128', 'secret'),
+  NO_PROXY: optional(proxyExceptions, 'none', 'internal.example,10.0.0.0/8'),
   LOG_LEVEL: setting(
     z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
       error: 'must be one of fatal, error, warn, info, debug, trace, silent',
@@ -119,6 +159,9 @@ export const settings = {
     'acme',
   ),
   UPSTREAM_CLIENT_SECRET: optional(secret(text), 'required with UPSTREAM_BASE_URL', 'change-me', 'secret'),
+  UPSTREAM_CA_FILE: optional(text, 'none: the public authorities', '/run/tls/service-ca.crt'),
+  UPSTREAM_CERT_FILE: optional(text, 'none', '/run/tls/client.crt'),
+  UPSTREAM_KEY_FILE: optional(text, 'none', '/run/tls/client.key'),
   UPSTREAM_API_VERSION: setting(
     text.regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters'),
     '2024-01-01',
@@ -138,6 +181,12 @@ export const settings = {
     'redis://cache:6379',
     'secret',
   ),
+  CACHE_CA_FILE: optional(text, 'none: the public authorities', '/run/tls/redis-ca.crt'),
+  CACHE_CERT_FILE: optional(text, 'none', '/run/tls/redis.crt'),
+  CACHE_KEY_FILE: optional(text, 'none', '/run/tls/redis.key'),
+  AUTH_CA_FILE: optional(text, 'none: the public authorities', '/run/tls/company-ca.crt'),
+  AUTH_CERT_FILE: optional(text, 'none', '/run/tls/client.crt'),
+  AUTH_KEY_FILE: optional(text, 'none', '/run/tls/client.key'),
   CACHE_ENCRYPTION_KEY: optional(
     secret(base64Key),
     'derived from the client secret',
@@ -183,6 +232,7 @@ export const settings = {
     'secret',
   ),
   FEDERATION_SHARED_SECRET_PREVIOUS: optional(secret(routerSecret), 'none', 'a-long-random-text', 'secret'),
+  FEDERATION_CERTIFICATE_NAMES: optional(list(text), 'none', 'router.example,spiffe://example/router'),
   CALLBACK_ORIGINS: optional(list(origin), 'none: callback subscriptions are refused', 'https://router.example'),
   CORS_ORIGINS: optional(list(origin), "none; in development Apollo Sandbox's origin", 'https://app.example'),
   INTROSPECTION: optional(flag, 'false when NODE_ENV is production, otherwise true', 'true'),

@@ -104,6 +104,14 @@ describe('A mistake', () => {
       /^TOKEN_FRESH_SECONDS .*: expected without TOKEN_FRESH_MIN_SECONDS, TOKEN_FRESH_MAX_SECONDS$/,
     ],
     [{ TLS_CERT_FILE: '/x' }, /^TLS_CERT_FILE and TLS_KEY_FILE must be set together$/],
+    [{ TLS_CLIENT_CA_FILE: '/x' }, /^TLS_CLIENT_CA_FILE needs TLS_CERT_FILE and TLS_KEY_FILE$/],
+    [{ FEDERATION_CERTIFICATE_NAMES: 'router' }, /^FEDERATION_CERTIFICATE_NAMES needs TLS_CLIENT_CA_FILE$/],
+    [{ AUTH_KEY_FILE: '/x' }, /^AUTH_CERT_FILE and AUTH_KEY_FILE must be set together$/],
+    [{ CACHE_CA_FILE: '/x', CACHE_URL: 'redis://a' }, /^CACHE_CA_FILE needs a rediss:\/\/ CACHE_URL$/],
+    [{ HTTPS_PROXY: 'socks5://proxy:1080' }, /^HTTPS_PROXY must be the http: or https: URL of a proxy/],
+    [{ http_proxy: 'http://u:100%@proxy' }, /^HTTP_PROXY must be the http: or https: URL of a proxy/],
+    [{ NO_PROXY: 'a,10.0.0.0/33' }, /^NO_PROXY must be host names, addresses and ranges/],
+    [{ TRUSTED_PROXIES: '10.0.0.0/8,proxy.example' }, /^TRUSTED_PROXIES must be addresses and ranges/],
     [
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c.example', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' },
       /^OTEL_EXPORTER_OTLP_PROTOCOL must be http\/json or http\/protobuf/,
@@ -183,6 +191,8 @@ describe('A secret from a file', () => {
     CACHE_URL: 'memory:',
     CACHE_ENCRYPTION_KEY: key,
     CACHE_ENCRYPTION_KEY_PREVIOUS: key,
+    HTTPS_PROXY: 'proxy.example:3128',
+    HTTP_PROXY: 'http://user:password@proxy.example',
   };
   const file = (name: string, content: string) => {
     const path = join(directory, name);
