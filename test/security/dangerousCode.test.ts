@@ -14,12 +14,20 @@ describe('the source', () => {
   test.each([
     ['runs text as code', /\beval\(|\bnew Function\b|['"]node:vm['"]/],
     ['starts another program', /child_process/],
-    ['turns a certificate check off', /rejectUnauthorized: false|NODE_TLS_REJECT_UNAUTHORIZED/],
+    ['asks Node.js to check no certificates', /NODE_TLS_REJECT_UNAUTHORIZED/],
     ['uses a hash that is broken', /\bmd5\b|\bsha-?1\b/i],
     ['uses a cipher without authentication', /aes-\d+-(?:ecb|cbc|ctr)/i],
     ['brings cryptography of its own', /from '(?:crypto-js|node-forge|tweetnacl|bcrypt[^']*|sjcl)'/],
   ])('nowhere %s', (_, form) => {
     expect(filesWith(form)).toEqual([]);
+  });
+
+  test('takes a connection without a good certificate of clients alone, who are then refused in words', () => {
+    const off = sources.flatMap(({ file, text }) =>
+      [...text.matchAll(/.*rejectUnauthorized: false.*/g)].map(([line]) => [file, line.trim()]),
+    );
+    const asked = 'return { requestCert: ca !== undefined, rejectUnauthorized: false };';
+    expect(off).toEqual([['http/HttpServer.ts', asked]]);
   });
 
   test('makes regular expressions of constants alone', () => {
