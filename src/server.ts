@@ -243,6 +243,7 @@ function pipelineOf(
     ledger: services.ledger,
     limits: config.limits,
     introspection: config.introspection,
+    docsUrl: config.docsUrl,
     trustedDocuments: config.trustedDocumentsFile ? readTrustedDocuments(config.trustedDocumentsFile) : undefined,
     planMode,
     hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, toldFromMs: services.operationLog.fromMs },

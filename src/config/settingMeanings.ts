@@ -62,6 +62,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   CORS_ORIGINS: 'Browser origins that may call, separated by commas.',
   INTROSPECTION:
     'Whether the schema may be introspected; with it come the explorers at / and /graphiql. Without it no error tells what the schema holds.',
+  DOCS_URL:
+    'Where the folder docs/ is published: each error then links the page of its code, in extensions.docUrl. Requests are not sent there.',
   TRUSTED_DOCUMENTS_FILE:
     "Manifest in Apollo's persisted-query format: only its documents may run, named by id or sent whole. A router that presents the shared secret is exempt.",
   RATE_LIMIT_PER_MINUTE:

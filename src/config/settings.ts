@@ -163,6 +163,7 @@ export const settings = {
   CALLBACK_ORIGINS: optional(list(origin), 'none: callback subscriptions are refused', 'https://router.example'),
   CORS_ORIGINS: optional(list(origin), "none; in development Apollo Sandbox's origin", 'https://app.example'),
   INTROSPECTION: optional(flag, 'false when NODE_ENV is production, otherwise true', 'true'),
+  DOCS_URL: optional(webUrl, 'none: errors link no page', 'https://docs.example/gateway'),
   TRUSTED_DOCUMENTS_FILE: optional(text, 'none: any document may run', './persisted-query-manifest.json'),
   RATE_LIMIT_PER_MINUTE: optional(integer(0, 100_000_000), '1200 with AUTH_MODE=jwt, otherwise 0', '600'),
   MAX_BODY_BYTES: setting(integer(1, 104_857_600), '262144', '65536'),

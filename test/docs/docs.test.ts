@@ -5,17 +5,18 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { errorCodes } from '../../src/errors/errors.js';
 import { type GatewayProcess, spawnGateway } from '../support/gateway.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFileSync(`${root}${path}`, 'utf8');
 const pages = [
   'CONTRIBUTING.md',
-  ...['getting-started', 'operations', 'log', 'alerts', 'architecture', 'adding-an-endpoint'].map(
+  ...['getting-started', 'operations', 'log', 'alerts', 'architecture', 'adding-an-endpoint', 'errors'].map(
     (name) => `docs/${name}.md`,
   ),
-  ...readdirSync(`${root}docs/decisions`).map((name) => `docs/decisions/${name}`),
+  ...['decisions', 'errors', 'guides'].flatMap((folder) =>
+    readdirSync(`${root}docs/${folder}`).map((name) => `docs/${folder}/${name}`),
+  ),
 ];
 const blocksOf = (page: string, language: string) =>
   [...read(page).matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].flatMap(([, found, text = '']) =>
@@ -87,13 +88,5 @@ describe.each(pages)('%s', (page) => {
     expect(
       commands.filter((line) => !/^(curl|npm run --silent dev:token|npm (ci|start|test|run \w+)$)/.test(line)),
     ).toEqual([]);
-  });
-});
-
-describe('The list of errors', () => {
-  it('names every code and no other', () => {
-    const table = read('docs/getting-started.md').split('## Errors')[1] ?? '';
-    const named = [...table.matchAll(/^\| ([A-Z_, ]+) \|/gm)].flatMap(([, codes = '']) => codes.split(', '));
-    expect(named.sort()).toEqual(Object.keys(errorCodes).sort());
   });
 });
