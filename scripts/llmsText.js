@@ -20,11 +20,7 @@ export async function llmsText() {
   if (missed.length > 0)
     throw new Error(`The table in README.md must link every page of docs, also ${missed.join(', ')}`);
   const within = (folder) => pages.filter((name) => name.startsWith(`${folder}/`));
-  const sections = [
-    ...rows.filter(([, names]) => names.length > 0),
-    ['Guides', within('guides')],
-    ['Error codes', within('errors')],
-  ];
+  const sections = [...rows, ['Guides', within('guides')], ['Error codes', within('errors')]];
   const { title, summary } = faceOf(readme);
   const parts = [`# ${title}\n\n> ${summary}\n\nEach page is plain Markdown.\n`];
   for (const [name, names] of sections) parts.push(await section(name, names, ({ summary }) => `: ${summary}`));

@@ -40,8 +40,8 @@ const shareOrNone = fitting(isShare, 'must be a number from 0 to 1').transform(N
 
 const webUrl = fitting((address) => {
   if (!URL.canParse(address)) return false;
-  const { protocol, username, search, hash } = new URL(address);
-  return ['http:', 'https:'].includes(protocol) && username === '' && search === '' && hash === '';
+  const { protocol, username, password, search, hash } = new URL(address);
+  return ['http:', 'https:'].includes(protocol) && username + password === '' && search === '' && hash === '';
 }, 'must be an absolute http: or https: URL without user name, query or fragment');
 
 const list = (item: z.ZodType<string, string>) =>
