@@ -15,19 +15,25 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { demoCase, startCases } from '../../examples/supergraph/casesSubgraph.js';
+import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
 import { providePackages } from '../../scripts/providePackages.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startGrafbase } from '../support/grafbase.js';
+import { startHiveGateway } from '../support/hiveGateway.js';
 import { quickPolls } from '../support/liveJob.js';
 
 await providePackages('test/client');
+await providePackages('examples/supergraph/hive');
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-guides-'));
 const names = readdirSync(join(root, 'docs/guides')).map((name) => name.replace('.md', ''));
-/** The rest configures gateways. */
-const programs = ['apollo-client', 'behind-a-router', 'node-backend', 'relay', 'urql'];
+/** Each guide, and whom its program asks. */
+const programs = [
+  ...['apollo-client', 'node-backend', 'relay', 'urql'].map((name) => [name, 'the gateway'] as const),
+  ...(['Hive Gateway', 'Grafbase'] as const).map((router) => ['behind-a-router', router] as const),
+];
 
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
@@ -77,14 +83,15 @@ async function run(folder: string, ...args: string[]): Promise<void> {
 }
 
 it('are all tried', () => {
-  expect(names.sort()).toEqual(programs);
+  expect(names.sort()).toEqual([...new Set(programs.map(([name]) => name))].sort());
 });
 
 describe.each(['without a token, as with the sandbox', 'with the token of a caller'])('The guide, %s,', (way) => {
   let provider: TrustedProvider;
   let gateway: TestGateway;
   let cases: Awaited<ReturnType<typeof startCases>>;
-  let router: Awaited<ReturnType<typeof startGrafbase>>;
+  let hive: Awaited<ReturnType<typeof startHiveGateway>>;
+  let grafbase: Awaited<ReturnType<typeof startGrafbase>>;
   let token: string | undefined;
 
   beforeAll(async () => {
@@ -94,19 +101,22 @@ describe.each(['without a token, as with the sandbox', 'with the token of a call
     token = isNeeded ? await provider.token({ scope }) : undefined;
     gateway = await startTestGateway({ ...(isNeeded && provider.env), ...quickPolls });
     cases = await startCases();
-    router = await startGrafbase({ taxpayersUrl: `${gateway.origin}/graphql`, casesUrl: cases.url });
+    const urls = { taxpayersUrl: `${gateway.origin}/graphql`, casesUrl: cases.url };
+    hive = await startHiveGateway(composeSupergraph(urls));
+    grafbase = await startGrafbase(urls);
   }, 180_000);
   afterAll(async () => {
-    await router?.stop();
+    await grafbase?.stop();
+    await hive?.stop();
     await cases?.stop();
     await gateway?.stop();
     await provider?.stop();
   });
 
-  it.each(programs)('%s prints what it says', async (name) => {
+  it.each(programs)('%s prints what it says, asking %s', async (name, asked) => {
     const { taxpayerId, jobId: shown } = gateway.sandbox.demo.jobs.processing;
     const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, endsAs: null });
-    const origin = name === 'behind-a-router' ? router.origin : gateway.origin;
+    const { origin } = { 'the gateway': gateway, 'Hive Gateway': hive, Grafbase: grafbase }[asked];
     const guide = followed(name, {
       'http://localhost:4000': origin,
       [shown]: jobId,
