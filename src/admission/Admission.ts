@@ -3,6 +3,7 @@ import { type Caller, holderOf } from '../auth/caller.js';
 import type { Identity } from '../auth/identify.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { type Holder, rateLimited } from './Ledger.js';
+import { RefusalPace } from './RefusalPace.js';
 import type { WorkTime } from './WorkTime.js';
 
 export interface AdmissionOptions {
@@ -38,6 +39,7 @@ const leastWorkMs = 1;
  * bounds by itself.
  */
 export class Admission {
+  readonly refusals = new RefusalPace();
   readonly #counts = new LRUCache<string, Count>({ max: maxCallers });
   /** Looked at first: an operation is counted, and soon its answer tells what is left. */
   #latest: Count | undefined;

@@ -79,7 +79,7 @@ export class GraphQLEndpoint {
       unread.holdAnswer(response, holder);
     } catch (error) {
       const known = { ...identity, requestId, startedAt, client: clientOf(request.headers) };
-      const refusal = pipeline.refuse(error, known, 'http');
+      const refusal = await pipeline.refuseInTurn(error, known, 'http');
       writeRefusal(response, requestId, refusal, identity && pipeline.rateLimitOf(identity));
     }
   }

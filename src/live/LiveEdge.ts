@@ -60,7 +60,7 @@ export class LiveEdge {
         await serve(request, response, visit);
       } catch (error) {
         const { pipeline } = this.options;
-        const refusal = pipeline.refuse(error, { ...visit.identity, ...known }, transport);
+        const refusal = await pipeline.refuseInTurn(error, { ...visit.identity, ...known }, transport);
         writeRefusal(response, known.requestId, refusal, visit.identity && pipeline.rateLimitOf(visit.identity));
       }
     };

@@ -180,6 +180,12 @@ export class Pipeline {
     return refusal;
   }
 
+  /** As {@link refuse}, when it is the request's turn: a flood of refusals is spread. */
+  async refuseInTurn(error: unknown, facts: RequestFacts, transport: Transport): Promise<Answer> {
+    await this.options.admission.refusals.turn();
+    return this.refuse(error, facts, transport);
+  }
+
   /** Notes a connection that ends, or is not taken, before anybody asked for an answer. */
   turnAway(error: GatewayError, facts: RequestFacts, transport: Transport): void {
     this.options.hooks.onEnd({ facts, transport, outcome: 'refused', codes: [error.code], causes: causesOf([error]) });
