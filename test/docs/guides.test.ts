@@ -17,6 +17,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { demoCase, startCases } from '../../examples/supergraph/casesSubgraph.js';
 import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
 import { providePackages } from '../../scripts/providePackages.js';
+import { run } from '../../scripts/run.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startGrafbase } from '../support/grafbase.js';
@@ -29,6 +30,7 @@ await providePackages('examples/supergraph/hive');
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-guides-'));
 const names = readdirSync(join(root, 'docs/guides')).map((name) => name.replace('.md', ''));
+const env = { PATH: process.env['PATH'] };
 /** Each guide, and whom its program asks. */
 const programs = [
   ...['apollo-client', 'node-backend', 'relay', 'urql'].map((name) => [name, 'the gateway'] as const),
@@ -62,24 +64,16 @@ function followed(name: string, replacements: Readonly<Record<string, string>>) 
 
 /** Checks the types of a program, or runs Relay's compiler, and gives the module to start. */
 async function prepared(name: string, { folder, program }: ReturnType<typeof followed>): Promise<string> {
-  if (name === 'relay') await run(folder, 'node_modules/relay-compiler/cli.js', 'relay.config.json');
+  const succeed = async (...args: string[]) => {
+    const { code, output } = await run(process.execPath, args, { cwd: folder, env });
+    expect({ code, output }).toMatchObject({ code: 0 });
+  };
+  if (name === 'relay') await succeed('node_modules/relay-compiler/cli.js', 'relay.config.json');
   if (!program.endsWith('.ts')) return program;
   const { compilerOptions } = JSON.parse(readFileSync(join(root, 'test/client/newcomer/tsconfig.json'), 'utf8'));
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: [program] }));
-  await run(folder, fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json'))));
+  await succeed(fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json'))));
   return `built/${program.replace('.ts', '.js')}`;
-}
-
-function start(folder: string, ...args: string[]) {
-  return spawn(process.execPath, args, { cwd: folder, env: { PATH: process.env['PATH'] } });
-}
-
-async function run(folder: string, ...args: string[]): Promise<void> {
-  const child = start(folder, ...args);
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
-  const [code] = await once(child, 'close');
-  if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${output}`);
 }
 
 it('are all tried', () => {
@@ -128,7 +122,7 @@ describe.each(['without a token, as with the sandbox', 'with the token of a call
       const fault = { kind: 'answer-with-status', status: 429, headers: { 'Retry-After': '1' } } as const;
       gateway.sandbox.control.arm({ endpoint: 'createClientLink', fault, times: 1 });
     }
-    const child = start(guide.folder, module);
+    const child = spawn(process.execPath, [module], { cwd: guide.folder, env });
     let output = '';
     child.stdout.on('data', (chunk) => {
       output += chunk;
