@@ -28,7 +28,8 @@ const prose = {
     means: 'An argument, a variable or the request itself is not as it must be.',
     status: `422; ${atField}, for an argument found wrong at its field; 400, 405, 406, 413 or 415 for a request that is malformed as HTTP`,
     brief: 'correct the input',
-    caller: '`violations` names each mistake by its path, 20 at most, and what was expected there.',
+    caller:
+      'Where single values are wrong, `violations` names each by its path, 20 at most, and what was expected there.',
     operator:
       'Nothing, unless the message names a setting (`MAX_BODY_BYTES`, `MAX_ANSWER_BYTES`, `TRUSTED_DOCUMENTS_FILE` and the like) that is too narrow for an honest client.',
   },

@@ -22,6 +22,14 @@ const blocksOf = (page: string, language: string) =>
   [...read(page).matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].flatMap(([, found, text = '']) =>
     found === language ? [text] : [],
   );
+/** The headings of a page, as links name them. */
+const headingsOf = (page: string) =>
+  [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, text = '']) =>
+    text
+      .toLowerCase()
+      .replace(/[^\w -]/g, '')
+      .replaceAll(' ', '-'),
+  );
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
 const npmBuiltIns = ['ci', 'test', 'start', 'publish', 'install'];
 
@@ -37,9 +45,10 @@ describe.each(pages)('%s', (page) => {
   });
 
   it('links to files that exist and names commands that exist', () => {
-    for (const [, path = ''] of read(page).matchAll(/\]\((?!https?:)([^)#]+)/g)) {
-      const folder = page.slice(0, page.lastIndexOf('/') + 1);
-      expect({ path, exists: existsSync(`${root}${folder}${path}`) }).toEqual({ path, exists: true });
+    for (const [, path = '', heading] of read(page).matchAll(/\]\((?!https?:)([^)#]+)(?:#([\w-]+))?/g)) {
+      const linked = `${page.slice(0, page.lastIndexOf('/') + 1)}${path}`;
+      expect({ path, exists: existsSync(`${root}${linked}`) }).toEqual({ path, exists: true });
+      if (heading !== undefined) expect(headingsOf(linked)).toContain(heading);
     }
     for (const [, name = ''] of read(page).matchAll(/npm (?:run )?(?:--silent )?(\w[\w:]*)/g)) {
       expect([...Object.keys(scripts), ...npmBuiltIns]).toContain(name);
