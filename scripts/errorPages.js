@@ -39,7 +39,7 @@ const prose = {
     status: '401; a WebSocket is closed with 4401 or 4403, an event stream ends with this error',
     brief: 'sign in again',
     caller: 'Get a new token and send the request again. The message says what is wrong with this one.',
-    operator: `For many callers at once compare \`AUTH_ISSUER\` and \`AUTH_AUDIENCE\` with the tokens, and see ${alert('KeySetOld')}. Audit lines of the ${log} with \`token-refused\` have the reason.`,
+    operator: `For many callers at once compare \`AUTH_ISSUER\` and \`AUTH_AUDIENCE\` with the tokens ([what each provider writes](../identity-providers.md)), and see ${alert('KeySetOld')}. Audit lines of the ${log} with \`token-refused\` have the reason.`,
   },
   FORBIDDEN: {
     means: 'The token is good, but lacks a scope or does not list this taxpayer; or only a router may ask for this.',
@@ -47,7 +47,7 @@ const prose = {
     brief: 'ask for the scope or the taxpayer',
     caller:
       'The message names the scope that is missing. Signing in again helps only when the new token has more rights.',
-    operator: `Scopes and taxpayers are given by the identity provider; \`AUTH_TAXPAYERS_CLAIM\` names the claim that lists the taxpayers. Audit lines of the ${log} with \`access-denied\` have the reason.`,
+    operator: `Scopes and taxpayers are given by the identity provider; \`AUTH_SCOPES_CLAIM\`, \`AUTH_SCOPES_MAP\` and \`AUTH_TAXPAYERS_CLAIM\` say where they [stand in a token](../identity-providers.md). Audit lines of the ${log} with \`access-denied\` have the reason.`,
   },
   NOT_FOUND: {
     means: 'The service knows no taxpayer or job with this id.',

@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFileSync(`${root}${path}`, 'utf8');
 const pages = [
   'CONTRIBUTING.md',
-  ...['getting-started', 'operations', 'log', 'alerts', 'architecture', 'adding-an-endpoint', 'errors'].map(
+  ...['getting-started', 'operations', 'network', 'log', 'alerts', 'architecture', 'adding-an-endpoint', 'errors'].map(
     (name) => `docs/${name}.md`,
   ),
   ...['decisions', 'errors', 'guides'].flatMap((folder) =>
