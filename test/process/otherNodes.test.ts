@@ -57,7 +57,7 @@ describe('CI', () => {
   it('names tests that exist', () => {
     const named = read('.ci/run').match(/test\/[\w/]+\.test\.ts/g) ?? [];
     for (const path of named) expect({ path, exists: existsSync(root + path) }).toEqual({ path, exists: true });
-    for (const what of ['contract', 'plans', 'eventStream', 'webSocket', 'lmdbStore', 'redisStore']) {
+    for (const what of ['contract', 'plans', 'eventStream', 'webSocket', 'lmdbStore', 'memoryStore', 'warnings']) {
       expect(named.filter((path) => path.includes(what))).toHaveLength(1);
     }
   });
