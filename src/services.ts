@@ -17,6 +17,7 @@ import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
 import { tokenNames } from './datasources/tokenAnswer.js';
 import { jobWatcher, recordWatcher } from './datasources/watchers.js';
+import type { WayOut } from './network/WayOut.js';
 import type { AuditLog } from './observability/AuditLog.js';
 import { Episodes } from './observability/Episodes.js';
 import type { Logger } from './observability/log.js';
@@ -37,9 +38,14 @@ export interface Surroundings {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly tracing?: Tracing | undefined;
+  /** How calls leave; by default as Node.js makes them. */
+  readonly ways?: WaysOut;
 }
 
-export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'topCallers'> {
+/** How calls to each party leave. */
+export type WaysOut = Readonly<Record<'service' | 'auth' | 'cache' | 'collector', WayOut>>;
+
+export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'topCallers' | 'onUntrusted'> {
   readonly sealed: SealedStore;
   readonly workTime: WorkTime;
   stopWatches(): void;
@@ -61,7 +67,7 @@ export async function startServices(
   const store = await openObservedStore(surroundings);
   const traced = tracing?.store(store) ?? store;
   const traceId = tracing && (() => tracing.traceId);
-  const logs = operatorLogs({ config, log, destination, sealer, traceId });
+  const logs = operatorLogs({ config, log, destination, sealer, metrics, traceId });
   const onCall = (holder: string | undefined) => logs.topCallers.onCall(holder);
   const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials, onCall };
   const wired = wireServices({ ...whole, health: store, audit: logs.audit });
@@ -178,11 +184,12 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, holders: readonly Holder
   });
 }
 
-function resilientFetch({ config, metrics, tracing, runtime, fetch, onCall }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, tracing, runtime, fetch, onCall, ways, baseUrl }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
     ...(runtime && { runtime }),
     ...(fetch && { fetch }),
+    newAgent: ways?.service.newAgentFor(baseUrl),
     onTry: (endpoint, outcome, seconds, details) => {
       metrics.onTry(endpoint, outcome, seconds);
       tracing?.onTry(endpoint, outcome, seconds, details);
@@ -248,10 +255,11 @@ function servicePlaces(config: Config, workTime: WorkTime, runtime: Runtime): Fa
   });
 }
 
-function openObservedStore({ config, log, metrics }: Surroundings) {
+function openObservedStore({ config, log, metrics, ways }: Surroundings) {
   const store = shownStore(config.cache.url);
   const kind = store.startsWith('lmdb:') ? 'lmdb' : 'redis';
   return openStore(config.cache.url, {
+    tls: ways?.cache.tls,
     onDegraded: (trouble, detail) => {
       metrics.storeDegraded.set(1);
       const cause = storeCause(kind, trouble, detail);

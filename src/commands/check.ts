@@ -3,15 +3,17 @@ import { existsSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import fetch from 'node-fetch';
-import { readKeySet } from '../auth/readKeySet.js';
+import { readIssuerKeys } from '../auth/discovery.js';
 import type { Config } from '../config/config.js';
+import { WayOut } from '../network/WayOut.js';
+import { readListedDocuments } from '../operations/documents/listedDocuments.js';
 import { openExistingStore } from '../stores/openStore.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
 import { storeProblem } from './openStoreOf.js';
 
-const help = `Reads the configuration and tries what it names: the store, the key sets of the identity providers, and the service. It
-sends no credentials and makes no token call.
+const help = `Reads the configuration and tries what it names: the lists of trusted documents, the store, the key sets of the identity
+providers, and the service. It sends no credentials and makes no token call.
 
 Usage: taxpayer-gateway check [--json]
 
@@ -33,7 +35,13 @@ export const check: Command = {
   help,
   async run({ config }) {
     const parts = (
-      await Promise.all([configuration(config), store(config), ...keySets(config), service(config)])
+      await Promise.all([
+        configuration(config),
+        ...documents(config),
+        store(config),
+        ...keySets(config),
+        service(config),
+      ])
     ).flat();
     return {
       ok: parts.every(({ ok }) => ok),
@@ -47,14 +55,26 @@ async function configuration({ warnings }: Config): Promise<Part> {
   return { part: 'configuration', ok: true, detail: ['complete', ...warnings].join('; ') };
 }
 
+function documents({ trustedDocuments }: Config): Promise<Part>[] {
+  const part = 'trusted documents';
+  const told = (detail: string, ok = true): Part => ({ part, ok, detail });
+  if (trustedDocuments === undefined) return [];
+  return [
+    readListedDocuments(trustedDocuments.paths).then(
+      ({ size }) => told(`${size} in all lists`),
+      (error: Error) => told(error.message, false),
+    ),
+  ];
+}
+
 /** Writes and deletes an entry that no gateway looks for. */
-async function store({ cache: { url } }: Config): Promise<Part> {
+async function store({ cache: { url, tls }, proxies }: Config): Promise<Part> {
   const part = 'store';
   if (url === 'memory:') return { part, ok: true, detail: 'memory: each process has its own' };
   const missing = url.startsWith('lmdb:') && !existsSync(join(url.slice('lmdb:'.length), 'data.mdb'));
   if (missing) return newDirectory(resolve(url.slice('lmdb:'.length)));
   try {
-    const opened = await openExistingStore(url);
+    const opened = await openExistingStore(url, new WayOut(proxies, tls).tls);
     try {
       const startedAt = performance.now();
       const [key, bytes] = [`check-${randomUUID()}`, Buffer.from('check')];
@@ -85,25 +105,27 @@ async function newDirectory(directory: string): Promise<Part> {
   return { part: 'store', ok: mayWrite, detail };
 }
 
-function keySets({ auth }: Config): Promise<Part>[] {
+function keySets({ auth, authTls, proxies }: Config): Promise<Part>[] {
   if (auth.mode !== 'jwt')
     return [Promise.resolve({ part: 'key set', ok: true, detail: `none: AUTH_MODE is ${auth.mode}` })];
-  return auth.issuers.map(async ({ issuer, jwksUrl }) => {
-    const read = await readKeySet(jwksUrl, AbortSignal.timeout(limitMs));
-    const part = `key set of ${issuer}`;
+  const { agentFor } = new WayOut(proxies, authTls);
+  return auth.issuers.map(async (place) => {
+    const read = await readIssuerKeys({ ...place, agentFor }, AbortSignal.timeout(limitMs));
+    const part = `key set of ${place.issuer}`;
     if ('fault' in read) return { part, ok: false, detail: `${read.fault}: ${read.cause}` };
     return { part, ok: true, detail: read.length === 1 ? '1 usable key' : `${read.length} usable keys` };
   });
 }
 
 /** Any answer will do: what the base address answers without credentials is not known. */
-async function service({ upstream }: Config): Promise<Part> {
+async function service({ upstream, service: { tls }, proxies }: Config): Promise<Part> {
   const part = 'service';
   if (upstream === 'embedded-sandbox') return { part, ok: true, detail: 'the embedded sandbox' };
   const startedAt = performance.now();
   try {
     const signal = AbortSignal.timeout(limitMs) as never;
-    const response = await fetch(upstream.baseUrl, { redirect: 'manual', signal });
+    const { agentFor: agent } = new WayOut(proxies, tls);
+    const response = await fetch(upstream.baseUrl, { redirect: 'manual', signal, agent });
     response.body?.on('error', () => undefined);
     (response.body as { destroy?: () => void } | null)?.destroy?.();
     return { part, ok: true, detail: `UPSTREAM_BASE_URL answers (${response.status}) in ${msSince(startedAt)} ms` };

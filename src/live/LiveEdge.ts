@@ -2,15 +2,17 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { handleProtocols } from 'graphql-ws';
 import { type ServerOptions, WebSocketServer } from 'ws';
+import { credentialsOf } from '../auth/identify.js';
 import type { GatewayError } from '../errors/errors.js';
 import { requestIdOf, writeRefusal } from '../http/answering.js';
 import type { StreamHandler } from '../http/GraphQLEndpoint.js';
 import { type Handler, pathAndQueryOf } from '../http/HttpServer.js';
+import { addressOf } from '../network/peer.js';
 import { clientOf } from '../operations/clientName.js';
 import type { LiveTransport } from '../operations/observeOperations.js';
 import { type LiveOptions, refusalOfStream, type Serve, type Visit } from './admitStream.js';
 import { callbackEndpoint } from './callbackEndpoint.js';
-import { addressOf, SocketConnection } from './SocketConnection.js';
+import { SocketConnection } from './SocketConnection.js';
 import { eventStreamFormat, multipartFormat, refuseUnlessEvents, streamEndpoint } from './streamEndpoint.js';
 
 /** Milliseconds that a peer may take to answer our close, or to end the connection after its own. */
@@ -54,14 +56,17 @@ export class LiveEdge {
         startedAt = performance.now(),
         ...found // whose it is and what is asked, where that is known
       } = begun ?? {};
-      const known = { requestId, startedAt, client: clientOf(request.headers) };
+      const known = { requestId, startedAt, client: clientOf(request.headers), peer: request.peer };
       const visit: Visit = { known, ...found };
       try {
         await serve(request, response, visit);
       } catch (error) {
         const { pipeline } = this.options;
-        const refusal = pipeline.refuse(error, { ...visit.identity, ...known }, transport);
-        writeRefusal(response, known.requestId, refusal, visit.identity && pipeline.rateLimitOf(visit.identity));
+        const { remoteAddress } = credentialsOf(request);
+        const facts = { remoteAddress, ...visit.identity, ...known };
+        const refusal = await pipeline.refuseInTurn(error, facts, transport);
+        if (refusal === undefined) response.destroy();
+        else writeRefusal(response, known.requestId, refusal, visit.identity && pipeline.rateLimitOf(visit.identity));
       }
     };
   }
@@ -87,6 +92,7 @@ export class LiveEdge {
         requestId: requestIdOf(request),
         startedAt: performance.now(),
         client: clientOf(request.headers),
+        peer: request.peer,
       };
       this.options.pipeline.turnAway(refusal, facts, 'ws');
       refuseUpgrade(socket, refusal, facts.requestId);

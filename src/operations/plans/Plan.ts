@@ -6,6 +6,8 @@ export interface Plan {
   readonly type: 'query' | 'mutation';
   /** See {@link operationLabel}. */
   readonly label: string;
+  /** See {@link Deprecations}. */
+  readonly deprecated: readonly string[] | undefined;
   readonly operationName: string | undefined;
   readonly steps: readonly Step[];
   /** Where the string literals that vary begin in the template, in ascending order (see `literals.ts`). */
