@@ -38,6 +38,8 @@ const acceptGraceMs = 1000;
 /** The longest wait for a moment without new connections, and then for the other processes on the port. */
 const holdMs = 250;
 
+const nodeMajor = Number.parseInt(process.versions.node, 10);
+
 /** Longest body that is read only to keep the connection of a request that was answered without it. */
 const maxDroppedBytes = 65_536;
 
@@ -79,7 +81,16 @@ export class HttpServer {
       inFlight.delete(this);
     };
     const { tls, timeouts = defaultTimeouts } = options;
-    const limits = { ...timeouts, keepAliveTimeout: 65_000, maxHeaderSize: 16_384, ServerResponse: SafeResponse };
+    const limits = {
+      ...timeouts,
+      ...{ keepAliveTimeout: 65_000, maxHeaderSize: 16_384, ServerResponse: SafeResponse },
+      // Node.js 25 and newer read a body apart from the upgrade: such a request, which is no WebSocket's, cannot be reissued.
+      ...(nodeMajor >= 25 && {
+        shouldUpgradeCallback: ({ headers }: IncomingMessage) =>
+          this.server.listenerCount('upgrade') > 0 &&
+          (headers['content-length'] ?? headers['transfer-encoding']) === undefined,
+      }),
+    };
     const listener = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response);
     this.server =
       tls === undefined
