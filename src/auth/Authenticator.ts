@@ -21,6 +21,8 @@ type Mode =
   | { readonly mode: 'disabled' };
 
 export type AuthenticatorOptions = Mode & {
+  /** As in {@link TokenPolicy}. */
+  readonly decisionClaims?: readonly string[] | undefined;
   readonly runtime?: Runtime;
   /** Called when a key set could not be read. */
   readonly onKeySetFailure?: (issuer: string, fault: ReadFault, cause: string) => void;
@@ -127,11 +129,11 @@ export class Authenticator {
 }
 
 function policyOf(options: AuthenticatorOptions, issuers: ReadonlyMap<string, KeySet>): TokenPolicy | undefined {
-  const { mode, runtime = realRuntime } = options;
+  const { mode, decisionClaims, runtime = realRuntime } = options;
   const { now } = runtime;
   if (mode === 'disabled') return undefined;
-  if (mode === 'developer') return { ...options.developerKeys.policy, now };
-  return { issuers, audience: options.audience, taxpayersClaim: options.taxpayersClaim, now };
+  if (mode === 'developer') return { ...options.developerKeys.policy, decisionClaims, now };
+  return { issuers, audience: options.audience, taxpayersClaim: options.taxpayersClaim, decisionClaims, now };
 }
 
 const places = 256;

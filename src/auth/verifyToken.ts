@@ -12,6 +12,8 @@ export interface TokenPolicy {
   readonly audience: readonly string[];
   /** The claim that lists the taxpayers a caller may see. */
   readonly taxpayersClaim: string;
+  /** Claims that a decision point is told; undefined when none is asked. */
+  readonly decisionClaims?: readonly string[] | undefined;
   readonly now: () => number;
 }
 
@@ -62,7 +64,8 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   const scopes = readScopes(payload);
   const taxpayers = scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, policy.taxpayersClaim);
   const key = callerKey(issuer, subject);
-  const caller: Caller = { kind: 'bearer', key, subject, scopes, taxpayers, expiresAt: exp * 1000 };
+  const properties = policy.decisionClaims && { ...chosen(payload, policy.decisionClaims), issuer };
+  const caller: Caller = { kind: 'bearer', key, subject, scopes, taxpayers, properties, expiresAt: exp * 1000 };
   return { caller, validFrom, source, version };
 }
 
@@ -127,4 +130,8 @@ function readScopes(payload: JWTPayload): ReadonlySet<Scope> {
 function readTaxpayers(payload: JWTPayload, name: string): ReadonlySet<string> {
   const claim = Object.hasOwn(payload, name) ? payload[name] : [];
   return new Set(taxpayerIds.safeParse(Array.isArray(claim) ? claim : [claim]).data);
+}
+
+function chosen(payload: JWTPayload, names: readonly string[]): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(names.flatMap((name) => (Object.hasOwn(payload, name) ? [[name, payload[name]]] : [])));
 }

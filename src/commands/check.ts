@@ -10,8 +10,8 @@ import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
 import { storeProblem } from './openStoreOf.js';
 
-const help = `Reads the configuration and tries what it names: the store, the key sets of the identity providers, and the service. It
-sends no credentials and makes no token call.
+const help = `Reads the configuration and tries what it names: the store, the key sets of the identity providers, the decision point,
+and the service. It sends no credentials and makes no token call.
 
 Usage: taxpayer-gateway check [--json]
 
@@ -33,7 +33,10 @@ export const check: Command = {
   help,
   async run({ config }) {
     const parts = (
-      await Promise.all([configuration(config), store(config), ...keySets(config), service(config)])
+      await Promise.all([
+        ...[configuration(config), store(config), ...keySets(config)],
+        ...[decisionPoint(config), service(config)],
+      ])
     ).flat();
     return {
       ok: parts.every(({ ok }) => ok),
@@ -96,20 +99,28 @@ function keySets({ auth }: Config): Promise<Part>[] {
   });
 }
 
-/** Any answer will do: what the base address answers without credentials is not known. */
+async function decisionPoint({ auth: { decision } }: Config): Promise<Part[]> {
+  return decision ? [await answering('decision point', 'AUTH_DECISION_URL', decision.url)] : [];
+}
+
 async function service({ upstream }: Config): Promise<Part> {
   const part = 'service';
   if (upstream === 'embedded-sandbox') return { part, ok: true, detail: 'the embedded sandbox' };
+  return answering(part, 'UPSTREAM_BASE_URL', upstream.baseUrl);
+}
+
+/** Any answer will do: what a base address answers without credentials is not known. */
+async function answering(part: string, setting: string, url: string): Promise<Part> {
   const startedAt = performance.now();
   try {
     const signal = AbortSignal.timeout(limitMs) as never;
-    const response = await fetch(upstream.baseUrl, { redirect: 'manual', signal });
+    const response = await fetch(url, { redirect: 'manual', signal });
     response.body?.on('error', () => undefined);
     (response.body as { destroy?: () => void } | null)?.destroy?.();
-    return { part, ok: true, detail: `UPSTREAM_BASE_URL answers (${response.status}) in ${msSince(startedAt)} ms` };
+    return { part, ok: true, detail: `${setting} answers (${response.status}) in ${msSince(startedAt)} ms` };
   } catch (error) {
     const reason = (error as { code?: string }).code ?? 'no answer in time';
-    return { part, ok: false, detail: `UPSTREAM_BASE_URL does not answer: ${reason}` };
+    return { part, ok: false, detail: `${setting} does not answer: ${reason}` };
   }
 }
 

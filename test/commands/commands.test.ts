@@ -190,6 +190,11 @@ describe('check', () => {
       /^CACHE_URL \(redis:\/\/127.0.0.1:9, with a password\): Redis cannot be reached/,
     ],
     ['service', { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/' }, /^UPSTREAM_BASE_URL does not answer: ECONNREFUSED$/],
+    [
+      'decision point',
+      { AUTH_DECISION_URL: 'http://127.0.0.1:9/', AUTH_DECISION_TOKEN: 'planted' },
+      /^AUTH_DECISION_URL does not answer: ECONNREFUSED$/,
+    ],
     ['key set of', { AUTH_JWKS_URL: 'http://127.0.0.1:9/' }, /^network: .*ECONNREFUSED/],
   ])('finds a %s that does not work, ends with 1, and says no secret', async (part, wrong, detail) => {
     const { code, stdout, stderr } = await runCommand({ ...configured, ...wrong }, ['check', '--json']);

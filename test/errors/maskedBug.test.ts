@@ -85,7 +85,7 @@ beforeAll(async () => {
   const { observeOperation: observe, onRequest, onExecution, onError } = metrics;
   const pipeline = new Pipeline({
     schema,
-    contextFor: (facts) => new RequestContext(facts, services),
+    contextFor: (facts, asked) => new RequestContext(facts, services, asked),
     admission: new Admission({ store, perMinute: 0, workTime }),
     ledger,
     limits: config.limits,

@@ -25,6 +25,7 @@ import {
   valueFromAST,
   visit,
 } from 'graphql';
+import { neededScopes } from '../neededScopes.js';
 import { operationLabel } from '../observeOperations.js';
 import { variableReader } from '../variables.js';
 import type { Argument, Members, Plan, Resolve, Selection, Step } from './Plan.js';
@@ -53,6 +54,7 @@ export function planOf(schema: GraphQLSchema, text: string, literalCount: number
   return {
     type,
     label: operationLabel(schema, operation),
+    scopes: neededScopes(schema, document),
     operationName: name?.value,
     steps,
     literalStarts,
