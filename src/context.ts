@@ -113,11 +113,12 @@ export class RequestContext implements OperationContext, ReadCall {
     this.neededScopes ??= taxpayerScopes.filter(
       (scope) => this.asked.scopes.has(scope) && this.caller.scopes.has(scope),
     );
+    const asking = this.questions.load(question);
     // What the operation will need of this taxpayer is asked in the same call.
     for (const action of this.neededScopes) {
       if (action !== question.action) this.questions.load({ ...question, action }).catch(() => {});
     }
-    return this.questions.load(question).then(
+    return asking.then(
       (decision) => this.allowing(decision, question),
       (error: GatewayError) => {
         if (error.code === 'AUTH_UNAVAILABLE') {

@@ -179,6 +179,11 @@ describe('A secret from a file', () => {
     CACHE_ENCRYPTION_KEY: key,
     CACHE_ENCRYPTION_KEY_PREVIOUS: key,
   };
+  /** What has to be set for it. */
+  const beside: Partial<Record<SettingName, Env>> = {
+    UPSTREAM_CLIENT_SECRET: { ...open, UPSTREAM_CLIENT_SECRET: '' },
+    AUTH_DECISION_TOKEN: { AUTH_DECISION_URL: 'https://decisions.example' },
+  };
   const file = (name: string, content: string) => {
     const path = join(directory, name);
     writeFileSync(path, content);
@@ -187,7 +192,7 @@ describe('A secret from a file', () => {
 
   it.each(secrets)('is possible for %s; one line break at its end is not part of it', (name) => {
     const value = goodValue[name as SettingName] ?? 'a-secret-of-some-length';
-    const rest = name === 'UPSTREAM_CLIENT_SECRET' ? { ...open, UPSTREAM_CLIENT_SECRET: '' } : {};
+    const rest = beside[name as SettingName] ?? {};
     const direct = JSON.stringify(revealed(loadConfig({ ...rest, [name]: value })));
     for (const ending of ['', '\n', '\r\n']) {
       const config = loadConfig({ ...rest, [`${name}_FILE`]: file('one', `${value}${ending}`) });
@@ -224,11 +229,12 @@ describe('A secret from a file', () => {
 });
 
 /** The secrets of a configuration, which print themselves nowhere. */
-function revealed({ upstream, cache, federation }: ReturnType<typeof loadConfig>) {
+function revealed({ upstream, cache, federation, auth }: ReturnType<typeof loadConfig>) {
   return {
     client: upstream === 'embedded-sandbox' ? undefined : upstream.clientSecret.reveal(),
     url: cache.url,
     keys: [cache.encryptionKey?.reveal(), cache.previousEncryptionKey?.reveal()],
+    decision: auth.decision?.token?.reveal(),
     federation: [federation.secret?.reveal(), federation.previousSecret?.reveal()],
   };
 }

@@ -67,7 +67,8 @@ it('finds nothing confidential in what the gateway wrote', async () => {
       expect({ where, found: findCanaries(text, canaries) }).toEqual({ where, found: [] });
     }
     // Otherwise the search would prove nothing.
-    expect(findCanaries(JSON.stringify(point.asked), canaries)).toHaveLength(4);
+    const seen = findCanaries(JSON.stringify(point.asked), canaries).filter((each) => each.endsWith(' as it is'));
+    expect(seen).toHaveLength(4);
     expect(written.told).toContain('AUTH_UNAVAILABLE');
     expect(written.told).toContain('gateway_decisions_total');
     expect(written.output).toContain('decision point: denied');
