@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Secret } from '../config/secret.js';
 import { decisionTokenForm } from '../config/settings.js';
@@ -64,10 +64,12 @@ export class DecisionPoint {
   readonly #allowed = new LRUCache<string, Decision>({ max: maxAllowed });
   readonly #refused = new LRUCache<string, Decision>({ max: maxRefused });
   readonly #asking = new Map<string, Promise<Decision>>();
-  /** What tells askers apart: the caller and what the decision point is told of them. */
+  /** What tells askers apart: a keyed hash of the caller and of what the decision point is told of them. */
   readonly #names = new WeakMap<Caller, string>();
-  /** Of hashes, so that nobody can tell from memory who may see whom. */
-  readonly #key: string;
+  /** The keyed hashes of late: making one costs ten times as much as finding it here. */
+  readonly #keys = new LRUCache<string, string>({ max: 10_000 });
+  /** Of the hashes; of this process alone. */
+  readonly #secret: string;
   readonly #runtime: Runtime;
   #authorization: { readonly authorization?: string } = {};
   readonly #unwatch: () => void;
@@ -75,7 +77,7 @@ export class DecisionPoint {
   constructor(private readonly options: DecisionPointOptions) {
     const { token, tokenFile, onToken, runtime = realRuntime } = options;
     this.#runtime = runtime;
-    this.#key = runtime.randomBytes(32).toString('base64url');
+    this.#secret = runtime.randomBytes(32).toString('base64url');
     const use = (secret: Secret) => {
       const text = secret.reveal();
       const isUsed = decisionTokenForm.test(text);
@@ -179,10 +181,19 @@ export class DecisionPoint {
   #keyOf(caller: Caller, operation: string, { action, taxpayer }: Question): string {
     let name = this.#names.get(caller);
     if (name === undefined) {
-      name = hash('sha256', JSON.stringify([caller.key, caller.properties]), 'base64url');
+      name = this.#hash(JSON.stringify([caller.key, caller.properties]));
       this.#names.set(caller, name);
     }
-    return hash('sha256', `${this.#key}\n${name}\n${operation}\n${action}\n${taxpayer}`, 'base64url');
+    const text = `${name}\n${operation}\n${action}\n${taxpayer}`;
+    const known = this.#keys.get(text);
+    if (known !== undefined) return known;
+    const key = this.#hash(text);
+    this.#keys.set(text, key);
+    return key;
+  }
+
+  #hash(text: string): string {
+    return createHmac('sha256', this.#secret).update(text).digest('base64url');
   }
 }
 
