@@ -7,14 +7,15 @@ import { createServer } from 'node:http';
 
 /** The answer to a request for one evaluation, or for several; undefined for a request that is malformed. */
 export function decide(request, lists) {
-  const { evaluations, ...common } = request;
-  const all = (evaluations ?? [{}]).map((each) => ({ ...common, ...each }));
+  const { evaluations = [], ...common } = request;
+  const isOne = evaluations.length === 0;
+  const all = isOne ? [common] : evaluations.map((each) => ({ ...common, ...each }));
   if (!all.every(isWhole)) return undefined;
   const decisions = all.map(({ subject, resource }) => ({
     decision:
       resource.type === 'taxpayer' && Object.hasOwn(lists, subject.id) && lists[subject.id].includes(resource.id),
   }));
-  return evaluations === undefined ? decisions[0] : { evaluations: decisions };
+  return isOne ? decisions[0] : { evaluations: decisions };
 }
 
 /** Serves on loopback; `port` 0 picks a free one. With a `token`, only whoever presents it is answered. */

@@ -50,7 +50,7 @@ const faults: readonly (readonly [string, () => unknown])[] = [
 ];
 
 describe.each(faults)('A decision point that %s', (_, begin) => {
-  beforeEach(() => begin());
+  beforeEach(async () => void (await begin()));
   afterEach(() => point.up().catch(() => {})); // it listens already, except when it was down
 
   it.each([
