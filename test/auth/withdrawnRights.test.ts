@@ -40,6 +40,7 @@ beforeEach(async () => {
   id = `taxpayer-${count}`;
   gateway.sandbox.control.addTaxpayer({ id, name: `Name of ${id}`, status: 'AUTHORIZED' });
   gateway.sandbox.control.addJob({ taxpayerId: id, jobId: 'job', endsAs: null });
+  gateway.sandbox.control.resetCounters();
   point.allow(subject, [id]);
   headers = { authorization: `Bearer ${await provider.token({ sub: subject, scope })}` };
 });
