@@ -8,6 +8,7 @@ import { type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import {
   type Asker,
   askDecisionPoint,
+  type DecisionAddress,
   type DecisionEndpoint,
   type DecisionFailure,
   endpointFor,
@@ -32,9 +33,7 @@ export interface DecisionCall {
   readonly seconds: number;
 }
 
-export interface DecisionPointOptions {
-  /** The base address of the AuthZEN endpoints. */
-  readonly url: string;
+export interface DecisionPointOptions extends Omit<DecisionAddress, 'authorization'> {
   /** Sent as a bearer token; with a scheme of its own (`Basic …`) as it is. */
   readonly token: Secret | undefined;
   /** Set when the token came from a file, which is then watched. */
@@ -71,17 +70,18 @@ export class DecisionPoint {
   /** Of the hashes; of this process alone. */
   readonly #secret: string;
   readonly #runtime: Runtime;
-  #authorization: { readonly authorization?: string } = {};
+  #address: DecisionAddress;
   readonly #unwatch: () => void;
 
   constructor(private readonly options: DecisionPointOptions) {
-    const { token, tokenFile, onToken, runtime = realRuntime } = options;
+    const { url, agent, token, tokenFile, onToken, runtime = realRuntime } = options;
+    this.#address = { url, agent };
     this.#runtime = runtime;
     this.#secret = runtime.randomBytes(32).toString('base64url');
     const use = (secret: Secret) => {
       const text = secret.reveal();
       const isUsed = decisionTokenForm.test(text);
-      if (isUsed) this.#authorization = { authorization: text.includes(' ') ? text : `Bearer ${text}` };
+      if (isUsed) this.#address = { url, agent, authorization: text.includes(' ') ? text : `Bearer ${text}` };
       return isUsed;
     };
     if (token) use(token);
@@ -158,7 +158,7 @@ export class DecisionPoint {
 
   async #call(asker: Asker, questions: readonly Question[], signal: AbortSignal) {
     const startedAt = this.#runtime.monotonicNow();
-    const answer = await askDecisionPoint(this.options.url, this.#authorization, asker, questions, signal);
+    const answer = await askDecisionPoint(this.#address, asker, questions, signal);
     const [outcome, cause] = 'fault' in answer ? [answer.fault, answer.cause] : (['ok', undefined] as const);
     const seconds = (this.#runtime.monotonicNow() - startedAt) / 1000;
     this.options.onCall?.({ endpoint: endpointFor(questions), outcome, cause, seconds });

@@ -1,3 +1,4 @@
+import type { RequestInit } from 'node-fetch';
 import { z } from 'zod';
 import type { TaxpayerScope } from './caller.js';
 import { type ReadFault, readJson } from './readKeySet.js';
@@ -6,6 +7,14 @@ import { type ReadFault, readJson } from './readKeySet.js';
 export interface Question {
   readonly action: TaxpayerScope;
   readonly taxpayer: string;
+}
+
+/** Where the decision point is, and what it is shown. */
+export interface DecisionAddress {
+  readonly url: string;
+  readonly authorization?: string;
+  /** Default: Node's own. */
+  readonly agent?: RequestInit['agent'];
 }
 
 /** Who asks, and for which operation. */
@@ -31,8 +40,7 @@ export interface DecisionFailure {
  * them is a failure.
  */
 export async function askDecisionPoint(
-  baseUrl: string,
-  authorization: { readonly authorization?: string },
+  { url: baseUrl, authorization, agent }: DecisionAddress,
   { subject: id, properties, operation, requestId }: Asker,
   questions: readonly Question[],
   signal: AbortSignal,
@@ -47,8 +55,13 @@ export async function askDecisionPoint(
     context: { operation },
     ...(endpoint === 'evaluation' ? evaluations[0] : { evaluations }),
   };
-  const headers = { 'content-type': 'application/json', 'x-request-id': requestId, ...authorization };
-  const post = { method: 'POST', headers, body: JSON.stringify(body) };
+  const headers = { 'content-type': 'application/json', 'x-request-id': requestId };
+  const post = {
+    method: 'POST',
+    headers: authorization === undefined ? headers : { ...headers, authorization },
+    body: JSON.stringify(body),
+    agent,
+  };
   const url = `${baseUrl.replace(/\/+$/, '')}/access/v1/${endpoint}`;
   const answer = await readJson(url, 'application/json', signal, post);
   if ('fault' in answer) return answer;

@@ -2,6 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { boundsFor, Ledger } from '../../src/admission/Ledger.js';
+import { DecisionPoint } from '../../src/auth/DecisionPoint.js';
+import { RequestContext, type Services } from '../../src/context.js';
+import { identifierReader } from '../../src/datasources/identifiers.js';
 import { resolvers } from '../../src/resolvers/index.js';
 import { buildSchema } from '../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../src/schema/Provider.js';
@@ -178,6 +182,26 @@ describe('A caller whose token lists no taxpayer', () => {
     const codes = (await Promise.all(answers)).flatMap(codesOf);
     expect(codes).toEqual(Array(8).fill('RATE_LIMITED'));
   });
+});
+
+it('A remembered decision opens the door at once, without a promise', async () => {
+  const where = { url: point.url, token: undefined, tokenFile: undefined, ttlMs: 60_000 };
+  const services = {
+    decisions: new DecisionPoint(where),
+    ids: identifierReader(64),
+    ledger: new Ledger(boundsFor({ connections: 10, answerBytes: 1000 })),
+  } as unknown as Services;
+  const caller = { key: subject, subject, scopes: new Set(), taxpayers: new Set(), properties: {} };
+  const facts = { caller, requestId: 'request' } as never;
+  const open = () => {
+    const context = new RequestContext(facts, services, { label: 'taxpayer', scopes: new Set() });
+    return context.taxpayer('one', 'taxpayers:read', ({ id }) => id);
+  };
+  point.allow(subject, ['one']);
+  const first = open();
+  expect(first).toBeInstanceOf(Promise);
+  expect(await first).toBe('one');
+  expect(open()).toBe('one');
 });
 
 describe('The decision point is not asked', () => {
