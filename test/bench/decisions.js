@@ -1,5 +1,5 @@
-// What a remembered decision costs: a hot token record for a caller whose token lists the taxpayer, with and without a
-// decision point, beside one for a caller of whom the decision point alone knows.
+// What a remembered decision costs: a hot token record for a caller of whom the decision point alone knows, beside one for a
+// caller whose token lists the taxpayer. Both ask the same process, in turn.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,39 +26,35 @@ export async function decisions(world, { rounds, seconds, warmUpSeconds }) {
     );
     return { ...world.issuer, authorization: `Bearer ${token}` };
   };
-  const listed = await callerWith({ taxpayer_ids: [taxpayerId] });
-  const asked = { AUTH_DECISION_URL: point.url, AUTH_DECISION_TTL_SECONDS: '3600' };
-  const running = [];
+  const env = { AUTH_DECISION_URL: point.url, AUTH_DECISION_TTL_SECONDS: '3600' };
+  const gateway = await startGateway({ ...world, env });
   try {
-    for (const [name, issuer, env] of [
-      ['listed in the token', listed, {}],
-      ['listed in the token, a decision point beside', listed, asked],
-      ['decided, and remembered', await callerWith({}), asked],
-    ]) {
-      running.push({ ...(await startGateway({ ...world, env })), name, issuer, samples: [] });
-    }
     const bodies = [JSON.stringify({ query: hotToken, variables: { id: taxpayerId } })];
-    const measured = (gateway, time) => measure(gateway, { ...world, issuer: gateway.issuer, bodies, seconds: time });
-    for (const gateway of running) await measured(gateway, warmUpSeconds);
+    const callers = [
+      { name: 'listed in the token', issuer: await callerWith({ taxpayer_ids: [taxpayerId] }), samples: [] },
+      { name: 'decided, and remembered', issuer: await callerWith({}), samples: [] },
+    ];
+    const cpuOf = async (issuer, time) => (await measure(gateway, { ...world, issuer, bodies, seconds: time })).cpuUs;
+    for (const { issuer } of callers) await cpuOf(issuer, warmUpSeconds);
     for (let turn = 0; turn < rounds; turn += 1) {
-      // There and back, so that none is always the first.
-      for (const gateway of turn % 2 ? running.toReversed() : running) {
-        gateway.samples.push((await measured(gateway, seconds)).cpuUs);
+      // There and back, so that neither is always the first.
+      for (const { issuer, samples } of turn % 2 ? callers.toReversed() : callers) {
+        samples.push(await cpuOf(issuer, seconds));
       }
     }
-    const text = tableOf(running);
+    const text = tableOf(callers);
     process.stdout.write(`\n${text}`);
     return text;
   } finally {
-    for (const gateway of running) await gateway.stop();
+    await gateway.stop();
     await point.stop();
     rmSync(directory, { recursive: true });
   }
 }
 
-function tableOf(gateways) {
-  const [{ samples: base }] = gateways;
-  const rows = gateways.map(({ name, samples }, place) => {
+function tableOf(callers) {
+  const [{ samples: base }] = callers;
+  const rows = callers.map(({ name, samples }, place) => {
     const moreUs = median(samples.map((cpuUs, turn) => cpuUs - base[turn]));
     const met = place === 0 ? '' : `at most ${mostUs} µs: ${moreUs <= mostUs ? 'yes' : 'no'}`;
     return [name, round(median(samples)), `${moreUs.toFixed(1)} µs`, met];
