@@ -3,12 +3,12 @@
 // Several processes may start at once in one checkout (npm start beside npm test), so a build happens under a lock, in a
 // directory of its own, and reaches dist/ by a rename: nobody ever imports half of one.
 
-import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cp, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { bundleMain } from './bundle.js';
+import { run } from './run.js';
 import { underLock } from './underLock.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -48,7 +48,7 @@ export async function orExplain(task) {
     await task();
   } catch (error) {
     if (!(error instanceof BuildError)) throw error;
-    process.stderr.write(`${error.output.trimEnd()}\nThe build failed.\n`);
+    process.stderr.write(`${error.output}\nThe build failed.\n`);
     process.exit(1);
   }
 }
@@ -99,13 +99,8 @@ async function buildNow() {
 async function compile(project, outDir) {
   const tsc = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')));
   const options = ['--outDir', outDir, '--noEmitOnError', '--incremental', 'false', '--tsBuildInfoFile', 'null'];
-  const child = spawn(process.execPath, [tsc, '-p', join(project, 'tsconfig.json'), ...options], {
-    cwd: root,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
-  const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve));
+  const args = [tsc, '-p', join(project, 'tsconfig.json'), ...options];
+  const { code, output } = await run(process.execPath, args, { cwd: root });
   if (code !== 0) throw new BuildError(output);
 }
 

@@ -1,10 +1,10 @@
 // Everything that can be wrong without running a test (npm run check). All steps run, whatever the earlier ones say, so
 // that one run shows all there is to mend.
 
-import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { orSentence } from './committedFile.js';
 import { providePackages, withPackagesOf } from './providePackages.js';
+import { run } from './run.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const tsc = bin('typescript', 'bin/tsc');
@@ -32,12 +32,13 @@ await orSentence(() => providePackages('tools/codegen'));
 const failed = [];
 for (const { name, command, folder } of steps) {
   const startedAt = performance.now();
-  const { code, output } = await run(command, folder);
+  const env = folder === undefined ? process.env : withPackagesOf(folder);
+  const { code, output } = await run(process.execPath, command, { cwd: root, env });
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
   console.log(`${code === 0 ? 'ok    ' : 'FAILED'}  ${name} (${seconds} s)`);
   if (code === 0) continue;
   failed.push(name);
-  console.log(output.trimEnd().replaceAll(/^/gm, '        '));
+  console.log(output.replaceAll(/^/gm, '        '));
 }
 console.log(failed.length === 0 ? 'All checks passed.' : `Failed: ${failed.join(', ')}.`);
 process.exitCode = failed.length === 0 ? 0 : 1;
@@ -45,14 +46,4 @@ process.exitCode = failed.length === 0 ? 0 : 1;
 /** The script behind a package's command, started by this very Node.js: no shell and no npx in between. */
 function bin(name, path) {
   return fileURLToPath(new URL(path, import.meta.resolve(`${name}/package.json`)));
-}
-
-function run(command, folder) {
-  const env = folder === undefined ? process.env : withPackagesOf(folder);
-  const child = spawn(process.execPath, command, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
-  return new Promise((resolve, reject) => {
-    child.once('error', reject).once('close', (code) => resolve({ code, output }));
-  });
 }

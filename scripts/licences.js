@@ -15,8 +15,6 @@ const allowed = new Set([
   'MIT-0',
   'Unlicense',
 ]);
-/** Packages that ship under another licence, each with the reason. */
-const exceptions = {};
 
 await orSentence(async () => {
   const lockFile = process.argv[2] ?? fileURLToPath(new URL('../package-lock.json', import.meta.url));
@@ -24,14 +22,9 @@ await orSentence(async () => {
   const shipped = Object.entries(packages)
     .filter(([path, { dev, link }]) => path.includes('node_modules/') && !dev && !link)
     .map(([path, { license = 'none' }]) => ({ name: path.split('node_modules/').at(-1), license }));
-  const refused = shipped.filter(({ name, license }) => !(name in exceptions) && !isAllowed(license));
-  const unused = Object.keys(exceptions).filter((name) => !shipped.some((each) => each.name === name));
-  const problems = [
-    ...refused.map(
-      ({ name, license }) => `${name} ships under ${license}, which is not on the list of scripts/licences.js.`,
-    ),
-    ...unused.map((name) => `${name} no longer ships: remove its exception from scripts/licences.js.`),
-  ];
+  const problems = shipped
+    .filter(({ license }) => !isAllowed(license))
+    .map(({ name, license }) => `${name} ships under ${license}, which is not on the list of scripts/licences.js.`);
   if (problems.length > 0) throw new Error(problems.join('\n'));
   console.log(`${shipped.length} packages ship, under licences of the list.`);
 });

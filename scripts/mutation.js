@@ -2,14 +2,15 @@
 // the work; its packages lie in test/mutation, apart from those of the gateway, and are installed at the first run.
 
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { table, writeSection } from '../test/bench/report.js';
 import { rooms } from '../test/mutation/rooms.js';
+import { orSentence } from './committedFile.js';
+import { providePackages } from './providePackages.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const tree = `${root}test/mutation`;
-const page = `${root}docs/mutation.md`;
 const least = 85;
 
 const help = `Usage: npm run mutation -- [options] [room …]
@@ -33,11 +34,11 @@ if (values.help) {
   console.log(help);
   process.exit();
 }
-installOnce();
+await orSentence(() => providePackages('test/mutation'));
 const asked = positionals.length > 0 ? positionals : Object.keys(rooms);
 const results = asked.map(mutate);
 console.log(tableOf(results));
-if (values.write) writePage(results);
+if (values.write) writeSection('mutation', `${tableOf(results)}\n${survivorsOf(results)}`, 'docs/mutation.md');
 process.exitCode = results.every(({ percent }) => percent >= least) ? 0 : 1;
 
 function readArguments() {
@@ -54,17 +55,11 @@ function readArguments() {
   }
 }
 
-function installOnce() {
-  if (existsSync(`${tree}/node_modules/@stryker-mutator/jest-runner`)) return;
-  const { status } = spawnSync('npm', ['ci', '--no-audit'], { cwd: tree, stdio: 'inherit' });
-  if (status !== 0) process.exit(1);
-}
-
 function mutate(room) {
   const directory = `${root}test-artifacts/mutation`;
   mkdirSync(directory, { recursive: true });
   const file = `${directory}/${room}.json`;
-  const stryker = `${tree}/node_modules/@stryker-mutator/core/bin/stryker.js`;
+  const stryker = `${root}test/mutation/node_modules/@stryker-mutator/core/bin/stryker.js`;
   const only = values.mutate ? ['--mutate', values.mutate] : [];
   const env = { ...process.env, MUTATION_ROOM: room, MUTATION_CONCURRENCY: values.concurrency };
   const startedAt = performance.now();
@@ -105,23 +100,27 @@ function resultOf(room, { files }, minutes) {
 }
 
 function tableOf(rows) {
-  const head = ['| room | files | mutants | noticed | share | minutes |', '| --- | --- | --- | --- | --- | --- |'];
-  const lines = rows.map(
-    ({ room, files, all, noticed, percent, minutes }) =>
-      `| ${room} | ${files} | ${all} | ${noticed} | ${percent.toFixed(1)} % | ${minutes.toFixed(0)} |`,
-  );
-  return [...head, ...lines].join('\n');
+  const columns = ['room', 'files', 'mutants', 'noticed', 'share', 'minutes'];
+  const cells = rows.map(({ room, files, all, noticed, percent, minutes }) => [
+    room,
+    files,
+    all,
+    noticed,
+    `${percent.toFixed(1)} %`,
+    minutes.toFixed(0),
+  ]);
+  return table(columns, cells);
 }
 
-/** Between the markers of the page; what is above and below stays. */
-function writePage(rows) {
-  const cell = (text) => text.replaceAll(/\s+/g, ' ').replaceAll('|', '\\|').replaceAll('`', "'").slice(0, 100);
-  const survivors = rows.flatMap((row) => row.survivors);
-  const list = survivors.map(
-    ({ path, line, code, replacement, mutatorName }) =>
-      `| ${path}:${line} | \`${cell(code)}\` | ${mutatorName}: \`${cell(replacement ?? '')}\` |`,
+function survivorsOf(rows) {
+  const code = (text) =>
+    `\`${text.replaceAll(/\s+/g, ' ').replaceAll('|', '\\|').replaceAll('`', "'").slice(0, 100)}\``;
+  const cells = rows.flatMap(({ survivors }) =>
+    survivors.map((survivor) => [
+      `${survivor.path}:${survivor.line}`,
+      code(survivor.code),
+      `${survivor.mutatorName}: ${code(survivor.replacement ?? '')}`,
+    ]),
   );
-  const printed = [tableOf(rows), '', '| survivor | code | mutant |', '| --- | --- | --- |', ...list].join('\n');
-  const [before, after] = readFileSync(page, 'utf8').split(/<!-- printed -->[\s\S]*<!-- end -->/);
-  writeFileSync(page, `${before}<!-- printed -->\n${printed}\n<!-- end -->${after}`);
+  return table(['survivor', 'code', 'mutant'], cells);
 }

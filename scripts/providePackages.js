@@ -10,6 +10,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { orSentence } from './committedFile.js';
+import { run } from './run.js';
 import { underLock } from './underLock.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -62,15 +63,6 @@ async function install(folder, count) {
   } finally {
     clearInterval(progress);
   }
-}
-
-function run(command, args, options) {
-  const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
-  return new Promise((resolve, reject) => {
-    child.once('error', reject).once('close', (code) => resolve({ code, output: output.trimEnd() }));
-  });
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {

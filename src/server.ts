@@ -31,7 +31,7 @@ import { clientOf } from './operations/clientName.js';
 import { type OperationHooks, observeBoth } from './operations/observeOperations.js';
 import { Pipeline } from './operations/Pipeline.js';
 import type { PlanMode } from './operations/plans/PlanCache.js';
-import { readTrustedDocuments } from './operations/trustedDocuments.js';
+import { TrustedDocuments } from './operations/trustedDocuments.js';
 import { serveMetrics } from './process/metricsServer.js';
 import type { GatewayFacts } from './process/startupScreen.js';
 import type { SandboxAccess } from './process/workers.js';
@@ -229,6 +229,7 @@ function pipelineOf(
     },
   });
   const { onRequest, onExecution } = metrics;
+  const { onUntrusted } = services;
   const onError = tracing
     ? (code: ErrorCode) => {
         metrics.onError(code);
@@ -244,7 +245,7 @@ function pipelineOf(
     ledger: services.ledger,
     limits: config.limits,
     introspection: config.introspection,
-    trustedDocuments: config.trustedDocumentsFile ? readTrustedDocuments(config.trustedDocumentsFile) : undefined,
+    trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, onUntrusted }),
     planMode,
     hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, toldFromMs: services.operationLog.fromMs },
     log,

@@ -40,7 +40,7 @@ export interface Surroundings {
   readonly tracing?: Tracing | undefined;
 }
 
-export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'topCallers'> {
+export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'topCallers' | 'onUntrusted'> {
   readonly sealed: SealedStore;
   readonly workTime: WorkTime;
   stopWatches(): void;
@@ -62,7 +62,7 @@ export async function startServices(
   const store = await openObservedStore(surroundings);
   const traced = tracing?.store(store) ?? store;
   const traceId = tracing && (() => tracing.traceId);
-  const logs = operatorLogs({ config, log, destination, sealer, traceId });
+  const logs = operatorLogs({ config, log, destination, sealer, metrics, traceId });
   const onCall = (holder: string | undefined) => logs.topCallers.onCall(holder);
   const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials, onCall };
   const wired = wireServices({ ...whole, health: store, audit: logs.audit });

@@ -1,8 +1,9 @@
 import { LRUCache } from 'lru-cache';
-import { type Caller, holderOf } from '../auth/caller.js';
+import { anyone, type Caller, holderOf } from '../auth/caller.js';
 import type { Identity } from '../auth/identify.js';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { type Holder, rateLimited } from './Ledger.js';
+import { RefusalPace } from './RefusalPace.js';
 import type { WorkTime } from './WorkTime.js';
 
 export interface AdmissionOptions {
@@ -38,6 +39,7 @@ const leastWorkMs = 1;
  * bounds by itself.
  */
 export class Admission {
+  readonly #refusals = new RefusalPace();
   readonly #counts = new LRUCache<string, Count>({ max: maxCallers });
   /** Looked at first: an operation is counted, and soon its answer tells what is left. */
   #latest: Count | undefined;
@@ -79,6 +81,11 @@ export class Admission {
     const used = count?.window === window ? count.fleet + count.unsent : 0;
     const resetSeconds = Math.ceil(((window + 1) * windowMs - nowMs) / 1000);
     return { perMinute, left: Math.max(0, perMinute - used), resetSeconds };
+  }
+
+  /** Milliseconds until a refusal may be answered; Infinity when too many of the same caller, or address, wait already. */
+  waitOfRefusal({ caller, remoteAddress }: Partial<Identity>): number {
+    return this.#refusals.take(keyOf(caller ?? anyone, remoteAddress));
   }
 
   /** Notes that an operation of `holder` has held up the event loop since `beganAt` (of `performance.now()`). */

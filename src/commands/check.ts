@@ -5,13 +5,14 @@ import { dirname, join, resolve } from 'node:path';
 import fetch from 'node-fetch';
 import { readKeySet } from '../auth/readKeySet.js';
 import type { Config } from '../config/config.js';
+import { readListedDocuments } from '../operations/documents/listedDocuments.js';
 import { openExistingStore } from '../stores/openStore.js';
 import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
 import { storeProblem } from './openStoreOf.js';
 
-const help = `Reads the configuration and tries what it names: the store, the key sets of the identity providers, the decision point,
-and the service. It sends no credentials and makes no token call.
+const help = `Reads the configuration and tries what it names: the lists of trusted documents, the store, the key sets of the identity
+providers, the decision point, and the service. It sends no credentials and makes no token call.
 
 Usage: taxpayer-gateway check [--json]
 
@@ -34,8 +35,12 @@ export const check: Command = {
   async run({ config }) {
     const parts = (
       await Promise.all([
-        ...[configuration(config), store(config), ...keySets(config)],
-        ...[decisionPoint(config), service(config)],
+        configuration(config),
+        ...documents(config),
+        store(config),
+        ...keySets(config),
+        decisionPoint(config),
+        service(config),
       ])
     ).flat();
     return {
@@ -48,6 +53,18 @@ export const check: Command = {
 
 async function configuration({ warnings }: Config): Promise<Part> {
   return { part: 'configuration', ok: true, detail: ['complete', ...warnings].join('; ') };
+}
+
+function documents({ trustedDocuments }: Config): Promise<Part>[] {
+  const part = 'trusted documents';
+  const told = (detail: string, ok = true): Part => ({ part, ok, detail });
+  if (trustedDocuments === undefined) return [];
+  return [
+    readListedDocuments(trustedDocuments.paths).then(
+      ({ size }) => told(`${size} in all lists`),
+      (error: Error) => told(error.message, false),
+    ),
+  ];
 }
 
 /** Writes and deletes an entry that no gateway looks for. */

@@ -151,7 +151,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     },
     corsOrigins: parsed.CORS_ORIGINS ?? (isProduction ? [] : sandboxOrigins),
     introspection: parsed.INTROSPECTION ?? !isProduction,
-    trustedDocumentsFile: parsed.TRUSTED_DOCUMENTS_FILE,
+    trustedDocuments: trustedDocumentsOf(parsed, env, expect),
     limits: {
       requestsPerMinute: parsed.RATE_LIMIT_PER_MINUTE ?? (auth.mode === 'jwt' ? 1200 : 0),
       bodyBytes: parsed.MAX_BODY_BYTES,
@@ -171,6 +171,13 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     /** Variables that look like typing mistakes; worth a warning, not a refusal. */
     warnings: misspelled(env),
   });
+}
+
+function trustedDocumentsOf(parsed: Parsed, env: Environment, expect: Expect) {
+  const { TRUSTED_DOCUMENTS_FILE: paths, TRUSTED_DOCUMENTS_MODE: mode = 'enforce' } = parsed;
+  const isAlone = env['TRUSTED_DOCUMENTS_MODE'] && !env['TRUSTED_DOCUMENTS_FILE'];
+  expect('TRUSTED_DOCUMENTS_MODE', !isAlone, 'TRUSTED_DOCUMENTS_MODE is set: expected with TRUSTED_DOCUMENTS_FILE');
+  return paths && { paths, mode };
 }
 
 /** A fixed freshness is a learned one with a share of 0. */

@@ -70,7 +70,9 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   INTROSPECTION:
     'Whether the schema may be introspected; with it come the explorers at / and /graphiql. Without it no error tells what the schema holds.',
   TRUSTED_DOCUMENTS_FILE:
-    "Manifest in Apollo's persisted-query format: only its documents may run, named by id or sent whole. A router that presents the shared secret is exempt.",
+    'Files, or folders of .json files, separated by commas, each a persisted-query manifest of Apollo or { hash: text } as GraphQL Code Generator and Relay write it: only these documents may run, named by id or sent whole, and one with a clientName for that client only. Read again when they change; while they cannot be used, those in use stay. A router that presents the shared secret is exempt.',
+  TRUSTED_DOCUMENTS_MODE:
+    'enforce refuses other documents; report lets them run, counts them, and logs each by hash, client and operation.',
   RATE_LIMIT_PER_MINUTE:
     'Root fields of operations per caller and minute over the whole fleet; 0 means no limit. Without authentication callers are told apart by their address.',
   MAX_BODY_BYTES: 'Largest request body, in bytes.',

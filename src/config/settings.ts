@@ -175,7 +175,12 @@ export const settings = {
   CALLBACK_ORIGINS: optional(list(origin), 'none: callback subscriptions are refused', 'https://router.example'),
   CORS_ORIGINS: optional(list(origin), "none; in development Apollo Sandbox's origin", 'https://app.example'),
   INTROSPECTION: optional(flag, 'false when NODE_ENV is production, otherwise true', 'true'),
-  TRUSTED_DOCUMENTS_FILE: optional(text, 'none: any document may run', './persisted-query-manifest.json'),
+  TRUSTED_DOCUMENTS_FILE: optional(list(text), 'none: any document may run', './persisted-query-manifest.json'),
+  TRUSTED_DOCUMENTS_MODE: optional(
+    z.enum(['enforce', 'report'], { error: 'must be enforce or report' }),
+    'enforce with TRUSTED_DOCUMENTS_FILE',
+    'report',
+  ),
   RATE_LIMIT_PER_MINUTE: optional(integer(0, 100_000_000), '1200 with AUTH_MODE=jwt, otherwise 0', '600'),
   MAX_BODY_BYTES: setting(integer(1, 104_857_600), '262144', '65536'),
   MAX_ANSWER_BYTES: setting(integer(1024, 1_073_741_824), '8388608', '2097152'),

@@ -18,19 +18,33 @@ const maxReads = 20;
  * Keeps no process alive. Returns how to stop.
  */
 export function watchFile(path: string, onContent: (content: Buffer) => void): () => void {
+  return watch(() => readRegular(path), onContent);
+}
+
+/** The same for anything that can be looked at. With `told` it is known already. `onChange` must not throw. */
+export function watch(
+  look: () => Promise<Buffer | undefined>,
+  onChange: (seen: Buffer) => void | Promise<void>,
+  told?: Buffer,
+): () => void {
   const stopped = new AbortController();
-  void follow(path, onContent, stopped.signal);
+  void follow(look, onChange, told, stopped.signal);
   return () => stopped.abort();
 }
 
-async function follow(path: string, onContent: (content: Buffer) => void, signal: AbortSignal): Promise<void> {
-  for (let seen: Buffer | undefined, told: Buffer | undefined; !signal.aborted; ) {
-    const content = await readRegular(path).catch(() => undefined);
-    if (content && seen?.equals(content) && !told?.equals(content) && !signal.aborted) {
-      told = content;
-      onContent(content);
+async function follow(
+  look: Parameters<typeof watch>[0],
+  onChange: Parameters<typeof watch>[1],
+  told: Buffer | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let seen: Buffer | undefined, known = told; !signal.aborted; ) {
+    const now = await look().catch(() => undefined);
+    if (now && seen?.equals(now) && !known?.equals(now) && !signal.aborted) {
+      known = now;
+      await onChange(now);
     }
-    seen = content;
+    seen = now;
     await sleep(lookEveryMs, undefined, { ref: false, signal }).catch(() => {});
   }
 }

@@ -55,10 +55,11 @@ export class GraphQLEndpoint {
     const { pipeline, identify, unread, tracing } = this.options;
     const startedAt = performance.now();
     const requestId = requestIdOf(request);
+    const credentials = credentialsOf(request);
     let identity: Identity | undefined;
     try {
       if (json === undefined) throw notAcceptable();
-      const identifying = identify(credentialsOf(request));
+      const identifying = identify(credentials);
       identity = identifying instanceof Promise ? await identifying : identifying;
       const { caller, fromRouter, remoteAddress } = identity;
       const holder = holderOf(caller);
@@ -78,9 +79,11 @@ export class GraphQLEndpoint {
       writeAnswer(response, answer, { requestId, mediaType, rateLimit: pipeline.rateLimitOf(identity) });
       unread.holdAnswer(response, holder);
     } catch (error) {
-      const known = { ...identity, requestId, startedAt, client: clientOf(request.headers) };
-      const refusal = pipeline.refuse(error, known, 'http');
-      writeRefusal(response, requestId, refusal, identity && pipeline.rateLimitOf(identity));
+      const { remoteAddress } = credentials;
+      const known = { remoteAddress, ...identity, requestId, startedAt, client: clientOf(request.headers) };
+      const refusal = await pipeline.refuseInTurn(error, known, 'http');
+      if (refusal === undefined) response.destroy();
+      else writeRefusal(response, requestId, refusal, identity && pipeline.rateLimitOf(identity));
     }
   }
 }

@@ -72,7 +72,10 @@ export function writeJson(
   response.writeHead(status, headers).end(text, bytes === text.length ? 'latin1' : 'utf8');
 }
 
-/** Writes text that must not be cached. */
-export function writePage(response: ServerResponse, status: number, type: string, text: string): void {
-  response.writeHead(status, ['content-type', type, 'cache-control', 'no-store']).end(text);
+/** Milliseconds in which the reader of a page takes nothing before its connection is ended. */
+const pageStallMs = 30_000;
+
+/** Writes a page that must not be cached. */
+export function writePage(response: ServerResponse, status: number, type: string, page: string | Buffer): void {
+  response.setTimeout(pageStallMs).writeHead(status, ['content-type', type, 'cache-control', 'no-store']).end(page);
 }

@@ -27,7 +27,8 @@ export async function readGraphQLRequest(
   const { metadataDepth } = options.pipeline.limits;
   if (request.method === 'GET') {
     if (!options.simpleGet) refuseSimpleRequest(request);
-    return requestOf('GET', parametersOfQuery(request.url ?? ''), metadataDepth);
+    const { url = '' } = request;
+    return { ...requestOf('GET', parametersOfQuery(url), metadataDepth), size: url.length };
   }
   if (request.method !== 'POST') throw badRequest('The method must be GET or POST', 405, { allow: 'GET, POST' });
   const contentType = request.headers['content-type'];
@@ -65,12 +66,17 @@ function readBody(request: IncomingMessage, holder: Holder, { ledger, pipeline }
     const chunks: Buffer[] = [];
     let size = 0;
     let release: Release | undefined;
-    const refuse = (error: unknown) => {
-      request.pause().removeAllListeners('data');
+    // What was read is not held until the request is answered.
+    const settle = () => {
+      request.off('data', take).off('end', end).off('error', fail);
       release?.();
+    };
+    const refuse = (error: unknown) => {
+      request.pause();
+      settle();
       reject(error);
     };
-    request.on('data', (chunk: Buffer) => {
+    const take = (chunk: Buffer) => {
       size += chunk.length;
       chunks.push(chunk);
       if (size > maxBytes) refuse(tooLarge());
@@ -80,12 +86,13 @@ function readBody(request: IncomingMessage, holder: Holder, { ledger, pipeline }
       } catch (error) {
         refuse(error);
       }
-    });
-    request.on('end', () => {
-      release?.();
+    };
+    const end = () => {
+      settle();
       resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks));
-    });
-    request.on('error', () => refuse(badRequest('The body ended too early', 400)));
+    };
+    const fail = () => refuse(badRequest('The body ended too early', 400));
+    request.on('data', take).on('end', end).on('error', fail);
   });
 }
 
@@ -99,7 +106,7 @@ function requestOfBody(bytes: Buffer, { pipeline }: ReadOptions): GraphQLRequest
   const json = attempt(mistake, () => parseJson(body));
   if (Array.isArray(json)) throw badRequest('Batches of operations are not served: send one operation per request');
   if (!isObject(json)) throw badRequest('The body must be a JSON object with a query');
-  return { ...requestOf('POST', json, pipeline.limits.metadataDepth), body };
+  return { ...requestOf('POST', json, pipeline.limits.metadataDepth), body, size: body.length };
 }
 
 function parametersOfQuery(url: string): Record<string, unknown> {

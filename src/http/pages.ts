@@ -56,9 +56,10 @@ export function apolloSandboxPage(options: ExplorerOptions): Handler {
 
 /** `/graphiql`: an explorer whose every byte comes from this process. Its code is loaded when the page is first opened. */
 export function graphiqlPage(options: ExplorerOptions): Handler {
+  // Of megabytes, so it is made once for all readers. The headers hold a token that changes now and then.
+  let latest: { readonly headers: string; readonly page: Buffer } | undefined;
   return async (request, response) => {
     if (!isRead(request, response)) return;
-    const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
     secureHeaders(request, response, {
       scriptSrc: ["'self'", "'unsafe-inline'", "'unsafe-eval'", 'blob:', 'data:'],
       workerSrc: ['blob:', 'data:', "'self'"],
@@ -67,15 +68,17 @@ export function graphiqlPage(options: ExplorerOptions): Handler {
       imgSrc: ["'self'", 'data:'],
       connectSrc: ["'self'", 'data:', 'blob:'],
     });
-    const html = renderGraphiQL({
-      title: 'Taxpayer gateway · GraphiQL',
-      endpoint: '/graphql',
-      defaultQuery: options.firstQuery,
-      headers: JSON.stringify(await options.headers(), null, 2),
-      subscriptionsProtocol: 'WS',
-    } as never);
-    writePage(response, 200, 'text/html; charset=utf-8', html);
+    const headers = JSON.stringify(await options.headers(), null, 2);
+    if (latest?.headers !== headers) latest = { headers, page: await renderPage(options.firstQuery, headers) };
+    writePage(response, 200, 'text/html; charset=utf-8', latest.page);
   };
+}
+
+async function renderPage(defaultQuery: string, headers: string): Promise<Buffer> {
+  const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
+  const title = 'Taxpayer gateway · GraphiQL';
+  const options = { title, endpoint: '/graphql', defaultQuery, headers, subscriptionsProtocol: 'WS' };
+  return Buffer.from(renderGraphiQL(options as never));
 }
 
 function isRead(request: IncomingMessage, response: ServerResponse): boolean {

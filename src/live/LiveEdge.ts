@@ -2,6 +2,7 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { handleProtocols } from 'graphql-ws';
 import { type ServerOptions, WebSocketServer } from 'ws';
+import { credentialsOf } from '../auth/identify.js';
 import type { GatewayError } from '../errors/errors.js';
 import { requestIdOf, writeRefusal } from '../http/answering.js';
 import type { StreamHandler } from '../http/GraphQLEndpoint.js';
@@ -60,8 +61,11 @@ export class LiveEdge {
         await serve(request, response, visit);
       } catch (error) {
         const { pipeline } = this.options;
-        const refusal = pipeline.refuse(error, { ...visit.identity, ...known }, transport);
-        writeRefusal(response, known.requestId, refusal, visit.identity && pipeline.rateLimitOf(visit.identity));
+        const { remoteAddress } = credentialsOf(request);
+        const facts = { remoteAddress, ...visit.identity, ...known };
+        const refusal = await pipeline.refuseInTurn(error, facts, transport);
+        if (refusal === undefined) response.destroy();
+        else writeRefusal(response, known.requestId, refusal, visit.identity && pipeline.rateLimitOf(visit.identity));
       }
     };
   }

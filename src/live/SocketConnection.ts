@@ -21,6 +21,8 @@ const initTimeoutMs = 3000;
 const maxBacklogBytes = 1_048_576;
 /** Milliseconds that an unauthenticated connection has to take our close; an abrupt end costs it hardly anything. */
 const unauthenticatedGraceMs = 100;
+/** Milliseconds without reading after a refusal. */
+const longestPauseMs = 1000;
 const maxPingDepth = 64;
 const goingAway = 1001;
 
@@ -34,6 +36,8 @@ export class SocketConnection {
   #forgetExpiry = () => {};
   /** A log line says how it ended. */
   #isTold = false;
+  /** Nothing is read until it is over. */
+  #pause: NodeJS.Timeout | undefined;
   readonly #openedAt = performance.now();
   readonly #requestId: string;
   readonly #trace: ReturnType<LiveTracing['socket']> | undefined;
@@ -93,7 +97,7 @@ export class SocketConnection {
       case MessageType.Pong:
         return;
       case MessageType.Subscribe:
-        this.#run(message.id, { ...message.payload });
+        this.#run(message.id, { ...message.payload }, text.length);
         return;
       case MessageType.Complete:
         if (typeof phase === 'object') phase.operations.complete(message.id);
@@ -119,8 +123,10 @@ export class SocketConnection {
       this.#unfinished.authenticate(holder);
       const send = (message: string) => this.#send(message);
       const onIdle = () => this.#closeWhenDrained();
+      const onRefused = (pauseMs: number) => this.#readNothingFor(pauseMs);
       const client = this.#clientOf(parameters);
-      this.#phase = { operations: new SocketOperations({ ...this.options, identity, client, send, onIdle }) };
+      const operations = new SocketOperations({ ...this.options, identity, client, send, onIdle, onRefused });
+      this.#phase = { operations };
       this.#isTold = true;
       // Forbidden and not unauthorized: clients take the latter for final, and a new token may be at hand.
       this.#forgetExpiry = atTime(identity.caller.expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
@@ -134,14 +140,15 @@ export class SocketConnection {
     }
   }
 
-  #run(id: string, parameters: Readonly<Record<string, unknown>>): void {
+  #run(id: string, parameters: Readonly<Record<string, unknown>>, size: number): void {
     if (typeof this.#phase !== 'object') {
       this.#close(CloseCode.Unauthorized, 'Unauthorized');
     } else if (this.#phase.operations.has(id)) {
       this.#close(CloseCode.SubscriberAlreadyExists, `Subscriber for ${id} already exists`);
     } else {
       const { operations } = this.#phase;
-      const running = this.#trace?.run(() => operations.run(id, parameters)) ?? operations.run(id, parameters);
+      const run = () => operations.run(id, parameters, size);
+      const running = this.#trace?.run(run) ?? run();
       running.catch((error) => {
         this.options.pipeline.refuse(error, { requestId: randomUUID(), startedAt: performance.now() }, 'ws');
         this.#close(CloseCode.InternalServerError, 'Internal server error');
@@ -207,12 +214,30 @@ export class SocketConnection {
     if (release === undefined) return;
     await new Promise<void>((resolve) => write(resolve));
     release();
-    if (this.socket.isPaused && this.socket.bufferedAmount < maxBacklogBytes) this.socket.resume();
+    this.#readOn();
   }
 
   /** Reads nothing more from a peer that does not read what it asked for. */
   #holdBack(): void {
     if (this.socket.bufferedAmount > maxBacklogBytes) this.socket.pause();
+  }
+
+  #readNothingFor(ms: number): void {
+    if (ms === 0) return;
+    clearTimeout(this.#pause);
+    this.socket.pause();
+    this.#pause = setTimeout(
+      () => {
+        this.#pause = undefined;
+        this.#readOn();
+      },
+      Math.min(ms, longestPauseMs),
+    ).unref();
+  }
+
+  #readOn(): void {
+    const { socket } = this;
+    if (socket.isPaused && this.#pause === undefined && socket.bufferedAmount < maxBacklogBytes) socket.resume();
   }
 }
 

@@ -13,6 +13,8 @@ export interface SocketOperationsOptions extends LiveOptions {
   readonly client: Client;
   /** Sends a message; resolves when the peer can take another. */
   readonly send: (message: string) => Promise<void>;
+  /** An operation was refused: nothing more is to be read for so many milliseconds. */
+  readonly onRefused: (pauseMs: number) => void;
   /** Called when the last running operation has ended. */
   readonly onIdle: () => void;
 }
@@ -41,8 +43,8 @@ export class SocketOperations {
     return this.#running.size === 0;
   }
 
-  /** Runs an operation to its end. `id` must be free. */
-  async run(id: string, parameters: Parameters): Promise<void> {
+  /** Runs an operation to its end. `id` must be free; `size` is that of the message, in characters. */
+  async run(id: string, parameters: Parameters, size: number): Promise<void> {
     const { maxOperations, pipeline, onIdle, identity, client } = this.options;
     const operation: RunningOperation = { id, left: new AbortController(), isSubscription: false };
     if (this.#running.size >= maxOperations) {
@@ -53,7 +55,7 @@ export class SocketOperations {
     }
     this.#running.add(operation);
     try {
-      await this.#perform(operation, parameters);
+      await this.#perform(operation, parameters, size);
     } finally {
       this.#running.delete(operation);
       if (this.idle) onIdle();
@@ -80,14 +82,14 @@ export class SocketOperations {
     return undefined;
   }
 
-  async #perform(running: RunningOperation, parameters: Parameters): Promise<void> {
+  async #perform(running: RunningOperation, parameters: Parameters, size: number): Promise<void> {
     const { pipeline, streams, send, identity, client } = this.options;
     const { id, left } = running;
     const known = { requestId: randomUUID(), startedAt: performance.now(), client };
     const facts = { ...identity, ...known, signal: left.signal };
     let operation: Operation;
     try {
-      const read = () => requestOf('POST', parameters, pipeline.limits.metadataDepth);
+      const read = () => ({ ...requestOf('POST', parameters, pipeline.limits.metadataDepth), size });
       operation = pipeline.prepare(await pipeline.admit(identity, read), facts, 'ws');
     } catch (error) {
       return this.#refuse(running, pipeline.refuse(error, facts, 'ws'));
@@ -107,8 +109,10 @@ export class SocketOperations {
 
   /** An error is the last message about an id. */
   async #refuse({ id, left }: RunningOperation, { errors: payload }: Answer): Promise<void> {
+    const { pipeline, identity, onRefused, send } = this.options;
+    onRefused(pipeline.waitOfRefusal(identity));
     if (left.signal.aborted) return;
     left.abort();
-    await this.options.send(JSON.stringify({ id, type: 'error', payload }));
+    await send(JSON.stringify({ id, type: 'error', payload }));
   }
 }

@@ -39,6 +39,8 @@ const helps = {
   gateway_job_watchers: 'Readers that watch a refresh job now.',
   gateway_record_watchers: 'Readers that watch a token record now.',
   gateway_open_streams: 'Open sockets and event streams, by transport.',
+  gateway_untrusted_documents_total:
+    'Operations run whose document is not a trusted one (TRUSTED_DOCUMENTS_MODE=report).',
   gateway_log_lines_dropped_total: 'Log lines that the reader of standard output did not take.',
   gateway_trace_spans_dropped_total: 'Spans that the trace collector did not take.',
 };
@@ -79,6 +81,7 @@ export class Metrics {
   readonly #decisionCalls = this.#hotCounter('gateway_decision_calls_total', 'endpoint', 'outcome');
   readonly #decisionSeconds = this.#hotHistogram('gateway_decision_seconds', 'endpoint');
   readonly unknownValues = this.#counter('gateway_unknown_values_total', 'kind');
+  readonly untrustedDocuments = this.#counter('gateway_untrusted_documents_total');
   readonly storeDegraded = this.#gauge('gateway_store_degraded', 'max');
   readonly storeSetAside = this.#counter('gateway_store_set_aside_total');
   readonly jobWatchers = this.#gauge('gateway_job_watchers', 'sum');

@@ -38,7 +38,18 @@ export class OperationLog {
 
   end(ended: EndedOperation): void {
     if (this.#isOff) return;
-    const { facts, transport, outcome, label = 'none', type = 'none', codes, causes, trail, events } = ended;
+    const {
+      facts,
+      transport,
+      outcome,
+      label = 'none',
+      type = 'none',
+      deprecated,
+      codes,
+      causes,
+      trail,
+      events,
+    } = ended;
     const ms = Math.round((performance.now() - facts.startedAt) * 10) / 10;
     if (outcome === 'ok') {
       this.#writeSoon(this.#lineOfSuccess(ended, ms));
@@ -47,7 +58,8 @@ export class OperationLog {
     const { caller, client } = facts;
     const { pseudonyms, repeated } = this.options;
     const program = `${client?.client}\n${client?.clientVersion}`;
-    const key = `${transport}\n${outcome}\n${type}\n${label}\n${codes}\n${causes}\n${caller?.key}\n${program}`;
+    const what = `${type}\n${label}\n${deprecated}`;
+    const key = `${transport}\n${outcome}\n${what}\n${codes}\n${causes}\n${caller?.key}\n${program}`;
     if (repeated.count(key, facts.requestId)) return;
     const own = {
       requestId: facts.requestId,
@@ -61,6 +73,7 @@ export class OperationLog {
     const common = {
       operation: label,
       type,
+      deprecated,
       transport,
       outcome,
       codes,
@@ -78,7 +91,7 @@ export class OperationLog {
    * was reduced to plain characters.
    */
   #lineOfSuccess(
-    { facts, transport, label = 'none', type = 'none', trail, events }: EndedOperation,
+    { facts, transport, label = 'none', type = 'none', deprecated, trail, events }: EndedOperation,
     ms: number,
   ): string {
     const { caller, client, requestId } = facts;
@@ -91,7 +104,9 @@ export class OperationLog {
       `${callCount > calls.length ? `,"callCount":${callCount}` : ''}` +
       `,"tiers":{"memory":${memory},"store":${store},"service":${service}${shared > 0 ? `,"shared":${shared}` : ''}}` +
       `${traceId === undefined ? '' : `,"traceId":"${traceId}"`}` +
-      `,"operation":"${label}","type":"${type}","transport":"${transport}","outcome":"ok","codes":[]${who}` +
+      `,"operation":"${label}","type":"${type}"` +
+      `${deprecated === undefined ? '' : `,"deprecated":${JSON.stringify(deprecated)}`}` +
+      `,"transport":"${transport}","outcome":"ok","codes":[]${who}` +
       `${client?.client === undefined ? '' : `,"client":"${client.client}"`}` +
       `${client?.clientVersion === undefined ? '' : `,"clientVersion":"${client.clientVersion}"`},"msg":"operation"}\n`
     );

@@ -31,13 +31,24 @@ export function createLogger(
   return pino(options, destination);
 }
 
+/** A function and its place in code, as V8 writes them. */
+const frame =
+  /(?<=^ {4})at (?:[\w$.<>#[\] ]+ \((?:(?:node:|file:\/\/|\/).+:\d+:\d+|<anonymous>|native|index \d+)\)|(?:async )?(?:node:|file:\/\/|\/).+:\d+:\d+)$/gm;
+
+/** Of a stack what comes after the message, whose lines may look like frames. */
+function framesOf(error: Error): string[] | undefined {
+  const [stack, message] = [String(error.stack), String(error.message)];
+  const begin = stack.indexOf(message);
+  return stack.slice(begin === -1 ? 0 : begin + message.length).match(frame) ?? undefined;
+}
+
 function errorWithoutMessage(error: unknown): unknown {
   if (!(error instanceof Error)) return { type: typeof error };
   const code = (error as { code?: unknown }).code;
   return {
     type: error.name,
     ...(typeof code === 'string' && { code }),
-    frames: error.stack?.match(/(?<=^ {4})at .*$/gm) ?? undefined,
+    frames: framesOf(error),
     ...(error.cause !== undefined && { cause: errorWithoutMessage(error.cause) }),
   };
 }

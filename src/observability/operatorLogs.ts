@@ -2,8 +2,10 @@ import { holderOf } from '../auth/caller.js';
 import type { Sealer } from '../cache/sealing.js';
 import type { Config } from '../config/config.js';
 import type { OperationHooks } from '../operations/observeOperations.js';
+import type { UntrustedDocument } from '../operations/trustedDocuments.js';
 import { AuditLog } from './AuditLog.js';
 import type { Logger } from './log.js';
+import type { Metrics } from './Metrics.js';
 import { OperationLog } from './OperationLog.js';
 import { Pseudonyms } from './Pseudonyms.js';
 import { RepeatedLines } from './RepeatedLines.js';
@@ -15,6 +17,7 @@ export interface OperatorLogsOptions {
   readonly log: Logger;
   readonly destination: LogDestination;
   readonly sealer: Sealer;
+  readonly metrics: Pick<Metrics, 'untrustedDocuments'>;
   /** The id of the trace under way; undefined without tracing. */
   readonly traceId: (() => string | undefined) | undefined;
 }
@@ -22,7 +25,7 @@ export interface OperatorLogsOptions {
 export type OperatorLogs = ReturnType<typeof operatorLogs>;
 
 /** The lines that operators and auditors read. Equal ones are told once a second, whatever they are about. */
-export function operatorLogs({ config, log, destination, sealer, traceId }: OperatorLogsOptions) {
+export function operatorLogs({ config, log, destination, sealer, metrics, traceId }: OperatorLogsOptions) {
   const pseudonyms = new Pseudonyms(sealer);
   const repeated = new RepeatedLines();
   const shared = { log, pseudonyms, repeated, traceId };
@@ -30,6 +33,15 @@ export function operatorLogs({ config, log, destination, sealer, traceId }: Oper
   const topCallers = new TopCallers({ log, nameOf: (key) => pseudonyms.caller(key) });
   return {
     topCallers,
+    /** A document was let through that is not trusted. */
+    onUntrusted: ({ requestId, ...common }: UntrustedDocument) => {
+      metrics.untrustedDocuments.inc();
+      const { hash, operation, client, clientVersion } = common;
+      const key = `untrusted\n${hash}\n${operation}\n${client}\n${clientVersion}`;
+      if (repeated.count(key, requestId)) return;
+      const write = (fields: object) => log.warn(fields, 'untrusted document');
+      repeated.note({ write, key, common, own: { requestId, traceId: traceId?.() }, general: { operation } });
+    },
     audit: new AuditLog({ ...shared, which: config.audit }),
     operationLog,
     flush: () => {

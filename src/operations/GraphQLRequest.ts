@@ -14,6 +14,8 @@ export interface GraphQLRequest {
   readonly extensions: Readonly<Record<string, unknown>> | undefined;
   /** The text it was read from, unless it was known. */
   readonly body?: string | undefined;
+  /** Characters that it was read from, unless it was known: then it is held once for all. */
+  readonly size?: number | undefined;
 }
 
 /** Levels of a request around its metadata: the body, variables, a variable, input, and some to spare. */

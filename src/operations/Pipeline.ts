@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { createSourceEventStream, execute } from 'graphql';
 import type { Admission } from '../admission/Admission.js';
 import type { Holder, Ledger } from '../admission/Ledger.js';
@@ -28,12 +29,14 @@ export interface Operation {
   readonly transport: Transport;
   readonly context: OperationContext;
   readonly work: Work;
-  /** Bytes of memory that the request takes while its answer is awaited. */
+  /** Bytes of memory that the request takes while its answer is awaited, or its stream is open. */
   readonly heldBytes: number;
 }
 
-/** Bytes of memory per character of a parsed body. */
+/** Bytes of memory per character of a parsed request. */
 const bytesPerCharacter = 16;
+/** In characters: what such requests hold is bounded by their number. */
+const smallRequest = 1024;
 /** Answers the system takes at once, in bytes; larger ones need room in the ledger. */
 const smallAnswer = 16_384;
 
@@ -76,8 +79,8 @@ export class Pipeline {
 
   /** Finds what answers a request: a plan, or else a valid document with variables that fit. Never throws. */
   prepare(asked: GraphQLRequest, facts: OperationFacts, transport: Transport): Operation {
-    // A body that is known is held once for all, and a stream has a place of its own.
-    const heldBytes = transport === 'http' && asked.body !== undefined ? bytesPerCharacter * asked.body.length : 0;
+    const { size = 0 } = asked;
+    const heldBytes = size > smallRequest ? bytesPerCharacter * size : 0;
     const work = this.#charge(this.#works.find(asked, facts, transport), facts);
     const context = this.options.contextFor(facts, work);
     return { facts, transport, context, work, heldBytes };
@@ -124,14 +127,21 @@ export class Pipeline {
   }
 
   async #subscribe(operation: Operation, args: NonNullable<Work['args']>): Promise<Answer | ResultStream> {
-    const { contextFor, hooks } = this.options;
+    const { contextFor, hooks, ledger } = this.options;
     const { facts, transport, context, work } = operation;
+    const release = ledger.take('bytes', context.holder, operation.heldBytes);
     const end = hooks.observe();
     const beganAt = performance.now();
     const subscribing = createSourceEventStream({ ...args, contextValue: context });
     this.noteWork(context.holder, beganAt);
-    const source = await subscribing;
-    if (!(Symbol.asyncIterator in source)) return this.#leave(operation, source, end, performance.now());
+    const source = await subscribing.catch((error) => {
+      release();
+      throw error;
+    });
+    if (!(Symbol.asyncIterator in source)) {
+      release();
+      return this.#leave(operation, source, end, performance.now());
+    }
     end(work.label, work.type, 0);
     hooks.onRequest(transport, 'ok', undefined, []);
     const summary = new StreamSummary();
@@ -144,7 +154,9 @@ export class Pipeline {
       },
       failed: (error) => summary.note(this.#exit.refusal([error], facts.requestId), [error]),
       onEnd: () => {
-        const ended = { facts, transport, label: work.label, type: work.type, trail: context.trail };
+        release();
+        const { label, type, deprecated } = work;
+        const ended = { facts, transport, label, type, deprecated, trail: context.trail };
         const isNotable = summary.codes.length > 0 || performance.now() - facts.startedAt >= hooks.toldFromMs;
         if (isNotable) hooks.onEnd({ ...ended, ...summary.end });
       },
@@ -155,19 +167,23 @@ export class Pipeline {
     const undecided = result.errors && undecidedAsAWhole(result.errors, result);
     if (undecided !== undefined) {
       end(work.label, work.type, 1);
+      this.noteWork(context.holder, beganAt);
       throw undecided;
     }
     const answer = this.#exit.answer(result, context);
     const errors = answer.errors.length;
     end(work.label, work.type, errors);
-    if (transport === 'http' && answer.bytes > smallAnswer) this.#refuseWithoutRoom(context.holder, answer.bytes);
+    // What a mutation did is told in any case: a refusal would have it sent once more.
+    const needsRoom = transport === 'http' && answer.bytes > smallAnswer && work.type !== 'mutation';
+    if (needsRoom) this.#refuseWithoutRoom(context.holder, answer.bytes);
     const { hooks } = this.options;
     hooks.onRequest(transport, errors === 0 ? 'ok' : 'errors', httpStartOf(facts, transport), answer.errors);
     if (errors > 0 || work.type === 'mutation' || performance.now() - facts.startedAt >= hooks.toldFromMs) {
       const outcome = answer.isRefusal ? 'refused' : errors > 0 ? 'errors' : 'ok';
       const causes = errors > 0 ? causesOf(result.errors ?? answer.errors) : [];
-      const { label, type } = work;
-      hooks.onEnd({ facts, transport, outcome, label, type, codes: codesOf(answer), causes, trail: context.trail });
+      const { label, type, deprecated } = work;
+      const codes = codesOf(answer);
+      hooks.onEnd({ facts, transport, outcome, label, type, deprecated, codes, causes, trail: context.trail });
     }
     this.noteWork(context.holder, beganAt);
     return answer;
@@ -181,6 +197,20 @@ export class Pipeline {
     const { codes, causes } = refusal;
     hooks.onEnd({ facts, transport, outcome: 'refused', label: work?.label, type: work?.type, codes, causes });
     return refusal;
+  }
+
+  /** As {@link refuse}, when it is the caller's turn. Undefined when too many wait: then the connection is to end. */
+  async refuseInTurn(error: unknown, facts: RequestFacts, transport: Transport): Promise<Answer | undefined> {
+    const refusal = this.refuse(error, facts, transport);
+    const waitMs = this.waitOfRefusal(facts);
+    if (waitMs === Number.POSITIVE_INFINITY) return undefined;
+    if (waitMs > 0) await delay(waitMs, undefined, { ref: false });
+    return refusal;
+  }
+
+  /** As {@link Admission.waitOfRefusal}. */
+  waitOfRefusal(identity: Partial<Identity>): number {
+    return this.options.admission.waitOfRefusal(identity);
   }
 
   /** Notes a connection that ends, or is not taken, before anybody asked for an answer. */

@@ -4,6 +4,7 @@ import type { Holder } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
 import { unknownOperation } from '../errors/maskError.js';
 import { createApolloServer, type Logger } from './apolloServer.js';
+import { Deprecations } from './documents/Deprecations.js';
 import { DocumentMemory } from './documents/DocumentMemory.js';
 import { documentReader, type OperationLimits } from './documents/documentReader.js';
 import type { Result } from './Exit.js';
@@ -19,6 +20,7 @@ export interface WorkFinderOptions {
   readonly schema: GraphQLSchema;
   readonly limits: OperationLimits;
   readonly introspection: boolean;
+  /** Undefined where any document may run. */
   readonly trustedDocuments: TrustedDocuments | undefined;
   readonly planMode?: PlanMode | undefined;
   readonly hooks: OperationHooks;
@@ -31,6 +33,8 @@ export interface WorkFinderOptions {
 export interface Work extends Asked {
   readonly by: 'plan' | 'apollo' | 'refusal';
   readonly type: Parameters<EndOfOperation>[1];
+  /** See {@link Deprecations}. */
+  readonly deprecated?: readonly string[] | undefined;
   readonly rootFields: number;
   /** Throws, or rejects, with a GatewayError when no document may run, and with anything for a bug. */
   readonly perform: (context: OperationContext) => Result | Promise<Result>;
@@ -46,42 +50,55 @@ export class WorkFinder {
   /** Everything kept of what callers send. */
   readonly memory = new DocumentMemory();
   readonly #read: (query: string) => DocumentNode;
+  readonly #deprecations: Deprecations;
   readonly #plans: PlanCache;
   readonly #apollo: ApolloServer<OperationContext>;
 
   constructor(private readonly options: WorkFinderOptions) {
     const { schema, introspection, limits, hooks, planMode, log } = options;
     this.#read = documentReader(schema, limits, introspection, this.memory.documents);
+    const deprecations = new Deprecations(schema);
+    this.#deprecations = deprecations;
     const { plans: memory } = this.memory;
     const { representations: maxRepresentations } = limits;
-    this.#plans = new PlanCache(schema, { memory, maxRepresentations, mode: planMode, onBug: hooks.onBug });
+    const { onBug } = hooks;
+    this.#plans = new PlanCache(schema, { memory, maxRepresentations, deprecations, mode: planMode, onBug });
     this.#apollo = createApolloServer(schema, log);
   }
 
-  start(): Promise<void> {
-    return this.#apollo.start();
+  /** @throws Error in one line when the trusted documents cannot be read */
+  async start(): Promise<void> {
+    await this.options.trustedDocuments?.start();
+    await this.#apollo.start();
   }
 
   stop(): Promise<void> {
+    this.options.trustedDocuments?.stop();
     return this.#apollo.stop();
   }
 
   /** Never throws: a refusal is work as well. */
   find(asked: GraphQLRequest, facts: OperationFacts, transport: Transport): Work {
+    // A router that presents its secret writes its own documents.
+    const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
     let request: GraphQLRequest;
     try {
-      request = withDocument(asked, facts.fromRouter, this.options.trustedDocuments);
+      request = withDocument(asked, trusted, facts.client);
     } catch (error) {
       return refusing(error);
     }
     const plan = this.#planFor(request);
-    if (plan !== undefined) {
-      // A body that comes again need not be parsed. Not a mutation's, whose input may hold personal data.
-      if (plan.type === 'query' && asked.body !== undefined) {
-        this.memory.requests.offer(asked.body, { ...asked, body: undefined });
-      }
-      return plan;
+    const work = plan ?? this.#timedCheck(request, facts, transport);
+    // A body that comes again need not be parsed. Not a mutation's, whose input may hold personal data.
+    if (plan?.type === 'query' && asked.body !== undefined) {
+      this.memory.requests.offer(asked.body, { ...asked, body: undefined, size: undefined });
     }
+    const isUntrusted = trusted !== undefined && request === asked && work.by !== 'refusal';
+    if (isUntrusted) trusted.report(asked.query ?? '', work.label, facts);
+    return work;
+  }
+
+  #timedCheck(request: GraphQLRequest, facts: OperationFacts, transport: Transport): Work {
     const beganAt = performance.now();
     const checked = this.#checked(request, transport);
     this.options.noteWork(holderOf(facts.caller), beganAt);
@@ -115,8 +132,9 @@ export class WorkFinder {
       refuseManyRepresentations(fields, coerced, this.options.limits.representations);
       const args = { schema, document, operationName, variableValues: variables };
       const perform: Work['perform'] = (context) => this.#execute(request, document, context);
+      const deprecated = this.#deprecations.in(document);
       return {
-        ...{ by: 'apollo', type, label, args, rootFields: fields.length, perform },
+        ...{ by: 'apollo', type, label, deprecated, args, rootFields: fields.length, perform },
         get scopes() {
           return neededScopes(schema, document); // seldom asked for
         },

@@ -27,6 +27,8 @@ export interface EndedOperation {
   /** As for metrics; absent when no operation was read. */
   readonly label?: string | undefined;
   readonly type?: `${OperationTypeNode}` | 'none' | undefined;
+  /** What its document uses of what the schema deprecates, as schema coordinates. */
+  readonly deprecated?: readonly string[] | undefined;
   readonly codes: readonly string[];
   /** Why it failed, in words that hold nothing of what was sent. */
   readonly causes: readonly string[];

@@ -1,6 +1,6 @@
 import cluster from 'node:cluster';
 import { type Config, loadConfig } from '../config/config.js';
-import { createLogger } from '../observability/log.js';
+import { createLogger, type Logger } from '../observability/log.js';
 import { connectToMachine, MachineMetrics } from '../observability/MachineMetrics.js';
 import { StandardOutput } from '../observability/StandardOutput.js';
 import { credentialsOf, startEmbeddedSandbox, startGateway } from '../server.js';
@@ -11,30 +11,30 @@ import { allWorkersClosed, assignedSandbox, reportReady, Workers } from './worke
 
 /** Serves as the configuration says, as one process, as the primary of several, or as one of its workers. */
 export async function serve(config: Config = loadConfig()): Promise<void> {
-  if (cluster.isWorker) return serveAsWorker(config);
-  if (config.workers > 1) return serveWithWorkers(config);
   const output = new StandardOutput();
+  const log = createLogger(config.logLevel, output);
+  endOnBugs(log);
+  if (cluster.isWorker) return serveAsWorker(config, output);
+  if (config.workers > 1) return serveWithWorkers(config, output, log);
   const gateway = await startGateway(config, { logDestination: output });
   announce(gateway, config, gateway.log, output);
   stopOnSignal(() => gateway.stop());
 }
 
-async function serveAsWorker(config: Config): Promise<void> {
+async function serveAsWorker(config: Config, logDestination: StandardOutput): Promise<void> {
   const sandbox = await assignedSandbox();
   const gateway = await startGateway(config, {
     ...(sandbox && { upstream: credentialsOf(sandbox) }),
     joinMachine: connectToMachine,
-    logDestination: new StandardOutput(),
+    logDestination,
     allClosed: allWorkersClosed,
   });
   reportReady(gateway);
   stopOnSignal(() => gateway.stop());
 }
 
-async function serveWithWorkers(config: Config): Promise<void> {
+async function serveWithWorkers(config: Config, output: StandardOutput, log: Logger): Promise<void> {
   prepareStore(config.cache.url);
-  const output = new StandardOutput();
-  const log = createLogger(config.logLevel, output);
   const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
   const metrics = new MachineMetrics();
   const metricsServer = await serveMetrics(config, metrics.text);
@@ -44,6 +44,14 @@ async function serveWithWorkers(config: Config): Promise<void> {
     await workers.stop();
     await sandbox?.stop();
     await metricsServer?.drain(0);
+  });
+}
+
+/** What nothing caught, a rejection included, ends the process with one line; Node.js would print what the error says. */
+function endOnBugs(log: Logger): void {
+  process.on('uncaughtException', (err, origin) => {
+    log.fatal({ err, origin }, 'the process ends: a bug of the gateway');
+    process.exit(1);
   });
 }
 

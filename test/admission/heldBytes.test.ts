@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { WebSocket } from 'ws';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import {
@@ -11,6 +12,7 @@ import {
   type TestGateway,
 } from '../support/gateway.js';
 import { until } from '../support/redis.js';
+import { eventReader } from '../support/streamReader.js';
 
 // What a caller makes the process hold is bounded: answers nobody reads, bodies that come slowly, operations that wait.
 
@@ -38,6 +40,38 @@ async function halfRead(origin: string, body: string, authorization = '', length
     });
     socket.once('close', () => resolve('closed'));
   });
+}
+
+/** The first event of each subscription, each on a stream of its own. */
+async function firstsOfStreams(origin: string, authorization: string, requests: readonly object[]) {
+  const left = new AbortController();
+  const firsts: string[] = [];
+  for (const body of requests) {
+    const response = await fetch(`${origin}/graphql/stream`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'text/event-stream', authorization },
+      body: JSON.stringify(body),
+      signal: left.signal,
+    });
+    firsts.push(JSON.stringify(await eventReader(response).next()));
+  }
+  return { firsts, end: () => left.abort() };
+}
+
+/** The first message of each subscription on one socket. */
+async function firstsOnSocket(origin: string, authorization: string, requests: readonly object[]) {
+  const socket = new WebSocket(`${origin.replace('http', 'ws')}/graphql`, 'graphql-transport-ws');
+  const firsts: string[] = [];
+  socket.on('message', (data) => {
+    const text = String(data);
+    if (text.includes('connection_ack')) {
+      for (const [n, payload] of requests.entries())
+        socket.send(JSON.stringify({ id: `${n}`, type: 'subscribe', payload }));
+    } else if (text.includes('"next"')) firsts.push(text);
+  });
+  socket.once('open', () => socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization } })));
+  await until(() => firsts.length === requests.length);
+  return { firsts, end: () => socket.terminate() };
 }
 
 const metadataTimes = (count: number) =>
@@ -117,11 +151,45 @@ describe('a process with a heap of 256 MB', () => {
       expect(other.data).toEqual({ __typename: 'Query' });
       expect(new Set(statuses)).toEqual(new Set([429]));
     } finally {
+      sandbox.control.disarmAll();
       sandbox.control.release('g');
     }
     await Promise.all(answers);
     expect(statuses.slice(16)).toEqual([200, 200, 200, 200]);
     expect(sandbox.control.counters().taxpayerToken).toBe(5);
+  });
+
+  it.each(['event streams', 'one socket'])(
+    'refuses further subscriptions of a caller with large variables, on %s',
+    async (way) => {
+      const query = 'subscription ($id: ID!) { taxpayerTokenUpdated(taxpayerId: $id) { status } }';
+      const ids = sandbox.control.addTaxpayers(10);
+      const parametersOf = (each: string) => ({ query, variables: { id: each, more: 'x'.repeat(250_000) } });
+      const { firsts, end } = await (way === 'one socket' ? firstsOnSocket : firstsOfStreams)(
+        gateway.origin,
+        hostile,
+        ids.map(parametersOf),
+      );
+      expect(firsts.filter((first) => first.includes('CREATED'))).toHaveLength(4);
+      expect(firsts.filter((first) => first.includes('RATE_LIMITED'))).toHaveLength(6);
+      end();
+      await until(async () => {
+        const again = await firstsOfStreams(gateway.origin, hostile, [parametersOf(ids[0] as string)]);
+        again.end();
+        return again.firsts[0]?.includes('CREATED') === true;
+      });
+    },
+  );
+
+  it('tells what a mutation did to a caller who has no room for its answer', async () => {
+    const linker = `Bearer ${await provider.token({ sub: 'linker', scope: 'client-links:create taxpayers:read taxpayers:any' })}`;
+    const large = JSON.stringify({ query: metadataTimes(8), variables: { id } });
+    for (let n = 0; n < 4; n += 1) await halfRead(gateway.origin, large, linker);
+    const urls = Array.from({ length: 55 }, (_, n) => `${'u'.repeat(250)}${n}: url`).join(' ');
+    const mutation = `mutation { createClientLink(input: {}) { clientLink { ${urls} } } }`;
+    const { status, errors, data } = await postQuery(gateway.origin, mutation, {}, { authorization: linker });
+    expect([status, errors]).toEqual([200, undefined]);
+    expect(JSON.stringify(data).length).toBeGreaterThan(16_384);
   });
 });
 

@@ -1,7 +1,7 @@
 // What watching costs: the gateway with its logs and traces as they can be set, beside itself with nothing of it, in turn.
 
 import { createServer } from 'node:http';
-import { measure, median } from './measure.js';
+import { cpuRatio, measure, median } from './measure.js';
 import { hotToken } from './queries.js';
 import { round, table } from './report.js';
 import { startGateway } from './targets.js';
@@ -30,7 +30,7 @@ export async function observability(world, { rounds, seconds, warmUpSeconds }) {
   const running = [];
   try {
     for (const { name, env, most } of settings(collector)) {
-      running.push({ ...(await startGateway({ ...world, env })), name, most, samples: [] });
+      running.push({ ...(await startGateway({ ...world, env })), name, most, cpuOfRounds: [] });
     }
     const { taxpayerIds } = world.service;
     const bodies = [JSON.stringify({ query: hotToken, variables: { id: taxpayerIds[0] } })];
@@ -38,7 +38,7 @@ export async function observability(world, { rounds, seconds, warmUpSeconds }) {
     for (let turn = 0; turn < rounds; turn += 1) {
       // There and back, so that none is always the first.
       for (const gateway of turn % 2 ? running.toReversed() : running) {
-        gateway.samples.push((await measure(gateway, { ...world, bodies, seconds })).cpuUs);
+        gateway.cpuOfRounds.push((await measure(gateway, { ...world, bodies, seconds })).cpuUs);
       }
     }
     const text = tableOf(running);
@@ -51,11 +51,11 @@ export async function observability(world, { rounds, seconds, warmUpSeconds }) {
 }
 
 function tableOf(gateways) {
-  const [{ samples: base }] = gateways;
-  const rows = gateways.map(({ name, most, samples }) => {
-    const ratio = median(samples.map((cpuUs, turn) => cpuUs / base[turn]));
+  const rows = gateways.map((gateway) => {
+    const { name, most, cpuOfRounds } = gateway;
+    const ratio = cpuRatio(gateway, gateways[0]);
     const met = most === undefined ? '' : `at most ${most}x: ${ratio <= most ? 'yes' : 'no'}`;
-    return [name, round(median(samples)), `${ratio.toFixed(3)}x`, met];
+    return [name, round(median(cpuOfRounds)), `${ratio.toFixed(3)}x`, met];
   });
   const title = '**A hot token record, by what is logged and traced** (`observability`)';
   return `${title}\n\n${table(['settings', 'CPU µs/request', 'to nothing', 'meant'], rows)}`;

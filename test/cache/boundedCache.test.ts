@@ -4,6 +4,7 @@ import { LeasedCache } from '../../src/cache/LeasedCache.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
+import { Deprecations } from '../../src/operations/documents/Deprecations.js';
 import { DocumentMemory } from '../../src/operations/documents/DocumentMemory.js';
 import { PlanCache } from '../../src/operations/plans/PlanCache.js';
 import { SharedObject } from '../../src/operations/plans/SharedObject.js';
@@ -13,6 +14,14 @@ import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGat
 
 const query = new GraphQLObjectType({ name: 'Query', fields: { a: { type: GraphQLString } } });
 const request = { method: 'POST', documentId: undefined, operationName: undefined, extensions: undefined } as const;
+
+const planCache = (memory: DocumentMemory, schema = new GraphQLSchema({ query }), onBug?: (error: unknown) => void) =>
+  new PlanCache(schema, {
+    memory: memory.plans,
+    maxRepresentations: 1,
+    deprecations: new Deprecations(schema),
+    ...(onBug && { onBug }),
+  });
 
 let running: TestGateway;
 
@@ -104,10 +113,7 @@ describe('memory', () => {
   });
 
   it('notes the last 4,096 documents that were answered, to plan them when they come again', () => {
-    const plans = new PlanCache(new GraphQLSchema({ query }), {
-      memory: new DocumentMemory().plans,
-      maxRepresentations: 1,
-    });
+    const plans = planCache(new DocumentMemory());
     const documents = Array.from({ length: 4097 }, (_, n) => `query Q${n} { a }`);
     for (const document of documents) plans.accept(document);
     expect(plans.find(documents[0] ?? '', undefined, {})).toBeUndefined();
@@ -120,7 +126,7 @@ describe('memory', () => {
     const textOf = (n: number) => `query Q${n} { ${'a '.repeat(200)} }`;
     const longTextOf = (n: number) => `${textOf(n)} #${'x'.repeat(50_000)}`;
     const nothings = Array.from({ length: 2000 }, () => ({}));
-    const plans = new PlanCache(new GraphQLSchema({ query }), { memory: memory.plans, maxRepresentations: 1 });
+    const plans = planCache(memory);
     const offerAll = () => {
       for (const n of numbers) {
         memory.documents.offer(textOf(n), parse(textOf(n)));
@@ -147,11 +153,7 @@ it('a plan that fails to be made leaves the document to Apollo, and is told of o
     throw new Error('a mistake of ours');
   };
   const bugs: unknown[] = [];
-  const plans = new PlanCache(schema, {
-    memory: new DocumentMemory().plans,
-    maxRepresentations: 1,
-    onBug: (error) => bugs.push(error),
-  });
+  const plans = planCache(new DocumentMemory(), schema, (error) => bugs.push(error));
   plans.accept('{ a }');
   expect([plans.find('{ a }', undefined, {}), plans.find('{ a }', undefined, {})]).toEqual([undefined, undefined]);
   expect(bugs).toHaveLength(1);

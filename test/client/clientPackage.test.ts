@@ -118,6 +118,25 @@ describe('In an empty project, from its tarball, taxpayer-gateway-client', () =>
     expect(answer).toEqual({ status: 'AUTHORIZED', code: 'NOT_FOUND' });
   }, 120_000);
 
+  it("asks by the ids of Relay's compiler, whose list of them is one of trusted documents", async () => {
+    const file = join(app, 'persisted.json');
+    writeFileSync(file, '{}');
+    const persistConfig = { file: './persisted.json', algorithm: 'SHA256' };
+    const config = JSON.parse(readFileSync(join(app, 'relay.config.json'), 'utf8'));
+    writeFileSync(join(app, 'relay.persisted.json'), JSON.stringify({ ...config, persistConfig }));
+    await run(process.execPath, [join(app, 'node_modules/relay-compiler/cli.js'), 'relay.persisted.json'], app);
+    const strict = await startTestGateway({ TRUSTED_DOCUMENTS_FILE: file }, { jobDurationMs: 200 });
+    const arguments_ = [
+      'main.js',
+      './relay.js',
+      `${strict.origin}/graphql`,
+      strict.sandbox.demo.taxpayerIds.authorized,
+    ];
+    const answer = JSON.parse(await run('node', arguments_, app));
+    await strict.stop();
+    expect(answer).toEqual({ status: 'AUTHORIZED', code: 'NOT_FOUND' });
+  }, 120_000);
+
   it('watches a job to its end', async () => {
     const { taxpayerId, jobId } = gateway.sandbox.demo.jobs.processing;
     expect(await ask('./built/watch.js', taxpayerId, jobId)).toEqual({ status: 'COMPLETED', code: 'NOT_FOUND' });

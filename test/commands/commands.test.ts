@@ -189,6 +189,11 @@ describe('check', () => {
       { CACHE_URL: 'redis://:planted-password@127.0.0.1:9' },
       /^CACHE_URL \(redis:\/\/127.0.0.1:9, with a password\): Redis cannot be reached/,
     ],
+    [
+      'trusted documents',
+      { TRUSTED_DOCUMENTS_FILE: './absent.json' },
+      /^TRUSTED_DOCUMENTS_FILE cannot be read \(ENOENT\): \.\/absent\.json$/,
+    ],
     ['service', { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/' }, /^UPSTREAM_BASE_URL does not answer: ECONNREFUSED$/],
     [
       'decision point',

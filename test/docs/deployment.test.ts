@@ -146,7 +146,7 @@ describe('The Kubernetes manifests', () => {
   });
 
   it('name settings and secrets that exist, and give the drain the time it takes', () => {
-    const { spec } = (find('Deployment') as { spec: { template: { spec: Pod } } }).spec.template;
+    const spec = podOf(find);
     const env = spec.containers[0]?.env ?? [];
     for (const { name } of env) expect(knownSettings).toContain(name);
     const keys = Object.keys((find('Secret') as { stringData: object }).stringData);
@@ -164,14 +164,36 @@ describe('The Kubernetes manifests', () => {
     );
     const { stringData } = find('Secret') as { stringData: Record<string, string> };
     for (const [name, text] of Object.entries(stringData)) writeFileSync(join(folder, name), text);
-    const { spec } = (find('Deployment') as { spec: { template: { spec: Pod } } }).spec.template;
-    const inPod = spec.containers[0]?.env.map(({ name, value }) => [
+    const inPod = podOf(find).containers[0]?.env.map(({ name, value }) => [
       name,
       name.endsWith('_FILE') ? join(folder, value.split('/').at(-1) ?? '') : value,
     ]);
     const config = loadConfig(Object.fromEntries([...inImage, ...(inPod ?? [])]));
     expect(config.cache.url).toMatch(/^rediss?:/);
     expect(config.introspection).toBe(false);
+  });
+
+  it('let in where the pods listen and out to what the settings name, and nothing else', () => {
+    const [{ env, ports } = { env: [], ports: [] }] = podOf(find).containers;
+    const { ingress, egress } = (find('NetworkPolicy') as NetworkPolicy).spec;
+    const portsOf = (rules: NetworkPolicy['spec']['ingress']) =>
+      rules.flatMap((rule) => rule.ports.map(({ port }) => port));
+    expect(portsOf(ingress)).toEqual(ports.map(({ name }) => name));
+    const { stringData } = find('Secret') as { stringData: Record<string, string> };
+    const urls = [...env.map(({ value }) => value), ...Object.values(stringData)].filter((text) => URL.canParse(text));
+    const wellKnown: Readonly<Record<string, number>> = { 'https:': 443, 'redis:': 6379 };
+    const named = urls.map((url) => Number(new URL(url).port) || wellKnown[new URL(url).protocol]);
+    expect(new Set(portsOf(egress))).toEqual(new Set([53, ...named]));
+  });
+
+  it('have Prometheus scrape where metrics are, as the job that the alerts ask for', () => {
+    const [{ env, ports } = { env: [], ports: [] }] = podOf(find).containers;
+    const { spec } = find('PodMonitor') as { spec: { jobLabel: string; podMetricsEndpoints: { port: string }[] } };
+    const scraped = ports.find(({ name }) => name === spec.podMetricsEndpoints[0]?.port);
+    expect(String(scraped?.containerPort)).toBe(env.find(({ name }) => name === 'METRICS_PORT')?.value);
+    const { labels } = (find('Deployment') as { spec: { template: { metadata: { labels: Record<string, string> } } } })
+      .spec.template.metadata;
+    expect(read('ops/alerts.yml')).toContain(`up{job="${labels[spec.jobLabel]}"}`);
   });
 
   it('select each other', () => {
@@ -184,6 +206,13 @@ describe('The Kubernetes manifests', () => {
     expect(
       (find('PodDisruptionBudget') as { spec: { selector: { matchLabels: object } } }).spec.selector.matchLabels,
     ).toEqual(labels);
+    for (const { labelSelector } of podOf(find).topologySpreadConstraints) {
+      expect(labelSelector.matchLabels).toEqual(labels);
+    }
+    const policy = find('NetworkPolicy') as { spec: { podSelector: { matchLabels: object } } };
+    expect(policy.spec.podSelector.matchLabels).toEqual(labels);
+    const monitor = find('PodMonitor') as { spec: { selector: { matchLabels: object }; jobLabel: string } };
+    expect(monitor.spec.selector.matchLabels).toEqual(labels);
     const scaled = find('HorizontalPodAutoscaler') as { spec: { scaleTargetRef: { name: string } } };
     expect(scaled.spec.scaleTargetRef.name).toBe(deployment.metadata.name);
   });
@@ -191,8 +220,19 @@ describe('The Kubernetes manifests', () => {
 
 interface Pod {
   readonly terminationGracePeriodSeconds: number;
-  readonly containers: { readonly env: { readonly name: string; readonly value: string }[] }[];
+  readonly topologySpreadConstraints: { readonly labelSelector: { readonly matchLabels: object } }[];
+  readonly containers: {
+    readonly env: { readonly name: string; readonly value: string }[];
+    readonly ports: { readonly name: string; readonly containerPort: number }[];
+  }[];
 }
+
+interface NetworkPolicy {
+  readonly spec: Readonly<Record<'ingress' | 'egress', { readonly ports: { readonly port: number | string }[] }[]>>;
+}
+
+const podOf = (find: (kind: string) => never) =>
+  (find('Deployment') as { spec: { template: { spec: Pod } } }).spec.template.spec;
 
 function copyInto(folder: string, source: string): void {
   if (existsSync(join(root, source)) && !source.includes('.'))

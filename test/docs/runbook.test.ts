@@ -1,3 +1,4 @@
+import 'reflect-metadata';
 import { execFile } from 'node:child_process';
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -5,8 +6,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { FieldResolver, Resolver } from 'type-graphql';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
+import { Taxpayer } from '../../src/schema/Taxpayer.js';
 import { type Environment, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
+import { startGatewayOf } from '../support/gatewayOfResolvers.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -20,6 +24,7 @@ const withoutChance = (text: string) =>
   text
     .replace(/[\w-]{8}-[\w-]{4}-[\w-]{4}-[\w-]{4}-[\w-]{12}/g, '<request>')
     .replace(/(?<![\w-])[\w-]{43}(?![\w-])/g, '<hash>')
+    .replace(/\b[0-9a-f]{64}\b/g, '<digest>')
     .replace(/(?<=(?:version|job) )[\w-]{12}(?![\w-])/g, '<hash>')
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
     .replace(/https?:\/\/[\w.:]+\/?/g, '<address>')
@@ -49,7 +54,10 @@ beforeAll(async () => {
     RATE_LIMIT_PER_MINUTE: '3',
     LOG_OPERATIONS: 'all',
     AUDIT: 'all',
+    TRUSTED_DOCUMENTS_FILE: join(directory, 'persisted-documents.json'),
+    TRUSTED_DOCUMENTS_MODE: 'report',
   };
+  writeFileSync(env['TRUSTED_DOCUMENTS_FILE'] ?? '', '{}');
   const { taxpayerId, jobId } = sandbox.demo.jobs.completed;
   const token = `taxpayerToken(taxpayerId: "${taxpayerId}") { name }`;
   const job = `refreshJob(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { status }`;
@@ -71,12 +79,31 @@ beforeAll(async () => {
   // The minute may end meanwhile.
   for (let refused = 0; refused < 3; ) if ((await batch(`{ ${token} }`)).status === 429) refused += 1;
   await gateway.stop();
-  const firstLog = gateway.output();
+  const firstLog = gateway.output() + (await logOfDeprecatedField());
   gateway = await spawnGateway(env);
   const log = join(directory, 'gateway.log');
   writeFileSync(log, firstLog + gateway.output());
   gateway.child.stdout?.on('data', (text) => appendFileSync(log, text));
 }, 120_000);
+
+/** The schema deprecates nothing so far. */
+@Resolver(() => Taxpayer)
+class NicknameResolver {
+  @FieldResolver(() => String, { nullable: true, deprecationReason: 'Use token { name }.' })
+  nickname(): null {
+    return null;
+  }
+}
+
+async function logOfDeprecatedField(): Promise<string> {
+  const { origin, operations, stop } = await startGatewayOf([NicknameResolver], { LOG_OPERATIONS: 'all' });
+  const client = { 'apollographql-client-name': 'web', 'apollographql-client-version': '2.1' };
+  for (const id of ['one', 'two', 'three']) {
+    expect((await postQuery(origin, `{ taxpayer(id: "${id}") { nickname } }`, {}, client)).errors).toBeUndefined();
+  }
+  await stop();
+  return operations.join('');
+}
 
 afterAll(async () => {
   await gateway.stop();
@@ -96,8 +123,8 @@ async function run(commands: string): Promise<string> {
   return (await promisify(execFile)('sh', ['-c', `set -e; ${here}`], options)).stdout;
 }
 
-it('has eight questions', () => {
-  expect(questions).toHaveLength(8);
+it('has nine questions', () => {
+  expect(questions).toHaveLength(9);
 });
 
 describe.each(questions)('$question', ({ commands, output }) => {

@@ -1,26 +1,8 @@
 import 'reflect-metadata';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Field, ObjectType, Query, Resolver } from 'type-graphql';
-import { Admission } from '../../src/admission/Admission.js';
-import { Authenticator } from '../../src/auth/Authenticator.js';
-import { identifier } from '../../src/auth/identify.js';
-import { loadConfig } from '../../src/config/config.js';
-import { Secret } from '../../src/config/secret.js';
-import { RequestContext } from '../../src/context.js';
-import { GraphQLEndpoint } from '../../src/http/GraphQLEndpoint.js';
-import { type Handler, HttpServer } from '../../src/http/HttpServer.js';
-import { Unread } from '../../src/http/unread.js';
-import { LiveEdge } from '../../src/live/LiveEdge.js';
-import { OpenStreams } from '../../src/live/OpenStreams.js';
-import { createLogger } from '../../src/observability/log.js';
-import { Metrics } from '../../src/observability/Metrics.js';
-import { whenOperationsEnd } from '../../src/observability/operatorLogs.js';
-import { Pipeline } from '../../src/operations/Pipeline.js';
-import { resolvers } from '../../src/resolvers/index.js';
-import { buildSchema } from '../../src/schema/buildSchema.js';
-import { defaultProviders } from '../../src/schema/Provider.js';
-import { startServices } from '../../src/services.js';
 import { postQuery } from '../support/gateway.js';
+import { type GatewayOfResolvers, startGatewayOf } from '../support/gatewayOfResolvers.js';
 import { until } from '../support/redis.js';
 import { transports } from '../support/transports.js';
 
@@ -51,83 +33,17 @@ class BuggyResolver {
   }
 }
 
-let http: HttpServer;
-let stop: () => Promise<void>;
+let gateway: GatewayOfResolvers;
 let origin: string;
-const logs: string[] = [];
+let logs: readonly string[];
 /** Written apart from the rest of the log. */
-const operations: string[] = [];
+let operations: readonly string[];
 
 beforeAll(async () => {
-  const config = loadConfig({ CACHE_URL: 'memory:' });
-  const log = createLogger('info', { write: (line) => logs.push(line) });
-  const metrics = new Metrics();
-  const onBug = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
-  const upstream = {
-    baseUrl: 'http://127.0.0.1:9',
-    clientId: 'a',
-    clientSecret: new Secret('b'),
-    clientSecretFile: undefined,
-  };
-  const services = await startServices({
-    config,
-    upstream,
-    tracing: undefined,
-    log,
-    logDestination: { write: (line) => operations.push(line) },
-    metrics,
-  });
-  const schema = buildSchema({
-    resolvers: [...resolvers, BuggyResolver],
-    providers: defaultProviders,
-  });
-  const { ledger, sealed: store, workTime } = services;
-  const { observeOperation: observe, onRequest, onExecution, onError } = metrics;
-  const pipeline = new Pipeline({
-    schema,
-    contextFor: (facts, asked) => new RequestContext(facts, services, asked),
-    admission: new Admission({ store, perMinute: 0, workTime }),
-    ledger,
-    limits: config.limits,
-    introspection: true,
-    trustedDocuments: undefined,
-    planMode: 'off',
-    hooks: {
-      observe,
-      onRequest,
-      onExecution,
-      onError,
-      onBug,
-      onEnd: whenOperationsEnd(services),
-      toldFromMs: Infinity,
-    },
-    log,
-  });
-  await pipeline.start();
-  const identify = identifier(new Authenticator({ mode: 'disabled' }), { accept: () => undefined });
-  const given = { pipeline, identify, ledger, unread: new Unread(ledger) };
-  const streams = new OpenStreams(() => {});
-  const live = new LiveEdge({ ...given, streams, allowedOrigins: [], callbackOrigins: [], maxOperations: 10 });
-  const endpoint = new GraphQLEndpoint(given, live);
-  http = new HttpServer({
-    host: '127.0.0.1',
-    port: 0,
-    tls: undefined,
-    routes: new Map<string, Handler>([
-      ['/graphql', (request, response) => endpoint.handle(request, response)],
-      ['/graphql/stream', live.stream],
-    ]),
-    before: () => false,
-  });
-  http.onUpgrade((...upgrade) => live.upgrade(...upgrade));
-  origin = `http://127.0.0.1:${await http.listen()}`;
-  stop = async () => {
-    await http.drain(0);
-    await pipeline.stop();
-    await services.stop();
-  };
+  gateway = await startGatewayOf([BuggyResolver]);
+  ({ origin, logs, operations } = gateway);
 });
-afterAll(() => stop());
+afterAll(() => gateway.stop());
 
 describe('A bug of the gateway', () => {
   it.each(['{ throws }', '{ rejects }', '{ lacks { missing } }'])('in %s is masked, and logged once', async (query) => {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { readTrustedDocuments } from '../../src/operations/trustedDocuments.js';
+import { readListedDocuments } from '../../src/operations/documents/listedDocuments.js';
 import { type Answer, launchGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'trusted-documents-'));
@@ -100,12 +100,37 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
     ['has another format', { ...manifest, format: 'x' }, 'see format'],
     ['has another version', { ...manifest, version: 2 }, 'see version'],
     ['holds an operation without a body', { ...manifest, operations: [{ id: 'a' }] }, 'see operations.0.body'],
-    ['holds an id twice', { ...manifest, operations: [...operations, operations[0]] }, 'an id twice'],
-    ['holds what is not GraphQL', { ...manifest, operations: [{ id: 'a', body: '"' }] }, 'not GraphQL'],
-  ])('a manifest that %s is refused in one line', (_, content, words) => {
-    const read = () => readTrustedDocuments(write('bad.json', content));
-    expect(read).toThrow(words);
-    expect(read).toThrow(/^TRUSTED_DOCUMENTS_FILE .*$/);
+    [
+      'gives an id to two documents',
+      { ...manifest, operations: [...operations, { ...operations[0], body: other }] },
+      'gives one id to two documents, see "',
+    ],
+    [
+      'holds what is not GraphQL',
+      { ...manifest, operations: [{ id: 'a\nb', body: '"' }] },
+      'is not GraphQL, see "a\\nb"',
+    ],
+    [
+      'has a client without a name',
+      { ...manifest, operations: [{ ...operations[0], clientName: '日本' }] },
+      'clientName',
+    ],
+    ['is a map with something else than a text', { hash: other, more: [] }, '{ hash: text }, see more'],
+    ['is a map with what is not GraphQL', { hash: '"' }, 'is not GraphQL, see "hash"'],
+    ['is a list', [], '{ hash: text }, see the whole'],
+  ])('a file that %s is refused in one line that names it', async (_, content, words) => {
+    const file = write('bad.json', content);
+    const problem = await readListedDocuments([write('good.json', manifest), file]).catch(({ message }) => message);
+    expect(problem).toContain(words);
+    expect(problem).toMatch(/^TRUSTED_DOCUMENTS_FILE .*\/bad\.json$/);
+  });
+
+  test('a folder without a list is refused in one line', async () => {
+    mkdirSync(join(directory, 'empty'));
+    writeFileSync(join(directory, 'empty', 'readme.txt'), 'not a list');
+    await expect(readListedDocuments([join(directory, 'empty')])).rejects.toThrow(
+      /^TRUSTED_DOCUMENTS_FILE is a folder without a \.json file: .*\/empty$/,
+    );
   });
 
   test('a manifest that is not there ends the process with that line alone', async () => {

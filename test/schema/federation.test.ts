@@ -1,18 +1,23 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { startCases } from '../../examples/supergraph/casesSubgraph.js';
 import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
 import { providePackages } from '../../scripts/providePackages.js';
-import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
-import { type Answer, postQuery, startTestGateway, type TestGateway } from '../support/gateway.js';
+import type { TrustedProvider } from '../support/authenticated.js';
+import { postQuery, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startHiveGateway } from '../support/hiveGateway.js';
-import { quickPolls } from '../support/liveJob.js';
-import { eventReader } from '../support/streamReader.js';
+import {
+  type Ask,
+  crossing,
+  expectCrossing,
+  expectSubscription,
+  routerSecret,
+  type Subgraphs,
+  startSubgraphs,
+} from '../support/supergraph.js';
 
 await providePackages('test/supergraph');
 await providePackages('examples/supergraph/hive');
 const { startApolloGateway } = await import('../supergraph/apollo.js');
 
-const secret = 'a-secret-of-the-router';
 const entities = `query ($representations: [_Any!]!) {
   _entities(representations: $representations) {
     __typename
@@ -109,57 +114,35 @@ describe('as a subgraph', () => {
 });
 
 describe('behind a router, with the token of the caller', () => {
+  let subgraphs: Subgraphs;
   let provider: TrustedProvider;
   let gateway: TestGateway;
-  let cases: Awaited<ReturnType<typeof startCases>>;
+  let one: Subgraphs['one'];
   let hive: Awaited<ReturnType<typeof startHiveGateway>>;
   let apollo: Awaited<ReturnType<typeof startApolloGateway>>;
-  const one = { id: '1', title: 'First', taxpayerId: '', jobId: '' };
-  const crossing = `query ($jobId: ID!) {
-    case(id: "1") { taxpayer { token { status } refreshJob(jobId: $jobId) { status } } refreshJob { name } }
-  }`;
 
   beforeAll(async () => {
-    provider = await startTrustedProvider();
-    gateway = await startTestGateway({ ...provider.env, ...quickPolls, FEDERATION_SHARED_SECRET: secret });
-    const { id } = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
-    const { jobId } = gateway.sandbox.control.addJob({ taxpayerId: id, endsAs: null, name: 'A refresh' });
-    Object.assign(one, { taxpayerId: id, jobId });
-    cases = await startCases({ cases: [one] });
-    const addresses = { taxpayersUrl: `${gateway.origin}/graphql`, casesUrl: cases.url };
-    hive = await startHiveGateway(composeSupergraph(addresses), { FEDERATION_SHARED_SECRET: secret });
-    apollo = await startApolloGateway(composeSupergraph(addresses, { scopes: false }), secret);
+    subgraphs = await startSubgraphs();
+    ({ provider, gateway, one } = subgraphs);
+    const { addresses } = subgraphs;
+    hive = await startHiveGateway(composeSupergraph(addresses), { FEDERATION_SHARED_SECRET: routerSecret });
+    apollo = await startApolloGateway(composeSupergraph(addresses, { scopes: false }), routerSecret);
   }, 90_000);
 
   afterAll(async () => {
     await Promise.all([hive.stop(), apollo.stop()]);
-    await cases.stop();
-    await gateway.stop();
-    await provider.stop();
+    await subgraphs.stop();
   });
 
-  const throughApollo = (query: string, variables: object, authorization: string): Promise<Partial<Answer>> =>
-    apollo.ask(query, variables, authorization);
+  const throughApollo: Ask = (query, variables, authorization) => apollo.ask(query, variables, authorization);
 
-  const throughHive = (query: string, variables: object, authorization: string): Promise<Partial<Answer>> =>
+  const throughHive: Ask = (query, variables, authorization) =>
     postQuery(hive.origin, query, variables, { authorization });
 
   it.each([
     ['Apollo Gateway', throughApollo],
     ['Hive Gateway', throughHive],
-  ])('one query crosses both subgraphs through %s', async (_, ask) => {
-    const authorization = await provider.watcherOf([one.taxpayerId]);
-    const { data, errors } = await ask(crossing, { jobId: one.jobId }, authorization);
-    expect([data, errors]).toEqual([
-      {
-        case: {
-          taxpayer: { token: { status: 'AUTHORIZED' }, refreshJob: { status: 'PROCESSING' } },
-          refreshJob: { name: 'A refresh' },
-        },
-      },
-      undefined,
-    ]);
-  });
+  ])('one query crosses both subgraphs through %s', (_, ask) => expectCrossing(subgraphs, ask));
 
   it.each([
     ['Apollo Gateway', throughApollo],
@@ -171,29 +154,8 @@ describe('behind a router, with the token of the caller', () => {
     expect(errors?.map(({ extensions }) => extensions.code)).toContain('FORBIDDEN');
   });
 
-  it('a subscription passes through Hive Gateway to us, with fields of the other subgraph', async () => {
-    const query = `subscription ($taxpayerId: ID!, $jobId: ID!) {
-      refreshJobUpdated(taxpayerId: $taxpayerId, jobId: $jobId) { status taxpayer { cases { title } } }
-    }`;
-    const response = await fetch(`${hive.origin}/graphql`, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        accept: 'text/event-stream',
-        authorization: await provider.watcherOf([one.taxpayerId]),
-      },
-      body: JSON.stringify({ query, variables: { taxpayerId: one.taxpayerId, jobId: one.jobId } }),
-    });
-    const events = eventReader(response);
-    const seen = (status: string) => ({
-      event: 'next',
-      data: { data: { refreshJobUpdated: { status, taxpayer: { cases: [{ title: 'First' }] } } } },
-    });
-    expect(await events.next()).toEqual(seen('PROCESSING'));
-    gateway.sandbox.control.updateJob(one.taxpayerId, one.jobId, { status: 'completed' });
-    expect(await events.next()).toEqual(seen('COMPLETED'));
-    expect(await events.next()).toMatchObject({ event: 'complete' });
-  });
+  it('a subscription passes through Hive Gateway to us, with fields of the other subgraph', () =>
+    expectSubscription(subgraphs, hive));
 
   it("Hive Gateway's demand control prices what reaches the service", async () => {
     const authorization = await provider.watcherOf([one.taxpayerId]);
@@ -212,7 +174,7 @@ describe('behind a router, with the token of the caller', () => {
     const authorization = await provider.watcherOf([one.taxpayerId]);
     const direct = await gateway.query('{ _service { sdl } }', {}, { authorization });
     expect(direct.errors?.[0]?.extensions.code).toBe('FORBIDDEN');
-    const asRouter = await gateway.query('{ _service { sdl } }', {}, { 'x-gateway-router-secret': secret });
+    const asRouter = await gateway.query('{ _service { sdl } }', {}, { 'x-gateway-router-secret': routerSecret });
     expect(asRouter.errors).toBeUndefined();
   });
 });

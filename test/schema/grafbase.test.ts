@@ -1,58 +1,39 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { startCases } from '../../examples/supergraph/casesSubgraph.js';
-import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
-import { postQuery, startTestGateway, type TestGateway } from '../support/gateway.js';
+import type { TrustedProvider } from '../support/authenticated.js';
+import { postQuery, type TestGateway } from '../support/gateway.js';
 import { startGrafbase } from '../support/grafbase.js';
-import { quickPolls } from '../support/liveJob.js';
-import { eventReader } from '../support/streamReader.js';
-
-const secret = 'a-secret-of-the-router';
+import {
+  type Ask,
+  crossing,
+  expectCrossing,
+  expectSubscription,
+  routerSecret,
+  type Subgraphs,
+  startSubgraphs,
+} from '../support/supergraph.js';
 
 describe('through Grafbase, with the token of the caller', () => {
+  let subgraphs: Subgraphs;
   let provider: TrustedProvider;
   let gateway: TestGateway;
-  let cases: Awaited<ReturnType<typeof startCases>>;
+  let one: Subgraphs['one'];
   let router: Awaited<ReturnType<typeof startGrafbase>>;
-  const one = { id: '1', title: 'First', taxpayerId: '', jobId: '' };
-  const crossing = `query ($jobId: ID!) {
-    case(id: "1") { taxpayer { token { status } refreshJob(jobId: $jobId) { status } } refreshJob { name } }
-  }`;
   const token = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status accessToken } }';
 
   beforeAll(async () => {
-    provider = await startTrustedProvider();
-    const limits = { RATE_LIMIT_PER_MINUTE: '60', MAX_ALIASES: '8' };
-    gateway = await startTestGateway({ ...provider.env, ...quickPolls, ...limits, FEDERATION_SHARED_SECRET: secret });
-    const { id } = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
-    const { jobId } = gateway.sandbox.control.addJob({ taxpayerId: id, endsAs: null, name: 'A refresh' });
-    Object.assign(one, { taxpayerId: id, jobId });
-    cases = await startCases({ cases: [one] });
-    const addresses = { taxpayersUrl: `${gateway.origin}/graphql`, casesUrl: cases.url };
-    router = await startGrafbase(addresses, { FEDERATION_SHARED_SECRET: secret });
+    subgraphs = await startSubgraphs({ RATE_LIMIT_PER_MINUTE: '60', MAX_ALIASES: '8' });
+    ({ provider, gateway, one } = subgraphs);
+    router = await startGrafbase(subgraphs.addresses, { FEDERATION_SHARED_SECRET: routerSecret });
   }, 180_000);
 
   afterAll(async () => {
     await router?.stop();
-    await cases.stop();
-    await gateway.stop();
-    await provider.stop();
+    await subgraphs.stop();
   });
 
-  const ask = (query: string, variables: object, authorization?: string) =>
-    postQuery(router.origin, query, variables, authorization === undefined ? {} : { authorization });
+  const ask: Ask = (query, variables, authorization) => postQuery(router.origin, query, variables, { authorization });
 
-  it('one query crosses both subgraphs, by entities', async () => {
-    const { data, errors } = await ask(crossing, { jobId: one.jobId }, await provider.watcherOf([one.taxpayerId]));
-    expect([data, errors]).toEqual([
-      {
-        case: {
-          taxpayer: { token: { status: 'AUTHORIZED' }, refreshJob: { status: 'PROCESSING' } },
-          refreshJob: { name: 'A refresh' },
-        },
-      },
-      undefined,
-    ]);
-  });
+  it('one query crosses both subgraphs, by entities', () => expectCrossing(subgraphs, ask));
 
   it("what is the caller's to see is decided by us, and the error arrives with its extensions", async () => {
     const { data, errors } = await ask(crossing, { jobId: one.jobId }, await provider.watcherOf(['somebody-else']));
@@ -79,29 +60,8 @@ describe('through Grafbase, with the token of the caller', () => {
     ]);
   });
 
-  it('a subscription arrives as events, with fields of the other subgraph', async () => {
-    const query = `subscription ($taxpayerId: ID!, $jobId: ID!) {
-      refreshJobUpdated(taxpayerId: $taxpayerId, jobId: $jobId) { status taxpayer { cases { title } } }
-    }`;
-    const response = await fetch(`${router.origin}/graphql`, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        accept: 'text/event-stream',
-        authorization: await provider.watcherOf([one.taxpayerId]),
-      },
-      body: JSON.stringify({ query, variables: { taxpayerId: one.taxpayerId, jobId: one.jobId } }),
-    });
-    const events = eventReader(response);
-    const seen = (status: string) => ({
-      event: 'next',
-      data: { data: { refreshJobUpdated: { status, taxpayer: { cases: [{ title: 'First' }] } } } },
-    });
-    expect(await events.next()).toEqual(seen('PROCESSING'));
-    gateway.sandbox.control.updateJob(one.taxpayerId, one.jobId, { status: 'completed' });
-    expect(await events.next()).toEqual(seen('COMPLETED'));
-    expect(await events.next()).toMatchObject({ event: 'complete' });
-  });
+  it('a subscription arrives as events, with fields of the other subgraph', () =>
+    expectSubscription(subgraphs, router));
 
   it('a document beyond a limit keeps its code, because the router leaves the choice of the status to us', async () => {
     const authorization = await provider.watcherOf([one.taxpayerId]);
@@ -111,7 +71,7 @@ describe('through Grafbase, with the token of the caller', () => {
     const accept = 'application/graphql-response+json; charset=utf-8, application/json; charset=utf-8';
     const statusFor = async (headers: Record<string, string>) =>
       (await gateway.query(`{ ${aliases} }`, {}, { authorization, accept, ...headers })).status;
-    expect(await statusFor({ 'x-gateway-router-secret': secret })).toBe(200);
+    expect(await statusFor({ 'x-gateway-router-secret': routerSecret })).toBe(200);
     expect(await statusFor({})).toBe(422);
   });
 

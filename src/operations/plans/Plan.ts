@@ -4,6 +4,8 @@ import type { Asked, OperationContext } from '../OperationContext.js';
 /** An operation as a list of steps. It is answered as graphql-js answers, with everything constant looked up once. */
 export interface Plan extends Asked {
   readonly type: 'query' | 'mutation';
+  /** See {@link Deprecations}. */
+  readonly deprecated: readonly string[] | undefined;
   readonly operationName: string | undefined;
   readonly steps: readonly Step[];
   /** Where the string literals that vary begin in the template, in ascending order (see `literals.ts`). */

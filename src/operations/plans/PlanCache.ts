@@ -1,4 +1,5 @@
 import type { GraphQLSchema } from 'graphql';
+import type { Deprecations } from '../documents/Deprecations.js';
 import type { Recurring } from '../documents/DocumentMemory.js';
 import type { Variables } from '../GraphQLRequest.js';
 import type { OperationContext } from '../OperationContext.js';
@@ -21,6 +22,7 @@ export class PlanCache {
       readonly memory: Recurring<KnownPlan>;
       /** Longer lists of representations are Apollo's to refuse. */
       readonly maxRepresentations: number;
+      readonly deprecations: Deprecations;
       readonly mode?: PlanMode | undefined;
       /** Called when a bug of ours kept a plan from being made; Apollo answers then. */
       readonly onBug?: (error: unknown) => void;
@@ -40,9 +42,9 @@ export class PlanCache {
     const coerced = plan.readVariables(variables);
     if (coerced === undefined) return undefined;
     const request = { query, literals: template.literals, variables: coerced };
-    const { type, label, scopes, steps } = plan;
+    const { type, label, scopes, deprecated, steps } = plan;
     const perform = (context: OperationContext) => new Execution(plan, request, context).run();
-    return { by: 'plan' as const, type, label, scopes, rootFields: steps.length, perform };
+    return { by: 'plan' as const, type, label, scopes, deprecated, rootFields: steps.length, perform };
   }
 
   /** Notes that Apollo answered a document, so that it is valid and within all limits on documents. */
@@ -62,7 +64,7 @@ export class PlanCache {
     if (known !== undefined || !memory.wasSeen(text)) return known;
     let plan: KnownPlan = { type: 'none' };
     try {
-      plan = planOf(this.schema, text, literals.length, this.options.maxRepresentations);
+      plan = planOf(this.schema, text, literals.length, this.options);
     } catch (error) {
       if (!(error instanceof NotPlannable)) onBug?.(error);
     }

@@ -25,6 +25,7 @@ import {
   valueFromAST,
   visit,
 } from 'graphql';
+import type { Deprecations } from '../documents/Deprecations.js';
 import { neededScopes } from '../neededScopes.js';
 import { operationLabel } from '../observeOperations.js';
 import { variableReader } from '../variables.js';
@@ -39,7 +40,12 @@ export class NotPlannable extends Error {}
  * and abstract types other than `_entities`, of which this schema has none; introspection and `_service`; several mutations,
  * which have to wait for each other. @throws NotPlannable
  */
-export function planOf(schema: GraphQLSchema, text: string, literalCount: number, maxRepresentations: number): Plan {
+export function planOf(
+  schema: GraphQLSchema,
+  text: string,
+  literalCount: number,
+  { maxRepresentations, deprecations }: { readonly maxRepresentations: number; readonly deprecations: Deprecations },
+): Plan {
   const document = parse(text);
   const operation = getOperationAST(document) ?? notPlannable(); // null when there are several
   const { operation: type, selectionSet, variableDefinitions = [], name } = operation;
@@ -55,6 +61,7 @@ export function planOf(schema: GraphQLSchema, text: string, literalCount: number
     type,
     label: operationLabel(schema, operation),
     scopes: neededScopes(schema, document),
+    deprecated: deprecations.in(document),
     operationName: name?.value,
     steps,
     literalStarts,

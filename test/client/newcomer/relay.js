@@ -4,8 +4,9 @@ import query from './__generated__/relayQueriesTaxpayerQuery.graphql.js';
 
 export async function run(url, taxpayerId) {
   const answers = [];
-  const network = relay.Network.create(async ({ text }, variables) => {
-    const body = JSON.stringify({ query: text, variables });
+  const network = relay.Network.create(async ({ id, text }, variables) => {
+    // With persisted queries there is an id and no text.
+    const body = JSON.stringify({ documentId: id, query: text, variables });
     const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
     answers.push(await response.json());
     return answers.at(-1);

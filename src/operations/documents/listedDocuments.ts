@@ -1,0 +1,152 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
+import { stripIgnoredCharacters } from 'graphql';
+import { z } from 'zod';
+import { clientOf } from '../clientName.js';
+
+interface ListedDocument {
+  readonly id: string;
+  readonly body: string;
+  /** The only client that may use it. */
+  readonly clientName?: string | null | undefined;
+}
+
+const filled = z.string().min(1);
+
+/** As Apollo's tools write it. */
+const apolloManifest = z.object({
+  format: z.literal('apollo-persisted-query-manifest'),
+  version: z.literal(1),
+  operations: z.array(z.object({ id: filled, body: filled, clientName: z.string().nullish() })),
+});
+
+/** As GraphQL Code Generator and Relay write it. */
+const textsByHash = z.record(filled, filled);
+
+/** Documents read in one go, after which others have their turn. */
+const documentsPerTurn = 100;
+
+/** Documents by what a request may name them with: the id, the text in any layout, or both if they agree. */
+export class ListedDocuments {
+  /** By the client that they are for; undefined for any. */
+  readonly #byClient = new Map<string | undefined, { byId: Map<string, string>; byText: Map<string, string> }>();
+  size = 0;
+
+  /** Says what is wrong, if something is. */
+  add({ id, body, clientName }: ListedDocument): string | undefined {
+    const normal = normalised(body);
+    if (normal === undefined) return 'holds a document that is not GraphQL';
+    const { client } = clientOf({ 'apollographql-client-name': clientName });
+    if (clientName && client === undefined) return 'has a clientName without a plain character';
+    const { byId, byText } = this.#byClient.get(client) ?? { byId: new Map(), byText: new Map() };
+    this.#byClient.set(client, { byId, byText });
+    const text = byText.get(normal) ?? body;
+    if ((byId.get(id) ?? text) !== text) return 'gives one id to two documents';
+    if (!byId.has(id)) this.size += 1;
+    byId.set(id, text);
+    byText.set(normal, text).set(body, text);
+    return undefined;
+  }
+
+  find(id: string | undefined, query: string | undefined, client: string | undefined): string | undefined {
+    return this.#find(client, id, query) ?? (client === undefined ? undefined : this.#find(undefined, id, query));
+  }
+
+  #find(client: string | undefined, id: string | undefined, query: string | undefined): string | undefined {
+    const listed = this.#byClient.get(client);
+    if (listed === undefined) return undefined;
+    const byId = id === undefined ? undefined : listed.byId.get(id);
+    if (query === undefined) return byId;
+    const byText = listed.byText.get(query) ?? listed.byText.get(normalised(query) ?? '');
+    return id === undefined || byId === byText ? byText : undefined;
+  }
+}
+
+/** Without what has no meaning in GraphQL; undefined for what is not GraphQL. */
+function normalised(text: string): string | undefined {
+  try {
+    return stripIgnoredCharacters(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Reads files, and all files of folders, that are each a manifest of Apollo or a map of texts by hash.
+ * @throws Error in one line that names TRUSTED_DOCUMENTS_FILE and the file
+ */
+export async function readListedDocuments(paths: readonly string[]): Promise<ListedDocuments> {
+  const listed = new ListedDocuments();
+  for (const path of paths) {
+    const files = await filesOf(path).catch((error) => fail(unreadable(error), path));
+    if (files.length === 0) fail('is a folder without a .json file', path);
+    for (const file of files) await addFile(listed, file);
+  }
+  return listed;
+}
+
+async function addFile(listed: ListedDocuments, file: string): Promise<void> {
+  const text = await readFile(file, 'utf8').catch((error) => fail(unreadable(error), file));
+  let added = 0;
+  for (const document of documentsIn(text, file)) {
+    const problem = listed.add(document);
+    if (problem !== undefined) fail(`${problem}, see ${JSON.stringify(document.id.slice(0, 100))}`, file);
+    added += 1;
+    if (added % documentsPerTurn === 0) await turn();
+  }
+}
+
+function documentsIn(text: string, file: string): readonly ListedDocument[] {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    return fail('is not JSON', file);
+  }
+  const isManifest = typeof json === 'object' && json !== null && ('format' in json || 'operations' in json);
+  const parsed = isManifest ? apolloManifest.safeParse(json) : textsByHash.safeParse(json);
+  if (!parsed.success) {
+    const place = parsed.error.issues[0]?.path.join('.').slice(0, 100) || 'the whole';
+    return fail(`is neither Apollo's persisted-query manifest nor { hash: text }, see ${place}`, file);
+  }
+  const { data } = parsed;
+  return isManifest
+    ? (data as z.output<typeof apolloManifest>).operations
+    : Object.entries(data as Record<string, string>).map(([id, body]) => ({ id, body }));
+}
+
+/**
+ * A text that changes when a file of the lists does: names and times, because reading them all every second would cost more.
+ */
+export async function stateOfLists(paths: readonly string[]): Promise<Buffer> {
+  const states: string[] = [];
+  for (const path of paths) {
+    try {
+      for (const file of await filesOf(path)) {
+        const now = await stat(file);
+        // A pipe, as a shell makes of `<(command)`, can be read only once.
+        states.push(now.isFile() ? `${file} ${now.ino} ${now.size} ${now.ctimeMs}` : file);
+      }
+    } catch (error) {
+      states.push(`${path} ${unreadable(error)}`);
+    }
+  }
+  return Buffer.from(states.join('\n'));
+}
+
+/** Of a folder the .json files; not the hidden ones, among which Kubernetes keeps the files that it links to. */
+async function filesOf(path: string): Promise<readonly string[]> {
+  if (!(await stat(path)).isDirectory()) return [path];
+  const names = await readdir(path);
+  const lists = names.filter((name) => name.endsWith('.json') && !name.startsWith('.'));
+  return lists.sort().map((name) => join(path, name));
+}
+
+function unreadable(error: unknown): string {
+  return `cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`;
+}
+
+function fail(problem: string, path: string): never {
+  throw new Error(`TRUSTED_DOCUMENTS_FILE ${problem}: ${path}`);
+}

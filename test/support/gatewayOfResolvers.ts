@@ -1,0 +1,91 @@
+import 'reflect-metadata';
+import { Admission } from '../../src/admission/Admission.js';
+import { Authenticator } from '../../src/auth/Authenticator.js';
+import { identifier } from '../../src/auth/identify.js';
+import { loadConfig } from '../../src/config/config.js';
+import { Secret } from '../../src/config/secret.js';
+import { RequestContext } from '../../src/context.js';
+import { GraphQLEndpoint } from '../../src/http/GraphQLEndpoint.js';
+import { type Handler, HttpServer } from '../../src/http/HttpServer.js';
+import { Unread } from '../../src/http/unread.js';
+import { LiveEdge } from '../../src/live/LiveEdge.js';
+import { OpenStreams } from '../../src/live/OpenStreams.js';
+import { createLogger } from '../../src/observability/log.js';
+import { Metrics } from '../../src/observability/Metrics.js';
+import { whenOperationsEnd } from '../../src/observability/operatorLogs.js';
+import { Pipeline } from '../../src/operations/Pipeline.js';
+import type { PlanMode } from '../../src/operations/plans/PlanCache.js';
+import { resolvers } from '../../src/resolvers/index.js';
+import { buildSchema } from '../../src/schema/buildSchema.js';
+import { defaultProviders } from '../../src/schema/Provider.js';
+import { startServices } from '../../src/services.js';
+import type { Environment } from './gateway.js';
+
+export interface GatewayOfResolvers {
+  readonly origin: string;
+  readonly logs: readonly string[];
+  /** The lines of operations, which are written apart from the rest of the log. */
+  readonly operations: readonly string[];
+  stop(): Promise<void>;
+}
+
+/** A gateway in this process whose schema has more than that of the product; there is no service behind it. */
+export async function startGatewayOf(
+  more: readonly NonNullable<(typeof resolvers)[number]>[] | readonly (new () => object)[],
+  env: Environment = {},
+  planMode: PlanMode = 'off',
+): Promise<GatewayOfResolvers> {
+  const logs: string[] = [];
+  const operations: string[] = [];
+  const config = loadConfig({ CACHE_URL: 'memory:', ...env });
+  const log = createLogger('info', { write: (line) => logs.push(line) });
+  const metrics = new Metrics();
+  const services = await startServices({
+    config,
+    upstream: { baseUrl: 'http://127.0.0.1:9', clientId: 'a', clientSecret: new Secret('b') },
+    tracing: undefined,
+    log,
+    logDestination: { write: (line) => operations.push(line) },
+    metrics,
+  });
+  const { ledger, sealed: store, workTime, operationLog } = services;
+  const { observeOperation: observe, onRequest, onExecution, onError } = metrics;
+  const onBug = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'a bug of the gateway');
+  const onEnd = whenOperationsEnd(services);
+  const pipeline = new Pipeline({
+    schema: buildSchema({ resolvers: [...resolvers, ...more], providers: defaultProviders }),
+    contextFor: (facts, asked) => new RequestContext(facts, services, asked),
+    admission: new Admission({ store, perMinute: 0, workTime }),
+    ledger,
+    limits: config.limits,
+    introspection: true,
+    trustedDocuments: undefined,
+    planMode,
+    hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, toldFromMs: operationLog.fromMs },
+    log,
+  });
+  await pipeline.start();
+  const identify = identifier(new Authenticator({ mode: 'disabled' }), { accept: () => undefined });
+  const given = { pipeline, identify, ledger, unread: new Unread(ledger) };
+  const streams = new OpenStreams(() => {});
+  const live = new LiveEdge({ ...given, streams, allowedOrigins: [], callbackOrigins: [], maxOperations: 10 });
+  const endpoint = new GraphQLEndpoint(given, live);
+  const http = new HttpServer({
+    host: '127.0.0.1',
+    port: 0,
+    tls: undefined,
+    routes: new Map<string, Handler>([
+      ['/graphql', (request, response) => endpoint.handle(request, response)],
+      ['/graphql/stream', live.stream],
+    ]),
+    before: () => false,
+  });
+  http.onUpgrade((...upgrade) => live.upgrade(...upgrade));
+  const origin = `http://127.0.0.1:${await http.listen()}`;
+  const stop = async () => {
+    await http.drain(0);
+    await pipeline.stop();
+    await services.stop();
+  };
+  return { origin, logs, operations, stop };
+}

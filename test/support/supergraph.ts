@@ -1,0 +1,81 @@
+import { expect } from '@jest/globals';
+import { startCases } from '../../examples/supergraph/casesSubgraph.js';
+import { startTrustedProvider } from './authenticated.js';
+import { type Answer, type Environment, startTestGateway } from './gateway.js';
+import { quickPolls } from './liveJob.js';
+import { eventReader } from './streamReader.js';
+
+/** What a router shows the gateway, so that the doors of federation open to it. */
+export const routerSecret = 'a-secret-of-the-router';
+
+/** Asks for the one case, and through it for fields that the gateway answers. */
+export const crossing = `query ($jobId: ID!) {
+  case(id: "1") { taxpayer { token { status } refreshJob(jobId: $jobId) { status } } refreshJob { name } }
+}`;
+
+/** Sends an operation through a router. */
+export type Ask = (query: string, variables: object, authorization: string) => Promise<Partial<Answer>>;
+
+export type Subgraphs = Awaited<ReturnType<typeof startSubgraphs>>;
+
+/** What stands behind a router: the gateway with `env`, an identity provider it trusts, and the cases of the example. */
+export async function startSubgraphs(env: Environment = {}) {
+  const provider = await startTrustedProvider();
+  const secret = { FEDERATION_SHARED_SECRET: routerSecret };
+  const gateway = await startTestGateway({ ...provider.env, ...quickPolls, ...secret, ...env });
+  const { id: taxpayerId } = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
+  const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, endsAs: null, name: 'A refresh' });
+  const one = { id: '1', title: 'First', taxpayerId, jobId };
+  const cases = await startCases({ cases: [one] });
+  return {
+    provider,
+    gateway,
+    /** The one case, of an authorized taxpayer whose job is running. */
+    one,
+    addresses: { taxpayersUrl: `${gateway.origin}/graphql`, casesUrl: cases.url },
+    stop: async () => {
+      await cases.stop();
+      await gateway.stop();
+      await provider.stop();
+    },
+  };
+}
+
+/** Expects that {@link crossing} is answered by both subgraphs. */
+export async function expectCrossing({ provider, one }: Subgraphs, ask: Ask): Promise<void> {
+  const { data, errors } = await ask(crossing, { jobId: one.jobId }, await provider.watcherOf([one.taxpayerId]));
+  expect([data, errors]).toEqual([
+    {
+      case: {
+        taxpayer: { token: { status: 'AUTHORIZED' }, refreshJob: { status: 'PROCESSING' } },
+        refreshJob: { name: 'A refresh' },
+      },
+    },
+    undefined,
+  ]);
+}
+
+/** Expects that a subscription arrives as events, with fields of the other subgraph; the job is completed on the way. */
+export async function expectSubscription({ provider, gateway, one }: Subgraphs, router: { origin: string }) {
+  const query = `subscription ($taxpayerId: ID!, $jobId: ID!) {
+    refreshJobUpdated(taxpayerId: $taxpayerId, jobId: $jobId) { status taxpayer { cases { title } } }
+  }`;
+  const response = await fetch(`${router.origin}/graphql`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'text/event-stream',
+      authorization: await provider.watcherOf([one.taxpayerId]),
+    },
+    body: JSON.stringify({ query, variables: { taxpayerId: one.taxpayerId, jobId: one.jobId } }),
+  });
+  const events = eventReader(response);
+  const seen = (status: string) => ({
+    event: 'next',
+    data: { data: { refreshJobUpdated: { status, taxpayer: { cases: [{ title: 'First' }] } } } },
+  });
+  expect(await events.next()).toEqual(seen('PROCESSING'));
+  gateway.sandbox.control.updateJob(one.taxpayerId, one.jobId, { status: 'completed' });
+  expect(await events.next()).toEqual(seen('COMPLETED'));
+  expect(await events.next()).toMatchObject({ event: 'complete' });
+}
