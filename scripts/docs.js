@@ -48,7 +48,7 @@ are those of OpenTelemetry's semantic conventions; none is an id or a name that 
 for a request have its \`traceId\`, and the durations at \`/metrics\` have exemplars where the scraper accepts OpenMetrics.
 
 The OpenTelemetry SDK sends spans as OTLP over HTTP, with JSON or Protobuf, to \`/v1/traces\` under that address. These standard
-variables work as it documents them, the first row also as \`OTEL_EXPORTER_OTLP_TRACES_HEADERS\` and so on:
+variables work as it documents them, files of certificates being read again when they change, and the first row also as \`OTEL_EXPORTER_OTLP_TRACES_HEADERS\` and so on:
 
 | Variables | Set |
 | --- | --- |

@@ -37,6 +37,7 @@ const tools = {
     package: 'redis-tools',
   },
   jq: { title: 'jq', names: ['jq'], variable: 'JQ_PATH', package: 'jq' },
+  squid: { title: 'Squid', names: ['squid'], variable: 'SQUID_PATH', package: 'squid' },
   chromium: {
     title: 'Chromium',
     names: ['chromium', 'chromium-browser', 'google-chrome'],
@@ -74,7 +75,7 @@ function find({ names, variable }) {
 }
 
 function onPath(names) {
-  const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
+  const folders = [...(process.env.PATH ?? '').split(delimiter).filter(Boolean), '/usr/sbin'];
   return names.flatMap((name) => folders.map((folder) => join(folder, name))).find(isExecutable);
 }
 

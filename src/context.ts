@@ -175,7 +175,7 @@ export class RequestContext implements OperationContext, ReadCall {
 
   audit(action: AuditEvent['action'], outcome: string, taxpayer?: string, reason?: string): void {
     const { caller, requestId } = this;
-    this.services.audit.write({ action, caller, requestId, taxpayer, outcome, reason });
+    this.services.audit.write({ action, caller, peer: this.facts.peer, requestId, taxpayer, outcome, reason });
   }
 
   /** Reads once per request, however many aliases ask. */

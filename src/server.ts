@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import cors from 'cors';
 import type { Registry } from 'prom-client';
 import { Admission } from './admission/Admission.js';
 import { Authenticator } from './auth/Authenticator.js';
@@ -11,15 +10,17 @@ import { Secret } from './config/secret.js';
 import { RequestContext } from './context.js';
 import type { ErrorCode } from './errors/errors.js';
 import { requestIdOf } from './http/answering.js';
+import { beforeRoutes, peerMeeter } from './http/beforeRoutes.js';
 import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
-import { type Handler, HttpServer, type HttpServerOptions } from './http/HttpServer.js';
+import { type Handler, HttpServer } from './http/HttpServer.js';
 import { liveness, metricsPage, readiness } from './http/health.js';
 import { readAccept } from './http/mediaTypes.js';
 import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
-import { readTlsFiles, type TlsFiles, type TlsMaterial, watchTlsFiles } from './http/tlsFiles.js';
 import { Unread } from './http/unread.js';
 import { LiveEdge } from './live/LiveEdge.js';
 import { OpenStreams } from './live/OpenStreams.js';
+import { followTlsFiles, readTlsFiles, type TlsFiles } from './network/tlsFiles.js';
+import { WayOut } from './network/WayOut.js';
 import { Episodes } from './observability/Episodes.js';
 import { expose, type MetricsForm, type MetricsText } from './observability/exposition.js';
 import { createLogger, type Logger } from './observability/log.js';
@@ -100,9 +101,20 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const sandbox = needsSandbox ? await startEmbeddedSandbox() : undefined;
   closings.push(() => sandbox?.stop());
   const upstream = options.upstream ?? (sandbox ? credentialsOf(sandbox) : (config.upstream as UpstreamCredentials));
-  tracing = await startTracing(config, upstream.baseUrl, metrics, log);
+  const wayOut = (files: TlsFiles | undefined) => {
+    const way = new WayOut(config.proxies, files, log);
+    closings.push(() => way.stop());
+    return way;
+  };
+  const ways = {
+    service: wayOut(config.service.tls),
+    auth: wayOut(config.authTls),
+    cache: wayOut(config.cache.tls),
+    collector: wayOut(config.traces?.tls),
+  };
+  tracing = await startTracing({ config, log, metrics, ways }, upstream.baseUrl);
   closings.push(() => tracing?.stop());
-  const surroundings = { config, log, metrics, tracing };
+  const surroundings = { config, log, metrics, tracing, ways };
   const services = await startServices({ ...surroundings, upstream, logDestination });
   closings.push(() => services.stop());
   const authenticator = startAuthenticator(surroundings, developerKeys);
@@ -152,8 +164,11 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     onEnd({ facts, transport: 'http', outcome: 'refused', codes: [], causes: ['no such path'] });
   };
   const { allClosed } = options;
-  const http = new HttpServer({ host, port, tls, routes, onNotFound, allClosed, before: crossOrigin(config) });
-  http.onUpgrade((...upgrade) => live.upgrade(...upgrade));
+  const meetPeer = peerMeeter(config);
+  const before = beforeRoutes(config, meetPeer, pipeline);
+  const http = new HttpServer({ host, port, tls, routes, onNotFound, allClosed, before });
+  // What is refused here is answered like a request that does not offer an upgrade.
+  http.onUpgrade((request, ...rest) => meetPeer?.(request) === undefined && live.upgrade(request, ...rest));
   const listeningOn = await http.listen();
   closings.push(async () => {
     // Streams first: once the watchers stop, what they fed would look complete.
@@ -162,12 +177,12 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     await http.drain(config.drainTimeoutMs);
     await drained;
   });
-  if (config.tls && tls) closings.push(followTlsFiles(config.tls, tls, http, log));
+  if (config.tls && tls) closings.push(followTlsFiles(config.tls, tls, log, (renewed) => http.renewTls(renewed)));
   return { port: listeningOn, sandbox, firstQuery, log };
 }
 
 /** Loaded only where it is configured. */
-async function startTracing({ traces }: Config, serviceUrl: string, metrics: Metrics, log: Logger) {
+async function startTracing({ config: { traces }, metrics, log, ways }: Surroundings, serviceUrl: string) {
   if (traces === undefined) return undefined;
   const { openExporter, Tracing } = await import('./observability/Tracing.js');
   const texts = { begins: 'the trace collector does not take spans', ends: 'the trace collector takes spans again' };
@@ -177,7 +192,7 @@ async function startTracing({ traces }: Config, serviceUrl: string, metrics: Met
     episodes.failed('dropped', cause);
   };
   const version = packageVersion();
-  const exporter = await openExporter(traces);
+  const exporter = await openExporter(traces, ways?.collector.agentFor(new URL(traces.url)));
   return new Tracing({ exporter, serviceUrl, version, onDropped, onSent: () => episodes.worked() });
 }
 
@@ -193,7 +208,7 @@ export function credentialsOf({ url, clientId, clientSecret }: SandboxAccess): U
   return { baseUrl: url, clientId, clientSecret: new Secret(clientSecret) };
 }
 
-function startAuthenticator({ config, log, metrics }: Surroundings, keys: DeveloperKeys | undefined) {
+function startAuthenticator({ config, log, metrics, ways }: Surroundings, keys: DeveloperKeys | undefined) {
   const { mode, decision, ...jwt } = config.auth;
   const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
   const episodes = new Map(
@@ -202,6 +217,7 @@ function startAuthenticator({ config, log, metrics }: Surroundings, keys: Develo
   const authenticator = new Authenticator({
     ...(keys ? { mode: 'developer', developerKeys: keys } : mode === 'disabled' ? { mode } : { mode: 'jwt', ...jwt }),
     decisionClaims: decision?.claims,
+    ...(ways && { agentFor: ways.auth.agentFor }),
     onKeySetFailure: (issuer, fault, cause) => episodes.get(issuer)?.failed(fault, cause),
     onKeySetRead: (issuer) => episodes.get(issuer)?.worked(),
   });
@@ -250,31 +266,6 @@ function pipelineOf(
     hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, toldFromMs: services.operationLog.fromMs },
     log,
   });
-}
-
-/** Answers preflights, and marks the answers that browsers of an allowed origin may read. */
-function crossOrigin({ corsOrigins }: Config): HttpServerOptions['before'] {
-  const exposedHeaders = ['x-request-id', 'retry-after', 'ratelimit', 'ratelimit-policy'];
-  const allowOrigin = cors({ origin: [...corsOrigins], methods: ['GET', 'POST'], exposedHeaders, maxAge: 600 });
-  return (request, response) => {
-    if (request.headers.origin === undefined) return false; // no browser of another origin is asking
-    let answered = true;
-    allowOrigin(request, response, () => {
-      answered = false;
-    });
-    return answered;
-  };
-}
-
-/** Returns how to stop. */
-function followTlsFiles(files: TlsFiles, inUse: TlsMaterial, http: HttpServer, log: Logger): () => void {
-  const onChange = (material: TlsMaterial) => {
-    http.renewTls(material);
-    log.info('the TLS certificate was renewed');
-  };
-  const onTrouble = (problem: string) =>
-    log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays');
-  return watchTlsFiles(files, inUse, onChange, onTrouble);
 }
 
 /** A token for the explorer's first tab, in developer mode only: there every caller is the local developer anyway. */

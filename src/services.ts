@@ -18,6 +18,7 @@ import { TaxpayerService } from './datasources/TaxpayerService.js';
 import { TokenBroker, type TokenBrokerOptions } from './datasources/TokenBroker.js';
 import { tokenNames } from './datasources/tokenAnswer.js';
 import { jobWatcher, recordWatcher } from './datasources/watchers.js';
+import type { WayOut } from './network/WayOut.js';
 import type { AuditLog } from './observability/AuditLog.js';
 import { Episodes } from './observability/Episodes.js';
 import type { Logger } from './observability/log.js';
@@ -38,7 +39,12 @@ export interface Surroundings {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly tracing?: Tracing | undefined;
+  /** How calls leave; by default as Node.js makes them. */
+  readonly ways?: WaysOut;
 }
+
+/** How calls to each party leave. */
+export type WaysOut = Readonly<Record<'service' | 'auth' | 'cache' | 'collector', WayOut>>;
 
 export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'topCallers' | 'onUntrusted'> {
   readonly sealed: SealedStore;
@@ -98,13 +104,14 @@ export async function startServices(
   };
 }
 
-function decisionPoint({ config, log, metrics, tracing }: Surroundings): DecisionPoint | undefined {
+function decisionPoint({ config, log, metrics, tracing, ways }: Surroundings): DecisionPoint | undefined {
   const { decision } = config.auth;
   if (decision === undefined) return undefined;
   const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
   const episodes = new Episodes({ log, about: {}, ...texts });
   return new DecisionPoint({
     ...decision,
+    agent: ways?.auth.agentFor,
     onCall: (call) => {
       metrics.onDecisionCall(call);
       tracing?.onDecisionCall(decision.url, call);
@@ -203,11 +210,12 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, holders: readonly Holder
   });
 }
 
-function resilientFetch({ config, metrics, tracing, runtime, fetch, onCall }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, tracing, runtime, fetch, onCall, ways, baseUrl }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
     ...(runtime && { runtime }),
     ...(fetch && { fetch }),
+    newAgent: ways?.service.newAgentFor(baseUrl),
     onTry: (endpoint, outcome, seconds, details) => {
       metrics.onTry(endpoint, outcome, seconds);
       tracing?.onTry(endpoint, outcome, seconds, details);
@@ -273,10 +281,11 @@ function servicePlaces(config: Config, workTime: WorkTime, runtime: Runtime): Fa
   });
 }
 
-function openObservedStore({ config, log, metrics }: Surroundings) {
+function openObservedStore({ config, log, metrics, ways }: Surroundings) {
   const store = shownStore(config.cache.url);
   const kind = store.startsWith('lmdb:') ? 'lmdb' : 'redis';
   return openStore(config.cache.url, {
+    tls: ways?.cache.tls,
     onDegraded: (trouble, detail) => {
       metrics.storeDegraded.set(1);
       const cause = storeCause(kind, trouble, detail);

@@ -1,8 +1,10 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Config } from '../config/config.js';
 import { minRouterSecretLength } from '../config/settings.js';
 import { watchSecretFile } from '../config/watchFile.js';
+import type { Peer } from '../network/peer.js';
 import type { Logger } from '../observability/log.js';
 import type { Authenticator } from './Authenticator.js';
 import { type Caller, router } from './caller.js';
@@ -12,6 +14,9 @@ export interface Credentials {
   readonly authorization: string | undefined;
   readonly routerSecret: string | undefined;
   readonly remoteAddress: string | undefined;
+  readonly peer: Peer | undefined;
+  /** Where a token counts only with the client's certificate. */
+  readonly connection: Socket;
 }
 
 export interface Identity {
@@ -19,6 +24,8 @@ export interface Identity {
   /** Whether it proved to be the router; undefined when no such proof is configured. */
   readonly fromRouter: boolean | undefined;
   readonly remoteAddress: string | undefined;
+  /** Undefined where no setting asks to look. */
+  readonly peer: Peer | undefined;
 }
 
 /** Answers, throws or rejects as {@link Authenticator.authenticate}. */
@@ -26,11 +33,11 @@ export type Identify = (credentials: Credentials) => Identity | Promise<Identity
 
 /** Tells who is calling. A router that presents its secret needs no user's token to read the schema. */
 export function identifier(authenticator: Authenticator, routerSecrets: Pick<RouterSecrets, 'accept'>): Identify {
-  return ({ authorization, routerSecret, remoteAddress }) => {
-    const fromRouter = routerSecrets.accept(routerSecret);
-    const identity = (caller: Caller): Identity => ({ caller, fromRouter, remoteAddress });
+  return ({ authorization, routerSecret, remoteAddress, peer, connection }) => {
+    const fromRouter = routerSecrets.accept(routerSecret, peer);
+    const identity = (caller: Caller): Identity => ({ caller, fromRouter, remoteAddress, peer });
     try {
-      const caller = authenticator.authenticate(authorization);
+      const caller = authenticator.authenticate(authorization, connection);
       return caller instanceof Promise ? caller.then(identity) : identity(caller);
     } catch (error) {
       if (authorization === undefined && fromRouter) return identity(router);
@@ -40,11 +47,13 @@ export function identifier(authenticator: Authenticator, routerSecrets: Pick<Rou
 }
 
 /** What the headers of a request show. */
-export function credentialsOf({ headers, socket }: IncomingMessage): Credentials {
+export function credentialsOf({ headers, socket, peer }: IncomingMessage): Credentials {
   return {
     authorization: headers.authorization,
     routerSecret: textOf(headers['x-gateway-router-secret']),
-    remoteAddress: socket.remoteAddress,
+    remoteAddress: peer?.address ?? socket.remoteAddress,
+    peer,
+    connection: socket,
   };
 }
 
@@ -69,15 +78,20 @@ function textOf(value: unknown): string | undefined {
 }
 
 /**
- * The secrets shared with the router: the current one and, during a rotation, the previous one. A secret that came from a
- * file follows it. To rotate, write the old secret to the previous file, the new one to the current file, then give the
+ * What proves to be the router: a secret shared with it, the current one and, during a rotation, the previous one; or a
+ * certificate with one of the names that are the router's. A secret that came from a file follows it. To rotate, write the old secret to the previous file, the new one to the current file, then give the
  * new one to the router; no process restarts.
  */
 export class RouterSecrets {
   readonly #digests = new Map<'current' | 'previous', Buffer>();
+  readonly #certificateNames: readonly string[];
   readonly #stops: readonly (() => void)[];
 
-  constructor({ secret, previousSecret, secretFile, previousSecretFile }: Config['federation'], log: Logger) {
+  constructor(
+    { secret, previousSecret, secretFile, previousSecretFile, certificateNames }: Config['federation'],
+    log: Logger,
+  ) {
+    this.#certificateNames = certificateNames;
     const sources = [
       { which: 'current', secret, file: secretFile },
       { which: 'previous', secret: previousSecret, file: previousSecretFile },
@@ -98,9 +112,11 @@ export class RouterSecrets {
     });
   }
 
-  /** Whether `presented` is one of the secrets; undefined when none is set. Takes constant time. */
-  accept(presented: string | undefined): boolean | undefined {
-    if (this.#digests.size === 0) return undefined;
+  /** Whether it is the router; undefined when no proof is configured. Takes constant time for a secret. */
+  accept(presented: string | undefined, peer?: Peer): boolean | undefined {
+    const names = this.#certificateNames;
+    if (names.length > 0 && peer?.certificate?.machineNames.some((name) => names.includes(name))) return true;
+    if (this.#digests.size === 0) return names.length > 0 ? false : undefined;
     const digest = digestOf(presented ?? '');
     const matches = [...this.#digests.values()].map((each) => timingSafeEqual(digest, each));
     return presented !== undefined && matches.includes(true);

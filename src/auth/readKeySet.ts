@@ -1,4 +1,5 @@
 import { createPublicKey } from 'node:crypto';
+import type { Agent } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { JWK } from 'jose';
 import fetch, { type FetchError, type RequestInit } from 'node-fetch';
@@ -24,6 +25,9 @@ export type ReadFault =
   | 'not-a-key-set'
   | 'no-usable-key';
 
+/** The agent for an address; undefined for Node's own. */
+export type AgentFor = (url: URL) => Agent | undefined;
+
 const maxBodyBytes = 1024 * 1024;
 const maxKeys = 200;
 
@@ -32,8 +36,12 @@ const maxKeys = 200;
  * algorithm, and only the members that make the key. Unusable keys are passed over, as the RFC asks. Returns a fault when
  * there is none: an identity provider that signs has one. Never rejects.
  */
-export async function readKeySet(url: string, signal: AbortSignal): Promise<readonly JWK[] | KeySetFailure> {
-  const answer = await readJson(url, 'application/jwk-set+json, application/json', signal);
+export async function readKeySet(
+  url: string,
+  signal: AbortSignal,
+  agent?: AgentFor,
+): Promise<readonly JWK[] | KeySetFailure> {
+  const answer = await readJson(url, 'application/jwk-set+json, application/json', signal, { agent });
   if ('fault' in answer) return answer;
   const set = setSchema.safeParse(answer.json);
   if (!set.success) return notAKeySet;
@@ -43,18 +51,18 @@ export async function readKeySet(url: string, signal: AbortSignal): Promise<read
 }
 
 /**
- * What an identity provider answers, or a decision point that is sent `more`, of bounded size; `json` is undefined for what
+ * What an identity provider answers, or a decision point that is sent `init`, of bounded size; `json` is undefined for what
  * is not JSON. Never rejects.
  */
 export async function readJson(
   url: string,
   accept: string,
   signal: AbortSignal,
-  more: Pick<RequestInit, 'method' | 'headers' | 'body' | 'agent'> = {},
+  init: Pick<RequestInit, 'method' | 'headers' | 'body' | 'agent'> = {},
 ): Promise<{ readonly json: unknown } | KeySetFailure> {
   try {
-    const headers = { ...more.headers, accept };
-    const response = await fetch(url, { ...more, headers, redirect: 'error', size: maxBodyBytes, signal });
+    const headers = { ...init.headers, accept };
+    const response = await fetch(url, { ...init, headers, redirect: 'error', size: maxBodyBytes, signal });
     if (response.status === 200) return { json: await response.json() };
     (response.body as Readable | null)?.destroy(); // what is not read would keep its connection open
     return { fault: 'status', cause: `HTTP ${response.status}` };

@@ -3,8 +3,9 @@ import { existsSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import fetch from 'node-fetch';
-import { readKeySet } from '../auth/readKeySet.js';
+import { readIssuerKeys } from '../auth/discovery.js';
 import type { Config } from '../config/config.js';
+import { WayOut } from '../network/WayOut.js';
 import { readListedDocuments } from '../operations/documents/listedDocuments.js';
 import { openExistingStore } from '../stores/openStore.js';
 import { StoreError } from '../stores/StoreError.js';
@@ -68,13 +69,13 @@ function documents({ trustedDocuments }: Config): Promise<Part>[] {
 }
 
 /** Writes and deletes an entry that no gateway looks for. */
-async function store({ cache: { url } }: Config): Promise<Part> {
+async function store({ cache: { url, tls }, proxies }: Config): Promise<Part> {
   const part = 'store';
   if (url === 'memory:') return { part, ok: true, detail: 'memory: each process has its own' };
   const missing = url.startsWith('lmdb:') && !existsSync(join(url.slice('lmdb:'.length), 'data.mdb'));
   if (missing) return newDirectory(resolve(url.slice('lmdb:'.length)));
   try {
-    const opened = await openExistingStore(url);
+    const opened = await openExistingStore(url, new WayOut(proxies, tls).tls);
     try {
       const startedAt = performance.now();
       const [key, bytes] = [`check-${randomUUID()}`, Buffer.from('check')];
@@ -105,33 +106,35 @@ async function newDirectory(directory: string): Promise<Part> {
   return { part: 'store', ok: mayWrite, detail };
 }
 
-function keySets({ auth }: Config): Promise<Part>[] {
+function keySets({ auth, authTls, proxies }: Config): Promise<Part>[] {
   if (auth.mode !== 'jwt')
     return [Promise.resolve({ part: 'key set', ok: true, detail: `none: AUTH_MODE is ${auth.mode}` })];
-  return auth.issuers.map(async ({ issuer, jwksUrl }) => {
-    const read = await readKeySet(jwksUrl, AbortSignal.timeout(limitMs));
-    const part = `key set of ${issuer}`;
+  const { agentFor } = new WayOut(proxies, authTls);
+  return auth.issuers.map(async (place) => {
+    const read = await readIssuerKeys({ ...place, agentFor }, AbortSignal.timeout(limitMs));
+    const part = `key set of ${place.issuer}`;
     if ('fault' in read) return { part, ok: false, detail: `${read.fault}: ${read.cause}` };
     return { part, ok: true, detail: read.length === 1 ? '1 usable key' : `${read.length} usable keys` };
   });
 }
 
-async function decisionPoint({ auth: { decision } }: Config): Promise<Part[]> {
-  return decision ? [await answering('decision point', 'AUTH_DECISION_URL', decision.url)] : [];
+async function decisionPoint({ auth: { decision }, authTls, proxies }: Config): Promise<Part[]> {
+  if (decision === undefined) return [];
+  return [await answering('decision point', 'AUTH_DECISION_URL', decision.url, new WayOut(proxies, authTls))];
 }
 
-async function service({ upstream }: Config): Promise<Part> {
+async function service({ upstream, service: { tls }, proxies }: Config): Promise<Part> {
   const part = 'service';
   if (upstream === 'embedded-sandbox') return { part, ok: true, detail: 'the embedded sandbox' };
-  return answering(part, 'UPSTREAM_BASE_URL', upstream.baseUrl);
+  return answering(part, 'UPSTREAM_BASE_URL', upstream.baseUrl, new WayOut(proxies, tls));
 }
 
 /** Any answer will do: what a base address answers without credentials is not known. */
-async function answering(part: string, setting: string, url: string): Promise<Part> {
+async function answering(part: string, setting: string, url: string, { agentFor: agent }: WayOut): Promise<Part> {
   const startedAt = performance.now();
   try {
     const signal = AbortSignal.timeout(limitMs) as never;
-    const response = await fetch(url, { redirect: 'manual', signal });
+    const response = await fetch(url, { redirect: 'manual', signal, agent });
     response.body?.on('error', () => undefined);
     (response.body as { destroy?: () => void } | null)?.destroy?.();
     return { part, ok: true, detail: `${setting} answers (${response.status}) in ${msSince(startedAt)} ms` };

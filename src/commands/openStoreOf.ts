@@ -3,6 +3,7 @@ import { SubjectEntries } from '../cache/SubjectEntries.js';
 import { Sealer } from '../cache/sealing.js';
 import type { Config } from '../config/config.js';
 import { tokenNames } from '../datasources/tokenAnswer.js';
+import { WayOut } from '../network/WayOut.js';
 import { openExistingStore, shownStore } from '../stores/openStore.js';
 import type { Store } from '../stores/Store.js';
 import { StoreError, storeCause } from '../stores/StoreError.js';
@@ -16,11 +17,14 @@ export interface OpenStore {
 }
 
 /** Does `work` with the store that the gateways of this configuration share. @throws StoreError, UsageError */
-export async function withStoreOf<T>({ upstream, cache, service }: Config, work: (opened: OpenStore) => Promise<T>) {
+export async function withStoreOf<T>(
+  { upstream, cache, service, proxies }: Config,
+  work: (opened: OpenStore) => Promise<T>,
+) {
   if (upstream === 'embedded-sandbox') {
     throw new UsageError('UPSTREAM_BASE_URL is missing: what is stored of an embedded sandbox ends with its process');
   }
-  const store = await openExistingStore(cache.url);
+  const store = await openExistingStore(cache.url, new WayOut(proxies, cache.tls).tls);
   try {
     const sealer = Sealer.of(cache, upstream.clientSecret);
     const scope = scopeOf(upstream.baseUrl, upstream.clientId, service.apiVersion);

@@ -1,8 +1,12 @@
 import { createRequire } from 'node:module';
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
+import type { Scope } from '../auth/caller.js';
+import { tokenType } from '../auth/tokenKind.js';
+import type { TlsFiles } from '../network/tlsFiles.js';
 import { Secret } from './secret.js';
-import { type Setting, type SettingName, settings } from './settings.js';
+import { type Setting, type SettingName, settings, webUrl } from './settings.js';
+import { collectorTlsFiles, tlsFilesOf } from './tlsFileSettings.js';
 import { readCompleteSync, secretIn } from './watchFile.js';
 
 /** The version in our package.json. */
@@ -50,7 +54,8 @@ function parse(env: Environment, name: SettingName, problems: Problems): unknown
 }
 
 function readText(env: Environment, name: SettingName, problems: Problems): string | undefined {
-  const direct = env[name] || undefined;
+  // curl asks for the name in lower case first.
+  const direct = (name.endsWith('_PROXY') && env[name.toLowerCase()]) || env[name] || undefined;
   const file = settings[name].secret && env[`${name}_FILE`];
   if (!file) return direct;
   if (direct) return void problems.set(name, `${name} and ${name}_FILE are both set: expected one of them`);
@@ -66,11 +71,12 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
 
 export type TraceProtocol = 'http/json' | 'http/protobuf';
 
-/** Where spans are posted to, and how they are written; undefined without tracing. */
+/** Where spans are posted to, and how they are written and sent; undefined without tracing. */
 function tracesOf(
   parsed: Parsed,
+  env: Environment,
   expect: Expect,
-): { readonly url: string; readonly protocol: TraceProtocol } | undefined {
+): { readonly url: string; readonly protocol: TraceProtocol; readonly tls: TlsFiles | undefined } | undefined {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = parsed;
   if (parsed.OTEL_SDK_DISABLED) return undefined;
   const url = whole ?? (base && `${base.replace(/\/+$/, '')}/v1/traces`);
@@ -80,7 +86,7 @@ function tracesOf(
   const protocol = parsed[name] ?? 'http/json';
   const isSpoken = protocol === 'http/json' || protocol === 'http/protobuf';
   expect(name, isSpoken, `${name} must be http/json or http/protobuf: the gateway sends traces over HTTP only`);
-  return { url, protocol: protocol as TraceProtocol };
+  return { url, protocol: protocol as TraceProtocol, tls: collectorTlsFiles(env) };
 }
 
 /** Notes that a setting is wrong, unless something was found about it before. */
@@ -93,11 +99,16 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   const upstream = upstreamOf(parsed, env, problems, expect);
   const isSandbox = upstream === 'embedded-sandbox';
   const auth = { ...authOf(parsed, isSandbox, expect), decision: decisionOf(parsed, env, expect) };
-  const { HOST: host = isSandbox ? '127.0.0.1' : '0.0.0.0', TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = parsed;
+  const { HOST: host = isSandbox ? '127.0.0.1' : '0.0.0.0' } = parsed;
   const openToAll =
-    'HOST must be a loopback address while every caller is the local developer: set AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled';
+    'HOST must be a loopback address while every caller is the local developer: set AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled';
   expect('HOST', auth.mode !== 'developer' || !isSandbox || isLoopback(host), openToAll);
-  expect('TLS_CERT_FILE', !certFile === !keyFile, 'TLS_CERT_FILE and TLS_KEY_FILE must be set together');
+  const tlsFiles = tlsFilesOf(parsed, expect);
+  const tls = tlsFiles('TLS_CLIENT_CA_FILE', 'TLS_CERT_FILE', 'TLS_KEY_FILE');
+  expect('TLS_CLIENT_CA_FILE', !tls?.ca || !!tls.cert, 'TLS_CLIENT_CA_FILE needs TLS_CERT_FILE and TLS_KEY_FILE');
+  const { FEDERATION_CERTIFICATE_NAMES: certificateNames = [] } = parsed;
+  const namesNeed = 'FEDERATION_CERTIFICATE_NAMES needs TLS_CLIENT_CA_FILE';
+  expect('FEDERATION_CERTIFICATE_NAMES', certificateNames.length === 0 || !!tls?.ca, namesNeed);
   /** A default gives way to a setting that it must not be below. */
   const atLeast = (name: 'JOB_POLL_MAX_MS' | 'UPSTREAM_DEADLINE_MS', least: number) =>
     env[name] ? parsed[name] : Math.max(parsed[name], least);
@@ -111,14 +122,20 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     host,
     workers: parsed.WORKERS,
     drainTimeoutMs: parsed.DRAIN_TIMEOUT_MS,
-    tls: certFile && keyFile ? { certFile, keyFile } : undefined,
+    tls,
+    trustedProxies: parsed.TRUSTED_PROXIES,
+    proxies: { httpsProxy: parsed.HTTPS_PROXY, httpProxy: parsed.HTTP_PROXY, noProxy: parsed.NO_PROXY ?? [] },
     logLevel: parsed.LOG_LEVEL,
     operationLog: { which: parsed.LOG_OPERATIONS, slowMs: parsed.LOG_SLOW_MS },
     audit: parsed.AUDIT,
     metricsPort: parsed.METRICS_PORT,
-    traces: tracesOf(parsed, expect),
+    traces: tracesOf(parsed, env, expect),
     upstream,
     service: {
+      tls: tlsFiles('UPSTREAM_CA_FILE', 'UPSTREAM_CERT_FILE', 'UPSTREAM_KEY_FILE', [
+        isSandbox || upstream.baseUrl.startsWith('https:'),
+        'an https: UPSTREAM_BASE_URL',
+      ]),
       apiVersion: parsed.UPSTREAM_API_VERSION,
       timeoutMs: parsed.UPSTREAM_TIMEOUT_MS,
       deadlineMs: atLeast('UPSTREAM_DEADLINE_MS', parsed.UPSTREAM_TIMEOUT_MS),
@@ -128,6 +145,10 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     providersFile: parsed.PROVIDERS_FILE,
     cache: {
       url: parsed.CACHE_URL,
+      tls: tlsFiles('CACHE_CA_FILE', 'CACHE_CERT_FILE', 'CACHE_KEY_FILE', [
+        parsed.CACHE_URL.startsWith('rediss'),
+        'a rediss:// CACHE_URL',
+      ]),
       encryptionKey: parsed.CACHE_ENCRYPTION_KEY,
       previousEncryptionKey: parsed.CACHE_ENCRYPTION_KEY_PREVIOUS,
       maxEntries: parsed.CACHE_MAX_ENTRIES,
@@ -141,7 +162,10 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     },
     jobs: { pollMinMs, pollMaxMs, watchMaxMs: parsed.JOB_WATCH_MAX_SECONDS * 1000 },
     auth,
+    /** For what the identity provider and the decision point are asked. */
+    authTls: tlsFiles('AUTH_CA_FILE', 'AUTH_CERT_FILE', 'AUTH_KEY_FILE'),
     federation: {
+      certificateNames,
       secret: parsed.FEDERATION_SHARED_SECRET,
       previousSecret: parsed.FEDERATION_SHARED_SECRET_PREVIOUS,
       /** Set when they came from files, which are then watched. */
@@ -230,25 +254,54 @@ function upstreamOf(
 }
 
 function authOf(parsed: Parsed, isSandbox: boolean, expect: Expect) {
-  const { AUTH_JWKS_URL: jwksUrls = [], AUTH_ISSUER: issuers = [], AUTH_AUDIENCE: audience = [] } = parsed;
-  const mode = parsed.AUTH_MODE ?? (isSandbox && jwksUrls.length === 0 ? 'developer' : 'jwt');
+  const { AUTH_JWKS_URL: jwksUrls, AUTH_ISSUER: issuers = [], AUTH_AUDIENCE: audiences = [] } = parsed;
+  const isUnset = jwksUrls === undefined && issuers.length === 0;
+  const mode = parsed.AUTH_MODE ?? (isSandbox && isUnset ? 'developer' : 'jwt');
   const developer = 'AUTH_MODE=developer is for the embedded sandbox: expected jwt or disabled with UPSTREAM_BASE_URL';
   expect('AUTH_MODE', mode !== 'developer' || isSandbox, developer);
   if (mode === 'jwt') {
     const why = 'is missing: expected with AUTH_MODE=jwt (AUTH_MODE=disabled serves anybody)';
-    expect('AUTH_JWKS_URL', jwksUrls.length > 0, `AUTH_JWKS_URL ${why}`);
     expect('AUTH_ISSUER', issuers.length > 0, `AUTH_ISSUER ${why}`);
-    expect('AUTH_AUDIENCE', audience.length > 0, `AUTH_AUDIENCE ${why}`);
+    expect('AUTH_AUDIENCE', audiences.length > 0, `AUTH_AUDIENCE ${why}`);
     const pairs = 'AUTH_JWKS_URL and AUTH_ISSUER must have the same number of entries: they pair one by one';
-    expect('AUTH_JWKS_URL', issuers.length === 0 || jwksUrls.length === issuers.length, pairs);
+    const isPaired = jwksUrls === undefined || issuers.length === 0 || jwksUrls.length === issuers.length;
+    expect('AUTH_JWKS_URL', isPaired, pairs);
+    const discovered =
+      'AUTH_ISSUER must be http: or https: URLs without query or fragment, as discovery needs them; expected AUTH_JWKS_URL otherwise';
+    const isAddress = (issuer: string) => webUrl.safeParse(issuer).success;
+    expect('AUTH_ISSUER', jwksUrls !== undefined || issuers.every(isAddress), discovered);
   }
   expect('AUTH_ISSUER', new Set(issuers).size === issuers.length, 'AUTH_ISSUER must not name an issuer twice');
   return {
     mode,
-    issuers: issuers.map((issuer, index) => ({ issuer, jwksUrl: jwksUrls[index] ?? '' })),
-    audience,
-    taxpayersClaim: parsed.AUTH_TAXPAYERS_CLAIM,
+    issuers: issuers.map((issuer, index) => ({
+      issuer,
+      jwksUrl: jwksUrls?.[index],
+      audience: audienceOf(issuer, issuers, audiences, expect),
+    })),
+    rights: {
+      scopesClaims: parsed.AUTH_SCOPES_CLAIM,
+      scopesMap: parsed.AUTH_SCOPES_MAP ?? new Map<string, Scope[]>(),
+      taxpayersClaim: parsed.AUTH_TAXPAYERS_CLAIM,
+    },
+    tokenTypes: parsed.AUTH_TOKEN_TYPES.map((type) => tokenType(type) ?? type),
+    keysMaxAgeMs: parsed.AUTH_KEYS_MAX_AGE_SECONDS * 1000,
   };
+}
+
+/** An entry of AUTH_AUDIENCE counts for all issuers, or stands after the issuer it counts for. */
+function audienceOf(issuer: string, issuers: readonly string[], entries: readonly string[], expect: Expect): string[] {
+  const pairs = entries.map((entry) => entry.split(/ +/));
+  const isKnown = ([first = '', second, more]: string[]) => second === undefined || (issuers.includes(first) && !more);
+  const form = 'AUTH_AUDIENCE must be audiences, or one of AUTH_ISSUER, a space and its audience, separated by commas';
+  expect('AUTH_AUDIENCE', pairs.every(isKnown), form);
+  const own = pairs.flatMap(([first = '', second]) => (second === undefined ? first : first === issuer ? second : []));
+  expect(
+    'AUTH_AUDIENCE',
+    entries.length === 0 || own.length > 0,
+    'AUTH_AUDIENCE must name one for each of AUTH_ISSUER',
+  );
+  return own;
 }
 
 /** The decision point; undefined without one. */
@@ -273,7 +326,7 @@ function isLoopback(host: string): boolean {
 function misspelled(env: Environment): string[] {
   const known = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [name]));
   return Object.keys(env).flatMap((name) => {
-    if (known.includes(name) || name.length < 6) return [];
+    if (known.includes(name) || name.length < 6 || name === 'FTP_PROXY') return [];
     const meant = known.find((candidate) => candidate.includes('_') && distance(candidate, name) <= 2);
     return meant === undefined ? [] : [`${name} is not a setting: did you mean ${meant}?`];
   });

@@ -8,6 +8,15 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   DRAIN_TIMEOUT_MS: 'How long requests in flight may take to end after SIGTERM, in milliseconds.',
   TLS_CERT_FILE: 'PEM certificate chain; read again when it changes.',
   TLS_KEY_FILE: 'PEM private key; read again when it changes.',
+  TLS_CLIENT_CA_FILE:
+    'PEM authorities whose certificates clients must present, on every path but /health/; read again when it changes.',
+  TRUSTED_PROXIES:
+    "Proxies in front of the gateway, whose Forwarded or X-Forwarded-For tells the caller's address for limits and audit lines.",
+  HTTPS_PROXY:
+    'Proxy for calls to https: addresses of the service, key sets, the decision point and the trace collector. In lower case as well.',
+  HTTP_PROXY: 'The same for http: addresses.',
+  NO_PROXY:
+    'Hosts with all below them, addresses and ranges that are called directly, or *. Loopback addresses always are.',
   LOG_LEVEL:
     'Least severe level that is logged. Audit lines have a level of their own and are only left out by silent.',
   LOG_OPERATIONS:
@@ -19,6 +28,10 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   UPSTREAM_BASE_URL: 'Base address of the taxpayer-authorization service.',
   UPSTREAM_CLIENT_ID: 'Client id issued by the service.',
   UPSTREAM_CLIENT_SECRET: 'Client secret issued by the service. From a file it is read again when the file changes.',
+  UPSTREAM_CA_FILE:
+    "PEM authorities, the only ones that the service's certificate may come from; read again when it changes.",
+  UPSTREAM_CERT_FILE: 'PEM certificate chain to present to the service; read again when it changes.',
+  UPSTREAM_KEY_FILE: 'Its PEM private key; read again when it changes.',
   UPSTREAM_API_VERSION: 'Sent as Service-API-Version on the two reading endpoints.',
   UPSTREAM_TIMEOUT_MS: 'Time for one try of a call, in milliseconds.',
   UPSTREAM_DEADLINE_MS: 'Time for a call with all its tries and waits, in milliseconds.',
@@ -27,6 +40,12 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   PROVIDERS_FILE: 'JSON list of { name, value, description } that replaces the provider catalogue.',
 
   CACHE_URL: 'Where tokens, job statuses and leases are shared.',
+  CACHE_CA_FILE: "The same as UPSTREAM_CA_FILE, for Redis's certificate.",
+  CACHE_CERT_FILE: 'PEM certificate chain to present to Redis; read again when it changes.',
+  CACHE_KEY_FILE: 'Its PEM private key; read again when it changes.',
+  AUTH_CA_FILE: 'The same as UPSTREAM_CA_FILE, for key sets and the decision point.',
+  AUTH_CERT_FILE: 'PEM certificate chain to present to them; read again when it changes.',
+  AUTH_KEY_FILE: 'Its PEM private key; read again when it changes.',
   CACHE_ENCRYPTION_KEY: 'Key of stored entries: 32 bytes in base64.',
   CACHE_ENCRYPTION_KEY_PREVIOUS:
     'The key before a rotation: entries it sealed can still be read. Keep it for a day after the last process has the new one.',
@@ -50,21 +69,33 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   JOB_WATCH_MAX_SECONDS: 'How long one subscription may last before it ends cleanly, in seconds.',
 
   AUTH_MODE: 'Who may call: bearers of a valid token; a local developer with every scope (sandbox only); anybody.',
-  AUTH_JWKS_URL: 'Key set of the identity provider. Several, separated by commas, pair with AUTH_ISSUER one by one.',
-  AUTH_ISSUER: 'The iss claim a token must carry.',
-  AUTH_AUDIENCE: 'The aud claim a token must carry; one of several.',
-  AUTH_TAXPAYERS_CLAIM: 'Claim that lists the taxpayers a caller may see.',
+  AUTH_ISSUER:
+    'The iss claim a token must carry, exactly. Several are separated by commas. Its key set is found by OpenID discovery or RFC 8414.',
+  AUTH_JWKS_URL: 'Key sets, instead of finding them: one for each of AUTH_ISSUER, in that order, separated by commas.',
+  AUTH_AUDIENCE:
+    'The aud claim a token must carry; one of several, separated by commas. One that counts for a single issuer stands after it and a space.',
+  AUTH_TOKEN_TYPES:
+    'Values of the typ header that a token may have; one without counts as JWT. at+jwt alone refuses whatever does not say that it is an access token (RFC 9068).',
+  AUTH_KEYS_MAX_AGE_SECONDS: 'How long known keys are used while the identity provider cannot be reached, in seconds.',
+  AUTH_SCOPES_CLAIM:
+    'Claims that may list the scopes; the first that a token has counts. A nested claim is named by its path.',
+  AUTH_SCOPES_MAP:
+    'The scopes that a value of that claim stands for, as JSON: one of ours, or a list. Values that are not named stand for themselves.',
+  AUTH_TAXPAYERS_CLAIM: 'Claim that lists the taxpayers a caller may see. A nested claim is named by its path.',
   AUTH_DECISION_URL:
     'Base address of a decision point that speaks OpenID AuthZEN: asked, under /access/v1, about taxpayers that a token does not list.',
   AUTH_DECISION_TOKEN:
     'What the gateway presents to the decision point: a bearer token, or a scheme and a token. From a file it is read again when the file changes.',
-  AUTH_DECISION_CLAIMS: 'Claims of the caller that the decision point is told, separated by commas.',
+  AUTH_DECISION_CLAIMS:
+    'Claims of the caller that the decision point is told, separated by commas. A nested claim is named by its path.',
   AUTH_DECISION_TTL_SECONDS:
     'How long a decision holds before it is asked for again, in seconds; a refusal for 5 at most. A withdrawn right ends within this time.',
   FEDERATION_SHARED_SECRET:
     'When set, _service, _entities and callback subscriptions answer only to a router that presents it in x-gateway-router-secret. From a file it is read again when the file changes.',
   FEDERATION_SHARED_SECRET_PREVIOUS:
     'The shared secret before a rotation, still accepted. From a file it is read again when the file changes.',
+  FEDERATION_CERTIFICATE_NAMES:
+    "DNS names and SPIFFE ids of the router's client certificate, which then stands for the shared secret.",
   CALLBACK_ORIGINS: 'Origins that callback subscriptions may post to.',
   CORS_ORIGINS: 'Browser origins that may call, separated by commas.',
   INTROSPECTION:

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { allScopes } from '../auth/caller.js';
+import { isAddressRange } from '../network/addressRanges.js';
 import { Secret } from './secret.js';
 
 /** One environment variable: what it accepts and what holds without it. What it means is in `settingMeanings.ts`. */
@@ -38,7 +40,7 @@ const share = fitting(
 ).transform(Number);
 const shareOrNone = fitting(isShare, 'must be a number from 0 to 1').transform(Number);
 
-const webUrl = fitting((address) => {
+export const webUrl = fitting((address) => {
   if (!URL.canParse(address)) return false;
   const { protocol, username, search, hash } = new URL(address);
   return ['http:', 'https:'].includes(protocol) && username === '' && search === '' && hash === '';
@@ -49,10 +51,62 @@ const list = (item: z.ZodType<string, string>) =>
     .transform((items) => items.split(',').flatMap((part) => part.trim() || []))
     .pipe(z.array(item).min(1, 'must name at least one'));
 
+const scope = z.enum(allScopes);
+const mapOfScopes = z.record(z.string(), z.array(scope).or(scope.transform((one) => [one])));
+const scopesMap = text.transform((json, context) => {
+  const map = mapOfScopes.safeParse(parseJson(json)).data;
+  if (map) return new Map(Object.entries(map));
+  const expected = `{"their value":"our scope"} or {"their value":["our scope"]} in JSON, with our scopes`;
+  context.addIssue({ code: 'custom', message: `must be ${expected} ${allScopes.join(', ')}` });
+  return z.NEVER;
+});
+
+function parseJson(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
 const origin = fitting(
   (address) => URL.canParse(address) && new URL(address).origin === address,
   'must be origins such as https://app.example, separated by commas',
 );
+
+/** curl takes one without a scheme for http:. */
+const proxy = text
+  .transform((address) => (address.includes('://') ? address : `http://${address}`))
+  .pipe(
+    fitting(
+      isProxy,
+      'must be the http: or https: URL of a proxy, such as http://user:password@proxy.example:3128, percent-encoded',
+    ),
+  );
+
+function isProxy(address: string): boolean {
+  try {
+    const { protocol, hostname, pathname, search, hash, username, password } = new URL(address);
+    decodeURIComponent(username + password);
+    return ['http:', 'https:'].includes(protocol) && hostname !== '' && `${pathname}${search}${hash}` === '/';
+  } catch {
+    return false;
+  }
+}
+
+/** As curl writes it: by commas or spaces. */
+const proxyExceptions = text
+  .transform((entries) => entries.split(/[\s,]+/).filter(Boolean))
+  .pipe(
+    z.array(
+      fitting(
+        (entry) => !entry.includes('/') || isAddressRange(entry),
+        'must be host names, addresses and ranges such as 10.0.0.0/8, separated by commas',
+      ),
+    ),
+  );
+
+const addressRange = fitting(isAddressRange, 'must be addresses and ranges such as 10.0.0.0/8, separated by commas');
 
 const flag = z.enum(['true', 'false'], { error: 'must be true or false' }).transform((word) => word === 'true');
 
@@ -86,6 +140,11 @@ export const settings = {
   DRAIN_TIMEOUT_MS: setting(integer(0, 600_000), '10000', '25000'),
   TLS_CERT_FILE: optional(text, 'none: plain HTTP', '/run/tls/tls.crt'),
   TLS_KEY_FILE: optional(text, 'none: plain HTTP', '/run/tls/tls.key'),
+  TLS_CLIENT_CA_FILE: optional(text, 'none: no certificate is asked for', '/run/tls/clients.crt'),
+  TRUSTED_PROXIES: optional(list(addressRange), 'none: the address is that of the connection', '10.0.0.0/8,fd00::/8'),
+  HTTPS_PROXY: optional(secret(proxy), 'none', 'http://user:password@proxy.example:3128', 'secret'),
+  HTTP_PROXY: optional(secret(proxy), 'none', 'http://user:password@proxy.example:3128', 'secret'),
+  NO_PROXY: optional(proxyExceptions, 'none', 'internal.example,10.0.0.0/8'),
   LOG_LEVEL: setting(
     z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
       error: 'must be one of fatal, error, warn, info, debug, trace, silent',
@@ -108,6 +167,9 @@ export const settings = {
     'acme',
   ),
   UPSTREAM_CLIENT_SECRET: optional(secret(text), 'required with UPSTREAM_BASE_URL', 'change-me', 'secret'),
+  UPSTREAM_CA_FILE: optional(text, 'none: the public authorities', '/run/tls/service-ca.crt'),
+  UPSTREAM_CERT_FILE: optional(text, 'none', '/run/tls/client.crt'),
+  UPSTREAM_KEY_FILE: optional(text, 'none', '/run/tls/client.key'),
   UPSTREAM_API_VERSION: setting(
     text.regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters'),
     '2024-01-01',
@@ -127,6 +189,12 @@ export const settings = {
     'redis://cache:6379',
     'secret',
   ),
+  CACHE_CA_FILE: optional(text, 'none: the public authorities', '/run/tls/redis-ca.crt'),
+  CACHE_CERT_FILE: optional(text, 'none', '/run/tls/redis.crt'),
+  CACHE_KEY_FILE: optional(text, 'none', '/run/tls/redis.key'),
+  AUTH_CA_FILE: optional(text, 'none: the public authorities', '/run/tls/company-ca.crt'),
+  AUTH_CERT_FILE: optional(text, 'none', '/run/tls/client.crt'),
+  AUTH_KEY_FILE: optional(text, 'none', '/run/tls/client.key'),
   CACHE_ENCRYPTION_KEY: optional(
     secret(base64Key),
     'derived from the client secret',
@@ -154,12 +222,16 @@ export const settings = {
 
   AUTH_MODE: optional(
     z.enum(['jwt', 'developer', 'disabled'], { error: 'must be jwt, developer or disabled' }),
-    'developer with the embedded sandbox and no AUTH_JWKS_URL, otherwise jwt',
+    'developer with the embedded sandbox and no AUTH_ISSUER, otherwise jwt',
     'jwt',
   ),
-  AUTH_JWKS_URL: optional(list(webUrl), 'required with AUTH_MODE=jwt', 'https://id.example/.well-known/jwks.json'),
   AUTH_ISSUER: optional(list(text), 'required with AUTH_MODE=jwt', 'https://id.example/'),
+  AUTH_JWKS_URL: optional(list(webUrl), "found by the issuer's metadata", 'https://id.example/.well-known/jwks.json'),
   AUTH_AUDIENCE: optional(list(text), 'required with AUTH_MODE=jwt', 'taxpayer-gateway'),
+  AUTH_TOKEN_TYPES: setting(list(text), 'JWT,at+jwt', 'at+jwt'),
+  AUTH_KEYS_MAX_AGE_SECONDS: setting(integer(60, 31_536_000), '86400', '14400'),
+  AUTH_SCOPES_CLAIM: setting(list(text), 'scope,scp', 'realm_access.roles'),
+  AUTH_SCOPES_MAP: optional(scopesMap, 'none: values are scopes', '{"Taxpayers.Read":"taxpayers:read"}'),
   AUTH_TAXPAYERS_CLAIM: setting(text, 'taxpayer_ids', 'https://example.com/taxpayers'),
   AUTH_DECISION_URL: optional(webUrl, 'none: the token alone says which taxpayers', 'https://decisions.example'),
   AUTH_DECISION_TOKEN: optional(secret(decisionToken), 'none', 'change-me', 'secret'),
@@ -172,6 +244,7 @@ export const settings = {
     'secret',
   ),
   FEDERATION_SHARED_SECRET_PREVIOUS: optional(secret(routerSecret), 'none', 'a-long-random-text', 'secret'),
+  FEDERATION_CERTIFICATE_NAMES: optional(list(text), 'none', 'router.example,spiffe://example/router'),
   CALLBACK_ORIGINS: optional(list(origin), 'none: callback subscriptions are refused', 'https://router.example'),
   CORS_ORIGINS: optional(list(origin), "none; in development Apollo Sandbox's origin", 'https://app.example'),
   INTROSPECTION: optional(flag, 'false when NODE_ENV is production, otherwise true', 'true'),

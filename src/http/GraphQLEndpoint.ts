@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Ledger } from '../admission/Ledger.js';
 import { type Caller, holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify, type Identity } from '../auth/identify.js';
+import type { Peer } from '../network/peer.js';
 import { type Client, clientOf } from '../operations/clientName.js';
 import type { Answer } from '../operations/Exit.js';
 import { badRequest, type GraphQLRequest } from '../operations/GraphQLRequest.js';
@@ -61,10 +62,10 @@ export class GraphQLEndpoint {
       if (json === undefined) throw notAcceptable();
       const identifying = identify(credentials);
       identity = identifying instanceof Promise ? await identifying : identifying;
-      const { caller, fromRouter, remoteAddress } = identity;
+      const { caller, fromRouter, remoteAddress, peer } = identity;
       const holder = holderOf(caller);
       const asked = await pipeline.admit(identity, () => readGraphQLRequest(request, holder, this.options));
-      const facts = new HttpFacts(caller, fromRouter, remoteAddress, requestId, startedAt, response);
+      const facts = new HttpFacts(caller, fromRouter, remoteAddress, peer, requestId, startedAt, response);
       const operation = pipeline.prepare(asked, facts, 'http');
       if (operation.work.type === 'subscription' && stream !== undefined) {
         const begun = { requestId, startedAt, identity, asked };
@@ -79,8 +80,8 @@ export class GraphQLEndpoint {
       writeAnswer(response, answer, { requestId, mediaType, rateLimit: pipeline.rateLimitOf(identity) });
       unread.holdAnswer(response, holder);
     } catch (error) {
-      const { remoteAddress } = credentials;
-      const known = { remoteAddress, ...identity, requestId, startedAt, client: clientOf(request.headers) };
+      const { remoteAddress, peer } = credentials;
+      const known = { remoteAddress, peer, ...identity, requestId, startedAt, client: clientOf(request.headers) };
       const refusal = await pipeline.refuseInTurn(error, known, 'http');
       if (refusal === undefined) response.destroy();
       else writeRefusal(response, requestId, refusal, identity && pipeline.rateLimitOf(identity));
@@ -103,6 +104,7 @@ class HttpFacts implements OperationFacts {
     readonly caller: Caller,
     readonly fromRouter: boolean | undefined,
     readonly remoteAddress: string | undefined,
+    readonly peer: Peer | undefined,
     readonly requestId: string,
     readonly startedAt: number,
     private readonly response: ServerResponse,

@@ -4,8 +4,8 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import { type AddressInfo, Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { TlsMaterial } from '../network/tlsFiles.js';
 import { closeWithConnection, reissueWithoutUpgrade, whenAnswered, whenNobodyConnects } from './connections.js';
-import type { TlsMaterial } from './tlsFiles.js';
 
 /** Answers one request completely; must not reject. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
@@ -81,7 +81,7 @@ export class HttpServer {
     this.server =
       tls === undefined
         ? createServer(limits, listener)
-        : createTlsServer({ ...limits, ...tls, minVersion: 'TLSv1.2' }, listener);
+        : createTlsServer({ ...limits, ...contextOf(tls), ...asksClients(tls) }, listener);
   }
 
   get draining(): boolean {
@@ -106,8 +106,8 @@ export class HttpServer {
   }
 
   /** Uses another certificate for connections from now on. */
-  renewTls({ cert, key }: TlsMaterial): void {
-    if (this.server instanceof TlsServer) this.server.setSecureContext({ cert, key, minVersion: 'TLSv1.2' });
+  renewTls(tls: TlsMaterial): void {
+    if (this.server instanceof TlsServer) this.server.setSecureContext(contextOf(tls));
   }
 
   /** Answers what is in flight and still arrives, with `connection: close`; closes all connections within `timeoutMs`. */
@@ -156,6 +156,15 @@ export class HttpServer {
     this.options.onNotFound?.(request, response);
     response.writeHead(404, ['content-type', 'text/plain; charset=utf-8']).end('Not found\n');
   }
+}
+
+function contextOf(tls: TlsMaterial) {
+  return { ...tls, minVersion: 'TLSv1.2' } as const;
+}
+
+/** Clients without an accepted certificate can connect: they are told what is wrong, and probes have none. */
+function asksClients({ ca }: TlsMaterial) {
+  return { requestCert: ca !== undefined, rejectUnauthorized: false };
 }
 
 /** The path and query of a request target. A proxy may send an absolute address (RFC 9112, 3.2.2); its host is ignored. */

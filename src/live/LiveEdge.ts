@@ -7,11 +7,12 @@ import type { GatewayError } from '../errors/errors.js';
 import { requestIdOf, writeRefusal } from '../http/answering.js';
 import type { StreamHandler } from '../http/GraphQLEndpoint.js';
 import { type Handler, pathAndQueryOf } from '../http/HttpServer.js';
+import { addressOf } from '../network/peer.js';
 import { clientOf } from '../operations/clientName.js';
 import type { LiveTransport } from '../operations/observeOperations.js';
 import { type LiveOptions, refusalOfStream, type Serve, type Visit } from './admitStream.js';
 import { callbackEndpoint } from './callbackEndpoint.js';
-import { addressOf, SocketConnection } from './SocketConnection.js';
+import { SocketConnection } from './SocketConnection.js';
 import { eventStreamFormat, multipartFormat, refuseUnlessEvents, streamEndpoint } from './streamEndpoint.js';
 
 /** Milliseconds that a peer may take to answer our close, or to end the connection after its own. */
@@ -55,7 +56,7 @@ export class LiveEdge {
         startedAt = performance.now(),
         ...found // whose it is and what is asked, where that is known
       } = begun ?? {};
-      const known = { requestId, startedAt, client: clientOf(request.headers) };
+      const known = { requestId, startedAt, client: clientOf(request.headers), peer: request.peer };
       const visit: Visit = { known, ...found };
       try {
         await serve(request, response, visit);
@@ -91,6 +92,7 @@ export class LiveEdge {
         requestId: requestIdOf(request),
         startedAt: performance.now(),
         client: clientOf(request.headers),
+        peer: request.peer,
       };
       this.options.pipeline.turnAway(refusal, facts, 'ws');
       refuseUpgrade(socket, refusal, facts.requestId);

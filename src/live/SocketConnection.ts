@@ -9,6 +9,7 @@ import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
 import { requestIdOf } from '../http/answering.js';
 import { isNestedWithin, parseJson } from '../json.js';
+import { addressOf } from '../network/peer.js';
 import { type Client, clientOf } from '../operations/clientName.js';
 import { atTime } from '../operations/ResultStream.js';
 import { keepAliveMs, type LiveOptions, type LiveTracing } from './admitStream.js';
@@ -133,7 +134,7 @@ export class SocketConnection {
       await this.#send(JSON.stringify({ type: MessageType.ConnectionAck }));
     } catch (error) {
       this.#isTold = true;
-      const facts = { requestId: this.#requestId, startedAt: this.#openedAt, client: this.#clientOf(parameters) };
+      const facts = { ...this.#known, client: this.#clientOf(parameters) };
       const [refusal] = pipeline.refuse(error, facts, 'ws').errors;
       const isUnauthenticated = refusal?.extensions?.['code'] === 'UNAUTHENTICATED';
       this.#close(isUnauthenticated ? CloseCode.Unauthorized : tryAgainLater, refusal?.message ?? '');
@@ -184,8 +185,12 @@ export class SocketConnection {
   #turnAway(reason: string): void {
     if (this.#isTold || typeof this.#phase === 'object' || this.options.streams.draining) return;
     this.#isTold = true;
-    const facts = { requestId: this.#requestId, startedAt: this.#openedAt, client: clientOf(this.request.headers) };
+    const facts = { ...this.#known, client: clientOf(this.request.headers) };
     this.options.pipeline.turnAway(new GatewayError('UNAUTHENTICATED', reason), facts, 'ws');
+  }
+
+  get #known() {
+    return { requestId: this.#requestId, startedAt: this.#openedAt, peer: this.request.peer };
   }
 
   #clientOf(parameters: Readonly<Record<string, unknown>> | undefined): Client {
@@ -239,11 +244,6 @@ export class SocketConnection {
     const { socket } = this;
     if (socket.isPaused && this.#pause === undefined && socket.bufferedAmount < maxBacklogBytes) socket.resume();
   }
-}
-
-/** The holder that an unauthenticated connection is counted for. */
-export function addressOf({ socket }: IncomingMessage): string {
-  return `address ${socket.remoteAddress ?? 'unknown'}`;
 }
 
 function keepAlive(socket: WebSocket): () => void {

@@ -31,7 +31,7 @@ export interface LiveTracing {
 
 /** A request that stays open: what is known of it at once, and whose it is, once that is known. */
 export interface Visit {
-  readonly known: Pick<OperationFacts, 'requestId' | 'startedAt' | 'client'>;
+  readonly known: Pick<OperationFacts, 'requestId' | 'startedAt' | 'client' | 'peer'>;
   identity?: Identity;
   /** Its operation, where that was read already. */
   readonly asked?: GraphQLRequest;

@@ -1,4 +1,5 @@
 import type { Caller } from '../auth/caller.js';
+import type { Peer } from '../network/peer.js';
 import type { Logger } from './log.js';
 import type { Pseudonyms } from './Pseudonyms.js';
 import type { RepeatedLines } from './RepeatedLines.js';
@@ -16,6 +17,8 @@ export interface AuditEvent {
   readonly outcome: string;
   /** Undefined for one whose token was refused, and for the operator's own commands. */
   readonly caller?: Caller | undefined;
+  /** Where settings ask to look. */
+  readonly peer?: Peer | undefined;
   readonly requestId: string;
   /** The id; a keyed hash is logged. */
   readonly taxpayer?: string | undefined;
@@ -46,9 +49,11 @@ export class AuditLog {
     this.#log = options.log.child({}, { redact: [], customLevels: { audit: auditLevel } });
   }
 
-  write({ action, outcome, caller, requestId, taxpayer, reason }: AuditEvent): void {
+  write({ action, outcome, caller, peer, requestId, taxpayer, reason }: AuditEvent): void {
     const { pseudonyms, repeated, traceId } = this.options;
-    const key = `audit\n${action}\n${outcome}\n${reason}\n${caller?.key}\n${taxpayer}`;
+    const { address, certificate } = peer ?? {};
+    const from = peer === undefined ? '' : `\n${address}\n${certificate?.subject}`;
+    const key = `audit\n${action}\n${outcome}\n${reason}\n${caller?.key}\n${taxpayer}${from}`;
     if (repeated.count(key, requestId)) return;
     const common = {
       audit: action,
@@ -56,6 +61,9 @@ export class AuditLog {
       reason,
       caller: caller && pseudonyms.caller(caller.key),
       callerKind: caller?.kind,
+      address,
+      // A subject may be a person.
+      certificate: certificate && (certificate.machineNames[0] ?? pseudonyms.caller(certificate.subject)),
       taxpayer: taxpayer === undefined ? undefined : pseudonyms.taxpayer(taxpayer),
     };
     // Of what was shown each line is kept; a flood of denials may be told together.

@@ -66,11 +66,11 @@ export function whenOperationsEnd({
     if (outcome === 'refused' || codes.some((code) => refusals.includes(code))) {
       topCallers.onRefusal(facts.caller && holderOf(facts.caller));
     }
-    const { caller, requestId } = facts;
+    const { caller, peer, requestId } = facts;
     const isRefusedToken = codes.includes('UNAUTHENTICATED');
     if (isRefusedToken || (label === undefined && codes.includes('FORBIDDEN'))) {
       const action = isRefusedToken ? 'token-refused' : 'access-denied';
-      audit.write({ action, outcome: 'denied', caller, requestId, reason: causes.join('; ') });
+      audit.write({ action, outcome: 'denied', caller, peer, requestId, reason: causes.join('; ') });
     }
     operationLog.end(ended);
   };

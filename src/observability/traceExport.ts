@@ -1,3 +1,4 @@
+import type { Agent } from 'node:http';
 import { ExportResultCode, getNumberFromEnv, getStringFromEnv } from '@opentelemetry/core';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
@@ -23,12 +24,15 @@ export interface TraceExportOptions {
 }
 
 /** What writes spans as OTLP and posts them. Of the two that there are only the one that is asked for is loaded. */
-export async function openExporter({ url, protocol }: NonNullable<Config['traces']>): Promise<SpanExporter> {
+export async function openExporter(
+  { url, protocol }: Pick<NonNullable<Config['traces']>, 'url' | 'protocol'>,
+  agent?: Agent,
+): Promise<SpanExporter> {
   // By files of ours: in the bundle, the import of a CommonJS package at run time would have no names.
   const { OTLPTraceExporter } = await (protocol === 'http/json'
     ? import('./otlpJson.js')
     : import('./otlpProtobuf.js'));
-  return new OTLPTraceExporter({ url });
+  return new OTLPTraceExporter({ url, ...(agent && { httpAgentOptions: () => agent }) });
 }
 
 /** Sends spans in batches. Headers, compression, retries, sampler and resource are set by `OTEL_*` variables. */

@@ -83,7 +83,7 @@ export class WorkFinder {
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
     let request: GraphQLRequest;
     try {
-      request = withDocument(asked, trusted, facts.client);
+      request = withDocument(asked, trusted, facts);
     } catch (error) {
       return refusing(error);
     }

@@ -18,6 +18,8 @@ export interface OpenStoreOptions extends FallbackStoreOptions {
   readonly onSetAside?: (name: string) => void;
   /** Its directory was moved, deleted or replaced while it was in use; what is in its place now is used instead. */
   readonly onMoved?: () => void;
+  /** Options of `tls.connect` for a Redis, read at each connection. */
+  readonly tls?: object | undefined;
 }
 
 /** `degraded`: it now answers from this process alone. */
@@ -39,10 +41,10 @@ export async function openStore(cacheUrl: string, options: OpenStoreOptions = {}
  * Opens the store that a gateway uses, as it is: nothing is created or renamed, and what it does not do rejects.
  * @throws StoreError `misconfigured`, fit to be shown, also where there is no store yet or processes do not share it
  */
-export async function openExistingStore(cacheUrl: string): Promise<Store> {
+export async function openExistingStore(cacheUrl: string, tls?: object): Promise<Store> {
   if (cacheUrl === 'memory:')
     throw new StoreError('misconfigured', 'CACHE_URL is memory: its store ends with its process');
-  return openShared(cacheUrl, { existing: true });
+  return openShared(cacheUrl, { existing: true, tls });
 }
 
 /** What a CACHE_URL leads to, without what is confidential in it: `redis://cache:6379/0, with a password`. */
@@ -73,7 +75,7 @@ async function openShared(
   }
   if (/^rediss?(\+sentinel|\+cluster)?:\/\//.test(cacheUrl)) {
     const { RedisStore } = await import('./RedisStore.js');
-    return RedisStore.open(cacheUrl);
+    return RedisStore.open(cacheUrl, undefined, options.tls);
   }
   throw new StoreError('misconfigured', 'CACHE_URL must begin with memory:, lmdb: or one of the redis forms');
 }

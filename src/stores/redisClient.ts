@@ -45,9 +45,9 @@ export function parseRedisUrl(url: string) {
 
 /**
  * A client that never queues commands while disconnected, never repeats one, and reconnects for ever. It does not connect
- * until told to, and its connection errors are silent: the failing commands tell.
+ * until told to, and its connection errors are silent: the failing commands tell. `certificates` are options of `tls.connect`.
  */
-export function createRedisClient(address: RedisAddress): Redis | Cluster {
+export function createRedisClient(address: RedisAddress, certificates: object = {}): Redis | Cluster {
   const { username, password, tls, nodes } = address;
   let reconnectedAt = Number.NEGATIVE_INFINITY;
   let isReconnecting = false;
@@ -75,7 +75,7 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     reconnectOnError,
-    ...(tls && { tls: {} }),
+    ...(tls && { tls: certificates }),
   };
   const sentinel: RedisOptions = {
     name: address.sentinelName,
@@ -84,7 +84,7 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     sentinelRetryStrategy: backoff,
     sentinelCommandTimeout: 1000,
     failoverDetector: true,
-    ...(tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
+    ...(tls && { sentinelTLS: certificates, enableTLSForSentinelMode: true }),
   };
   const client =
     address.mode === 'cluster'

@@ -1,4 +1,4 @@
-import { Agent as HttpAgent } from 'node:http';
+import { type AgentOptions, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { outcomeUnknown } from '../errors/errors.js';
@@ -42,11 +42,15 @@ export interface TryDetails {
   readonly holder: string | undefined;
 }
 
+type NewAgent = (options: AgentOptions) => HttpAgent;
+
 export interface ResilientFetchOptions {
   readonly timeoutMs: number;
   readonly deadlineMs: number;
   readonly breakerResetMs: number;
   readonly maxResponseBytes: number;
+  /** Makes the agents, where a proxy or certificates are configured. Default: those of Node.js. */
+  readonly newAgent?: NewAgent | undefined;
   /** Default: that of node-fetch. */
   readonly fetch?: typeof fetchWithText;
   readonly runtime?: Runtime;
@@ -62,13 +66,14 @@ const maxRepetitions = 2;
  * repeats GETs alone (at most twice, with full jitter, honouring `Retry-After`): a POST leaves at most once.
  */
 export class ResilientFetch {
-  readonly #connections = new Connections();
+  readonly #connections: Connections;
   /** Unused AbortControllers, kept because creating one is expensive. */
   readonly #unused: AbortController[] = [];
   readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
   readonly #runtime: Runtime;
 
   constructor(private readonly options: ResilientFetchOptions) {
+    this.#connections = new Connections(options.newAgent);
     this.#runtime = options.runtime ?? realRuntime;
     const breaker = () => new EndpointBreaker(options.breakerResetMs, this.#runtime);
     this.#breakers = { createClientLink: breaker(), taxpayerToken: breaker(), refreshJob: breaker() };
@@ -128,6 +133,10 @@ export class ResilientFetch {
         signal: limit.signal as never,
       });
       const answer = await readAnswer(response, this.options.maxResponseBytes, limit, this.#runtime);
+      // An answer of the proxy: it has passed nothing on (RFC 9110, section 15.5.8).
+      if (answer.status === 407 && this.options.newAgent !== undefined) {
+        throw new TryFailure('network', { reason: 'PROXY_HTTP_407' }, 407);
+      }
       record.outcome = 'answered';
       status = answer.status;
       if (answer.status >= 400) outcome = 'client-error';
@@ -138,8 +147,10 @@ export class ResilientFetch {
       ({ kind: outcome, status, reason } = failure);
       // An answer that breaks the contract is a sign of life all the same.
       record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
-      // Of the answers that cannot be used, only a 503 says that nothing was done.
-      throw connection.established && failure.status !== 503 ? outcomeUnknown(failure) : failure;
+      // Of the answers that cannot be used, only these say that nothing was done.
+      const isCertain =
+        failure.status === 503 || failure.status === 407 || certificateRefused.test(failure.reason ?? '');
+      throw connection.established && !isCertain ? outcomeUnknown(failure) : failure;
     } finally {
       this.#runtime.clearTimer(timer);
       signal?.removeEventListener('abort', abort);
@@ -164,6 +175,9 @@ export class ResilientFetch {
   }
 }
 
+/** Our certificate was not accepted: with TLS 1.3 that is told after the first request was sent, and nothing of it was read. */
+const certificateRefused = /^ERR_SSL_\w+_ALERT_\w*(CERTIFICATE|UNKNOWN_CA)/;
+
 /** Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. */
 function failureOf(error: unknown, aborted: boolean): TryFailure {
   if (error instanceof TryFailure) return error;
@@ -187,11 +201,17 @@ type Agent = HttpAgent & RequestAgent & { defaultPort: number; options: object }
 
 /** The kept connections to the service: making one costs as much as a call. */
 class Connections {
-  readonly #any = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
-  readonly #recent = {
-    http: new HttpAgent({ keepAlive: true, timeout: idleMs }),
-    https: new HttpsAgent({ keepAlive: true, timeout: idleMs }),
-  };
+  readonly #any;
+  readonly #recent;
+
+  constructor(newAgent: NewAgent | undefined) {
+    const agents = (options: AgentOptions) => {
+      const own = newAgent?.(options);
+      return { http: own ?? new HttpAgent(options), https: own ?? new HttpsAgent(options) };
+    };
+    this.#any = agents({ keepAlive: true });
+    this.#recent = agents({ keepAlive: true, timeout: idleMs });
+  }
 
   /**
    * With `connection`, for one request that must not be repeated. Notes on it when it is established (for `https:` with the

@@ -7,6 +7,7 @@ import { type SettingName, settings } from '../../src/config/settings.js';
 
 const service = { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/', UPSTREAM_CLIENT_ID: 'a', UPSTREAM_CLIENT_SECRET: 'b' };
 const open = { ...service, AUTH_MODE: 'disabled' };
+const issuer = { AUTH_ISSUER: 'https://a.example', AUTH_AUDIENCE: 'x' };
 const planted = 'planted-secret-value';
 
 type Env = Readonly<Record<string, string>>;
@@ -118,6 +119,14 @@ describe('A mistake', () => {
       /^TOKEN_FRESH_SECONDS .*: expected without TOKEN_FRESH_MIN_SECONDS, TOKEN_FRESH_MAX_SECONDS$/,
     ],
     [{ TLS_CERT_FILE: '/x' }, /^TLS_CERT_FILE and TLS_KEY_FILE must be set together$/],
+    [{ TLS_CLIENT_CA_FILE: '/x' }, /^TLS_CLIENT_CA_FILE needs TLS_CERT_FILE and TLS_KEY_FILE$/],
+    [{ FEDERATION_CERTIFICATE_NAMES: 'router' }, /^FEDERATION_CERTIFICATE_NAMES needs TLS_CLIENT_CA_FILE$/],
+    [{ AUTH_KEY_FILE: '/x' }, /^AUTH_CERT_FILE and AUTH_KEY_FILE must be set together$/],
+    [{ CACHE_CA_FILE: '/x', CACHE_URL: 'redis://a' }, /^CACHE_CA_FILE needs a rediss:\/\/ CACHE_URL$/],
+    [{ HTTPS_PROXY: 'socks5://proxy:1080' }, /^HTTPS_PROXY must be the http: or https: URL of a proxy/],
+    [{ http_proxy: 'http://u:100%@proxy' }, /^HTTP_PROXY must be the http: or https: URL of a proxy/],
+    [{ NO_PROXY: 'a,10.0.0.0/33' }, /^NO_PROXY must be host names, addresses and ranges/],
+    [{ TRUSTED_PROXIES: '10.0.0.0/8,proxy.example' }, /^TRUSTED_PROXIES must be addresses and ranges/],
     [
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c.example', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' },
       /^OTEL_EXPORTER_OTLP_PROTOCOL must be http\/json or http\/protobuf/,
@@ -132,6 +141,26 @@ describe('A mistake', () => {
       { ...service, AUTH_JWKS_URL: 'https://a.example,https://b.example', AUTH_ISSUER: 'a', AUTH_AUDIENCE: 'x' },
       /^AUTH_JWKS_URL and AUTH_ISSUER must have the same number/,
     ],
+    [{ ...issuer, AUTH_ISSUER: 'our-provider' }, /^AUTH_ISSUER must be http: or https: URLs .*expected AUTH_JWKS_URL/],
+    [{ ...issuer, AUTH_ISSUER: `https://a.example,https://a.example` }, /^AUTH_ISSUER must not name an issuer twice$/],
+    [
+      { ...issuer, AUTH_AUDIENCE: `https://${planted}.example x` },
+      /^AUTH_AUDIENCE must be audiences, or one of AUTH_ISS/,
+    ],
+    [{ ...issuer, AUTH_AUDIENCE: 'https://a.example x y' }, /^AUTH_AUDIENCE must be audiences, or one of AUTH_ISSUER/],
+    [
+      { ...issuer, AUTH_ISSUER: 'https://a.example,https://b.example', AUTH_AUDIENCE: 'https://a.example x' },
+      /^AUTH_AUDIENCE must name one for each of AUTH_ISSUER$/,
+    ],
+    ...['x', '[]', '{"a":', '"a"', `{"a":"${planted}"}`, '{"a":["taxpayers:read",7]}', '{"a":null}'].map(
+      (AUTH_SCOPES_MAP): [Env, RegExp] => [
+        { AUTH_SCOPES_MAP },
+        /^AUTH_SCOPES_MAP must be \{.*our scopes client-links:create, .*taxpayers:any$/,
+      ],
+    ),
+    [{ AUTH_SCOPES_CLAIM: ',' }, /^AUTH_SCOPES_CLAIM must name at least one$/],
+    [{ AUTH_TOKEN_TYPES: ' , ' }, /^AUTH_TOKEN_TYPES must name at least one$/],
+    [{ AUTH_KEYS_MAX_AGE_SECONDS: '59' }, /^AUTH_KEYS_MAX_AGE_SECONDS must be a whole number from 60 to 31536000$/],
   ])('in %j is one line that names it and does not repeat it', (env, line) => {
     const problems = problemsOf(env);
     expect(problems).toEqual([expect.stringMatching(line)]);
@@ -146,7 +175,6 @@ describe('A mistake', () => {
       expect.stringMatching(/^MAX_DEPTH /),
       expect.stringMatching(/^UPSTREAM_CLIENT_ID is missing/),
       expect.stringMatching(/^UPSTREAM_CLIENT_SECRET .*is missing/),
-      expect.stringMatching(/^AUTH_JWKS_URL is missing/),
       expect.stringMatching(/^AUTH_ISSUER is missing/),
       expect.stringMatching(/^AUTH_AUDIENCE is missing/),
     ]);
@@ -178,6 +206,8 @@ describe('A secret from a file', () => {
     CACHE_URL: 'memory:',
     CACHE_ENCRYPTION_KEY: key,
     CACHE_ENCRYPTION_KEY_PREVIOUS: key,
+    HTTPS_PROXY: 'proxy.example:3128',
+    HTTP_PROXY: 'http://user:password@proxy.example',
   };
   /** What has to be set for it. */
   const beside: Partial<Record<SettingName, Env>> = {

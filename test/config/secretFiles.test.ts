@@ -9,7 +9,8 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import { watchSecretFile } from '../../src/config/watchFile.js';
-import { readTlsFiles, type TlsMaterial, watchTlsFiles } from '../../src/http/tlsFiles.js';
+import { followTlsFiles, readTlsFiles, type TlsMaterial } from '../../src/network/tlsFiles.js';
+import { createLogger } from '../../src/observability/log.js';
 import { issueCertificate } from '../support/certificate.js';
 
 const upstream = { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/', UPSTREAM_CLIENT_ID: 'a', AUTH_MODE: 'disabled' };
@@ -113,18 +114,16 @@ describe('A certificate chain that is written in place', () => {
     for (const [name, files] of Object.entries({ live, renewed, issuer })) issueCertificate(name, files);
     const chain = [readFileSync(renewed.certFile, 'utf8'), readFileSync(issuer.certFile, 'utf8')];
 
-    const inUse = readTlsFiles(live);
+    const files = {
+      cert: { setting: 'TLS_CERT_FILE', file: live.certFile },
+      key: { setting: 'TLS_KEY_FILE', file: live.keyFile },
+    };
     const used: TlsMaterial[] = [];
     const complete = new Promise<void>((resolve) => {
-      stop = watchTlsFiles(
-        live,
-        inUse,
-        (material) => {
-          used.push(material);
-          resolve();
-        },
-        () => {},
-      );
+      stop = followTlsFiles(files, readTlsFiles(files), createLogger('silent'), (material) => {
+        used.push(material);
+        resolve();
+      });
     });
     writeFileSync(live.keyFile, readFileSync(renewed.keyFile));
     // The end of a chain is a certificate more, so that without it the pair still fits.
@@ -134,6 +133,6 @@ describe('A certificate chain that is written in place', () => {
       chain[1] ?? '',
     ]);
     await complete;
-    expect(used.map(({ cert }) => cert.includes(chain[1] ?? ''))).toEqual([true]);
+    expect(used.map(({ cert }) => cert?.includes(chain[1] ?? ''))).toEqual([true]);
   });
 });

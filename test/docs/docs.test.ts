@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFileSync(`${root}${path}`, 'utf8');
 const pages = [
   'CONTRIBUTING.md',
-  ...['getting-started', 'operations', 'log', 'alerts', 'architecture', 'adding-an-endpoint'].map(
+  ...['getting-started', 'operations', 'network', 'log', 'alerts', 'architecture', 'adding-an-endpoint'].map(
     (name) => `docs/${name}.md`,
   ),
   ...readdirSync(`${root}docs/decisions`).map((name) => `docs/decisions/${name}`),

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { get } from 'node:https';
+import { Agent, get } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,6 +35,16 @@ function presented(): Promise<string> {
   });
 }
 
+/** Undefined when the request was lost. */
+function statusBy(agent: Agent): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const url = `https://127.0.0.1:${gateway.gateway.port}/health/live`;
+    get(url, { agent, rejectUnauthorized: false }, (response) => {
+      response.resume().once('end', () => resolve(response.statusCode));
+    }).once('error', () => resolve(undefined));
+  });
+}
+
 describe('HTTPS', () => {
   test('is served from the files, with HSTS', async () => {
     const answer = await new Promise<{ status: number | undefined; hsts: string | undefined }>((resolve, reject) => {
@@ -55,6 +65,24 @@ describe('HTTPS', () => {
     expect(await presented()).toBe('first');
     issueCertificate('second', { certFile, keyFile });
     await until(async () => (await presented()) === 'second');
+  });
+
+  test('renews the pair under load without a request lost', async () => {
+    let done = false;
+    const statuses = new Set<number | undefined>();
+    const agents = [new Agent({ keepAlive: true }), new Agent({ keepAlive: false })];
+    const loads = agents.map(async (agent) => {
+      while (!done) statuses.add(await statusBy(agent));
+    });
+    try {
+      issueCertificate('third', { certFile, keyFile });
+      await until(async () => (await presented()) === 'third');
+    } finally {
+      done = true;
+      await Promise.all(loads);
+      for (const agent of agents) agent.destroy();
+    }
+    expect([...statuses]).toEqual([200]);
   });
 
   test.each([

@@ -1,11 +1,44 @@
 import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export interface CertificateFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
 
 /** Writes a new self-signed pair. */
-export function issueCertificate(
-  commonName: string,
-  files: { readonly certFile: string; readonly keyFile: string },
-): void {
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', files.keyFile];
-  const subject = ['-subj', `/CN=${commonName}`, '-days', '1', '-out', files.certFile];
-  execFileSync('openssl', ['req', '-x509', ...key, ...subject], { stdio: 'ignore' });
+export function issueCertificate(commonName: string, { certFile, keyFile }: CertificateFiles): void {
+  openssl('req', '-x509', ...newKey, '-keyout', keyFile, '-subj', `/CN=${commonName}`, '-days', '1', '-out', certFile);
+}
+
+/** An authority of its own, with its files in `directory`. */
+export function makeAuthority(directory: string, name: string) {
+  const own = filesIn(directory, name);
+  issueCertificate(name, own);
+  return {
+    ...own,
+    /** Issues a certificate for `names` such as `DNS:router.example`; with `days` below 0 it has expired. */
+    issue(commonName: string, names?: string, days = 1, files = filesIn(directory, `${name}-${commonName}`)) {
+      const request = join(directory, `${name}-${commonName}.csr`);
+      const extensions = join(directory, `${name}-${commonName}.ext`);
+      openssl('req', ...newKey, '-keyout', files.keyFile, '-subj', `/CN=${commonName}`, '-out', request);
+      writeFileSync(extensions, `basicConstraints=CA:FALSE\n${names === undefined ? '' : `subjectAltName=${names}\n`}`);
+      const by = ['-CA', own.certFile, '-CAkey', own.keyFile, '-CAcreateserial', '-extfile', extensions];
+      openssl('x509', '-req', '-in', request, ...by, '-days', `${days}`, '-out', files.certFile);
+      return files;
+    },
+  };
+}
+
+export type Authority = ReturnType<typeof makeAuthority>;
+
+function filesIn(directory: string, name: string): CertificateFiles {
+  return { certFile: join(directory, `${name}.crt`), keyFile: join(directory, `${name}.key`) };
+}
+
+function openssl(...args: readonly string[]): void {
+  execFileSync('openssl', args, { stdio: 'ignore' });
 }

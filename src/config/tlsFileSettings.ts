@@ -1,0 +1,39 @@
+import type { TlsFiles } from '../network/tlsFiles.js';
+import type { SettingName } from './settings.js';
+
+type FileSetting = Extract<SettingName, `${string}_${'CA' | 'CERT' | 'KEY'}_FILE`>;
+type Expect = (name: SettingName, isSo: boolean, line: string) => void;
+
+/** The PEM files that three settings name; undefined where none does. `needs` is what they are useless without. */
+export const tlsFilesOf =
+  (parsed: Readonly<Record<FileSetting, string | undefined>>, expect: Expect) =>
+  (ca: FileSetting, cert: FileSetting, key: FileSetting, needs?: readonly [isSo: boolean, what: string]) => {
+    expect(cert, !parsed[cert] === !parsed[key], `${cert} and ${key} must be set together`);
+    for (const setting of needs ? [ca, cert] : []) {
+      expect(setting, needs?.[0] || parsed[setting] === undefined, `${setting} needs ${needs?.[1]}`);
+    }
+    return filesBy((setting) => parsed[setting as FileSetting], ca, cert, key);
+  };
+
+/** Those for the trace collector, from standard variables, which OpenTelemetry's SDK would read once. */
+export function collectorTlsFiles(env: Readonly<Record<string, string | undefined>>): TlsFiles | undefined {
+  const nameOf = (what: string) => {
+    const names = [`OTEL_EXPORTER_OTLP_TRACES_${what}`, `OTEL_EXPORTER_OTLP_${what}`] as const;
+    return env[names[0]] ? names[0] : names[1];
+  };
+  return filesBy(
+    (name) => env[name] || undefined,
+    nameOf('CERTIFICATE'),
+    nameOf('CLIENT_CERTIFICATE'),
+    nameOf('CLIENT_KEY'),
+  );
+}
+
+function filesBy(pathOf: (name: string) => string | undefined, ca: string, cert: string, key: string) {
+  const fileOf = (setting: string) => {
+    const file = pathOf(setting);
+    return file === undefined ? undefined : { setting, file };
+  };
+  const files: TlsFiles = { ca: fileOf(ca), cert: fileOf(cert), key: fileOf(key) };
+  return files.ca || files.cert ? files : undefined;
+}

@@ -1,0 +1,61 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import cors from 'cors';
+import type { Config } from '../config/config.js';
+import { GatewayError } from '../errors/errors.js';
+import { AddressRanges } from '../network/addressRanges.js';
+import { Peers } from '../network/peer.js';
+import { clientOf } from '../operations/clientName.js';
+import type { Pipeline } from '../operations/Pipeline.js';
+import { requestIdOf, writeRefusal } from './answering.js';
+import type { HttpServerOptions } from './HttpServer.js';
+
+type Before = HttpServerOptions['before'];
+
+export type MeetPeer = (request: IncomingMessage) => string | undefined;
+
+/** Notes who sends a request, and returns why it is not let in, if it is not. Undefined where no setting asks to look. */
+export function peerMeeter({ tls, trustedProxies }: Config): MeetPeer | undefined {
+  const wantsCertificates = tls?.ca !== undefined;
+  if (!wantsCertificates && trustedProxies === undefined) return undefined;
+  const peers = new Peers({ wantsCertificates, trusted: trustedProxies && new AddressRanges(trustedProxies) });
+  return (request) => peers.meet(request);
+}
+
+/** What is looked at before every route. Probes have no certificate. */
+export function beforeRoutes(config: Config, meetPeer: MeetPeer | undefined, pipeline: Pipeline): Before {
+  const isAnsweredByOrigin = crossOrigin(config);
+  if (meetPeer === undefined) return isAnsweredByOrigin;
+  return (request, response) => {
+    if (isAnsweredByOrigin(request, response)) return true;
+    const reason = meetPeer(request);
+    if (reason === undefined || request.url?.startsWith('/health/')) return false;
+    void refuse(request, response, pipeline, reason);
+    return true;
+  };
+}
+
+async function refuse(request: IncomingMessage, response: ServerResponse, pipeline: Pipeline, reason: string) {
+  const message = 'A client certificate of an accepted authority is required';
+  const error = new GatewayError('FORBIDDEN', message, { httpStatus: 403, reason });
+  const requestId = requestIdOf(request);
+  const { headers, peer } = request;
+  const remoteAddress = peer?.address ?? request.socket.remoteAddress;
+  const facts = { requestId, startedAt: performance.now(), client: clientOf(headers), peer, remoteAddress };
+  const refusal = await pipeline.refuseInTurn(error, facts, 'http');
+  if (refusal === undefined) response.destroy();
+  else writeRefusal(response, requestId, refusal);
+}
+
+/** Answers preflights, and marks the answers that browsers of an allowed origin may read. */
+function crossOrigin({ corsOrigins }: Config): Before {
+  const exposedHeaders = ['x-request-id', 'retry-after', 'ratelimit', 'ratelimit-policy'];
+  const allowOrigin = cors({ origin: [...corsOrigins], methods: ['GET', 'POST'], exposedHeaders, maxAge: 600 });
+  return (request, response) => {
+    if (request.headers.origin === undefined) return false; // no browser of another origin is asking
+    let answered = true;
+    allowOrigin(request, response, () => {
+      answered = false;
+    });
+    return answered;
+  };
+}

@@ -1,0 +1,84 @@
+import { X509Certificate } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
+import { readCompleteSync, watchFile } from '../config/watchFile.js';
+import type { Logger } from '../observability/log.js';
+
+/** A file, and the setting that names it. */
+interface NamedFile {
+  readonly setting: string;
+  readonly file: string;
+}
+
+/** The PEM files of one side of TLS connections: whom it trusts, and what it presents. `cert` and `key` come together. */
+export interface TlsFiles {
+  readonly ca?: NamedFile | undefined;
+  readonly cert?: NamedFile | undefined;
+  readonly key?: NamedFile | undefined;
+}
+
+/** What the files hold. */
+export type TlsMaterial = { readonly [Which in keyof TlsFiles]?: Buffer };
+
+const kinds = ['ca', 'cert', 'key'] as const;
+
+/** Reads the files. @throws Error in one line that names the setting and holds nothing of the files */
+export function readTlsFiles(files: TlsFiles): TlsMaterial {
+  return checked(files, Object.fromEntries(kinds.flatMap((kind) => (files[kind] ? [[kind, read(files[kind])]] : []))));
+}
+
+/** Calls `use` when the files have changed to what fits together; until then what is in use stays. Returns how to stop. */
+export function followTlsFiles(
+  files: TlsFiles,
+  inUse: TlsMaterial,
+  log: Logger,
+  use: (material: TlsMaterial) => void,
+): () => void {
+  let latest = inUse;
+  const follow = (kind: keyof TlsFiles, { setting, file }: NamedFile) =>
+    watchFile(file, (content) => {
+      if (latest[kind]?.equals(content)) return;
+      latest = { ...latest, [kind]: content };
+      try {
+        use(checked(files, latest));
+        log.info({ setting }, 'the TLS certificate was renewed');
+      } catch (error) {
+        const problem = (error as Error).message;
+        log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays');
+      }
+    });
+  const stops = kinds.flatMap((kind) => (files[kind] ? [follow(kind, files[kind])] : []));
+  return () => {
+    for (const stop of stops) stop();
+  };
+}
+
+/** OpenSSL passes over what it cannot read in a list of authorities, so each is looked at. */
+function checked(files: TlsFiles, material: TlsMaterial): TlsMaterial {
+  const { ca, cert, key } = material;
+  let problem = `${files.ca?.setting} does not hold certificates in PEM`;
+  try {
+    if (ca) for (const one of pemBlocks(ca)) new X509Certificate(one);
+    problem = `${files.cert?.setting} does not hold a certificate in PEM`;
+    if (cert) new X509Certificate(cert);
+    problem = `${files.key?.setting} does not hold the private key, in PEM and without a passphrase, of ${files.cert?.setting}`;
+    if (cert && key) createSecureContext({ cert, key });
+    return material;
+  } catch {
+    throw new Error(problem);
+  }
+}
+
+/** @throws Error when there is none */
+function pemBlocks(pem: Buffer): string[] {
+  const blocks = pem.toString('latin1').match(/-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]*-----END[^-]*-----/g);
+  if (blocks === null) throw new Error('no certificate');
+  return blocks;
+}
+
+function read({ setting, file }: NamedFile): Buffer {
+  try {
+    return readCompleteSync(file);
+  } catch (error) {
+    throw new Error(`${setting} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);
+  }
+}

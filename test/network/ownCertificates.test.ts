@@ -1,0 +1,211 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TlsOptions } from 'node:tls';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { demoData } from '../../src/sandbox/demoData.js';
+import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
+import { openStore } from '../../src/stores/openStore.js';
+import { startTrustedProvider } from '../support/authenticated.js';
+import { type CertificateFiles, makeAuthority } from '../support/certificate.js';
+import { startCollector } from '../support/collector.js';
+import { type Environment, launchGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { freePort, startRedis, until } from '../support/redis.js';
+import { startTlsFront } from '../support/tlsFront.js';
+
+const directory = mkdtempSync(join(tmpdir(), 'own-certificates-'));
+const file = (name: string) => join(directory, name);
+const authority = makeAuthority(directory, 'authority');
+const other = makeAuthority(directory, 'other');
+const server = authority.issue('server', 'IP:127.0.0.1');
+const first = authority.issue('first');
+const second = authority.issue('second');
+const inUse = { certFile: file('client.crt'), keyFile: file('client.key') };
+const link = 'mutation { createClientLink(input: {}) { replayed } }';
+const job = `{ refreshJob(taxpayerId: "${demoData.jobs.processing.taxpayerId}", jobId: "${demoData.jobs.processing.jobId}") { status } }`;
+
+let service: Sandbox;
+let gateway: TestGateway | undefined;
+const stops: (() => Promise<void>)[] = [];
+
+beforeAll(async () => {
+  service = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
+});
+
+afterEach(async () => {
+  await gateway?.stop();
+  gateway = undefined;
+  for (const stop of stops.splice(0)) await stop();
+});
+
+afterAll(async () => {
+  await service?.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function install({ certFile, keyFile }: CertificateFiles): void {
+  copyFileSync(certFile, inUse.certFile);
+  copyFileSync(keyFile, inUse.keyFile);
+}
+
+async function tlsFront(url: string, options: TlsOptions = {}) {
+  const [cert, key] = [readFileSync(server.certFile), readFileSync(server.keyFile)];
+  const front = await startTlsFront(url, { cert, key, ...options });
+  stops.push(front.stop);
+  return front;
+}
+
+/** A server that lets in clients of the authority only. */
+const wantsClients = () => ({ requestCert: true, rejectUnauthorized: true, ca: readFileSync(authority.certFile) });
+
+async function start(env: Environment): Promise<TestGateway> {
+  gateway = await startTestGateway(env);
+  return gateway;
+}
+
+const canConnect = (port: number) =>
+  new Promise<boolean>((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
+
+const codesOf = ({ errors }: { errors?: readonly { extensions: { code: string } }[] }) =>
+  errors?.map(({ extensions }) => extensions.code);
+
+describe('the service', () => {
+  test('is trusted by its own authority', async () => {
+    const { url } = await tlsFront(service.url);
+    const { query } = await start({ UPSTREAM_BASE_URL: url, UPSTREAM_CA_FILE: authority.certFile });
+    expect(codesOf(await query(link))).toBeUndefined();
+    expect(codesOf(await query(job))).toBeUndefined();
+  });
+
+  test.each([
+    ['by the public authorities', {}],
+    ['by a wrong authority', { UPSTREAM_CA_FILE: other.certFile }],
+  ])('is not trusted %s, and a creation is known not to have arrived', async (_, env) => {
+    const { url } = await tlsFront(service.url);
+    const { query, logs } = await start({ UPSTREAM_BASE_URL: url, ...env });
+    expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
+    expect(logs.join('')).toMatch(/UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT_LOCALLY)/);
+  });
+
+  test('is shown a client certificate, renewed under load without a request lost, and not while a file is wrong', async () => {
+    install(first);
+    const { url, clients } = await tlsFront(service.url, wantsClients());
+    const { query, logs } = await start({
+      ...{ UPSTREAM_BASE_URL: url, UPSTREAM_CA_FILE: authority.certFile },
+      ...{ UPSTREAM_CERT_FILE: inUse.certFile, UPSTREAM_KEY_FILE: inUse.keyFile },
+      ...{ RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' },
+    });
+    const lost: unknown[] = [];
+    let done = false;
+    const load = async () => {
+      for (let at = 0; !done; at += 1) lost.push(...((await query(at % 2 ? job : link)).errors ?? []));
+    };
+    const loads = [load(), load(), load(), load()];
+    try {
+      await until(() => clients.length > 0);
+      writeFileSync(inUse.certFile, 'half a certificate');
+      const problem = 'UPSTREAM_CERT_FILE does not hold a certificate in PEM';
+      await until(() => logs.some((line) => line.includes(problem)));
+      expect(new Set(clients)).toEqual(new Set(['CN=first']));
+      install(second);
+      await until(() => clients.includes('CN=second'));
+      await sleep(300); // those that were under way are over
+      const before = clients.lastIndexOf('CN=first');
+      await sleep(1500);
+      expect(clients.lastIndexOf('CN=first')).toBe(before);
+    } finally {
+      done = true;
+      await Promise.all(loads);
+    }
+    expect(lost).toEqual([]);
+    expect(logs.filter((line) => line.includes('the new TLS files cannot be used')).length).toBeLessThanOrEqual(2);
+  });
+});
+
+test('a service that refuses our certificate has certainly not carried out a creation', async () => {
+  const port = await freePort();
+  const files = ['-cert', server.certFile, '-key', server.keyFile, '-CAfile', authority.certFile];
+  const picky = ['-accept', `127.0.0.1:${port}`, ...files, '-Verify', '1', '-verify_return_error', '-quiet'];
+  const child = spawn('openssl', ['s_server', ...picky], { stdio: 'ignore' });
+  stops.push(async () => {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  });
+  await until(() => canConnect(port));
+  const { query, logs } = await start({
+    ...{ UPSTREAM_BASE_URL: `https://127.0.0.1:${port}`, UPSTREAM_CA_FILE: authority.certFile },
+  });
+  expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
+  expect(logs.join('')).toContain('ALERT_CERTIFICATE_REQUIRED');
+});
+
+describe('the other parties have certificates of their own', () => {
+  test('the key set and the trace collector', async () => {
+    const provider = await startTrustedProvider();
+    const collector = await startCollector();
+    stops.push(provider.stop, collector.stop);
+    const keySet = await tlsFront(provider.jwksUrl, wantsClients());
+    const traces = await tlsFront(collector.url, wantsClients());
+    const { query } = await start({
+      ...provider.env,
+      ...{ AUTH_JWKS_URL: keySet.url, AUTH_CA_FILE: authority.certFile },
+      ...{ AUTH_CERT_FILE: first.certFile, AUTH_KEY_FILE: first.keyFile },
+      ...{ OTEL_EXPORTER_OTLP_ENDPOINT: traces.url, OTEL_EXPORTER_OTLP_CERTIFICATE: authority.certFile },
+      OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: second.certFile,
+      OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: second.keyFile,
+    });
+    const authorization = await provider.watcherOf([]);
+    expect((await query('{ __typename }', {}, { authorization })).status).toBe(200);
+    expect(keySet.clients).toContain('CN=first');
+    await until(() => collector.spans.length > 0);
+    expect(traces.clients).toContain('CN=second');
+  });
+
+  test('Redis, with a certificate that is renewed', async () => {
+    install(first);
+    const redis = await startRedis();
+    stops.push(() => redis.stop());
+    const front = await tlsFront(redis.url, wantsClients());
+    const url = front.url.replace('https:', 'rediss:');
+    const { logs } = await start({
+      ...{ CACHE_URL: url, CACHE_CA_FILE: authority.certFile },
+      ...{ CACHE_CERT_FILE: inUse.certFile, CACHE_KEY_FILE: inUse.keyFile },
+    });
+    expect(front.clients).toContain('CN=first');
+    expect(logs.join('')).not.toContain('cannot be used');
+    install(second);
+    await until(() => logs.some((line) => line.includes('the TLS certificate was renewed')));
+    const clientIds = String(await redis.command('CLIENT', 'LIST')).matchAll(/^id=(\d+)/gm);
+    for (const [, id] of clientIds) await redis.command('CLIENT', 'KILL', 'ID', String(id));
+    await until(() => front.clients.includes('CN=second'));
+    const refused = await openStore(url);
+    expect(refused.degraded).toBe(true);
+    await refused.close();
+  });
+});
+
+test.each([
+  [{ UPSTREAM_CA_FILE: server.keyFile }, 'UPSTREAM_CA_FILE does not hold certificates in PEM'],
+  [{ UPSTREAM_CA_FILE: file('absent') }, 'UPSTREAM_CA_FILE cannot be read (ENOENT)'],
+  [
+    { UPSTREAM_CERT_FILE: server.certFile, UPSTREAM_KEY_FILE: other.keyFile },
+    'UPSTREAM_KEY_FILE does not hold the private key, in PEM and without a passphrase, of UPSTREAM_CERT_FILE',
+  ],
+  [{ UPSTREAM_CERT_FILE: server.certFile }, 'UPSTREAM_CERT_FILE and UPSTREAM_KEY_FILE must be set together'],
+  [{ CACHE_CA_FILE: server.certFile }, 'CACHE_CA_FILE needs a rediss:// CACHE_URL'],
+])('%j ends the process with one line', async (env, line) => {
+  const { exited, output } = launchGateway({
+    ...{ PORT: '0', AUTH_MODE: 'disabled', UPSTREAM_BASE_URL: 'https://service.example' },
+    ...{ UPSTREAM_CLIENT_ID: 'x', UPSTREAM_CLIENT_SECRET: 'y', CACHE_URL: 'memory:', LOG_LEVEL: 'error' },
+    ...env,
+  });
+  expect(await exited).toBe(1);
+  expect(output()).toBe(`${line}\n`);
+});
