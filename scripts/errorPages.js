@@ -131,11 +131,12 @@ const prose = {
     operator: `The ${log} names the member of the answer and what was expected, never its value. Tell the operators of the service.`,
   },
   AUTH_UNAVAILABLE: {
-    means: 'No usable key of the identity provider is known, so no token can be checked.',
-    status: '503',
+    means:
+      'Who the caller is, or what it may see, cannot be decided now: no usable key of the identity provider is known, or the [decision point](../decision-point.md) does not decide.',
+    status: `503; ${atField}, where the decision point does not decide and other fields answer`,
     brief: 'try again after `retryAfterSeconds`',
     caller: 'The token may be good: do not sign in again.',
-    operator: `The machine must be able to read the key set; the ${log} has the cause, with \`a key set cannot be read\`.`,
+    operator: `The machine must be able to read the key set; the ${log} has the cause, with \`a key set cannot be read\`, or in the operation's line, with \`decision point\`.`,
   },
   RATE_LIMITED: {
     means: 'This caller is at one of its own limits; the message says at which.',
