@@ -36,7 +36,7 @@ beforeAll(async () => {
     ...provider.env,
     AUTH_DECISION_URL: point.url,
     AUTH_DECISION_TOKEN: token,
-    AUTH_DECISION_CLAIMS: 'tenant,groups,absent',
+    AUTH_DECISION_CLAIMS: 'tenant,groups,absent,office.city',
     TOKEN_BUDGET_PER_HOUR: '0',
   });
   for (const id of many.slice(0, 200)) {
@@ -86,7 +86,11 @@ describe('A caller whose token lists no taxpayer', () => {
           'x-request-id': answer.headers.get('x-request-id'),
         }),
         body: {
-          subject: { type: 'user', id: subject, properties: { issuer: provider.issuer, ...claims } },
+          subject: {
+            type: 'user',
+            id: subject,
+            properties: { issuer: provider.issuer, ...claims, 'office.city': 'Bern' },
+          },
           action: { name: 'taxpayers:read' },
           resource: { type: 'taxpayer', id: many[3] },
           context: { operation: 'taxpayerToken' },
@@ -275,7 +279,7 @@ it('The token for the decision point follows its file; one that cannot be one is
 });
 
 async function headersOf(more: object = {}, sub = subject) {
-  const signed = await provider.token({ sub, scope: everyScope, ...claims, ...more });
+  const signed = await provider.token({ sub, scope: everyScope, ...claims, office: { city: 'Bern' }, ...more });
   return { authorization: `Bearer ${signed}` };
 }
 
