@@ -14,7 +14,7 @@ const jest = fileURLToPath(new URL('bin/jest.js', import.meta.resolve('jest/pack
 
 /** What some tests import or start; a single test provides its own. Before Jest begins, which remembers what is not there. */
 const packagesOfTests = [
-  ...['test/bench', 'test/client', 'test/manifests', 'test/supergraph'],
+  ...['test/bench', 'test/client', 'test/identity', 'test/manifests', 'test/supergraph'],
   ...['examples/supergraph/hive', 'examples/supergraph/cosmo', 'examples/supergraph/grafbase'],
 ];
 

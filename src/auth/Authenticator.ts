@@ -1,22 +1,31 @@
 import { hash } from 'node:crypto';
+import type { Socket } from 'node:net';
 import { LRUCache } from 'lru-cache';
-import { GatewayError } from '../errors/errors.js';
+import { GatewayError, unauthenticated } from '../errors/errors.js';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
+import { dpopRefused, requireCertificate } from './clientCertificate.js';
 import type { DeveloperKeys } from './developerKeys.js';
+import type { KeyPlace } from './discovery.js';
 import { KeySet } from './keySet.js';
 import type { AgentFor, ReadFault } from './readKeySet.js';
-import { maxTokenLength, type TokenPolicy, unauthenticated, type VerifiedToken, verifyToken } from './verifyToken.js';
+import {
+  maxTokenLength,
+  type TokenPolicy,
+  type TrustedIssuer,
+  type VerifiedToken,
+  verifyToken,
+} from './verifyToken.js';
 
 /** Who may call; see AUTH_MODE. */
 type Mode =
-  | {
+  | ({
       readonly mode: 'jwt';
-      /** `issuer` is the exact `iss` claim. Each issuer may be named once. */
-      readonly issuers: readonly { readonly issuer: string; readonly jwksUrl: string }[];
-      readonly audience: readonly string[];
-      readonly taxpayersClaim: string;
-    }
+      /** Each issuer may be named once. */
+      readonly issuers: readonly (KeyPlace & Pick<TrustedIssuer, 'audience'>)[];
+      /** See AUTH_KEYS_MAX_AGE_SECONDS. */
+      readonly keysMaxAgeMs: number;
+    } & Pick<TokenPolicy, 'rights' | 'tokenTypes'>)
   | { readonly mode: 'developer'; readonly developerKeys: DeveloperKeys }
   | { readonly mode: 'disabled' };
 
@@ -52,17 +61,17 @@ export class Authenticator {
   readonly #remembered = new RememberedTokens();
   /** By digest. A flood of one bad token must not cost a verification each time. */
   readonly #refused = new LRUCache<string, { readonly error: GatewayError; readonly at: number }>({ max: maxRefused });
-  readonly #verifying = new Map<string, Promise<Caller>>();
+  readonly #verifying = new Map<string, Promise<VerifiedToken>>();
   readonly #digests = new LatestDigests();
 
   constructor(options: AuthenticatorOptions) {
     const { runtime = realRuntime, onKeySetFailure, onKeySetRead, agentFor } = options;
-    const issuers = options.mode === 'jwt' ? options.issuers : [];
+    const { issuers, keysMaxAgeMs: maxAgeMs } = options.mode === 'jwt' ? options : { issuers: [], keysMaxAgeMs: 0 };
     this.keySets = new Map(
-      issuers.map(({ issuer, jwksUrl: url }) => [
+      issuers.map(({ issuer, jwksUrl }) => [
         issuer,
         new KeySet({
-          ...{ url, runtime, ...(agentFor && { agentFor }) },
+          ...{ issuer, jwksUrl, maxAgeMs, runtime, agentFor },
           onFailure: (...failure) => onKeySetFailure?.(issuer, ...failure),
           onRead: () => onKeySetRead?.(issuer),
         }),
@@ -81,17 +90,18 @@ export class Authenticator {
     for (const keySet of this.keySets.values()) keySet.stop();
   }
 
-  /** Why no caller can be authenticated: no key was ever read. */
+  /** Why no caller can be authenticated: no key was ever read, or not for too long. */
   reasonNotReady(): string | undefined {
-    const unread = [...this.keySets.values()].every((keySet) => keySet.keysAgeMs === undefined);
-    return this.keySets.size > 0 && unread ? 'no key of the identity provider was read yet' : undefined;
+    const isUnusable = [...this.keySets.values()].every((keySet) => keySet.usableForMs === 0);
+    return this.keySets.size > 0 && isUnusable ? 'there is no usable key of the identity provider' : undefined;
   }
 
   /**
    * Answers at once for a remembered token: a request that needs no waiting should not wait.
-   * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE while the issuer's keys were never read.
+   * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE without usable keys of the issuer. A token that is bound
+   * to a certificate passes only on a `connection` whose client presented it.
    */
-  authenticate(authorization: string | undefined): Caller | Promise<Caller> {
+  authenticate(authorization: string | undefined, connection?: Socket): Caller | Promise<Caller> {
     if (!this.#policy) return anyone;
     if (authorization === undefined && this.#unnamed) return this.#unnamed;
     if (authorization === undefined) throw unauthenticated('An Authorization header with a Bearer token is required');
@@ -99,19 +109,19 @@ export class Authenticator {
       throw unauthenticated('The access token is too long');
     }
     const prefix = scheme.exec(authorization);
-    if (!prefix) throw unauthenticated(malformedHeader);
+    if (!prefix) throw unauthenticated(/^dpop /i.test(authorization) ? dpopRefused : malformedHeader);
     const token = authorization.slice(prefix[0].length);
     const digest = this.#digests.of(token);
     const now = this.#policy.now();
-    const caller = this.#remembered.get(digest, now);
-    if (caller !== undefined) return caller;
+    const known = this.#remembered.get(digest, now);
+    if (known !== undefined) return callerOf(known, connection);
     const refused = this.#refused.get(digest);
     if (refused !== undefined && now >= refused.at && now < refused.at + refuseAgainMs) throw refused.error;
-    return this.#verify(token, digest, this.#policy);
+    return this.#verify(token, digest, this.#policy).then((verified) => callerOf(verified, connection));
   }
 
   /** Requests that bring the same unknown token at the same time share one verification. */
-  #verify(token: string, digest: string, policy: TokenPolicy): Promise<Caller> {
+  #verify(token: string, digest: string, policy: TokenPolicy): Promise<VerifiedToken> {
     const shared = this.#verifying.get(digest);
     if (shared) return shared;
     if (!tokenForm.test(token)) throw unauthenticated(malformedHeader);
@@ -128,12 +138,22 @@ export class Authenticator {
   }
 }
 
-function policyOf(options: AuthenticatorOptions, issuers: ReadonlyMap<string, KeySet>): TokenPolicy | undefined {
+/** The connection counts each time, also for a token that was verified on another one. */
+function callerOf({ caller, certificate }: VerifiedToken, connection: Socket | undefined): Caller {
+  if (certificate !== undefined) requireCertificate(certificate, connection);
+  return caller;
+}
+
+function policyOf(options: AuthenticatorOptions, keySets: ReadonlyMap<string, KeySet>): TokenPolicy | undefined {
   const { mode, runtime = realRuntime } = options;
   const { now } = runtime;
   if (mode === 'disabled') return undefined;
   if (mode === 'developer') return { ...options.developerKeys.policy, now };
-  return { issuers, audience: options.audience, taxpayersClaim: options.taxpayersClaim, now };
+  const { rights, tokenTypes } = options;
+  const issuers = new Map(
+    options.issuers.map(({ issuer, audience }) => [issuer, { keys: keySets.get(issuer) as KeySet, audience }]),
+  );
+  return { issuers, rights, tokenTypes, now };
 }
 
 const places = 256;
@@ -176,21 +196,22 @@ class RememberedTokens {
   readonly #digests = new Map<string, Set<string>>();
 
   /** Undefined also for a token that would no longer pass: its time is over, or its issuer's keys have changed. */
-  get(digest: string, now: number): Caller | undefined {
+  get(digest: string, now: number): VerifiedToken | undefined {
     const known = this.#tokens.get(digest);
     if (!known) return undefined;
-    if (known.source.version === known.version && now >= known.validFrom && now < known.until) return known.caller;
+    if (known.source.version === known.version && now >= known.validFrom && now < known.until) return known;
     this.#tokens.delete(digest);
     return undefined;
   }
 
-  add(digest: string, token: VerifiedToken, now: number): Caller {
+  add(digest: string, token: VerifiedToken, now: number): VerifiedToken {
     const { key, expiresAt } = token.caller;
     const held = this.#digests.get(key) ?? new Set();
     const [oldest] = held;
     if (oldest !== undefined && held.size === maxPerCaller) this.#tokens.delete(oldest);
-    this.#tokens.set(digest, { ...token, until: Math.min(expiresAt, now + rememberMs) });
+    const until = Math.min(expiresAt, now + Math.min(rememberMs, token.source.usableForMs));
+    this.#tokens.set(digest, { ...token, until });
     this.#digests.set(key, held.add(digest));
-    return token.caller;
+    return token;
   }
 }

@@ -40,10 +40,15 @@ export class DeveloperKeys {
   get policy(): Omit<TokenPolicy, 'now'> {
     const source: KeySource = {
       version: 1,
+      usableForMs: Infinity,
       keysFor: async ({ alg }) => ({ keys: alg === algorithm ? [this.publicKey] : [], version: 1 }),
       lookAgain: async () => false,
     };
-    return { issuers: new Map([[issuer, source]]), audience: [audience], taxpayersClaim };
+    return {
+      issuers: new Map([[issuer, { keys: source, audience: [audience] }]]),
+      rights: { scopesClaims: ['scope'], scopesMap: new Map(), taxpayersClaim },
+      tokenTypes: ['jwt'],
+    };
   }
 
   async sign({ subject, scopes, taxpayers, ttlSeconds }: DeveloperToken): Promise<string> {

@@ -1,31 +1,33 @@
-import { type CryptoKey, createRemoteJWKSet, customFetch, errors, type JWK, type JWSHeaderParameters } from 'jose';
+import { type CryptoKey, createLocalJWKSet, errors, type JWK, type JWSHeaderParameters } from 'jose';
 import { GatewayError } from '../errors/errors.js';
 import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
-import { type AgentFor, type KeySetFailure, notAKeySet, type ReadFault, readKeySet } from './readKeySet.js';
+import { type KeyPlace, readIssuerKeys } from './discovery.js';
+import type { KeySetFailure, ReadFault } from './readKeySet.js';
 
 /** Where the keys of one issuer come from. */
 export interface KeySource {
   /** Changes whenever the keys do; what was verified under another version must be verified again. */
   readonly version: number;
+  /** How long its keys may still be used unless the provider confirms them, in milliseconds. */
+  readonly usableForMs: number;
   /** The keys that fit the header's `alg` and `kid`, if any, and the version of the set they were taken from. */
   keysFor(header: JWSHeaderParameters): Promise<{ keys: readonly (CryptoKey | JWK)[]; version: number }>;
   /** For a token that no key of version `seen` verifies: true when there is a newer version to try. */
   lookAgain(seen: number): Promise<boolean>;
 }
 
-export interface KeySetOptions {
-  readonly url: string;
+export interface KeySetOptions extends KeyPlace {
   /** Called after a read that failed. */
   readonly onFailure?: (fault: ReadFault, cause: string) => void;
   /** Called after a read that brought keys. */
   readonly onRead?: () => void;
-  /** Time between reads in the background. */
+  /** Time between reads in the background; at most half of `maxAgeMs`. */
   readonly refreshMs?: number;
+  /** How long keys are used that the provider does not confirm. A withdrawn key must not be good for ever. */
+  readonly maxAgeMs?: number;
   /** Time for one read. */
   readonly deadlineMs?: number;
   readonly runtime?: Runtime;
-  /** Default: Node's own. */
-  readonly agentFor?: AgentFor;
 }
 
 const lookAgainMs = 10_000;
@@ -36,14 +38,13 @@ const maxCandidates = 8;
 
 /**
  * The published keys of one identity provider (RFC 7517), read in the background once started, on first need otherwise.
- * jose reads and chooses among them; this class decides when to read. Keys that were read once serve for as long as the provider is out of reach: only a newer set replaces them.
+ * jose chooses among them; this class decides when to read. Keys that were read once serve while the provider is out of
+ * reach, for a bounded time.
  */
 export class KeySet implements KeySource {
   readonly #options: Required<KeySetOptions>;
-  readonly #remote;
   readonly #stopped = new AbortController();
-  /** `text`: the keys as text, to notice a change. `confirmedAt`: when the provider last published them. */
-  #held: { version: number; text: string; confirmedAt: number } | undefined;
+  #held: HeldKeys | undefined;
   /** After the last read, when it failed; 0 otherwise. */
   #backoffMs = 0;
   #retryAt = -Infinity;
@@ -57,16 +58,12 @@ export class KeySet implements KeySource {
       onFailure: () => {},
       onRead: () => {},
       refreshMs: 600_000,
+      maxAgeMs: 86_400_000,
       deadlineMs: 5_000,
       runtime: realRuntime,
-      agentFor: () => undefined,
+      agentFor: undefined,
       ...options,
     };
-    this.#remote = createRemoteJWKSet(new URL(options.url), {
-      cacheMaxAge: Number.POSITIVE_INFINITY,
-      cooldownDuration: Number.POSITIVE_INFINITY,
-      [customFetch]: async (url) => Response.json({ keys: await this.#fetch(url) }),
-    });
   }
 
   get version(): number {
@@ -76,6 +73,11 @@ export class KeySet implements KeySource {
   /** How long ago the provider last confirmed the held keys, in milliseconds; undefined before that. */
   get keysAgeMs(): number | undefined {
     return this.#held && this.#options.runtime.monotonicNow() - this.#held.confirmedAt;
+  }
+
+  get usableForMs(): number {
+    const { keysAgeMs } = this;
+    return keysAgeMs === undefined ? 0 : Math.max(0, this.#options.maxAgeMs - keysAgeMs);
   }
 
   /** Reads the keys now and then until stopped, without keeping the process alive. */
@@ -88,17 +90,17 @@ export class KeySet implements KeySource {
     this.#stopped.abort();
   }
 
-  /** Throws AUTH_UNAVAILABLE while no key was ever read. Waits only then. */
+  /** Throws AUTH_UNAVAILABLE while no key was ever read, or not for too long. Waits only then. */
   async keysFor(header: JWSHeaderParameters) {
-    if (!this.#held && (this.#reading || this.#waitMs() === 0)) await this.#read();
-    if (!this.#held) {
+    if (this.usableForMs === 0 && (this.#reading || this.#waitMs() === 0)) await this.#read();
+    if (!this.#held || this.usableForMs === 0) {
       const retryAfterSeconds = Math.max(1, Math.ceil(this.#waitMs() / 1000));
       const message = 'The keys of the identity provider cannot be read at the moment';
       const reason = `key set: ${this.#failure.cause}`;
       throw new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, retryAfterSeconds, reason });
     }
-    const { version } = this.#held; // before the wait: a read meanwhile must not pass old keys off as the new version
-    return { keys: await candidates(this.#remote, header), version };
+    const { choose, version } = this.#held; // before the wait: a read meanwhile must not pass old keys off as the new version
+    return { keys: await candidates(choose, header), version };
   }
 
   /** Reads the set at most once per 10 seconds for this reason, so that made-up tokens cannot hammer the provider. */
@@ -128,35 +130,28 @@ export class KeySet implements KeySource {
   }
 
   async #readOnce(): Promise<void> {
-    const { runtime, onFailure, onRead } = this.#options;
-    try {
-      await this.#remote.reload();
-      this.#hold(this.#remote.jwks()?.keys ?? []);
-      onRead();
-    } catch (error) {
-      if (this.#stopped.signal.aborted) return;
-      this.#backoffMs = Math.min(2 * this.#backoffMs || firstBackoffMs, lastBackoffMs);
-      this.#retryAt = runtime.monotonicNow() + this.#backoffMs * (1 + runtime.random() / 4);
-      this.#failure = error instanceof Unreadable ? error.failure : notAKeySet;
-      onFailure(this.#failure.fault, this.#failure.cause);
-    }
-  }
-
-  async #fetch(url: string): Promise<readonly JWK[]> {
-    // Node may collect a signal of AbortSignal.timeout, such as jose's, that only AbortSignal.any refers to: it never aborts.
+    const { runtime, deadlineMs, onFailure, onRead } = this.#options;
+    // Node may collect a signal of AbortSignal.timeout that only AbortSignal.any refers to: it never aborts.
     const limit = new AbortController();
-    const { runtime, deadlineMs, agentFor } = this.#options;
     const timer = runtime.setTimeout(() => limit.abort(), deadlineMs).unref();
-    const read = await readKeySet(url, AbortSignal.any([limit.signal, this.#stopped.signal]), agentFor);
+    const read = await readIssuerKeys(this.#options, AbortSignal.any([limit.signal, this.#stopped.signal]));
     runtime.clearTimer(timer);
-    if ('fault' in read) throw new Unreadable(read);
-    return read;
+    if (!('fault' in read)) {
+      this.#hold(read);
+      return onRead();
+    }
+    if (this.#stopped.signal.aborted) return;
+    this.#backoffMs = Math.min(2 * this.#backoffMs || firstBackoffMs, lastBackoffMs);
+    this.#retryAt = runtime.monotonicNow() + this.#backoffMs * (1 + runtime.random() / 4);
+    this.#failure = read;
+    onFailure(read.fault, read.cause);
   }
 
   #hold(keys: readonly JWK[]): void {
     const text = JSON.stringify(keys.map((key) => JSON.stringify(key)).sort());
     if (text !== this.#held?.text) {
-      this.#held = { version: this.version + 1, text, confirmedAt: 0 };
+      const choose = createLocalJWKSet({ keys: [...keys] });
+      this.#held = { version: this.version + 1, text, choose, confirmedAt: 0 };
     }
     this.#held.confirmedAt = this.#options.runtime.monotonicNow();
     this.#backoffMs = 0;
@@ -164,7 +159,8 @@ export class KeySet implements KeySource {
   }
 
   async #keepFresh(): Promise<void> {
-    const { refreshMs, runtime } = this.#options;
+    const { maxAgeMs, runtime } = this.#options;
+    const refreshMs = Math.min(this.#options.refreshMs, maxAgeMs / 2);
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       await this.#read();
@@ -174,10 +170,13 @@ export class KeySet implements KeySource {
   }
 }
 
-class Unreadable extends Error {
-  constructor(readonly failure: KeySetFailure) {
-    super(failure.fault);
-  }
+interface HeldKeys {
+  readonly version: number;
+  /** The keys as text, to notice a change. */
+  readonly text: string;
+  readonly choose: Choose;
+  /** When the provider last published them. */
+  confirmedAt: number;
 }
 
 type Choose = (header: JWSHeaderParameters) => Promise<CryptoKey>;

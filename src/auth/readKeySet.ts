@@ -1,7 +1,8 @@
 import { createPublicKey } from 'node:crypto';
 import type { Agent } from 'node:http';
+import type { Readable } from 'node:stream';
 import type { JWK } from 'jose';
-import fetch, { type FetchError } from 'node-fetch';
+import fetch, { type FetchError, type RequestInit } from 'node-fetch';
 import { z } from 'zod';
 
 /** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only. */
@@ -13,7 +14,16 @@ export interface KeySetFailure {
   readonly cause: string;
 }
 
-export type ReadFault = 'timeout' | 'network' | 'redirect' | 'status' | 'too-large' | 'not-a-key-set' | 'no-usable-key';
+export type ReadFault =
+  | 'timeout'
+  | 'network'
+  | 'redirect'
+  | 'status'
+  | 'too-large'
+  | 'not-metadata'
+  | 'other-issuer'
+  | 'not-a-key-set'
+  | 'no-usable-key';
 
 /** The agent for an address; undefined for Node's own. */
 export type AgentFor = (url: URL) => Agent | undefined;
@@ -31,18 +41,34 @@ export async function readKeySet(
   signal: AbortSignal,
   agent?: AgentFor,
 ): Promise<readonly JWK[] | KeySetFailure> {
+  const answer = await readJson(url, 'application/jwk-set+json, application/json', signal, { agent });
+  if ('fault' in answer) return answer;
+  const set = setSchema.safeParse(answer.json);
+  if (!set.success) return notAKeySet;
+  const keys = set.data.keys.slice(0, maxKeys).map((member) => keySchema.safeParse(member).data);
+  const usable = keys.filter((key) => key !== undefined);
+  return usable.length > 0 ? usable : { fault: 'no-usable-key', cause: 'no key in it can be used' };
+}
+
+/**
+ * What an identity provider answers, or a decision point that is sent `more`, of bounded size; `json` is undefined for what
+ * is not JSON. Never rejects.
+ */
+export async function readJson(
+  url: string,
+  accept: string,
+  signal: AbortSignal,
+  more: Pick<RequestInit, 'method' | 'headers' | 'body' | 'agent'> = {},
+): Promise<{ readonly json: unknown } | KeySetFailure> {
   try {
-    const headers = { accept: 'application/jwk-set+json, application/json' };
-    const response = await fetch(url, { headers, redirect: 'error', size: maxBodyBytes, signal, agent });
-    if (response.status !== 200) return { fault: 'status', cause: `HTTP ${response.status}` };
-    const set = setSchema.safeParse(await response.json());
-    if (!set.success) return notAKeySet;
-    const keys = set.data.keys.slice(0, maxKeys).map((member) => keySchema.safeParse(member).data);
-    const usable = keys.filter((key) => key !== undefined);
-    return usable.length > 0 ? usable : { fault: 'no-usable-key', cause: 'no key in it can be used' };
+    const headers = { ...more.headers, accept };
+    const response = await fetch(url, { ...more, headers, redirect: 'error', size: maxBodyBytes, signal });
+    if (response.status === 200) return { json: await response.json() };
+    (response.body as Readable | null)?.destroy(); // what is not read would keep its connection open
+    return { fault: 'status', cause: `HTTP ${response.status}` };
   } catch (error) {
     if (signal.aborted) return { fault: 'timeout', cause: 'no answer in time' };
-    if (error instanceof SyntaxError) return notAKeySet;
+    if (error instanceof SyntaxError) return { json: undefined };
     const { type, code = '' } = error as FetchError;
     if (type === 'no-redirect') return { fault: 'redirect', cause: 'redirects are not followed' };
     if (type === 'max-size') return { fault: 'too-large', cause: `larger than ${maxBodyBytes} bytes` };

@@ -1,22 +1,32 @@
-import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
+import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose';
 import { z } from 'zod';
-import { type GatewayError, sharedRefusal, withoutStack } from '../errors/errors.js';
-import { allScopes, type Caller, callerKey, type Scope } from './caller.js';
+import { unauthenticated, withoutStack } from '../errors/errors.js';
+import { type Caller, callerKey } from './caller.js';
+import { boundCertificate } from './clientCertificate.js';
 import type { KeySource } from './keySet.js';
 import { signatureAlgorithms } from './readKeySet.js';
+import { type RightsRules, rightsIn } from './rights.js';
+import { isOtherThanAccessToken, tokenType } from './tokenKind.js';
 
 export interface TokenPolicy {
-  /** Accepted issuers, each with the keys that may sign for it and for no other. */
-  readonly issuers: ReadonlyMap<string, KeySource>;
+  readonly issuers: ReadonlyMap<string, TrustedIssuer>;
+  readonly rights: RightsRules;
+  /** A token must be of one of these types, as {@link tokenType} writes them. */
+  readonly tokenTypes: readonly string[];
+  readonly now: () => number;
+}
+
+export interface TrustedIssuer {
+  /** The keys that may sign for it and for no other. */
+  readonly keys: KeySource;
   /** A token must name one of these in `aud`. */
   readonly audience: readonly string[];
-  /** The claim that lists the taxpayers a caller may see. */
-  readonly taxpayersClaim: string;
-  readonly now: () => number;
 }
 
 export interface VerifiedToken {
   readonly caller: Caller;
+  /** The thumbprint of the certificate that its client must present; undefined for a bearer token. */
+  readonly certificate: string | undefined;
   /** The first moment at which the token passes, in milliseconds since the epoch: `nbf` less the tolerance. */
   readonly validFrom: number;
   readonly source: KeySource;
@@ -35,7 +45,6 @@ const claimsSchema = z.object({
   nbf: seconds.default(0),
   iat: seconds.default(0),
 });
-const taxpayerIds = z.array(z.string().min(1).max(4096));
 
 /** What a caller sees whose token has ended, also while they listen to a stream. */
 export const tokenExpired = 'The access token has expired';
@@ -50,24 +59,23 @@ const wrongClaims: Readonly<Record<PropertyKey, string>> = {
 
 /**
  * Verifies a signed JWT (RFC 7519, with the advice of RFC 8725) and tells who its bearer is. Throws UNAUTHENTICATED with a
- * message that holds nothing of the token, or AUTH_UNAVAILABLE when the issuer's keys were never read.
+ * message that holds nothing of the token, or AUTH_UNAVAILABLE without usable keys of its issuer.
  */
 export async function verifyToken(token: string, policy: TokenPolicy): Promise<VerifiedToken> {
-  const { payload, issuer, source, version } = await verifySignature(token, policy);
+  const { header, payload, issuer, source, version } = await verifySignature(token, policy);
   const claims = claimsSchema.safeParse(payload);
   if (!claims.success) throw unauthenticated(wrongClaims[claims.error.issues[0]?.path[0] ?? ''] ?? malformed);
   const { sub: subject, exp, nbf, iat } = claims.data;
   const validFrom = (Math.max(nbf, iat) - toleranceSeconds) * 1000;
   if (validFrom > policy.now()) throw unauthenticated(notYetValid);
-  const scopes = readScopes(payload);
-  const taxpayers = scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, policy.taxpayersClaim);
+  if (isOtherThanAccessToken(header, payload)) {
+    throw unauthenticated('This is not an access token but an ID token or another token of the issuer');
+  }
+  const certificate = boundCertificate(payload);
   const key = callerKey(issuer, subject);
-  const caller: Caller = { kind: 'bearer', key, subject, scopes, taxpayers, expiresAt: exp * 1000 };
-  return { caller, validFrom, source, version };
-}
-
-export function unauthenticated(message: string): GatewayError {
-  return sharedRefusal('UNAUTHENTICATED', message, { httpStatus: 401 });
+  const rights = rightsIn(payload, policy.rights);
+  const caller: Caller = { kind: 'bearer', key, subject, ...rights, expiresAt: exp * 1000 };
+  return { caller, certificate, validFrom, source, version };
 }
 
 /** Looks for newer keys once the held ones fail: the provider may have rotated them, with or without a new `kid`. */
@@ -77,8 +85,12 @@ async function verifySignature(token: string, policy: TokenPolicy) {
   if (!signatureAlgorithms.some((algorithm) => algorithm === header.alg)) {
     throw unauthenticated('The access token is not signed with an accepted algorithm');
   }
-  const source = typeof issuer === 'string' && policy.issuers.get(issuer);
-  if (!source) throw unauthenticated('The access token names no issuer that is accepted here');
+  if (!policy.tokenTypes.some((type) => type === tokenType(header.typ))) {
+    throw unauthenticated('The access token is not of an accepted type (typ)');
+  }
+  const trusted = typeof issuer === 'string' && policy.issuers.get(issuer);
+  if (!trusted) throw unauthenticated('The access token names no issuer that is accepted here');
+  const { keys: source, audience } = trusted;
   for (;;) {
     const { keys, version } = await source.keysFor(header);
     for (const key of keys) {
@@ -86,12 +98,12 @@ async function verifySignature(token: string, policy: TokenPolicy) {
         const { payload } = await jwtVerify(token, key, {
           algorithms: [...signatureAlgorithms],
           issuer,
-          audience: [...policy.audience],
+          audience: [...audience],
           requiredClaims: ['sub', 'exp'],
           clockTolerance: toleranceSeconds,
           currentDate: new Date(policy.now()),
         });
-        return { payload, issuer, source, version };
+        return { header, payload, issuer, source, version };
       } catch (error) {
         if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw unauthenticated(refusalOf(error));
       }
@@ -114,17 +126,4 @@ function decode(token: string) {
 function refusalOf(error: unknown): string {
   if (error instanceof errors.JWTExpired) return tokenExpired;
   return (error instanceof errors.JWTClaimValidationFailed && wrongClaims[error.claim]) || malformed;
-}
-
-/** `scope` as RFC 8693 section 4.2 writes it, or `scp` as some providers do; a text or a list in either. */
-function readScopes(payload: JWTPayload): ReadonlySet<Scope> {
-  const claim = Object.hasOwn(payload, 'scope') ? payload['scope'] : payload['scp'];
-  const granted: unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : [];
-  return new Set(allScopes.filter((scope) => granted.includes(scope)));
-}
-
-/** Anything but an id or a list of ids grants nothing, so that a claim of another shape is never half understood. */
-function readTaxpayers(payload: JWTPayload, name: string): ReadonlySet<string> {
-  const claim = Object.hasOwn(payload, name) ? payload[name] : [];
-  return new Set(taxpayerIds.safeParse(Array.isArray(claim) ? claim : [claim]).data);
 }

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import fetch from 'node-fetch';
-import { readKeySet } from '../auth/readKeySet.js';
+import { readIssuerKeys } from '../auth/discovery.js';
 import type { Config } from '../config/config.js';
 import { WayOut } from '../network/WayOut.js';
 import { readListedDocuments } from '../operations/documents/listedDocuments.js';
@@ -109,9 +109,9 @@ function keySets({ auth, authTls, proxies }: Config): Promise<Part>[] {
   if (auth.mode !== 'jwt')
     return [Promise.resolve({ part: 'key set', ok: true, detail: `none: AUTH_MODE is ${auth.mode}` })];
   const { agentFor } = new WayOut(proxies, authTls);
-  return auth.issuers.map(async ({ issuer, jwksUrl }) => {
-    const read = await readKeySet(jwksUrl, AbortSignal.timeout(limitMs), agentFor);
-    const part = `key set of ${issuer}`;
+  return auth.issuers.map(async (place) => {
+    const read = await readIssuerKeys({ ...place, agentFor }, AbortSignal.timeout(limitMs));
+    const part = `key set of ${place.issuer}`;
     if ('fault' in read) return { part, ok: false, detail: `${read.fault}: ${read.cause}` };
     return { part, ok: true, detail: read.length === 1 ? '1 usable key' : `${read.length} usable keys` };
   });

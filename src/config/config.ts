@@ -1,10 +1,11 @@
 import { createRequire } from 'node:module';
 import { distance } from 'fastest-levenshtein';
-import type { z } from 'zod';
-import type { TlsFiles } from '../network/tlsFiles.js';
+import type { Scope } from '../auth/caller.js';
+import { tokenType } from '../auth/tokenKind.js';
 import { Secret } from './secret.js';
-import { type Setting, type SettingName, settings } from './settings.js';
-import { collectorTlsFiles, tlsFilesOf } from './tlsFileSettings.js';
+import { type Expect, type Parsed, type Setting, type SettingName, settings, webUrl } from './settings.js';
+import { tlsFilesOf } from './tlsFileSettings.js';
+import { tracesOf } from './traceSettings.js';
 import { readCompleteSync, secretIn } from './watchFile.js';
 
 /** The version in our package.json. */
@@ -13,7 +14,6 @@ export function packageVersion(): string {
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
-type Parsed = { readonly [Name in SettingName]: z.output<(typeof settings)[Name]['schema']> };
 /** One line for each setting that is wrong. */
 type Problems = Map<SettingName, string>;
 
@@ -67,29 +67,6 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
   return undefined;
 }
 
-export type TraceProtocol = 'http/json' | 'http/protobuf';
-
-/** Where spans are posted to, and how they are written and sent; undefined without tracing. */
-function tracesOf(
-  parsed: Parsed,
-  env: Environment,
-  expect: Expect,
-): { readonly url: string; readonly protocol: TraceProtocol; readonly tls: TlsFiles | undefined } | undefined {
-  const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = parsed;
-  if (parsed.OTEL_SDK_DISABLED) return undefined;
-  const url = whole ?? (base && `${base.replace(/\/+$/, '')}/v1/traces`);
-  if (url === undefined) return undefined;
-  const forTraces = 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL';
-  const name = parsed[forTraces] === undefined ? 'OTEL_EXPORTER_OTLP_PROTOCOL' : forTraces;
-  const protocol = parsed[name] ?? 'http/json';
-  const isSpoken = protocol === 'http/json' || protocol === 'http/protobuf';
-  expect(name, isSpoken, `${name} must be http/json or http/protobuf: the gateway sends traces over HTTP only`);
-  return { url, protocol: protocol as TraceProtocol, tls: collectorTlsFiles(env) };
-}
-
-/** Notes that a setting is wrong, unless something was found about it before. */
-type Expect = (name: SettingName, isSo: boolean, line: string) => void;
-
 function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   const expect: Expect = (name, isSo, line) => {
     if (!isSo && !problems.has(name)) problems.set(name, line);
@@ -99,7 +76,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   const auth = authOf(parsed, isSandbox, expect);
   const { HOST: host = isSandbox ? '127.0.0.1' : '0.0.0.0' } = parsed;
   const openToAll =
-    'HOST must be a loopback address while every caller is the local developer: set AUTH_JWKS_URL, AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled';
+    'HOST must be a loopback address while every caller is the local developer: set AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled';
   expect('HOST', auth.mode !== 'developer' || !isSandbox || isLoopback(host), openToAll);
   const tlsFiles = tlsFilesOf(parsed, expect);
   const tls = tlsFiles('TLS_CLIENT_CA_FILE', 'TLS_CERT_FILE', 'TLS_KEY_FILE');
@@ -252,25 +229,54 @@ function upstreamOf(
 }
 
 function authOf(parsed: Parsed, isSandbox: boolean, expect: Expect) {
-  const { AUTH_JWKS_URL: jwksUrls = [], AUTH_ISSUER: issuers = [], AUTH_AUDIENCE: audience = [] } = parsed;
-  const mode = parsed.AUTH_MODE ?? (isSandbox && jwksUrls.length === 0 ? 'developer' : 'jwt');
+  const { AUTH_JWKS_URL: jwksUrls, AUTH_ISSUER: issuers = [], AUTH_AUDIENCE: audiences = [] } = parsed;
+  const isUnset = jwksUrls === undefined && issuers.length === 0;
+  const mode = parsed.AUTH_MODE ?? (isSandbox && isUnset ? 'developer' : 'jwt');
   const developer = 'AUTH_MODE=developer is for the embedded sandbox: expected jwt or disabled with UPSTREAM_BASE_URL';
   expect('AUTH_MODE', mode !== 'developer' || isSandbox, developer);
   if (mode === 'jwt') {
     const why = 'is missing: expected with AUTH_MODE=jwt (AUTH_MODE=disabled serves anybody)';
-    expect('AUTH_JWKS_URL', jwksUrls.length > 0, `AUTH_JWKS_URL ${why}`);
     expect('AUTH_ISSUER', issuers.length > 0, `AUTH_ISSUER ${why}`);
-    expect('AUTH_AUDIENCE', audience.length > 0, `AUTH_AUDIENCE ${why}`);
+    expect('AUTH_AUDIENCE', audiences.length > 0, `AUTH_AUDIENCE ${why}`);
     const pairs = 'AUTH_JWKS_URL and AUTH_ISSUER must have the same number of entries: they pair one by one';
-    expect('AUTH_JWKS_URL', issuers.length === 0 || jwksUrls.length === issuers.length, pairs);
+    const isPaired = jwksUrls === undefined || issuers.length === 0 || jwksUrls.length === issuers.length;
+    expect('AUTH_JWKS_URL', isPaired, pairs);
+    const discovered =
+      'AUTH_ISSUER must be http: or https: URLs without query or fragment, as discovery needs them; expected AUTH_JWKS_URL otherwise';
+    const isAddress = (issuer: string) => webUrl.safeParse(issuer).success;
+    expect('AUTH_ISSUER', jwksUrls !== undefined || issuers.every(isAddress), discovered);
   }
   expect('AUTH_ISSUER', new Set(issuers).size === issuers.length, 'AUTH_ISSUER must not name an issuer twice');
   return {
     mode,
-    issuers: issuers.map((issuer, index) => ({ issuer, jwksUrl: jwksUrls[index] ?? '' })),
-    audience,
-    taxpayersClaim: parsed.AUTH_TAXPAYERS_CLAIM,
+    issuers: issuers.map((issuer, index) => ({
+      issuer,
+      jwksUrl: jwksUrls?.[index],
+      audience: audienceOf(issuer, issuers, audiences, expect),
+    })),
+    rights: {
+      scopesClaims: parsed.AUTH_SCOPES_CLAIM,
+      scopesMap: parsed.AUTH_SCOPES_MAP ?? new Map<string, Scope[]>(),
+      taxpayersClaim: parsed.AUTH_TAXPAYERS_CLAIM,
+    },
+    tokenTypes: parsed.AUTH_TOKEN_TYPES.map((type) => tokenType(type) ?? type),
+    keysMaxAgeMs: parsed.AUTH_KEYS_MAX_AGE_SECONDS * 1000,
   };
+}
+
+/** An entry of AUTH_AUDIENCE counts for all issuers, or stands after the issuer it counts for. */
+function audienceOf(issuer: string, issuers: readonly string[], entries: readonly string[], expect: Expect): string[] {
+  const pairs = entries.map((entry) => entry.split(/ +/));
+  const isKnown = ([first = '', second, more]: string[]) => second === undefined || (issuers.includes(first) && !more);
+  const form = 'AUTH_AUDIENCE must be audiences, or one of AUTH_ISSUER, a space and its audience, separated by commas';
+  expect('AUTH_AUDIENCE', pairs.every(isKnown), form);
+  const own = pairs.flatMap(([first = '', second]) => (second === undefined ? first : first === issuer ? second : []));
+  expect(
+    'AUTH_AUDIENCE',
+    entries.length === 0 || own.length > 0,
+    'AUTH_AUDIENCE must name one for each of AUTH_ISSUER',
+  );
+  return own;
 }
 
 function isLoopback(host: string): boolean {

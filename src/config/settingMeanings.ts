@@ -69,10 +69,19 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   JOB_WATCH_MAX_SECONDS: 'How long one subscription may last before it ends cleanly, in seconds.',
 
   AUTH_MODE: 'Who may call: bearers of a valid token; a local developer with every scope (sandbox only); anybody.',
-  AUTH_JWKS_URL: 'Key set of the identity provider. Several, separated by commas, pair with AUTH_ISSUER one by one.',
-  AUTH_ISSUER: 'The iss claim a token must carry.',
-  AUTH_AUDIENCE: 'The aud claim a token must carry; one of several.',
-  AUTH_TAXPAYERS_CLAIM: 'Claim that lists the taxpayers a caller may see.',
+  AUTH_ISSUER:
+    'The iss claim a token must carry, exactly. Several are separated by commas. Its key set is found by OpenID discovery or RFC 8414.',
+  AUTH_JWKS_URL: 'Key sets, instead of finding them: one for each of AUTH_ISSUER, in that order, separated by commas.',
+  AUTH_AUDIENCE:
+    'The aud claim a token must carry; one of several, separated by commas. One that counts for a single issuer stands after it and a space.',
+  AUTH_TOKEN_TYPES:
+    'Values of the typ header that a token may have; one without counts as JWT. at+jwt alone refuses whatever does not say that it is an access token (RFC 9068).',
+  AUTH_KEYS_MAX_AGE_SECONDS: 'How long known keys are used while the identity provider cannot be reached, in seconds.',
+  AUTH_SCOPES_CLAIM:
+    'Claims that may list the scopes; the first that a token has counts. A nested claim is named by its path.',
+  AUTH_SCOPES_MAP:
+    'The scopes that a value of that claim stands for, as JSON: one of ours, or a list. Values that are not named stand for themselves.',
+  AUTH_TAXPAYERS_CLAIM: 'Claim that lists the taxpayers a caller may see. A nested claim is named by its path.',
   FEDERATION_SHARED_SECRET:
     'When set, _service, _entities and callback subscriptions answer only to a router that presents it in x-gateway-router-secret. From a file it is read again when the file changes.',
   FEDERATION_SHARED_SECRET_PREVIOUS:

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { allScopes } from '../auth/caller.js';
 import { isAddressRange } from '../network/addressRanges.js';
 import { Secret } from './secret.js';
 
@@ -39,7 +40,7 @@ const share = fitting(
 ).transform(Number);
 const shareOrNone = fitting(isShare, 'must be a number from 0 to 1').transform(Number);
 
-const webUrl = fitting((address) => {
+export const webUrl = fitting((address) => {
   if (!URL.canParse(address)) return false;
   const { protocol, username, search, hash } = new URL(address);
   return ['http:', 'https:'].includes(protocol) && username === '' && search === '' && hash === '';
@@ -49,6 +50,24 @@ const list = (item: z.ZodType<string, string>) =>
   text
     .transform((items) => items.split(',').flatMap((part) => part.trim() || []))
     .pipe(z.array(item).min(1, 'must name at least one'));
+
+const scope = z.enum(allScopes);
+const mapOfScopes = z.record(z.string(), z.array(scope).or(scope.transform((one) => [one])));
+const scopesMap = text.transform((json, context) => {
+  const map = mapOfScopes.safeParse(parseJson(json)).data;
+  if (map) return new Map(Object.entries(map));
+  const expected = `{"their value":"our scope"} or {"their value":["our scope"]} in JSON, with our scopes`;
+  context.addIssue({ code: 'custom', message: `must be ${expected} ${allScopes.join(', ')}` });
+  return z.NEVER;
+});
+
+function parseJson(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
 
 const origin = fitting(
   (address) => URL.canParse(address) && new URL(address).origin === address,
@@ -195,12 +214,16 @@ export const settings = {
 
   AUTH_MODE: optional(
     z.enum(['jwt', 'developer', 'disabled'], { error: 'must be jwt, developer or disabled' }),
-    'developer with the embedded sandbox and no AUTH_JWKS_URL, otherwise jwt',
+    'developer with the embedded sandbox and no AUTH_ISSUER, otherwise jwt',
     'jwt',
   ),
-  AUTH_JWKS_URL: optional(list(webUrl), 'required with AUTH_MODE=jwt', 'https://id.example/.well-known/jwks.json'),
   AUTH_ISSUER: optional(list(text), 'required with AUTH_MODE=jwt', 'https://id.example/'),
+  AUTH_JWKS_URL: optional(list(webUrl), "found by the issuer's metadata", 'https://id.example/.well-known/jwks.json'),
   AUTH_AUDIENCE: optional(list(text), 'required with AUTH_MODE=jwt', 'taxpayer-gateway'),
+  AUTH_TOKEN_TYPES: setting(list(text), 'JWT,at+jwt', 'at+jwt'),
+  AUTH_KEYS_MAX_AGE_SECONDS: setting(integer(60, 31_536_000), '86400', '14400'),
+  AUTH_SCOPES_CLAIM: setting(list(text), 'scope,scp', 'realm_access.roles'),
+  AUTH_SCOPES_MAP: optional(scopesMap, 'none: values are scopes', '{"Taxpayers.Read":"taxpayers:read"}'),
   AUTH_TAXPAYERS_CLAIM: setting(text, 'taxpayer_ids', 'https://example.com/taxpayers'),
   FEDERATION_SHARED_SECRET: optional(
     secret(routerSecret),
@@ -249,3 +272,9 @@ export const settings = {
 } as const satisfies Record<string, Setting>;
 
 export type SettingName = keyof typeof settings;
+
+/** What the texts of all settings stand for. */
+export type Parsed = { readonly [Name in SettingName]: z.output<(typeof settings)[Name]['schema']> };
+
+/** Notes that a setting is wrong, unless something was found about it before. */
+export type Expect = (name: SettingName, isSo: boolean, line: string) => void;

@@ -87,6 +87,11 @@ export function sharedRefusal(
   return error;
 }
 
+/** Refuses a caller who is not known, with a status of 401. */
+export function unauthenticated(message: string): GatewayError {
+  return sharedRefusal('UNAUTHENTICATED', message, { httpStatus: 401 });
+}
+
 /** The service took longer than it is waited for. */
 export function upstreamTimeout(cause?: unknown): GatewayError {
   const reason = 'no answer within the time of the whole call';

@@ -82,7 +82,7 @@ export class WorkFinder {
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
     let request: GraphQLRequest;
     try {
-      request = withDocument(asked, trusted, facts.client);
+      request = withDocument(asked, trusted, facts);
     } catch (error) {
       return refusing(error);
     }

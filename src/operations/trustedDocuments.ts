@@ -93,10 +93,10 @@ export class TrustedDocuments {
 export function withDocument(
   request: GraphQLRequest,
   documents: TrustedDocuments | undefined,
-  client: Client | undefined,
+  facts: { readonly client?: Client | undefined },
 ): GraphQLRequest {
   if (request.query) refuseManyLines(request.query);
-  const trusted = documents?.resolve(request, client?.client);
+  const trusted = documents?.resolve(request, facts.client?.client);
   if (trusted !== undefined) return { ...request, query: trusted, extensions: undefined };
   // An automatic persisted query has an answer of its own, which tells Apollo's clients to send the text.
   if (!request.query && !request.extensions?.['persistedQuery']) throw badRequest('The request must have a query');

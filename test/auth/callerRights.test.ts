@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { Authenticator } from '../../src/auth/Authenticator.js';
+import type { Authenticator } from '../../src/auth/Authenticator.js';
 import type { Caller } from '../../src/auth/caller.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
 import { bearer, jwtAuthenticator } from '../support/jwtAuthenticator.js';
@@ -53,13 +53,49 @@ describe('the rights of a caller', () => {
     expect(taxpayers === 'any' ? 'any' : [...taxpayers]).toEqual(expected);
   });
 
+  const map = '{"Reader":"taxpayers:read","Tax Clerk":["taxpayers:read","refresh-jobs:read"],"taxpayers:any":[]}';
+  it.each<[string, string, Record<string, unknown>, string[]]>([
+    ['roles', 'roles', { roles: ['taxpayers:read'], scope: 'taxpayers:any' }, ['taxpayers:read']],
+    ['permissions', 'permissions', { permissions: ['refresh-jobs:read'] }, ['refresh-jobs:read']],
+    ['the first that is there', 'scp,roles', { roles: ['taxpayers:read'] }, ['taxpayers:read']],
+    ['the first of two', 'scp,roles', { scp: 'taxpayers:read', roles: ['taxpayers:any'] }, ['taxpayers:read']],
+    ['a nested claim', 'realm_access.roles', { realm_access: { roles: ['taxpayers:read'] } }, ['taxpayers:read']],
+    ['a deeper one', 'a.b.c', { a: { b: { c: 'taxpayers:read' } } }, ['taxpayers:read']],
+    [
+      'a name with dots',
+      'https://a.example/roles',
+      { 'https://a.example/roles': ['taxpayers:read'] },
+      ['taxpayers:read'],
+    ],
+    ['a path through one', 'r.my.app.roles', { r: { 'my.app': { roles: ['taxpayers:read'] } } }, ['taxpayers:read']],
+    ['a path through a text', 'a.b', { a: 'taxpayers:read' }, []],
+    ['a path to an object', 'a', { a: { roles: ['taxpayers:any'] } }, []],
+    ['a path through a prototype', 'a.constructor.name', { a: {} }, []],
+    ['a path to a null', 'a,scope', { a: null, scope: 'taxpayers:any' }, []],
+    ['what a value stands for', 'roles', { roles: ['Reader', 'unknown'] }, ['taxpayers:read']],
+    [
+      'what one stands for that has a space',
+      'roles',
+      { roles: ['Tax Clerk'] },
+      ['refresh-jobs:read', 'taxpayers:read'],
+    ],
+    ['values that the map does not name', 'roles', { roles: ['client-links:create'] }, ['client-links:create']],
+    ['one that stands for nothing', 'roles', { roles: ['taxpayers:any'] }, []],
+    ['names of a prototype', 'roles', { roles: ['__proto__', 'constructor', 'toString'] }, []],
+  ])('reads %s as AUTH_SCOPES_CLAIM and AUTH_SCOPES_MAP say', async (_, AUTH_SCOPES_CLAIM, claims, expected) => {
+    const env = { AUTH_SCOPES_CLAIM, AUTH_SCOPES_MAP: map };
+    const caller = await jwtAuthenticator([provider], { env }).authenticate(bearer(await provider.token(claims)));
+    expect([...caller.scopes].sort()).toEqual(expected);
+  });
+
+  it('reads the taxpayers by a path as well', async () => {
+    const named = jwtAuthenticator([provider], { env: { AUTH_TAXPAYERS_CLAIM: 'firm.clients' } });
+    const token = await provider.token({ firm: { clients: ['t1', 't2'] }, taxpayer_ids: ['t3'] });
+    expect((await named.authenticate(bearer(token))).taxpayers).toEqual(new Set(['t1', 't2']));
+  });
+
   it.each(['__proto__', 'constructor', 'toString'])('reads nothing from the prototype for a claim %s', async (name) => {
-    const named = new Authenticator({
-      mode: 'jwt',
-      issuers: [provider],
-      audience: ['taxpayer-gateway'],
-      taxpayersClaim: name,
-    });
+    const named = jwtAuthenticator([provider], { env: { AUTH_TAXPAYERS_CLAIM: name } });
     expect((await named.authenticate(bearer(await provider.token()))).taxpayers).toEqual(new Set());
     const own = await provider.token({ [name]: ['t1'] });
     expect((await named.authenticate(bearer(own))).taxpayers).toEqual(new Set(['t1']));

@@ -32,7 +32,8 @@ describe('KeySet', () => {
 
   function keySetOf(options: Partial<KeySetOptions> = {}): KeySet {
     const keySet = new KeySet({
-      url: provider.jwksUrl,
+      issuer: provider.issuer,
+      jwksUrl: provider.jwksUrl,
       runtime: { ...realRuntime, monotonicNow: () => now, random: () => 0 },
       onFailure: (reason) => faults.push(reason),
       ...options,
@@ -123,7 +124,7 @@ describe('KeySet', () => {
   ])('tells its age, and how often to ask, by a clock that nobody can set %s', async (_, stepMs) => {
     jest.useFakeTimers({ doNotFake: allButDate });
     try {
-      const keySet = new KeySet({ url: provider.jwksUrl });
+      const keySet = new KeySet({ issuer: provider.issuer, jwksUrl: provider.jwksUrl });
       const { version } = await keySet.keysFor(header());
       await keySet.lookAgain(version);
       jest.setSystemTime(Date.now() + stepMs);
@@ -148,11 +149,28 @@ describe('KeySet', () => {
     const keySet = keySetOf({ deadlineMs: 1500 });
     const { version } = await keySet.keysFor(header());
     provider.behave(behaviour);
-    now += 365 * 86_400 * seconds;
+    now += 86_400 * seconds - 1;
     expect(await keySet.lookAgain(version)).toBe(false);
     expect(faults).toEqual([reason]);
     expect((await keySet.keysFor(header())).keys).toHaveLength(1);
     expect(provider.counts.jwks).toBe(2);
+  });
+
+  it('uses keys that nobody confirms for a day, or as long as it is told, and then no more', async () => {
+    for (const maxAgeMs of [undefined, 60 * seconds]) {
+      const keySet = keySetOf(maxAgeMs === undefined ? {} : { maxAgeMs });
+      await keySet.keysFor(header());
+      provider.outage(true);
+      now += (maxAgeMs ?? 86_400 * seconds) - 1;
+      expect((await keySet.keysFor(header())).keys).toHaveLength(1);
+      expect(keySet.usableForMs).toBe(1);
+      now += 1;
+      const refused = { code: 'AUTH_UNAVAILABLE', retryable: true, extensions: { http: { status: 503 } } };
+      await expect(keySet.keysFor(header())).rejects.toMatchObject(refused);
+      provider.outage(false);
+      now += 2 * seconds;
+      expect((await keySet.keysFor(header())).keys).toHaveLength(1);
+    }
   });
 
   it('gives up a read at its deadline, whatever the garbage collector has taken by then', async () => {
@@ -228,6 +246,11 @@ describe('KeySet', () => {
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(provider.counts.jwks).toBe(asked);
     expect((await keySet.keysFor(header(undefined, 'ES256'))).keys).toHaveLength(1);
+  });
+
+  it('reads again before its keys are too old', async () => {
+    keySetOf({ maxAgeMs: 40 }).start();
+    await until(() => provider.counts.jwks >= 3);
   });
 
   it('recovers in the background from a provider that was down at the start', async () => {

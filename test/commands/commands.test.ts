@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { type Environment, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
+import { startIssuerMetadata } from '../support/issuerMetadata.js';
 import { commandJson, runCommand } from '../support/runCommand.js';
 
 const key = Buffer.alloc(32, 'k').toString('base64');
@@ -169,6 +170,15 @@ describe('check', () => {
     expect(ofTheApi(sandbox.control.counters())).toEqual(ofTheApi(before));
   });
 
+  it('finds the key set by the metadata of the issuer', async () => {
+    const metadata = await startIssuerMetadata();
+    const issuer = `${metadata.origin}/tenant/`;
+    metadata.documents.set('/tenant/.well-known/openid-configuration', { issuer, jwks_uri: identityProvider.jwksUrl });
+    const found = await commandJson({ ...configured, AUTH_ISSUER: issuer, AUTH_JWKS_URL: '' }, 'check');
+    expect(found.parts).toContainEqual({ part: `key set of ${issuer}`, ok: true, detail: '1 usable key' });
+    await metadata.stop();
+  });
+
   it('sends the service nothing but a plain GET of its base address', async () => {
     const seen: object[] = [];
     const service = createServer(({ method, url, headers }, response) => {
@@ -196,6 +206,7 @@ describe('check', () => {
     ],
     ['service', { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/' }, /^UPSTREAM_BASE_URL does not answer: ECONNREFUSED$/],
     ['key set of', { AUTH_JWKS_URL: 'http://127.0.0.1:9/' }, /^network: .*ECONNREFUSED/],
+    ['key set of', { AUTH_JWKS_URL: '', AUTH_ISSUER: 'http://127.0.0.1:9/' }, /^network: metadata: ECONNREFUSED/],
   ])('finds a %s that does not work, ends with 1, and says no secret', async (part, wrong, detail) => {
     const { code, stdout, stderr } = await runCommand({ ...configured, ...wrong }, ['check', '--json']);
     const { ok, parts } = JSON.parse(stdout);

@@ -1,17 +1,25 @@
 import { expect } from '@jest/globals';
-import { Authenticator } from '../../src/auth/Authenticator.js';
+import { Authenticator, type AuthenticatorOptions } from '../../src/auth/Authenticator.js';
+import { loadConfig } from '../../src/config/config.js';
 import { realRuntime } from '../../src/process/Runtime.js';
+import type { Environment } from './gateway.js';
 import type { IdentityProvider } from './identityProvider.js';
 
-/** An authenticator that trusts these providers, with the audiences `taxpayer-gateway` and `other-audience`. */
-export function jwtAuthenticator(providers: readonly IdentityProvider[], now: () => number = Date.now): Authenticator {
-  return new Authenticator({
-    mode: 'jwt',
-    issuers: providers.map(({ issuer, jwksUrl }) => ({ issuer, jwksUrl })),
-    audience: ['other-audience', 'taxpayer-gateway'],
-    taxpayersClaim: 'taxpayer_ids',
-    runtime: { ...realRuntime, now, monotonicNow: now },
+type Hooks = Pick<AuthenticatorOptions, 'onKeySetFailure' | 'onKeySetRead'>;
+
+/** An authenticator that trusts these providers, with the audiences `taxpayer-gateway` and `other-audience` unless `env` differs. */
+export function jwtAuthenticator(
+  providers: readonly Pick<IdentityProvider, 'issuer' | 'jwksUrl'>[],
+  { now = Date.now, env = {}, ...hooks }: { now?: () => number; env?: Environment } & Hooks = {},
+): Authenticator {
+  const { auth } = loadConfig({
+    AUTH_MODE: 'jwt',
+    AUTH_ISSUER: providers.map(({ issuer }) => issuer).join(),
+    AUTH_JWKS_URL: providers.map(({ jwksUrl }) => jwksUrl).join(),
+    AUTH_AUDIENCE: 'other-audience,taxpayer-gateway',
+    ...env,
   });
+  return new Authenticator({ ...auth, mode: 'jwt', runtime: { ...realRuntime, now, monotonicNow: now }, ...hooks });
 }
 
 export function bearer(token: string): string {

@@ -11,4 +11,5 @@ declare module 'apollo-client-3/core';
 declare module 'gitlab-ci-local/*';
 declare module 'graphql-request';
 declare module 'kubernetes-models/*';
+declare module 'oidc-provider';
 declare module 'relay-runtime';

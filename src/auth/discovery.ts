@@ -1,0 +1,65 @@
+import type { JWK } from 'jose';
+import { z } from 'zod';
+import { type AgentFor, type KeySetFailure, readJson, readKeySet } from './readKeySet.js';
+
+/** Where the keys of an issuer are: at `jwksUrl`, or else where the issuer's metadata says. */
+export interface KeyPlace {
+  /** The exact `iss` claim. */
+  readonly issuer: string;
+  readonly jwksUrl: string | undefined;
+  /** Default: Node's own agents. */
+  readonly agentFor?: AgentFor | undefined;
+}
+
+/** Reads the keys of an issuer, see {@link readKeySet}. Never rejects. */
+export async function readIssuerKeys(
+  { issuer, jwksUrl, agentFor }: KeyPlace,
+  signal: AbortSignal,
+): Promise<readonly JWK[] | KeySetFailure> {
+  const url = jwksUrl ?? (await discover(issuer, signal, agentFor));
+  return typeof url === 'string' ? readKeySet(url, signal, agentFor) : url;
+}
+
+/**
+ * The address of an issuer's key set, from its metadata as OpenID Connect Discovery 1.0 (section 4) places it, or else as
+ * RFC 8414 (section 3) does. Not remembered: a provider may move its keys, and they are read rarely.
+ */
+async function discover(
+  issuer: string,
+  signal: AbortSignal,
+  agent: AgentFor | undefined,
+): Promise<string | KeySetFailure> {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.replace(/\/$/, '');
+  const openId = await read(`${origin}${path}/.well-known/openid-configuration`, issuer, signal, agent);
+  if (typeof openId === 'string' || openId.fault !== 'status') return openId;
+  return read(`${origin}/.well-known/oauth-authorization-server${path}`, issuer, signal, agent);
+}
+
+const metadataSchema = z.object({
+  issuer: z.string(),
+  jwks_uri: z.string().regex(/^https?:\/\/[\x21-\x7e]+$/),
+});
+
+async function read(
+  url: string,
+  issuer: string,
+  signal: AbortSignal,
+  agent: AgentFor | undefined,
+): Promise<string | KeySetFailure> {
+  const answer = await readJson(url, 'application/json', signal, { agent });
+  if ('fault' in answer) return { ...answer, cause: `metadata: ${answer.cause}` };
+  const metadata = metadataSchema.safeParse(answer.json).data;
+  if (!metadata || !URL.canParse(metadata.jwks_uri)) {
+    return { fault: 'not-metadata', cause: 'the answer is no metadata that names a key set (jwks_uri)' };
+  }
+  // Whoever could put up metadata of another issuer would choose the keys of this one.
+  if (metadata.issuer !== issuer) {
+    const named = /^https?:\/\/[\x21-\x7e]{1,200}$/.test(metadata.issuer) ? metadata.issuer : 'another issuer';
+    return { fault: 'other-issuer', cause: `the metadata names ${named}, AUTH_ISSUER must be exactly that` };
+  }
+  if (issuer.startsWith('https:') && !metadata.jwks_uri.startsWith('https:')) {
+    return { fault: 'not-metadata', cause: 'jwks_uri is not https:, the issuer is' };
+  }
+  return metadata.jwks_uri;
+}

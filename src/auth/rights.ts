@@ -1,0 +1,46 @@
+import type { JWTPayload } from 'jose';
+import { z } from 'zod';
+import { allScopes, type Caller, type Scope } from './caller.js';
+
+/** Which claims say what a caller may do. A claim is named by its path, such as `realm_access.roles`. */
+export interface RightsRules {
+  /** The first of these claims that a token has lists its scopes. */
+  readonly scopesClaims: readonly string[];
+  /** The scopes that a value of that claim stands for; any other value stands for itself. */
+  readonly scopesMap: ReadonlyMap<string, readonly Scope[]>;
+  /** The claim that lists the taxpayers a caller may see. */
+  readonly taxpayersClaim: string;
+}
+
+const taxpayerIds = z.array(z.string().min(1).max(4096));
+
+/** What the bearer of a verified token may do. A claim of another shape grants nothing: it must not be half understood. */
+export function rightsIn(payload: JWTPayload, rules: RightsRules): Pick<Caller, 'scopes' | 'taxpayers'> {
+  const scopes = readScopes(payload, rules);
+  return { scopes, taxpayers: scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, rules.taxpayersClaim) };
+}
+
+/** A text of several, separated by spaces (RFC 8693 section 4.2), or a list. */
+function readScopes(payload: JWTPayload, { scopesClaims, scopesMap }: RightsRules): ReadonlySet<Scope> {
+  const claim = scopesClaims.map((path) => claimAt(payload, path)).find((found) => found !== undefined);
+  const granted: unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : [];
+  const scopesOf = (value: unknown) =>
+    (typeof value === 'string' && scopesMap.get(value)) || allScopes.filter((scope) => scope === value);
+  return new Set(granted.flatMap(scopesOf));
+}
+
+function readTaxpayers(payload: JWTPayload, path: string): ReadonlySet<string> {
+  const claim = claimAt(payload, path) ?? [];
+  return new Set(taxpayerIds.safeParse(Array.isArray(claim) ? claim : [claim]).data);
+}
+
+/** Names may hold dots themselves, as `https://id.example/roles` does: the longest that is there counts. */
+function claimAt(claims: unknown, path: string): unknown {
+  if (typeof claims !== 'object' || claims === null) return undefined;
+  if (Object.hasOwn(claims, path)) return (claims as Record<string, unknown>)[path];
+  for (let dot = path.lastIndexOf('.'); dot > 0; dot = path.lastIndexOf('.', dot - 1)) {
+    const name = path.slice(0, dot);
+    if (Object.hasOwn(claims, name)) return claimAt((claims as Record<string, unknown>)[name], path.slice(dot + 1));
+  }
+  return undefined;
+}

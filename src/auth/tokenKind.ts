@@ -1,0 +1,26 @@
+import type { JWTPayload } from 'jose';
+
+/** How an access token says that it is one (RFC 9068 section 2.1). */
+const accessTokenType = 'at+jwt';
+
+/** Claims of ID tokens (OpenID Connect Core 1.0, sections 2 and 3.3.2.11) and of logout tokens (RFC 8417, section 2.2). */
+const claimsOfOthers = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'];
+
+/** A `typ` header as it is compared: in lower case, without `application/`. A token without one is a plain JWT. */
+export function tokenType(typ: unknown = 'jwt'): string | undefined {
+  return typeof typ === 'string' ? typ.toLowerCase().replace(/^application\//, '') : undefined;
+}
+
+/**
+ * Whether a token shows that it is no access token: an ID token may name the same audience. Some ID tokens do not show it;
+ * a provider that writes `at+jwt` tells all of them apart.
+ */
+export function isOtherThanAccessToken({ typ }: { readonly typ?: unknown }, payload: JWTPayload): boolean {
+  if (tokenType(typ) === accessTokenType) return false;
+  // Keycloak names the kind in a claim, and wrote `nonce` into its access tokens before version 25. Cognito has `token_use`.
+  const kind = payload['typ'];
+  if (kind === 'Bearer' || kind === 'DPoP') return false;
+  const isNamed =
+    ['ID', 'Refresh', 'Offline', 'Logout'].some((other) => other === kind) || payload['token_use'] === 'id';
+  return isNamed || claimsOfOthers.some((claim) => Object.hasOwn(payload, claim));
+}

@@ -1,0 +1,30 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/**
+ * A server on loopback that answers each path with what `documents` holds for it: a text as it is, a status, or JSON. Other
+ * paths are 404.
+ */
+export async function startIssuerMetadata() {
+  const documents = new Map<string, unknown>();
+  const asked: string[] = [];
+  const server = createServer(({ url = '' }, response) => {
+    asked.push(url);
+    const found = documents.has(url) ? documents.get(url) : 404;
+    if (typeof found === 'number') response.writeHead(found, { location: '/elsewhere' }).end('x'.repeat(100_000));
+    else response.end(typeof found === 'string' ? found : JSON.stringify(found));
+  });
+  server.listen(0, '127.0.0.1').unref();
+  await once(server, 'listening');
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    documents,
+    /** The paths of all requests so far. */
+    asked,
+    async stop(): Promise<void> {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
