@@ -42,26 +42,30 @@ export function withPackagesOf(folder) {
 }
 
 async function install(folder, count) {
+  const options = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
+  const title = `Installing the packages of ${folder} (up to ${count}), once…`;
+  const { code, output } = await runNpm(['ci', ...options], { cwd: join(root, folder), title });
+  if (code === 0) return;
+  throw new Error(
+    `The packages of ${folder} could not be installed: \`npm ci\` there needs the npm registry and failed.\n${output}`,
+  );
+}
+
+/** Runs npm in the folder `cwd`; shows the `title` and how long it takes. */
+export async function runNpm(args, { cwd, title }) {
   const startedAt = Date.now();
   const seconds = () => `${Math.round((Date.now() - startedAt) / 1000)} s`;
-  process.stderr.write(`Installing the packages of ${folder} (up to ${count}), once…`);
+  process.stderr.write(title);
   const progress = setInterval(() => process.stderr.write(` ${seconds()}…`), 10_000);
+  let end = '';
   try {
     // What Jest is started with is not for npm.
-    const env = { ...process.env, NODE_OPTIONS: '' };
-    const options = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
-    const { code, output } = await run('npm', ['ci', ...options], { cwd: join(root, folder), env });
-    if (code !== 0) {
-      throw new Error(
-        `The packages of ${folder} could not be installed: \`npm ci\` there needs the npm registry and failed.\n${output}`,
-      );
-    }
-    process.stderr.write(` done in ${seconds()}\n`);
-  } catch (error) {
-    process.stderr.write('\n');
-    throw error;
+    const result = await run('npm', args, { cwd, env: { ...process.env, NODE_OPTIONS: '' } });
+    if (result.code === 0) end = ` done in ${seconds()}`;
+    return result;
   } finally {
     clearInterval(progress);
+    process.stderr.write(`${end}\n`);
   }
 }
 

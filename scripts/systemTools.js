@@ -46,8 +46,16 @@ const tools = {
   },
 };
 
+/** What npm run test:image needs. */
+export const imageTools = {
+  podman: { title: 'podman', names: ['podman'], variable: 'PODMAN_PATH', package: 'podman' },
+  runc: { title: 'runc', names: ['runc'], variable: 'RUNC_PATH', package: 'runc' },
+  mmdebstrap: { title: 'mmdebstrap', names: ['mmdebstrap'], variable: 'MMDEBSTRAP_PATH', package: 'mmdebstrap' },
+};
+
 /** Paths of all tools by variable name, installing what is missing. Throws one sentence that says what to install. */
-export function provideTools() {
+export function provideTools(wanted = tools) {
+  const missingTools = () => Object.values(wanted).filter((tool) => find(tool) === undefined);
   if (missingTools().length > 0 && canInstall()) install(packagesOf(missingTools()).split(' '));
   const missing = missingTools();
   if (missing.length > 0) {
@@ -57,15 +65,11 @@ export function provideTools() {
       `The tests need ${titles}: install on the PATH (in Debian: ${packagesOf(missing)}), or name the program in ${variables}.`,
     );
   }
-  return Object.fromEntries(Object.values(tools).map((tool) => [tool.variable, find(tool)]));
+  return Object.fromEntries(Object.values(wanted).map((tool) => [tool.variable, find(tool)]));
 }
 
 function packagesOf(missing) {
   return [...new Set(missing.map((tool) => tool.package))].join(' ');
-}
-
-function missingTools() {
-  return Object.values(tools).filter((tool) => find(tool) === undefined);
 }
 
 function find({ names, variable }) {

@@ -1,4 +1,6 @@
 #!/usr/bin/env node
+import module from 'node:module';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ConfigError, packageVersion } from './config/config.js';
 
@@ -27,6 +29,11 @@ All of them: docs/configuration.md of this package.
 `;
 
 const commands = ['inspect', 'forget', 'pseudonym', 'check'] as const;
+
+// Newer Node.js keeps compiled code, for the next start: beside the build, since others may write temporary directories.
+(module as { enableCompileCache?(directory: string): unknown }).enableCompileCache?.(
+  fileURLToPath(new URL('compiled', import.meta.url)),
+);
 
 // A signal must not open a debugger in a production process.
 process.on('SIGUSR1', () => {});

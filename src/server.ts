@@ -260,6 +260,7 @@ function pipelineOf(
     ledger: services.ledger,
     limits: config.limits,
     introspection: config.introspection,
+    docsUrl: config.docsUrl,
     trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, onUntrusted }),
     planMode,
     hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, toldFromMs: services.operationLog.fromMs },

@@ -7,7 +7,7 @@ export interface KeyPlace {
   /** The exact `iss` claim. */
   readonly issuer: string;
   readonly jwksUrl: string | undefined;
-  /** Default: Node's own agents. */
+  /** What reads go through. */
   readonly agentFor?: AgentFor | undefined;
 }
 
@@ -24,16 +24,12 @@ export async function readIssuerKeys(
  * The address of an issuer's key set, from its metadata as OpenID Connect Discovery 1.0 (section 4) places it, or else as
  * RFC 8414 (section 3) does. Not remembered: a provider may move its keys, and they are read rarely.
  */
-async function discover(
-  issuer: string,
-  signal: AbortSignal,
-  agent: AgentFor | undefined,
-): Promise<string | KeySetFailure> {
+async function discover(issuer: string, signal: AbortSignal, agentFor?: AgentFor): Promise<string | KeySetFailure> {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, '');
-  const openId = await read(`${origin}${path}/.well-known/openid-configuration`, issuer, signal, agent);
+  const openId = await read(`${origin}${path}/.well-known/openid-configuration`, issuer, signal, agentFor);
   if (typeof openId === 'string' || openId.fault !== 'status') return openId;
-  return read(`${origin}/.well-known/oauth-authorization-server${path}`, issuer, signal, agent);
+  return read(`${origin}/.well-known/oauth-authorization-server${path}`, issuer, signal, agentFor);
 }
 
 const metadataSchema = z.object({

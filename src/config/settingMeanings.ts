@@ -92,6 +92,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   CORS_ORIGINS: 'Browser origins that may call, separated by commas.',
   INTROSPECTION:
     'Whether the schema may be introspected; with it come the explorers at / and /graphiql. Without it no error tells what the schema holds.',
+  DOCS_URL:
+    'Where the folder docs/ is published: each error then links the page of its code, in extensions.docUrl. Requests are not sent there.',
   TRUSTED_DOCUMENTS_FILE:
     'Files, or folders of .json files, separated by commas, each a persisted-query manifest of Apollo or { hash: text } as GraphQL Code Generator and Relay write it: only these documents may run, named by id or sent whole, and one with a clientName for that client only. Read again when they change; while they cannot be used, those in use stay. A router that presents the shared secret is exempt.',
   TRUSTED_DOCUMENTS_MODE:

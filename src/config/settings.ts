@@ -42,8 +42,8 @@ const shareOrNone = fitting(isShare, 'must be a number from 0 to 1').transform(N
 
 export const webUrl = fitting((address) => {
   if (!URL.canParse(address)) return false;
-  const { protocol, username, search, hash } = new URL(address);
-  return ['http:', 'https:'].includes(protocol) && username === '' && search === '' && hash === '';
+  const { protocol, username, password, search, hash } = new URL(address);
+  return ['http:', 'https:'].includes(protocol) && username + password === '' && search === '' && hash === '';
 }, 'must be an absolute http: or https: URL without user name, query or fragment');
 
 const list = (item: z.ZodType<string, string>) =>
@@ -236,6 +236,7 @@ export const settings = {
   CALLBACK_ORIGINS: optional(list(origin), 'none: callback subscriptions are refused', 'https://router.example'),
   CORS_ORIGINS: optional(list(origin), "none; in development Apollo Sandbox's origin", 'https://app.example'),
   INTROSPECTION: optional(flag, 'false when NODE_ENV is production, otherwise true', 'true'),
+  DOCS_URL: optional(webUrl, 'none: errors link no page', 'https://docs.example/gateway'),
   TRUSTED_DOCUMENTS_FILE: optional(list(text), 'none: any document may run', './persisted-query-manifest.json'),
   TRUSTED_DOCUMENTS_MODE: optional(
     z.enum(['enforce', 'report'], { error: 'must be enforce or report' }),

@@ -38,19 +38,24 @@ const acceptGraceMs = 1000;
 /** The longest wait for a moment without new connections, and then for the other processes on the port. */
 const holdMs = 250;
 
+const nodeMajor = Number.parseInt(process.versions.node, 10);
+
 /** Longest body that is read only to keep the connection of a request that was answered without it. */
 const maxDroppedBytes = 65_536;
 
 const safeHeaders = ['x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer'];
-const safeTlsHeaders = [...safeHeaders, 'strict-transport-security', 'max-age=31536000'];
+const safeTlsHeaders = [...safeHeaders, 'strict-transport-security', 'max-age=31536000; includeSubDomains'];
+/** For all but pages, which set one of their own: what is no page has nothing to load, and no frame may show it. */
+const contentPolicy = ['content-security-policy', "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"];
 
 /** Adds the headers of every answer as its head is written: `setHeader` would cost several times as much. */
 class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
   /** Without a status message, and with names and values in one list, as everything here writes it. */
   override writeHead(status: number, headers?: unknown): this {
     const safe = 'encrypted' in this.req.socket ? safeTlsHeaders : safeHeaders;
+    const policy = this.hasHeader('content-security-policy') ? [] : contentPolicy;
     const last = leavesMuchUnread(this.req) ? ['connection', 'close'] : [];
-    return super.writeHead(status, [...safe, ...last, ...((headers as string[] | undefined) ?? [])]);
+    return super.writeHead(status, [...safe, ...policy, ...last, ...((headers as string[] | undefined) ?? [])]);
   }
 }
 
@@ -76,7 +81,16 @@ export class HttpServer {
       inFlight.delete(this);
     };
     const { tls, timeouts = defaultTimeouts } = options;
-    const limits = { ...timeouts, keepAliveTimeout: 65_000, maxHeaderSize: 16_384, ServerResponse: SafeResponse };
+    const limits = {
+      ...timeouts,
+      ...{ keepAliveTimeout: 65_000, maxHeaderSize: 16_384, ServerResponse: SafeResponse },
+      // Node.js 25 and newer read a body apart from the upgrade: such a request, which is no WebSocket's, cannot be reissued.
+      ...(nodeMajor >= 25 && {
+        shouldUpgradeCallback: ({ headers }: IncomingMessage) =>
+          this.server.listenerCount('upgrade') > 0 &&
+          (headers['content-length'] ?? headers['transfer-encoding']) === undefined,
+      }),
+    };
     const listener = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response);
     this.server =
       tls === undefined

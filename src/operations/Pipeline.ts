@@ -21,6 +21,8 @@ export interface PipelineOptions extends Omit<WorkFinderOptions, 'noteWork'> {
   readonly contextFor: (facts: OperationFacts, trail?: Trail) => OperationContext;
   readonly admission: Admission;
   readonly ledger: Ledger;
+  /** Where `docs/` is published, for links in errors. */
+  readonly docsUrl?: string | undefined;
 }
 
 /** An operation that was admitted and prepared; nothing of it has run. */
@@ -51,9 +53,9 @@ export class Pipeline {
   readonly #works: WorkFinder;
 
   constructor(private readonly options: PipelineOptions) {
-    const { introspection, limits, hooks } = options;
+    const { introspection, docsUrl, limits, hooks } = options;
     this.limits = limits;
-    this.#exit = new Exit(hooks, introspection);
+    this.#exit = new Exit(hooks, { openSchema: introspection, docsUrl });
     this.#works = new WorkFinder({ ...options, noteWork: (holder, beganAt) => this.noteWork(holder, beganAt) });
     this.memory = this.#works.memory;
   }

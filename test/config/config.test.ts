@@ -80,6 +80,8 @@ describe('A mistake', () => {
     [{ CORS_ORIGINS: 'https://a.example/path' }, /^CORS_ORIGINS must be origins/],
     [{ CORS_ORIGINS: ' , ' }, /^CORS_ORIGINS must name at least one$/],
     [{ FEDERATION_SHARED_SECRET: 'short' }, /^FEDERATION_SHARED_SECRET must have at least 16 characters$/],
+    [{ DOCS_URL: `https://:${planted}@docs.example` }, /^DOCS_URL must be an absolute http: or https: URL/],
+    [{ DOCS_URL: `${planted}/docs` }, /^DOCS_URL must be an absolute http: or https: URL/],
     [{ ...open, UPSTREAM_BASE_URL: 'not a url' }, /^UPSTREAM_BASE_URL must be an absolute http: or https: URL/],
     [{ ...open, UPSTREAM_BASE_URL: `https://user:${planted}@x.example` }, /^UPSTREAM_BASE_URL must/],
     [{ ...open, UPSTREAM_BASE_URL: 'https://x.example?a=b' }, /^UPSTREAM_BASE_URL must/],

@@ -128,15 +128,15 @@ describe('an upgrade offered behind a request that is not answered yet', () => {
   it('is declined, and the answers come in order', async () => {
     const connection = connectTo(gateway);
     const first = await slow('h2c');
+    // Without a body: behind one, Node.js 25 and newer do not read on.
     const offer = [
-      'POST /graphql HTTP/1.1',
+      'GET /graphql?query=%7B__typename%7D HTTP/1.1',
       host,
       json,
       authorization,
       ...upgradeTo('h2c'),
-      lengthOf(typename),
       '',
-      typename,
+      '',
     ];
     connection.write(first + offer.join('\r\n'));
     connection.write('GET /health/live HTTP/1.1', host, '', '');
