@@ -73,7 +73,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   };
   const upstream = upstreamOf(parsed, env, problems, expect);
   const isSandbox = upstream === 'embedded-sandbox';
-  const auth = authOf(parsed, isSandbox, expect);
+  const auth = { ...authOf(parsed, isSandbox, expect), decision: decisionOf(parsed, env, expect) };
   const { HOST: host = isSandbox ? '127.0.0.1' : '0.0.0.0' } = parsed;
   const openToAll =
     'HOST must be a loopback address while every caller is the local developer: set AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled';
@@ -278,6 +278,20 @@ function audienceOf(issuer: string, issuers: readonly string[], entries: readonl
     'AUTH_AUDIENCE must name one for each of AUTH_ISSUER',
   );
   return own;
+}
+
+/** The decision point; undefined without one. */
+function decisionOf(parsed: Parsed, env: Environment, expect: Expect) {
+  const { AUTH_DECISION_URL: url, AUTH_DECISION_TOKEN: token, AUTH_DECISION_CLAIMS: claims = [] } = parsed;
+  const needing = (['TOKEN', 'CLAIMS', 'TTL_SECONDS'] as const).map((name) => `AUTH_DECISION_${name}` as const);
+  const beside = needing.filter((name) => env[name] || env[`${name}_FILE`]);
+  const alone = `AUTH_DECISION_URL is missing: expected with ${beside.join(', ')}`;
+  expect('AUTH_DECISION_URL', url !== undefined || beside.length === 0, alone);
+  const tokenless = 'AUTH_DECISION_URL is for callers with tokens: expected without AUTH_MODE=disabled';
+  expect('AUTH_DECISION_URL', url === undefined || parsed.AUTH_MODE !== 'disabled', tokenless);
+  if (url === undefined) return undefined;
+  const tokenFile = env['AUTH_DECISION_TOKEN_FILE'] || undefined;
+  return { url, token, tokenFile, claims, ttlMs: 1000 * parsed.AUTH_DECISION_TTL_SECONDS };
 }
 
 function isLoopback(host: string): boolean {

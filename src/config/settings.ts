@@ -117,9 +117,17 @@ const base64Key = fitting(
   'must be 32 bytes in base64',
 );
 
+/** What an Authorization header can carry: a token, or a scheme and a token (RFC 9110 section 11.4). */
+export const decisionTokenForm = /^[\x21-\x7e]+( [\x21-\x7e]+)?$/;
+
 /** Shortest secret that may be shared with a router, in characters. */
 export const minRouterSecretLength = 16;
 const routerSecret = text.min(minRouterSecretLength, `must have at least ${minRouterSecretLength} characters`);
+
+const decisionToken = fitting(
+  (token) => decisionTokenForm.test(token),
+  'must be a token, or a scheme and a token such as "Basic dXNlcjpwYXNz", in printable ASCII',
+);
 
 /**
  * Every setting of the gateway, in the order of the documentation. `config.ts` parses the environment by this table and
@@ -225,6 +233,10 @@ export const settings = {
   AUTH_SCOPES_CLAIM: setting(list(text), 'scope,scp', 'realm_access.roles'),
   AUTH_SCOPES_MAP: optional(scopesMap, 'none: values are scopes', '{"Taxpayers.Read":"taxpayers:read"}'),
   AUTH_TAXPAYERS_CLAIM: setting(text, 'taxpayer_ids', 'https://example.com/taxpayers'),
+  AUTH_DECISION_URL: optional(webUrl, 'none: the token alone says which taxpayers', 'https://decisions.example'),
+  AUTH_DECISION_TOKEN: optional(secret(decisionToken), 'none', 'change-me', 'secret'),
+  AUTH_DECISION_CLAIMS: optional(list(text), 'none', 'tenant,groups'),
+  AUTH_DECISION_TTL_SECONDS: setting(integer(1, 3600), '30', '10'),
   FEDERATION_SHARED_SECRET: optional(
     secret(routerSecret),
     'none: _service and _entities answer any authenticated caller',

@@ -1,3 +1,4 @@
+import { unwrapResolverError } from '@apollo/server/errors';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { causesOf } from '../errors/causesOf.js';
 import { boundedErrors } from '../errors/errorBounds.js';
@@ -131,6 +132,16 @@ export class Exit {
     });
     return masked.length > 1 ? masked.sort(inDocumentOrder) : masked;
   }
+}
+
+/** The error of an operation of which nothing could be answered because nobody could decide whether it may be. */
+export function undecidedAsAWhole(errors: readonly unknown[], { data, json }: Result): GatewayError | undefined {
+  const isUndecided = (one: unknown) => one instanceof GatewayError && one.code === 'AUTH_UNAVAILABLE';
+  const undecided = errors.map(unwrapResolverError).find(isUndecided) as GatewayError | undefined;
+  if (undecided === undefined) return undefined;
+  const fields: object = (json === undefined ? data : JSON.parse(json)) ?? {};
+  const isEmpty = (value: unknown) => value === null || (Array.isArray(value) && value.every((one) => one === null));
+  return Object.values(fields).every(isEmpty) ? undecided : undefined;
 }
 
 function written(answer: { readonly errors: Answer['errors']; readonly data?: null }) {
