@@ -1,12 +1,11 @@
 import { createRequire } from 'node:module';
 import { distance } from 'fastest-levenshtein';
-import type { z } from 'zod';
 import type { Scope } from '../auth/caller.js';
 import { tokenType } from '../auth/tokenKind.js';
-import type { TlsFiles } from '../network/tlsFiles.js';
 import { Secret } from './secret.js';
-import { type Setting, type SettingName, settings, webUrl } from './settings.js';
-import { collectorTlsFiles, tlsFilesOf } from './tlsFileSettings.js';
+import { type Expect, type Parsed, type Setting, type SettingName, settings, webUrl } from './settings.js';
+import { tlsFilesOf } from './tlsFileSettings.js';
+import { tracesOf } from './traceSettings.js';
 import { readCompleteSync, secretIn } from './watchFile.js';
 
 /** The version in our package.json. */
@@ -15,7 +14,6 @@ export function packageVersion(): string {
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
-type Parsed = { readonly [Name in SettingName]: z.output<(typeof settings)[Name]['schema']> };
 /** One line for each setting that is wrong. */
 type Problems = Map<SettingName, string>;
 
@@ -68,29 +66,6 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
   }
   return undefined;
 }
-
-export type TraceProtocol = 'http/json' | 'http/protobuf';
-
-/** Where spans are posted to, and how they are written and sent; undefined without tracing. */
-function tracesOf(
-  parsed: Parsed,
-  env: Environment,
-  expect: Expect,
-): { readonly url: string; readonly protocol: TraceProtocol; readonly tls: TlsFiles | undefined } | undefined {
-  const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = parsed;
-  if (parsed.OTEL_SDK_DISABLED) return undefined;
-  const url = whole ?? (base && `${base.replace(/\/+$/, '')}/v1/traces`);
-  if (url === undefined) return undefined;
-  const forTraces = 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL';
-  const name = parsed[forTraces] === undefined ? 'OTEL_EXPORTER_OTLP_PROTOCOL' : forTraces;
-  const protocol = parsed[name] ?? 'http/json';
-  const isSpoken = protocol === 'http/json' || protocol === 'http/protobuf';
-  expect(name, isSpoken, `${name} must be http/json or http/protobuf: the gateway sends traces over HTTP only`);
-  return { url, protocol: protocol as TraceProtocol, tls: collectorTlsFiles(env) };
-}
-
-/** Notes that a setting is wrong, unless something was found about it before. */
-type Expect = (name: SettingName, isSo: boolean, line: string) => void;
 
 function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   const expect: Expect = (name, isSo, line) => {

@@ -285,3 +285,9 @@ export const settings = {
 } as const satisfies Record<string, Setting>;
 
 export type SettingName = keyof typeof settings;
+
+/** What the texts of all settings stand for. */
+export type Parsed = { readonly [Name in SettingName]: z.output<(typeof settings)[Name]['schema']> };
+
+/** Notes that a setting is wrong, unless something was found about it before. */
+export type Expect = (name: SettingName, isSo: boolean, line: string) => void;
