@@ -42,8 +42,7 @@ const prose = {
     operator: `For many callers at once compare \`AUTH_ISSUER\` and \`AUTH_AUDIENCE\` with the tokens ([what each provider writes](../identity-providers.md)), and see ${alert('KeySetOld')}. Audit lines of the ${log} with \`token-refused\` have the reason.`,
   },
   FORBIDDEN: {
-    means:
-      'The token is good, but lacks a scope or does not list this taxpayer, and no decision point allows it; or only a router may ask for this.',
+    means: 'The token is good, but lacks a scope or does not list this taxpayer; or only a router may ask for this.',
     status: `${atField}; 403 for a stream from an origin that is not in \`CORS_ORIGINS\``,
     brief: 'ask for the scope or the taxpayer',
     caller:
@@ -133,11 +132,11 @@ const prose = {
   },
   AUTH_UNAVAILABLE: {
     means:
-      'No usable key of the identity provider is known, so no token can be checked; or the decision point cannot say whether the caller may see a taxpayer.',
-    status: `503; ${atField}`,
+      'Who the caller is, or what it may see, cannot be decided now: no usable key of the identity provider is known, or the [decision point](../decision-point.md) does not decide.',
+    status: `503; ${atField}, where the decision point does not decide and other fields answer`,
     brief: 'try again after `retryAfterSeconds`',
     caller: 'The token may be good: do not sign in again.',
-    operator: `The machine must be able to read the key set; the ${log} has the cause, with \`a key set cannot be read\`. The same holds for the [decision point](../decision-point.md), with \`the decision point cannot decide\`.`,
+    operator: `The machine must be able to read the key set; the ${log} has the cause, with \`a key set cannot be read\`, or in the operation's line, with \`decision point\`.`,
   },
   RATE_LIMITED: {
     means: 'This caller is at one of its own limits; the message says at which.',
