@@ -42,8 +42,7 @@ const prose = {
     operator: `For many callers at once compare \`AUTH_ISSUER\` and \`AUTH_AUDIENCE\` with the tokens ([what each provider writes](../identity-providers.md)), and see ${alert('KeySetOld')}. Audit lines of the ${log} with \`token-refused\` have the reason.`,
   },
   FORBIDDEN: {
-    means:
-      'The token is good, but lacks a scope or does not list this taxpayer, and no decision point allows it; or only a router may ask for this.',
+    means: 'The token is good, but lacks a scope or does not list this taxpayer; or only a router may ask for this.',
     status: `${atField}; 403 for a stream from an origin that is not in \`CORS_ORIGINS\``,
     brief: 'ask for the scope or the taxpayer',
     caller:
