@@ -1,10 +1,12 @@
-// Prints docs/configuration.md and .env.example from the table of settings, and docs/faults.md from the table of faults
-// (npm run docs). With --check it only compares.
+// Prints docs/configuration.md and .env.example from the table of settings, docs/faults.md from the table of faults, the pages of
+// the error codes, and last docs/llms.txt from all pages (npm run docs). With --check it only compares.
 
 import { readFile } from 'node:fs/promises';
 import { ensureBuilt, orExplain } from './build.js';
 import { keepInSync, orSentence } from './committedFile.js';
+import { errorPages } from './errorPages.js';
 import { faultsPage } from './faultsPage.js';
+import { llmsText } from './llmsText.js';
 
 const check = process.argv.includes('--check');
 const command = 'npm run docs';
@@ -19,6 +21,8 @@ await orSentence(async () => {
   const { errorCodes } = await import('../dist/errors/errors.js');
   const faults = JSON.parse(await readFile(new URL('../test/upstream/faultTable.json', import.meta.url), 'utf8'));
   await keepInSync('docs/faults.md', faultsPage(faults, errorCodes, command), { check, command });
+  for (const [path, text] of errorPages(errorCodes, faults, command)) await keepInSync(path, text, { check, command });
+  await keepInSync('docs/llms.txt', await llmsText(), { check, command });
 });
 
 function configurationPage(all) {

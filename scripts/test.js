@@ -16,6 +16,7 @@ const jest = fileURLToPath(new URL('bin/jest.js', import.meta.resolve('jest/pack
 const packagesOfTests = [
   ...['test/bench', 'test/client', 'test/identity', 'test/manifests', 'test/supergraph'],
   ...['examples/supergraph/hive', 'examples/supergraph/cosmo', 'examples/supergraph/grafbase'],
+  'examples/decision-point/cerbos',
 ];
 
 const toolPaths = toolsOrExit();

@@ -1,18 +1,21 @@
 import DataLoader from 'dataloader';
 import type { Ledger } from './admission/Ledger.js';
-import { type Caller, holderOf, type Scope } from './auth/caller.js';
+import { type Caller, holderOf, type Scope, type TaxpayerScope, taxpayerScopes } from './auth/caller.js';
+import type { Decision, DecisionPoint, Question } from './auth/DecisionPoint.js';
 import type { ClientLinks, CreatedLink } from './datasources/ClientLinks.js';
 import type { IdentifierReader, JobId, TaxpayerId } from './datasources/identifiers.js';
 import { isTerminal, type JobView, type RefreshJobs } from './datasources/RefreshJobs.js';
 import type { ReadCall } from './datasources/reading.js';
 import type { TokenBroker, TokenView } from './datasources/TokenBroker.js';
+import type { WatchOptions } from './datasources/Watcher.js';
 import type { jobWatcher, recordWatcher } from './datasources/watchers.js';
 import type { ClientLinkRequest } from './datasources/wire.js';
 import { badInput, GatewayError } from './errors/errors.js';
 import { isNestedWithin, pathOfInfinity } from './json.js';
 import type { AuditEvent, AuditLog } from './observability/AuditLog.js';
 import { Trail } from './observability/Trail.js';
-import type { OperationContext, OperationFacts } from './operations/OperationContext.js';
+import type { LatestValue } from './operations/LatestValue.js';
+import type { Asked, OperationContext, OperationFacts } from './operations/OperationContext.js';
 
 /** What every request works with; wired once in `services.ts`. */
 export interface Services {
@@ -27,11 +30,15 @@ export interface Services {
   readonly maxAnswerBytes: number;
   readonly ledger: Ledger;
   readonly audit: AuditLog;
+  /** Asked about taxpayers that a token does not list; undefined where none is configured. */
+  readonly decisions?: DecisionPoint | undefined;
   /** Called before a request waits for anything: its trace follows it from here. */
   readonly onWait?: () => void;
 }
 
 type Read = readonly [name: string, start: () => Promise<unknown>];
+/** The decision that lets the caller see a taxpayer at this moment. Throws or rejects when there is none. */
+type Decide = () => Decision | Promise<Decision>;
 
 /** One request and who makes it. Resolvers reach the service only through here. */
 export class RequestContext implements OperationContext, ReadCall {
@@ -41,11 +48,14 @@ export class RequestContext implements OperationContext, ReadCall {
   readonly fromRouter: boolean | undefined;
   readonly maxAnswerBytes: number;
   private reads: DataLoader<Read, unknown, string> | undefined;
+  private questions: DataLoader<Question, Decision> | undefined;
+  private neededScopes: readonly TaxpayerScope[] | undefined;
 
   // No private names: Apollo runs operations on a copy of the context, which would lack them.
   constructor(
     private readonly facts: OperationFacts,
     private readonly services: Services,
+    private readonly asked: Asked,
     /** An object, because Apollo's copy of the context has to share it. */
     readonly trail = new Trail(),
   ) {
@@ -70,18 +80,74 @@ export class RequestContext implements OperationContext, ReadCall {
 
   /**
    * The door to everything about a taxpayer: there is no other way to it, and it opens before any cache or call is asked,
-   * so an answer never tells a caller without the right whether the taxpayer exists.
+   * so an answer never tells a caller without the right whether the taxpayer exists. Where the caller's token does not list
+   * the taxpayer, the decision point is asked whether `scope` holds for it; `use` runs at once when that is known.
    *
-   * @throws GatewayError BAD_USER_INPUT for an id that cannot be one; FORBIDDEN when the caller may not see the taxpayer
+   * @throws GatewayError BAD_USER_INPUT for an id that cannot be one; FORBIDDEN when the caller may not see the taxpayer;
+   *   AUTH_UNAVAILABLE when that cannot be decided. Rejects with the last two when it had to ask.
    */
-  taxpayer(id: string, path = 'taxpayerId'): TaxpayerAccess {
+  taxpayer<T>(
+    id: string,
+    scope: TaxpayerScope,
+    use: (taxpayer: TaxpayerAccess) => T | Promise<T>,
+    path = 'taxpayerId',
+  ): T | Promise<T> {
     const taxpayerId = this.services.ids.taxpayerId(id, path);
-    const { taxpayers } = this.caller;
-    if (taxpayers !== 'any' && !taxpayers.has(taxpayerId)) {
-      this.audit('access-denied', 'denied', taxpayerId, 'other taxpayer');
-      throw new GatewayError('FORBIDDEN', 'This taxpayer is not among those the caller may see');
+    const { taxpayers, properties } = this.caller;
+    if (taxpayers === 'any' || taxpayers.has(taxpayerId))
+      return use(new TaxpayerAccess(taxpayerId, this, this.services));
+    const { decisions } = this.services;
+    if (decisions === undefined || properties === undefined) throw this.refusal(taxpayerId, 'other taxpayer');
+    const decide = () => this.decide(decisions, { action: scope, taxpayer: taxpayerId });
+    const access = new TaxpayerAccess(taxpayerId, this, this.services, decide);
+    const decision = decide();
+    return decision instanceof Promise ? decision.then(() => use(access)) : use(access);
+  }
+
+  private decide(decisions: DecisionPoint, question: Question): Decision | Promise<Decision> {
+    const known = decisions.known(this.caller, this.asked.label, question);
+    if (known !== undefined) return this.allowing(known, question);
+    this.services.onWait?.();
+    // Without a cache of its own: what was decided is kept for its time, and not for as long as the request lasts.
+    this.questions ??= new DataLoader<Question, Decision>((batch) => this.ask(decisions, batch), { cache: false });
+    this.neededScopes ??= taxpayerScopes.filter(
+      (scope) => this.asked.scopes.has(scope) && this.caller.scopes.has(scope),
+    );
+    const asking = this.questions.load(question);
+    // What the operation will need of this taxpayer is asked in the same call.
+    for (const action of this.neededScopes) {
+      if (action !== question.action) this.questions.load({ ...question, action }).catch(() => {});
     }
-    return new TaxpayerAccess(taxpayerId, this, this.services);
+    return asking.then(
+      (decision) => this.allowing(decision, question),
+      (error: GatewayError) => {
+        if (error.code === 'AUTH_UNAVAILABLE') {
+          this.audit('access-denied', 'undecided', question.taxpayer, error.reason);
+        }
+        throw error;
+      },
+    );
+  }
+
+  private async ask(decisions: DecisionPoint, questions: readonly Question[]) {
+    const { caller, holder, requestId, asked } = this;
+    const { subject, properties = {} } = caller;
+    const release = this.services.ledger.take('decisions', holder);
+    try {
+      return await decisions.ask(caller, { subject, properties, operation: asked.label, requestId }, questions);
+    } finally {
+      release();
+    }
+  }
+
+  private allowing(decision: Decision, { taxpayer }: Question): Decision {
+    if (decision.isAllowed) return decision;
+    throw this.refusal(taxpayer, 'decision point: denied');
+  }
+
+  private refusal(taxpayer: string, reason: string): GatewayError {
+    this.audit('access-denied', 'denied', taxpayer, reason);
+    return new GatewayError('FORBIDDEN', 'This taxpayer is not among those the caller may see');
   }
 
   /** @throws GatewayError BAD_USER_INPUT, or as {@link ClientLinks.create} */
@@ -107,7 +173,7 @@ export class RequestContext implements OperationContext, ReadCall {
     }
   }
 
-  audit(action: AuditEvent['action'], outcome: string, taxpayer?: TaxpayerId, reason?: string): void {
+  audit(action: AuditEvent['action'], outcome: string, taxpayer?: string, reason?: string): void {
     const { caller, requestId } = this;
     this.services.audit.write({ action, caller, peer: this.facts.peer, requestId, taxpayer, outcome, reason });
   }
@@ -126,6 +192,8 @@ export class TaxpayerAccess {
     readonly id: TaxpayerId,
     private readonly context: RequestContext,
     private readonly services: Services,
+    /** Undefined for a taxpayer that the caller's token lists: nothing can withdraw that. */
+    private readonly decide?: Decide,
   ) {}
 
   /** @throws GatewayError BAD_USER_INPUT for an impossible age, or as {@link TokenBroker.record} */
@@ -136,9 +204,7 @@ export class TaxpayerAccess {
 
   /** Each change of the token record, the present one first. @throws GatewayError RATE_LIMITED when the caller has no room */
   watchToken(): AsyncIterableIterator<TokenView> {
-    const { holder, trail } = this.context;
-    const onEnd = this.services.ledger.take('watches', holder);
-    return this.services.recordWatches.watch(this.id, { holder, trail, onEnd });
+    return this.watch((options) => this.services.recordWatches.watch(this.id, options));
   }
 
   /**
@@ -158,9 +224,33 @@ export class TaxpayerAccess {
   /** Each change of a job's status, the present one first. @throws GatewayError RATE_LIMITED when the caller has no room */
   watchJob(jobId: string): AsyncIterableIterator<JobView> {
     const id = this.services.ids.jobId(jobId);
+    return this.watch((options) => this.services.jobWatches.watch([this.id, id], options));
+  }
+
+  /** Ends with FORBIDDEN, or AUTH_UNAVAILABLE, once the time of a decision is over and none takes its place. */
+  private watch<View>(begin: (options: WatchOptions) => LatestValue<View>): LatestValue<View> {
+    const { decide } = this;
     const { holder, trail } = this.context;
-    const onEnd = this.services.ledger.take('watches', holder);
-    return this.services.jobWatches.watch([this.id, id], { holder, trail, onEnd });
+    const release = this.services.ledger.take('watches', holder);
+    if (decide === undefined) return begin({ holder, trail, onEnd: release });
+    let hasEnded = false;
+    let cancel = () => {};
+    const onEnd = () => {
+      hasEnded = true;
+      cancel();
+      release();
+    };
+    const watch = begin({ holder, trail, onEnd });
+    const look = async () => {
+      try {
+        const decision = await decide();
+        if (!hasEnded) cancel = this.services.decisions?.whenOver(decision, () => void look()) ?? cancel;
+      } catch (error) {
+        watch.fail(error);
+      }
+    };
+    void look();
+    return watch;
   }
 
   private async settled(id: JobId, present: JobView | Promise<JobView>, waitMs: number): Promise<JobView> {
@@ -173,14 +263,20 @@ export class TaxpayerAccess {
     return this.services.jobWatches.settle([this.id, id], view, { holder, trail, onEnd, maxMs, signal });
   }
 
-  /** Notes what the caller gets to see, where every look is audited. */
+  /** Notes what the caller gets to see, where every look is audited. What was waited for has to be allowed still. */
   shown<View>(action: 'record-shown' | 'job-shown', view: View | Promise<View>): View | Promise<View> {
-    if (!this.services.audit.wantsAll) return view;
+    const { decide } = this;
+    const again = async (seen: View) => {
+      await decide?.();
+      return seen;
+    };
+    const allowed = decide && view instanceof Promise ? view.then(again) : view;
+    if (!this.services.audit.wantsAll) return allowed;
     const note = (seen: View) => {
       this.context.audit(action, 'shown', this.id);
       return seen;
     };
-    return view instanceof Promise ? view.then(note) : note(view);
+    return allowed instanceof Promise ? allowed.then(note) : note(allowed);
   }
 }
 

@@ -209,13 +209,14 @@ export function credentialsOf({ url, clientId, clientSecret }: SandboxAccess): U
 }
 
 function startAuthenticator({ config, log, metrics, ways }: Surroundings, keys: DeveloperKeys | undefined) {
-  const { mode, ...jwt } = config.auth;
+  const { mode, decision, ...jwt } = config.auth;
   const texts = { begins: 'a key set cannot be read', ends: 'the key set can be read again', quietMs: 0 };
   const episodes = new Map(
     jwt.issuers.map(({ issuer }) => [issuer, new Episodes({ log, about: { issuer }, ...texts })]),
   );
   const authenticator = new Authenticator({
     ...(keys ? { mode: 'developer', developerKeys: keys } : mode === 'disabled' ? { mode } : { mode: 'jwt', ...jwt }),
+    decisionClaims: decision?.claims,
     ...(ways && { agentFor: ways.auth.agentFor }),
     onKeySetFailure: (issuer, fault, cause) => episodes.get(issuer)?.failed(fault, cause),
     onKeySetRead: (issuer) => episodes.get(issuer)?.worked(),
@@ -255,11 +256,12 @@ function pipelineOf(
   const onBug = (err: unknown, requestId?: string) => log.error({ requestId, err }, 'a bug of the gateway');
   return new Pipeline({
     schema,
-    contextFor: (facts, trail) => new RequestContext(facts, services, trail),
+    contextFor: (facts, asked, trail) => new RequestContext(facts, services, asked, trail),
     admission,
     ledger: services.ledger,
     limits: config.limits,
     introspection: config.introspection,
+    docsUrl: config.docsUrl,
     trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, onUntrusted }),
     planMode,
     hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, toldFromMs: services.operationLog.fromMs },

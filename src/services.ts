@@ -1,6 +1,7 @@
 import { FairQueue } from './admission/FairQueue.js';
 import { boundsFor, Ledger } from './admission/Ledger.js';
 import { WorkTime } from './admission/WorkTime.js';
+import { DecisionPoint } from './auth/DecisionPoint.js';
 import { Forgets, type Holder } from './cache/Forgets.js';
 import { leaseMarginMs } from './cache/LeasedCache.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
@@ -78,6 +79,7 @@ export async function startServices(
   }, cleanEveryMs).unref();
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => wired.http.breakerState(endpoint));
+  const decisions = decisionPoint(surroundings);
   const unwatch = followClientSecret(upstream, log, (secret) => {
     credentials.clientSecret = secret;
     if (config.cache.encryptionKey === undefined) sealer.rotate({ from: 'client-secret', secret });
@@ -90,14 +92,38 @@ export async function startServices(
     maxAnswerBytes: config.limits.answerBytes,
     ...(tracing && { onWait: tracing.onWait }),
     ledger: new Ledger(boundsFor(config.limits)),
+    decisions,
     stop: async () => {
       unwatch();
+      decisions?.stop();
       clearInterval(cleaning);
       wired.stop();
       logs.flush();
       await store.close();
     },
   };
+}
+
+function decisionPoint({ config, log, metrics, tracing, ways }: Surroundings): DecisionPoint | undefined {
+  const { decision } = config.auth;
+  if (decision === undefined) return undefined;
+  const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
+  const episodes = new Episodes({ log, about: {}, ...texts });
+  return new DecisionPoint({
+    ...decision,
+    agent: ways?.auth.agentFor,
+    onCall: (call) => {
+      metrics.onDecisionCall(call);
+      tracing?.onDecisionCall(decision.url, call);
+      if (call.outcome === 'ok') episodes.worked();
+      else episodes.failed(call.outcome, call.cause ?? '');
+    },
+    onDecided: metrics.onDecided,
+    onToken: (isUsed) =>
+      isUsed
+        ? log.info('the token for the decision point was rotated')
+        : log.warn('the token for the decision point cannot be one in its file: the one in use stays'),
+  });
 }
 
 export interface Wiring extends Surroundings {

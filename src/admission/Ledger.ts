@@ -1,12 +1,14 @@
 import { getHeapStatistics } from 'node:v8';
 import { GatewayError, type GatewayErrorOptions, sharedRefusal } from '../errors/errors.js';
 
-/** What can be held for longer than one turn of the event loop, and the setting that its bounds follow. */
+/** What can be held for longer than one turn of the event loop, and the setting or number that its bounds follow. */
 const resources = {
   /** Sockets and event streams of authenticated callers. */
   streams: { name: 'open streams', setting: 'MAX_CONNECTIONS' },
   newcomers: { name: 'connections that are not authenticated', setting: 'MAX_CONNECTIONS' },
   watches: { name: 'subscriptions and waiting polls', setting: 'MAX_CONNECTIONS' },
+  /** Calls to the decision point. */
+  decisions: { name: 'decisions under way', setting: '256 in all' },
   bytes: { name: 'bytes of requests under way and unread answers', setting: 'the memory of the process' },
 };
 
@@ -77,6 +79,7 @@ export function boundsFor({ connections, answerBytes }: Record<'connections' | '
     streams: byConnections,
     watches: byConnections,
     newcomers: { perHolder: Math.floor(newcomers / 2), perProcess: newcomers },
+    decisions: { perHolder: 32, perProcess: 256 },
     bytes: { perHolder: Math.max(Math.floor(bytes / 4), answerBytes), perProcess: bytes },
   };
 }

@@ -30,6 +30,8 @@ type Mode =
   | { readonly mode: 'disabled' };
 
 export type AuthenticatorOptions = Mode & {
+  /** As in {@link TokenPolicy}. */
+  readonly decisionClaims?: readonly string[] | undefined;
   readonly runtime?: Runtime;
   /** For the reads of key sets. Default: Node's own. */
   readonly agentFor?: AgentFor;
@@ -145,15 +147,15 @@ function callerOf({ caller, certificate }: VerifiedToken, connection: Socket | u
 }
 
 function policyOf(options: AuthenticatorOptions, keySets: ReadonlyMap<string, KeySet>): TokenPolicy | undefined {
-  const { mode, runtime = realRuntime } = options;
+  const { mode, decisionClaims, runtime = realRuntime } = options;
   const { now } = runtime;
   if (mode === 'disabled') return undefined;
-  if (mode === 'developer') return { ...options.developerKeys.policy, now };
+  if (mode === 'developer') return { ...options.developerKeys.policy, decisionClaims, now };
   const { rights, tokenTypes } = options;
   const issuers = new Map(
     options.issuers.map(({ issuer, audience }) => [issuer, { keys: keySets.get(issuer) as KeySet, audience }]),
   );
-  return { issuers, rights, tokenTypes, now };
+  return { issuers, rights, tokenTypes, decisionClaims, now };
 }
 
 const places = 256;

@@ -11,6 +11,15 @@ export const allScopes = [
 
 export type Scope = (typeof allScopes)[number];
 
+/** Those that are about a taxpayer: the actions that a decision point is asked about. */
+export const taxpayerScopes = [
+  'taxpayers:read',
+  'taxpayer-tokens:read',
+  'refresh-jobs:read',
+] as const satisfies readonly Scope[];
+
+export type TaxpayerScope = (typeof taxpayerScopes)[number];
+
 /** Who is calling and what they may do. Made only from a verified token, or by a mode that asks for none. */
 export interface Caller {
   readonly kind: 'bearer' | 'developer' | 'anyone' | 'router';
@@ -21,6 +30,8 @@ export interface Caller {
   readonly scopes: ReadonlySet<Scope>;
   /** The taxpayers this caller may see; `any` needs the scope `taxpayers:any`. */
   readonly taxpayers: ReadonlySet<string> | 'any';
+  /** What a decision point is told besides the subject: the issuer and chosen claims. Undefined when none is asked. */
+  readonly properties?: Readonly<Record<string, unknown>> | undefined;
   /** When the token ends, in milliseconds since the epoch; `Infinity` for callers without a token. */
   readonly expiresAt: number;
 }

@@ -50,15 +50,19 @@ export async function readKeySet(
   return usable.length > 0 ? usable : { fault: 'no-usable-key', cause: 'no key in it can be used' };
 }
 
-/** What an identity provider answers, of bounded size; `json` is undefined for what is not JSON. Never rejects. */
+/**
+ * What an identity provider answers, or a decision point that is sent `init`, of bounded size; `json` is undefined for what
+ * is not JSON. Never rejects.
+ */
 export async function readJson(
   url: string,
   accept: string,
   signal: AbortSignal,
-  init: Pick<RequestInit, 'agent'> = {},
+  init: Pick<RequestInit, 'method' | 'headers' | 'body' | 'agent'> = {},
 ): Promise<{ readonly json: unknown } | KeySetFailure> {
   try {
-    const response = await fetch(url, { ...init, headers: { accept }, redirect: 'error', size: maxBodyBytes, signal });
+    const headers = { ...init.headers, accept };
+    const response = await fetch(url, { ...init, headers, redirect: 'error', size: maxBodyBytes, signal });
     if (response.status === 200) return { json: await response.json() };
     (response.body as Readable | null)?.destroy(); // what is not read would keep its connection open
     return { fault: 'status', cause: `HTTP ${response.status}` };

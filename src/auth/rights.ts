@@ -35,7 +35,7 @@ function readTaxpayers(payload: JWTPayload, path: string): ReadonlySet<string> {
 }
 
 /** Names may hold dots themselves, as `https://id.example/roles` does: the longest that is there counts. */
-function claimAt(claims: unknown, path: string): unknown {
+export function claimAt(claims: unknown, path: string): unknown {
   if (typeof claims !== 'object' || claims === null) return undefined;
   if (Object.hasOwn(claims, path)) return (claims as Record<string, unknown>)[path];
   for (let dot = path.lastIndexOf('.'); dot > 0; dot = path.lastIndexOf('.', dot - 1)) {

@@ -1,11 +1,11 @@
-import { decodeJwt, decodeProtectedHeader, errors, jwtVerify } from 'jose';
+import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
 import { z } from 'zod';
 import { unauthenticated, withoutStack } from '../errors/errors.js';
 import { type Caller, callerKey } from './caller.js';
 import { boundCertificate } from './clientCertificate.js';
 import type { KeySource } from './keySet.js';
 import { signatureAlgorithms } from './readKeySet.js';
-import { type RightsRules, rightsIn } from './rights.js';
+import { claimAt, type RightsRules, rightsIn } from './rights.js';
 import { isOtherThanAccessToken, tokenType } from './tokenKind.js';
 
 export interface TokenPolicy {
@@ -13,6 +13,8 @@ export interface TokenPolicy {
   readonly rights: RightsRules;
   /** A token must be of one of these types, as {@link tokenType} writes them. */
   readonly tokenTypes: readonly string[];
+  /** Claims that a decision point is told; undefined when none is asked. */
+  readonly decisionClaims?: readonly string[] | undefined;
   readonly now: () => number;
 }
 
@@ -74,7 +76,8 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   const certificate = boundCertificate(payload);
   const key = callerKey(issuer, subject);
   const rights = rightsIn(payload, policy.rights);
-  const caller: Caller = { kind: 'bearer', key, subject, ...rights, expiresAt: exp * 1000 };
+  const properties = policy.decisionClaims && { ...chosen(payload, policy.decisionClaims), issuer };
+  const caller: Caller = { kind: 'bearer', key, subject, ...rights, properties, expiresAt: exp * 1000 };
   return { caller, certificate, validFrom, source, version };
 }
 
@@ -126,4 +129,10 @@ function decode(token: string) {
 function refusalOf(error: unknown): string {
   if (error instanceof errors.JWTExpired) return tokenExpired;
   return (error instanceof errors.JWTClaimValidationFailed && wrongClaims[error.claim]) || malformed;
+}
+
+function chosen(payload: JWTPayload, names: readonly string[]): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    names.map((name) => [name, claimAt(payload, name)]).filter(([, claim]) => claim !== undefined),
+  );
 }

@@ -13,7 +13,7 @@ import type { Command } from './Command.js';
 import { storeProblem } from './openStoreOf.js';
 
 const help = `Reads the configuration and tries what it names: the lists of trusted documents, the store, the key sets of the identity
-providers, and the service. It sends no credentials and makes no token call.
+providers, the decision point, and the service. It sends no credentials and makes no token call.
 
 Usage: taxpayer-gateway check [--json]
 
@@ -40,6 +40,7 @@ export const check: Command = {
         ...documents(config),
         store(config),
         ...keySets(config),
+        decisionPoint(config),
         service(config),
       ])
     ).flat();
@@ -117,21 +118,29 @@ function keySets({ auth, authTls, proxies }: Config): Promise<Part>[] {
   });
 }
 
-/** Any answer will do: what the base address answers without credentials is not known. */
+async function decisionPoint({ auth: { decision }, authTls, proxies }: Config): Promise<Part[]> {
+  if (decision === undefined) return [];
+  return [await answering('decision point', 'AUTH_DECISION_URL', decision.url, new WayOut(proxies, authTls))];
+}
+
 async function service({ upstream, service: { tls }, proxies }: Config): Promise<Part> {
   const part = 'service';
   if (upstream === 'embedded-sandbox') return { part, ok: true, detail: 'the embedded sandbox' };
+  return answering(part, 'UPSTREAM_BASE_URL', upstream.baseUrl, new WayOut(proxies, tls));
+}
+
+/** Any answer will do: what a base address answers without credentials is not known. */
+async function answering(part: string, setting: string, url: string, { agentFor: agent }: WayOut): Promise<Part> {
   const startedAt = performance.now();
   try {
     const signal = AbortSignal.timeout(limitMs) as never;
-    const { agentFor: agent } = new WayOut(proxies, tls);
-    const response = await fetch(upstream.baseUrl, { redirect: 'manual', signal, agent });
+    const response = await fetch(url, { redirect: 'manual', signal, agent });
     response.body?.on('error', () => undefined);
     (response.body as { destroy?: () => void } | null)?.destroy?.();
-    return { part, ok: true, detail: `UPSTREAM_BASE_URL answers (${response.status}) in ${msSince(startedAt)} ms` };
+    return { part, ok: true, detail: `${setting} answers (${response.status}) in ${msSince(startedAt)} ms` };
   } catch (error) {
     const reason = (error as { code?: string }).code ?? 'no answer in time';
-    return { part, ok: false, detail: `UPSTREAM_BASE_URL does not answer: ${reason}` };
+    return { part, ok: false, detail: `${setting} does not answer: ${reason}` };
   }
 }
 

@@ -1,12 +1,11 @@
 import { createRequire } from 'node:module';
 import { distance } from 'fastest-levenshtein';
-import type { z } from 'zod';
 import type { Scope } from '../auth/caller.js';
 import { tokenType } from '../auth/tokenKind.js';
-import type { TlsFiles } from '../network/tlsFiles.js';
 import { Secret } from './secret.js';
-import { type Setting, type SettingName, settings, webUrl } from './settings.js';
-import { collectorTlsFiles, tlsFilesOf } from './tlsFileSettings.js';
+import { type Expect, type Parsed, type Setting, type SettingName, settings, webUrl } from './settings.js';
+import { tlsFilesOf } from './tlsFileSettings.js';
+import { tracesOf } from './traceSettings.js';
 import { readCompleteSync, secretIn } from './watchFile.js';
 
 /** The version in our package.json. */
@@ -15,7 +14,6 @@ export function packageVersion(): string {
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
-type Parsed = { readonly [Name in SettingName]: z.output<(typeof settings)[Name]['schema']> };
 /** One line for each setting that is wrong. */
 type Problems = Map<SettingName, string>;
 
@@ -69,36 +67,13 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
   return undefined;
 }
 
-export type TraceProtocol = 'http/json' | 'http/protobuf';
-
-/** Where spans are posted to, and how they are written and sent; undefined without tracing. */
-function tracesOf(
-  parsed: Parsed,
-  env: Environment,
-  expect: Expect,
-): { readonly url: string; readonly protocol: TraceProtocol; readonly tls: TlsFiles | undefined } | undefined {
-  const { OTEL_EXPORTER_OTLP_ENDPOINT: base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = parsed;
-  if (parsed.OTEL_SDK_DISABLED) return undefined;
-  const url = whole ?? (base && `${base.replace(/\/+$/, '')}/v1/traces`);
-  if (url === undefined) return undefined;
-  const forTraces = 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL';
-  const name = parsed[forTraces] === undefined ? 'OTEL_EXPORTER_OTLP_PROTOCOL' : forTraces;
-  const protocol = parsed[name] ?? 'http/json';
-  const isSpoken = protocol === 'http/json' || protocol === 'http/protobuf';
-  expect(name, isSpoken, `${name} must be http/json or http/protobuf: the gateway sends traces over HTTP only`);
-  return { url, protocol: protocol as TraceProtocol, tls: collectorTlsFiles(env) };
-}
-
-/** Notes that a setting is wrong, unless something was found about it before. */
-type Expect = (name: SettingName, isSo: boolean, line: string) => void;
-
 function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   const expect: Expect = (name, isSo, line) => {
     if (!isSo && !problems.has(name)) problems.set(name, line);
   };
   const upstream = upstreamOf(parsed, env, problems, expect);
   const isSandbox = upstream === 'embedded-sandbox';
-  const auth = authOf(parsed, isSandbox, expect);
+  const auth = { ...authOf(parsed, isSandbox, expect), decision: decisionOf(parsed, env, expect) };
   const { HOST: host = isSandbox ? '127.0.0.1' : '0.0.0.0' } = parsed;
   const openToAll =
     'HOST must be a loopback address while every caller is the local developer: set AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled';
@@ -175,6 +150,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     },
     corsOrigins: parsed.CORS_ORIGINS ?? (isProduction ? [] : sandboxOrigins),
     introspection: parsed.INTROSPECTION ?? !isProduction,
+    docsUrl: parsed.DOCS_URL && new URL(parsed.DOCS_URL).href.replace(/\/+$/, ''),
     trustedDocuments: trustedDocumentsOf(parsed, env, expect),
     limits: {
       requestsPerMinute: parsed.RATE_LIMIT_PER_MINUTE ?? (auth.mode === 'jwt' ? 1200 : 0),
@@ -302,6 +278,20 @@ function audienceOf(issuer: string, issuers: readonly string[], entries: readonl
     'AUTH_AUDIENCE must name one for each of AUTH_ISSUER',
   );
   return own;
+}
+
+/** The decision point; undefined without one. */
+function decisionOf(parsed: Parsed, env: Environment, expect: Expect) {
+  const { AUTH_DECISION_URL: url, AUTH_DECISION_TOKEN: token, AUTH_DECISION_CLAIMS: claims = [] } = parsed;
+  const needing = (['TOKEN', 'CLAIMS', 'TTL_SECONDS'] as const).map((name) => `AUTH_DECISION_${name}` as const);
+  const beside = needing.filter((name) => env[name] || env[`${name}_FILE`]);
+  const alone = `AUTH_DECISION_URL is missing: expected with ${beside.join(', ')}`;
+  expect('AUTH_DECISION_URL', url !== undefined || beside.length === 0, alone);
+  const tokenless = 'AUTH_DECISION_URL is for callers with tokens: expected without AUTH_MODE=disabled';
+  expect('AUTH_DECISION_URL', url === undefined || parsed.AUTH_MODE !== 'disabled', tokenless);
+  if (url === undefined) return undefined;
+  const tokenFile = env['AUTH_DECISION_TOKEN_FILE'] || undefined;
+  return { url, token, tokenFile, claims, ttlMs: 1000 * parsed.AUTH_DECISION_TTL_SECONDS };
 }
 
 function isLoopback(host: string): boolean {

@@ -82,6 +82,14 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   AUTH_SCOPES_MAP:
     'The scopes that a value of that claim stands for, as JSON: one of ours, or a list. Values that are not named stand for themselves.',
   AUTH_TAXPAYERS_CLAIM: 'Claim that lists the taxpayers a caller may see. A nested claim is named by its path.',
+  AUTH_DECISION_URL:
+    'Base address of a decision point that speaks OpenID AuthZEN: asked, under /access/v1, about taxpayers that a token does not list.',
+  AUTH_DECISION_TOKEN:
+    'What the gateway presents to the decision point: a bearer token, or a scheme and a token. From a file it is read again when the file changes.',
+  AUTH_DECISION_CLAIMS:
+    'Claims of the caller that the decision point is told, separated by commas. A nested claim is named by its path.',
+  AUTH_DECISION_TTL_SECONDS:
+    'How long a decision holds before it is asked for again, in seconds; a refusal for 5 at most. A withdrawn right ends within this time.',
   FEDERATION_SHARED_SECRET:
     'When set, _service, _entities and callback subscriptions answer only to a router that presents it in x-gateway-router-secret. From a file it is read again when the file changes.',
   FEDERATION_SHARED_SECRET_PREVIOUS:
@@ -92,6 +100,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   CORS_ORIGINS: 'Browser origins that may call, separated by commas.',
   INTROSPECTION:
     'Whether the schema may be introspected; with it come the explorers at / and /graphiql. Without it no error tells what the schema holds.',
+  DOCS_URL:
+    'Where the folder docs/ is published: each error then links the page of its code, in extensions.docUrl. Requests are not sent there.',
   TRUSTED_DOCUMENTS_FILE:
     'Files, or folders of .json files, separated by commas, each a persisted-query manifest of Apollo or { hash: text } as GraphQL Code Generator and Relay write it: only these documents may run, named by id or sent whole, and one with a clientName for that client only. Read again when they change; while they cannot be used, those in use stay. A router that presents the shared secret is exempt.',
   TRUSTED_DOCUMENTS_MODE:

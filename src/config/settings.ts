@@ -42,8 +42,8 @@ const shareOrNone = fitting(isShare, 'must be a number from 0 to 1').transform(N
 
 export const webUrl = fitting((address) => {
   if (!URL.canParse(address)) return false;
-  const { protocol, username, search, hash } = new URL(address);
-  return ['http:', 'https:'].includes(protocol) && username === '' && search === '' && hash === '';
+  const { protocol, username, password, search, hash } = new URL(address);
+  return ['http:', 'https:'].includes(protocol) && username + password === '' && search === '' && hash === '';
 }, 'must be an absolute http: or https: URL without user name, query or fragment');
 
 const list = (item: z.ZodType<string, string>) =>
@@ -117,9 +117,17 @@ const base64Key = fitting(
   'must be 32 bytes in base64',
 );
 
+/** What an Authorization header can carry: a token, or a scheme and a token (RFC 9110 section 11.4). */
+export const decisionTokenForm = /^[\x21-\x7e]+( [\x21-\x7e]+)?$/;
+
 /** Shortest secret that may be shared with a router, in characters. */
 export const minRouterSecretLength = 16;
 const routerSecret = text.min(minRouterSecretLength, `must have at least ${minRouterSecretLength} characters`);
+
+const decisionToken = fitting(
+  (token) => decisionTokenForm.test(token),
+  'must be a token, or a scheme and a token such as "Basic dXNlcjpwYXNz", in printable ASCII',
+);
 
 /**
  * Every setting of the gateway, in the order of the documentation. `config.ts` parses the environment by this table and
@@ -225,6 +233,10 @@ export const settings = {
   AUTH_SCOPES_CLAIM: setting(list(text), 'scope,scp', 'realm_access.roles'),
   AUTH_SCOPES_MAP: optional(scopesMap, 'none: values are scopes', '{"Taxpayers.Read":"taxpayers:read"}'),
   AUTH_TAXPAYERS_CLAIM: setting(text, 'taxpayer_ids', 'https://example.com/taxpayers'),
+  AUTH_DECISION_URL: optional(webUrl, 'none: the token alone says which taxpayers', 'https://decisions.example'),
+  AUTH_DECISION_TOKEN: optional(secret(decisionToken), 'none', 'change-me', 'secret'),
+  AUTH_DECISION_CLAIMS: optional(list(text), 'none', 'tenant,groups'),
+  AUTH_DECISION_TTL_SECONDS: setting(integer(1, 3600), '30', '10'),
   FEDERATION_SHARED_SECRET: optional(
     secret(routerSecret),
     'none: _service and _entities answer any authenticated caller',
@@ -236,6 +248,7 @@ export const settings = {
   CALLBACK_ORIGINS: optional(list(origin), 'none: callback subscriptions are refused', 'https://router.example'),
   CORS_ORIGINS: optional(list(origin), "none; in development Apollo Sandbox's origin", 'https://app.example'),
   INTROSPECTION: optional(flag, 'false when NODE_ENV is production, otherwise true', 'true'),
+  DOCS_URL: optional(webUrl, 'none: errors link no page', 'https://docs.example/gateway'),
   TRUSTED_DOCUMENTS_FILE: optional(list(text), 'none: any document may run', './persisted-query-manifest.json'),
   TRUSTED_DOCUMENTS_MODE: optional(
     z.enum(['enforce', 'report'], { error: 'must be enforce or report' }),
@@ -272,3 +285,9 @@ export const settings = {
 } as const satisfies Record<string, Setting>;
 
 export type SettingName = keyof typeof settings;
+
+/** What the texts of all settings stand for. */
+export type Parsed = { readonly [Name in SettingName]: z.output<(typeof settings)[Name]['schema']> };
+
+/** Notes that a setting is wrong, unless something was found about it before. */
+export type Expect = (name: SettingName, isSo: boolean, line: string) => void;

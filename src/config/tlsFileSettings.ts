@@ -1,8 +1,7 @@
 import type { TlsFiles } from '../network/tlsFiles.js';
-import type { SettingName } from './settings.js';
+import type { Expect, SettingName } from './settings.js';
 
 type FileSetting = Extract<SettingName, `${string}_${'CA' | 'CERT' | 'KEY'}_FILE`>;
-type Expect = (name: SettingName, isSo: boolean, line: string) => void;
 
 /** The PEM files that three settings name; undefined where none does. `needs` is what they are useless without. */
 export const tlsFilesOf =

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import type { DecisionCall } from '../auth/DecisionPoint.js';
 import type { CacheTier, ReadReason } from '../cache/ReadRequest.js';
 import type { TokenEvent } from '../datasources/TokenBroker.js';
 import { type ErrorCode, errorCodes } from '../errors/errors.js';
@@ -31,6 +32,10 @@ const helps = {
   gateway_store_degraded: 'Whether the shared store is bypassed (1) or used (0).',
   gateway_store_set_aside_total: 'Damaged databases on disk that were renamed.',
   gateway_key_set_age_seconds: 'Age of the oldest key set in use.',
+  gateway_decisions_total:
+    'Decisions about taxpayers that no token lists, by whether they were asked for or remembered.',
+  gateway_decision_calls_total: 'Calls to the decision point.',
+  gateway_decision_seconds: 'Duration of a call to the decision point.',
   gateway_job_watchers: 'Readers that watch a refresh job now.',
   gateway_record_watchers: 'Readers that watch a token record now.',
   gateway_open_streams: 'Open sockets and event streams, by transport.',
@@ -72,6 +77,9 @@ export class Metrics {
   readonly #tokenEvents = this.#hotCounter('gateway_token_events_total', 'event');
   readonly #tokenBudgetPerHour = this.#gauge('gateway_token_budget_per_hour', 'max');
   readonly #links = this.#hotCounter('gateway_client_links_total', 'outcome');
+  readonly #decisions = this.#hotCounter('gateway_decisions_total', 'decision', 'from');
+  readonly #decisionCalls = this.#hotCounter('gateway_decision_calls_total', 'endpoint', 'outcome');
+  readonly #decisionSeconds = this.#hotHistogram('gateway_decision_seconds', 'endpoint');
   readonly unknownValues = this.#counter('gateway_unknown_values_total', 'kind');
   readonly untrustedDocuments = this.#counter('gateway_untrusted_documents_total');
   readonly storeDegraded = this.#gauge('gateway_store_degraded', 'max');
@@ -121,6 +129,14 @@ export class Metrics {
     this.#upstreamCalls.inc(endpoint, outcome);
     this.#upstreamSeconds.observe(endpoint, seconds);
   };
+
+  onDecisionCall = ({ endpoint, outcome, seconds }: DecisionCall): void => {
+    this.#decisionCalls.inc(endpoint, outcome);
+    this.#decisionSeconds.observe(endpoint, seconds);
+  };
+
+  onDecided = (isAllowed: boolean, from: 'asked' | 'remembered'): void =>
+    this.#decisions.inc(isAllowed ? 'allowed' : 'denied', from);
 
   onRead = (kind: string, tier: CacheTier, reason: ReadReason): void => {
     this.#cacheReads.inc(kind, tier, reason);

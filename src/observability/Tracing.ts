@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Attributes, Span } from '@opentelemetry/api';
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import type { DecisionCall } from '../auth/DecisionPoint.js';
 import type { ErrorCode } from '../errors/errors.js';
 import type { Handler } from '../http/HttpServer.js';
 import type { EndOfOperation, OperationObserver } from '../operations/observeOperations.js';
@@ -182,6 +183,20 @@ export class Tracing {
       span,
       outcome === 'ok' ? undefined : status !== undefined && status >= 400 ? String(status) : (reason ?? outcome),
     );
+  };
+
+  /** After a call to the decision point at `url`. */
+  onDecisionCall = (url: string, { endpoint, outcome, seconds }: DecisionCall): void => {
+    const parent = this.#position()?.parent;
+    if (parent === undefined) return;
+    const template = `/access/v1/${endpoint}`;
+    const attributes = {
+      ...serverOf(url),
+      ...{ 'http.request.method': 'POST', 'url.template': template },
+      'gateway.outcome': outcome,
+    };
+    const span = this.#begin(`POST ${template}`, SpanKind.CLIENT, parent, attributes, now() - seconds * 1000);
+    end(span, outcome === 'ok' ? undefined : outcome);
   };
 
   /** After a post of a callback subscription to `url`; `status` is undefined when no answer came. */

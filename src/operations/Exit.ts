@@ -1,8 +1,9 @@
+import { unwrapResolverError } from '@apollo/server/errors';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import { causesOf } from '../errors/causesOf.js';
 import { boundedErrors } from '../errors/errorBounds.js';
 import { GatewayError } from '../errors/errors.js';
-import { isBug, maskError } from '../errors/maskError.js';
+import { isBug, type MaskOptions, maskError } from '../errors/maskError.js';
 import { answerTooLarge, leftAfter } from './answerSize.js';
 import type { OperationContext } from './OperationContext.js';
 import type { OperationHooks } from './observeOperations.js';
@@ -56,8 +57,7 @@ export class Exit {
 
   constructor(
     private readonly hooks: OperationHooks,
-    /** Whether messages may tell what the schema holds. */
-    private readonly openSchema: boolean,
+    private readonly masking: Omit<MaskOptions, 'requestId'>,
   ) {}
 
   answer({ data, json, errors }: Result, context: OperationContext): Answer {
@@ -105,7 +105,7 @@ export class Exit {
   }
 
   #learn(error: GatewayError): KnownRefusal {
-    const formatted = maskError(error, { requestId: '', openSchema: this.openSchema });
+    const formatted = maskError(error, { ...this.masking, requestId: '' });
     const { text, bytes } = written({ errors: [formatted] });
     const mark = '"requestId":"'; // not within a message, where a quote has a backslash before it
     const place = text.indexOf(mark) + mark.length;
@@ -126,12 +126,22 @@ export class Exit {
     const { onBug, onError } = this.hooks;
     const masked = errors.map((error) => {
       if (isBug(error)) onBug(error, requestId);
-      const formatted = maskError(error, { requestId, openSchema: this.openSchema });
+      const formatted = maskError(error, { ...this.masking, requestId });
       onError(formatted.extensions?.['code'] as never);
       return formatted;
     });
     return masked.length > 1 ? masked.sort(inDocumentOrder) : masked;
   }
+}
+
+/** The error of an operation of which nothing could be answered because nobody could decide whether it may be. */
+export function undecidedAsAWhole(errors: readonly unknown[], { data, json }: Result): GatewayError | undefined {
+  const isUndecided = (one: unknown) => one instanceof GatewayError && one.code === 'AUTH_UNAVAILABLE';
+  const undecided = errors.map(unwrapResolverError).find(isUndecided) as GatewayError | undefined;
+  if (undecided === undefined) return undefined;
+  const fields: object = (json === undefined ? data : JSON.parse(json)) ?? {};
+  const isEmpty = (value: unknown) => value === null || (Array.isArray(value) && value.every((one) => one === null));
+  return Object.values(fields).every(isEmpty) ? undecided : undefined;
 }
 
 function written(answer: { readonly errors: Answer['errors']; readonly data?: null }) {

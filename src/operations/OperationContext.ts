@@ -16,6 +16,14 @@ export interface OperationFacts extends Identity {
 /** What is known of a request that is refused before it is an operation. */
 export type RequestFacts = Pick<OperationFacts, 'requestId' | 'startedAt'> & Partial<OperationFacts>;
 
+/** What an operation asks for. */
+export interface Asked {
+  /** As for metrics. */
+  readonly label: string;
+  /** Every scope that its document names fields of, as the schema publishes them. */
+  readonly scopes: ReadonlySet<string>;
+}
+
 /** What the engine reads of the context that it hands to resolvers. */
 export interface OperationContext {
   readonly requestId: string;

@@ -8,9 +8,9 @@ import type { GatewayError } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
 import type { DocumentMemory } from './documents/DocumentMemory.js';
 import type { OperationLimits } from './documents/documentReader.js';
-import { type Answer, codesOf, Exit, type Result } from './Exit.js';
+import { type Answer, codesOf, Exit, type Result, undecidedAsAWhole } from './Exit.js';
 import type { GraphQLRequest } from './GraphQLRequest.js';
-import type { OperationContext, OperationFacts, RequestFacts } from './OperationContext.js';
+import type { Asked, OperationContext, OperationFacts, RequestFacts } from './OperationContext.js';
 import type { EndOfOperation, Transport } from './observeOperations.js';
 import { ResultStream } from './ResultStream.js';
 import { StreamSummary } from './StreamSummary.js';
@@ -18,9 +18,11 @@ import { refusing, type Work, WorkFinder, type WorkFinderOptions } from './WorkF
 
 export interface PipelineOptions extends Omit<WorkFinderOptions, 'noteWork'> {
   /** Makes the context of one execution. */
-  readonly contextFor: (facts: OperationFacts, trail?: Trail) => OperationContext;
+  readonly contextFor: (facts: OperationFacts, asked: Asked, trail?: Trail) => OperationContext;
   readonly admission: Admission;
   readonly ledger: Ledger;
+  /** Where `docs/` is published, for links in errors. */
+  readonly docsUrl?: string | undefined;
 }
 
 /** An operation that was admitted and prepared; nothing of it has run. */
@@ -51,9 +53,9 @@ export class Pipeline {
   readonly #works: WorkFinder;
 
   constructor(private readonly options: PipelineOptions) {
-    const { introspection, limits, hooks } = options;
+    const { introspection, docsUrl, limits, hooks } = options;
     this.limits = limits;
-    this.#exit = new Exit(hooks, introspection);
+    this.#exit = new Exit(hooks, { openSchema: introspection, docsUrl });
     this.#works = new WorkFinder({ ...options, noteWork: (holder, beganAt) => this.noteWork(holder, beganAt) });
     this.memory = this.#works.memory;
   }
@@ -79,10 +81,10 @@ export class Pipeline {
 
   /** Finds what answers a request: a plan, or else a valid document with variables that fit. Never throws. */
   prepare(asked: GraphQLRequest, facts: OperationFacts, transport: Transport): Operation {
-    const context = this.options.contextFor(facts);
     const { size = 0 } = asked;
     const heldBytes = size > smallRequest ? bytesPerCharacter * size : 0;
     const work = this.#charge(this.#works.find(asked, facts, transport), facts);
+    const context = this.options.contextFor(facts, work);
     return { facts, transport, context, work, heldBytes };
   }
 
@@ -149,7 +151,7 @@ export class Pipeline {
       expiresAt: facts.caller.expiresAt,
       execute: async (rootValue) => {
         // With a context of its own: what one event has read is not what the next one sees.
-        const result = await execute({ ...args, contextValue: contextFor(facts, context.trail), rootValue });
+        const result = await execute({ ...args, contextValue: contextFor(facts, work, context.trail), rootValue });
         return summary.note(this.#exit.answer(result, context), result.errors);
       },
       failed: (error) => summary.note(this.#exit.refusal([error], facts.requestId), [error]),
@@ -164,6 +166,12 @@ export class Pipeline {
   }
 
   #leave({ work, facts, transport, context }: Operation, result: Result, end: EndOfOperation, beganAt: number): Answer {
+    const undecided = result.errors && undecidedAsAWhole(result.errors, result);
+    if (undecided !== undefined) {
+      end(work.label, work.type, 1);
+      this.noteWork(context.holder, beganAt);
+      throw undecided;
+    }
     const answer = this.#exit.answer(result, context);
     const errors = answer.errors.length;
     end(work.label, work.type, errors);

@@ -9,7 +9,8 @@ import { DocumentMemory } from './documents/DocumentMemory.js';
 import { documentReader, type OperationLimits } from './documents/documentReader.js';
 import type { Result } from './Exit.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
-import type { OperationContext, OperationFacts } from './OperationContext.js';
+import { neededScopes } from './neededScopes.js';
+import type { Asked, OperationContext, OperationFacts } from './OperationContext.js';
 import { type EndOfOperation, type OperationHooks, operationLabel, type Transport } from './observeOperations.js';
 import { PlanCache, type PlanMode } from './plans/PlanCache.js';
 import { type TrustedDocuments, withDocument } from './trustedDocuments.js';
@@ -29,10 +30,9 @@ export interface WorkFinderOptions {
 }
 
 /** What is to be done for an operation, and by what. */
-export interface Work {
+export interface Work extends Asked {
   readonly by: 'plan' | 'apollo' | 'refusal';
   readonly type: Parameters<EndOfOperation>[1];
-  readonly label: string;
   /** See {@link Deprecations}. */
   readonly deprecated?: readonly string[] | undefined;
   readonly rootFields: number;
@@ -43,6 +43,7 @@ export interface Work {
 }
 
 const noVariables = Object.freeze({});
+const noScopes: ReadonlySet<string> = new Set();
 
 /** Finds what answers a request: a plan where there is one, or else Apollo, once the document and its variables are checked. */
 export class WorkFinder {
@@ -132,10 +133,15 @@ export class WorkFinder {
       const args = { schema, document, operationName, variableValues: variables };
       const perform: Work['perform'] = (context) => this.#execute(request, document, context);
       const deprecated = this.#deprecations.in(document);
-      return { by: 'apollo', type, label, deprecated, args, rootFields: fields.length, perform };
+      return {
+        ...{ by: 'apollo', type, label, deprecated, args, rootFields: fields.length, perform },
+        get scopes() {
+          return neededScopes(schema, document); // seldom asked for
+        },
+      };
     } catch (error) {
       const errors = error instanceof AggregateError ? error.errors : [error];
-      return { by: 'refusal', type, label, rootFields: 0, perform: () => ({ errors }) };
+      return { by: 'refusal', type, label, scopes: noScopes, rootFields: 0, perform: () => ({ errors }) };
     }
   }
 
@@ -159,7 +165,7 @@ export function refusing(error: unknown): Work {
   const perform = () => {
     throw error;
   };
-  return { by: 'refusal', type: 'none', label: 'none', rootFields: 0, perform };
+  return { by: 'refusal', type: 'none', label: 'none', scopes: noScopes, rootFields: 0, perform };
 }
 
 function refuseOverPlainHttp(method: GraphQLRequest['method'], type: Work['type']): void {

@@ -20,8 +20,8 @@ import { badRequest, type Variables } from './GraphQLRequest.js';
 import { plainReader } from './plainReader.js';
 
 /**
- * The variables coerced. Refuses what does not fit by path: graphql-js would quote the values. Without `openSchema` it does not
- * tell what would fit. @throws GatewayError (422)
+ * The variables coerced. Refuses what does not fit by path: graphql-js would quote the values. Without `openSchema` it names
+ * the first such variable alone: a path would tell which members its type has. @throws GatewayError (422)
  */
 export function coercedVariables(
   schema: GraphQLSchema,
@@ -33,8 +33,9 @@ export function coercedVariables(
   let values: Variables = {};
   try {
     values = variableReader(schema, operation.variableDefinitions)(given, (path, message) => {
-      violations.push({ path, message: openSchema || message.startsWith(missing) ? message : misfit });
-      if (violations.length > maxMistakes) throw enough;
+      const isOpen = openSchema || message.startsWith(missing);
+      violations.push(isOpen ? { path, message } : { path: path.split('.', 1)[0] ?? path, message: misfit });
+      if (!isOpen || violations.length > maxMistakes) throw enough;
     });
   } catch (reason) {
     if (reason !== enough) throw reason;

@@ -24,7 +24,9 @@ export class RefreshJobResolver {
     @Ctx() context: RequestContext,
     @WaitSeconds waitSeconds?: number,
   ) {
-    return this.vocabulary.show(RefreshJob, context.taxpayer(taxpayerId).refreshJob(jobId, waitSeconds));
+    return context.taxpayer(taxpayerId, 'refresh-jobs:read', (taxpayer) =>
+      this.vocabulary.show(RefreshJob, taxpayer.refreshJob(jobId, waitSeconds)),
+    );
   }
 
   reference(key: Key, context: RequestContext) {
@@ -37,16 +39,18 @@ export class RefreshJobResolver {
     description:
       'A refresh job each time its status changes: at once as it is now, and last when it has completed or failed.',
     subscribe: ({ args, context }: { args: Record<'taxpayerId' | 'jobId', string>; context: RequestContext }) =>
-      context.taxpayer(args.taxpayerId).watchJob(args.jobId),
+      context.taxpayer(args.taxpayerId, 'refresh-jobs:read', (taxpayer) => taxpayer.watchJob(args.jobId)),
   })
   refreshJobUpdated(
     @Root() view: JobView,
     @TaxpayerId taxpayerId: string,
     @JobId _jobId: string,
     @Ctx() context: RequestContext,
-  ): RefreshJob {
-    context.taxpayer(taxpayerId).shown('job-shown', view); // the same door for each event
-    return this.vocabulary.shown(RefreshJob, view);
+  ) {
+    // The same door for each event.
+    return context.taxpayer(taxpayerId, 'refresh-jobs:read', (taxpayer) =>
+      this.vocabulary.show(RefreshJob, taxpayer.shown('job-shown', view)),
+    );
   }
 
   @FieldResolver(() => Taxpayer, { description: 'The taxpayer whose data the job refreshes.' })

@@ -1,4 +1,5 @@
 import { Ctx, Directive, FieldResolver, Query, Resolver, Root, Subscription } from 'type-graphql';
+import type { TaxpayerScope } from '../auth/caller.js';
 import type { RequestContext } from '../context.js';
 import type { TokenView } from '../datasources/TokenBroker.js';
 import type { Key } from '../schema/asSubgraph.js';
@@ -19,14 +20,17 @@ export class TaxpayerResolver {
     description:
       'A taxpayer by id. By itself it asks nothing of the service. Null only with an error, such as FORBIDDEN.',
   })
-  taxpayer(@Id id: string, @Ctx() context: RequestContext): Taxpayer {
-    return { id: context.taxpayer(id, 'id').id };
+  taxpayer(@Id id: string, @Ctx() context: RequestContext) {
+    return taxpayerOf(context, id, 'taxpayers:read');
   }
 
   /** Any scope for one of its fields will do; each field asks for its own. */
-  reference(key: Key, context: RequestContext): Taxpayer {
-    if (!context.caller.scopes.has('refresh-jobs:read')) context.require('taxpayers:read');
-    return this.taxpayer(key('id'), context);
+  reference(key: Key, context: RequestContext) {
+    const { scopes } = context.caller;
+    const isForJobs = scopes.has('refresh-jobs:read') && !scopes.has('taxpayers:read');
+    const scope = isForJobs ? 'refresh-jobs:read' : 'taxpayers:read';
+    context.require(scope);
+    return taxpayerOf(context, key('id'), scope);
   }
 
   @Needs('taxpayers:read')
@@ -36,7 +40,9 @@ export class TaxpayerResolver {
     description: 'The token record of the taxpayer. Null only with an error, such as NOT_FOUND.',
   })
   token(@Root() taxpayer: Taxpayer, @Ctx() context: RequestContext, @MaxAgeSeconds maxAgeSeconds?: number) {
-    return this.vocabulary.show(TaxpayerToken, context.taxpayer(taxpayer.id).token(maxAgeSeconds));
+    return context.taxpayer(taxpayer.id, 'taxpayers:read', (opened) =>
+      this.vocabulary.show(TaxpayerToken, opened.token(maxAgeSeconds)),
+    );
   }
 
   @Needs('refresh-jobs:read')
@@ -46,7 +52,9 @@ export class TaxpayerResolver {
     description: 'A refresh job of the taxpayer. Null only with an error, such as NOT_FOUND.',
   })
   refreshJob(@Root() taxpayer: Taxpayer, @JobId jobId: string, @Ctx() context: RequestContext) {
-    return this.vocabulary.show(RefreshJob, context.taxpayer(taxpayer.id).refreshJob(jobId));
+    return context.taxpayer(taxpayer.id, 'refresh-jobs:read', (opened) =>
+      this.vocabulary.show(RefreshJob, opened.refreshJob(jobId)),
+    );
   }
 }
 
@@ -62,7 +70,9 @@ export class TaxpayerTokenResolver {
       'The token record of a taxpayer. Usually answered without asking the service. Null only with an error, such as NOT_FOUND.',
   })
   taxpayerToken(@TaxpayerId taxpayerId: string, @Ctx() context: RequestContext, @MaxAgeSeconds maxAgeSeconds?: number) {
-    return this.vocabulary.show(TaxpayerToken, context.taxpayer(taxpayerId).token(maxAgeSeconds));
+    return context.taxpayer(taxpayerId, 'taxpayers:read', (taxpayer) =>
+      this.vocabulary.show(TaxpayerToken, taxpayer.token(maxAgeSeconds)),
+    );
   }
 
   @Needs('taxpayers:read')
@@ -70,15 +80,13 @@ export class TaxpayerTokenResolver {
     description:
       'The token record of a taxpayer each time it changes: at once as it is now, and last when its status is final. A new access token alone is no change.',
     subscribe: ({ args, context }: { args: { taxpayerId: string }; context: RequestContext }) =>
-      context.taxpayer(args.taxpayerId).watchToken(),
+      context.taxpayer(args.taxpayerId, 'taxpayers:read', (taxpayer) => taxpayer.watchToken()),
   })
-  taxpayerTokenUpdated(
-    @Root() view: TokenView,
-    @TaxpayerId taxpayerId: string,
-    @Ctx() context: RequestContext,
-  ): TaxpayerToken {
-    context.taxpayer(taxpayerId).shown('record-shown', view); // the same door for each event
-    return this.vocabulary.shown(TaxpayerToken, view);
+  taxpayerTokenUpdated(@Root() view: TokenView, @TaxpayerId taxpayerId: string, @Ctx() context: RequestContext) {
+    // The same door for each event.
+    return context.taxpayer(taxpayerId, 'taxpayers:read', (taxpayer) =>
+      this.vocabulary.show(TaxpayerToken, taxpayer.shown('record-shown', view)),
+    );
   }
 
   reference(key: Key, context: RequestContext) {
@@ -95,13 +103,19 @@ export class TaxpayerTokenResolver {
     description:
       "The token for the service's taxpayer data endpoints. Null only with an error: FORBIDDEN without the scope taxpayer-tokens:read.",
   })
-  accessToken(@Root() token: TaxpayerToken, @Ctx() context: RequestContext): string {
-    context.audit('token-revealed', 'revealed', context.taxpayer(token.taxpayerId).id);
-    return token.secretToken.reveal();
+  accessToken(@Root() token: TaxpayerToken, @Ctx() context: RequestContext) {
+    return context.taxpayer(token.taxpayerId, 'taxpayer-tokens:read', ({ id }) => {
+      context.audit('token-revealed', 'revealed', id);
+      return token.secretToken.reveal();
+    });
   }
 
   @FieldResolver(() => Taxpayer, { description: 'The taxpayer the token is about.' })
   taxpayer(@Root() token: TaxpayerToken): Taxpayer {
     return { id: token.taxpayerId };
   }
+}
+
+function taxpayerOf(context: RequestContext, taxpayerId: string, scope: TaxpayerScope): Taxpayer | Promise<Taxpayer> {
+  return context.taxpayer(taxpayerId, scope, ({ id }) => ({ id }), 'id');
 }

@@ -1,9 +1,16 @@
-import { Agent } from 'node:https';
+import { createHash, X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { Agent, get } from 'node:https';
 import { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { WebSocket } from 'ws';
 import type { Authenticator } from '../../src/auth/Authenticator.js';
 import { startTrustedProvider } from '../support/authenticated.js';
+import { makeAuthority } from '../support/certificate.js';
 import { certificateFor, startCertificateListener } from '../support/certificateListener.js';
 import { startTestGateway } from '../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
@@ -79,6 +86,51 @@ describe('A token that is bound to a certificate', () => {
     expect(gateway.logs.join()).not.toContain(own.thumbprint);
     await gateway.stop();
     await trusted.stop();
+  });
+
+  it('passes through a gateway that asks for certificates, by HTTP and WebSocket, from the client that has it', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'bound-tokens-'));
+    const authority = makeAuthority(directory, 'clients');
+    const [holder, thief, served] = ['holder', 'thief', 'gateway'].map((name) => {
+      const { certFile, keyFile } = authority.issue(name);
+      return { certFile, keyFile, cert: readFileSync(certFile), key: readFileSync(keyFile) };
+    });
+    const trusted = await startTrustedProvider();
+    const gateway = await startTestGateway({
+      ...trusted.env,
+      TLS_CERT_FILE: served?.certFile,
+      TLS_KEY_FILE: served?.keyFile,
+      TLS_CLIENT_CA_FILE: authority.certFile,
+    });
+    const thumbprint = createHash('sha256')
+      .update(new X509Certificate(holder?.cert ?? '').raw)
+      .digest('base64url');
+    const authorization = bearer(await trusted.token({ cnf: { 'x5t#S256': thumbprint } }));
+    const at = `127.0.0.1:${gateway.gateway.port}/graphql`;
+    for (const [client, status, closed] of [
+      [thief, 401, 4401],
+      [holder, 200, undefined],
+    ] as const) {
+      const tls = { cert: client?.cert, key: client?.key, rejectUnauthorized: false };
+      const headers = { authorization, 'apollo-require-preflight': 'true' };
+      const answered = new Promise<number | undefined>((resolve, reject) => {
+        const asked = get(`https://${at}?query={__typename}`, { ...tls, headers, agent: false }, (response) => {
+          resolve(response.resume().statusCode);
+        });
+        asked.on('error', reject);
+      });
+      expect(await answered).toBe(status);
+      const socket = new WebSocket(`wss://${at}`, 'graphql-transport-ws', tls);
+      await once(socket, 'open');
+      const acknowledged = once(socket, 'message').then(() => undefined);
+      const refused = once(socket, 'close').then(([code]) => code);
+      socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization } }));
+      expect(await Promise.race([acknowledged, refused])).toBe(closed);
+      socket.terminate();
+    }
+    await gateway.stop();
+    await trusted.stop();
+    rmSync(directory, { recursive: true });
   });
 
   it.each<[string, unknown, RegExp]>([

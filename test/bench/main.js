@@ -2,6 +2,7 @@
 
 import { parseArgs } from 'node:util';
 import { ensureBuilt, orExplain } from '../../scripts/build.js';
+import { decisions } from './decisions.js';
 import { measure, measureRevocation, summary } from './measure.js';
 import { observability } from './observability.js';
 import { jobStatus } from './queries.js';
@@ -14,7 +15,7 @@ const help = `Measures the gateway beside baselines: npm run bench -- [options]
 
   --quick             short rounds, for a first impression
   --scenario <name>   only this one; may be repeated. Names: ${scenarios.map(({ name }) => name).join(', ')},
-                      revoked, upstream-clients, observability
+                      revoked, upstream-clients, observability, decisions
   --target <name>     only this one; may be repeated
   --rounds <n>        rounds per scenario and target (5)
   --seconds <n>       length of a round, whole seconds (2)
@@ -76,6 +77,7 @@ async function run() {
     if (isWanted('observability')) {
       sections.push(await observability(world, { rounds: 2 * rounds, seconds, warmUpSeconds }));
     }
+    if (isWanted('decisions')) sections.push(await decisions(world, { rounds: 2 * rounds, seconds, warmUpSeconds }));
     const promises = promisesTable(results);
     process.stdout.write(`\n${promises}`);
     sections.splice(1, 0, promises);

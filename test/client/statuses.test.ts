@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type DocumentNode, parse, print } from 'graphql';
-import { problemsOf } from '../../packages/client/src/index.js';
+import { problemsOf, retryAfterSeconds } from '../../packages/client/src/index.js';
 import { providePackages } from '../../scripts/providePackages.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -17,15 +18,19 @@ const { Environment, fetchQuery, Network, RecordSource, Store } = (await import(
 const taxpayerId = '44444444-4444-4444-8444-444444444444';
 let provider: TrustedProvider;
 let gateway: TestGateway;
+/** Where one operation per minute is allowed. */
+let narrow: TestGateway;
 let authorization: string;
 
 beforeAll(async () => {
   provider = await startTrustedProvider();
   gateway = await startTestGateway(provider.env);
+  narrow = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '1' });
   authorization = await provider.watcherOf([taxpayerId]);
 });
 afterAll(async () => {
   await gateway.stop();
+  await narrow.stop();
   await provider.stop();
 });
 
@@ -114,10 +119,7 @@ const clients: Readonly<Record<string, { readonly isPublished: boolean; readonly
       const environment = new Environment({ network, store: new Store(new RecordSource()) });
       return fetchQuery(environment, relayRequest(query) as never, variables)
         .toPromise()
-        .then(
-          (data: unknown) => ({ data }),
-          (error: { source?: unknown }) => ({ failure: error.source }),
-        );
+        .then((data: unknown) => ({ data }), thrown);
     },
   },
   'graphql-request': {
@@ -129,45 +131,89 @@ const clients: Readonly<Record<string, { readonly isPublished: boolean; readonly
   },
 };
 
+const [, section = ''] = readFileSync('docs/graphql-over-http.md', 'utf8').split('## What clients show');
+const documented = (section.split('\n## ')[0] ?? '').split('\n').filter((line) => line.startsWith('| '));
+
+/** What a client tells of a failure, with `…` for what the gateway said. */
+function messageOf(failure: unknown): string {
+  if (failure === undefined) return 'no error';
+  const { message } = (Array.isArray(failure) ? failure[0] : failure) as Error;
+  const told = message.replaceAll(problemsOf(failure)[0]?.message ?? '', '…');
+  return told
+    .replace(/\s+/g, ' ')
+    .replace(/ See the error .*$/, '')
+    .replace(/\{.*\}$/, '{…}');
+}
+
 describe.each(Object.entries(clients))('%s', (name, { isPublished, ask }) => {
-  async function outcome(query: string, variables: Record<string, unknown>, headers: Record<string, string>) {
+  async function attempt(query: string, id: unknown, headers: Record<string, string>, { origin } = gateway) {
     const statuses: number[] = [];
     const noted: typeof fetch = async (...request) => {
       const response = await fetch(...request);
       statuses.push(response.status);
       return response;
     };
-    const asked = { query: parse(query), variables, headers, fetch: noted };
-    const { data, failure } = await ask(asked, `${gateway.origin}/graphql`);
-    return { status: statuses.at(-1), data: data ?? null, codes: problemsOf(failure).map(({ code }) => code) };
+    const asked = { query: parse(query), variables: { id }, headers, fetch: noted };
+    const { data, failure } = await ask(asked, `${origin}/graphql`);
+    const codes = problemsOf(failure).map(({ code }) => code);
+    return { status: statuses.at(-1), data: data ?? null, codes, failure };
+  }
+  async function beyondTheLimit(): ReturnType<typeof attempt> {
+    for (;;) {
+      const found = await attempt(status, taxpayerId, { authorization }, narrow);
+      if (found.status !== 200) return found; // the first of a minute is answered
+    }
   }
   const status = 'query Token($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
+  const withField = 'query Token($id: ID!) { taxpayerToken(taxpayerId: $id) { status accessToken } }';
+  const notValid = 'query Token($id: ID!) { taxpayerToken(taxpayerId: $id) { nothing } }';
 
   it('reads data', async () => {
-    const { data, ...rest } = await outcome(status, { id: taxpayerId }, { authorization });
-    expect(rest).toEqual({ status: 200, codes: [] });
+    const { data, ...rest } = await attempt(status, taxpayerId, { authorization });
+    expect(rest).toEqual({ status: 200, codes: [], failure: undefined });
     expect(data).toMatchObject({ taxpayerToken: { status: 'AUTHORIZED' } });
   });
 
   it('reads data with errors', async () => {
-    const query = 'query Token($id: ID!) { taxpayerToken(taxpayerId: $id) { status accessToken } }';
-    const { data, ...rest } = await outcome(query, { id: taxpayerId }, { authorization });
+    const { data, codes, status: found } = await attempt(withField, taxpayerId, { authorization });
+    expect(found).toBe(isPublished ? 294 : 200);
     // Relay hands out the data of a partial answer and not its errors, unless the query asks for them.
-    expect(rest).toEqual({ status: isPublished ? 294 : 200, codes: name === 'Relay' ? [] : ['FORBIDDEN'] });
+    expect(codes).toEqual(name === 'Relay' ? [] : ['FORBIDDEN']);
     expect(data).toMatchObject({ taxpayerToken: { status: 'AUTHORIZED', accessToken: null } });
   });
 
   it.each([
-    ['a document that is not valid', 'query Token($id: ID!) { taxpayerToken(id: $id) { status } }', 'x'],
-    ['a variable that does not fit', status, { not: 'an id' }],
-  ])('reads the refusal of %s', async (_, query, id) => {
-    const { data, codes, ...rest } = await outcome(query, { id }, { authorization });
-    expect({ data, ...rest }).toEqual({ data: null, status: isPublished ? 422 : 400 });
-    expect(codes[0]).toBe(typeof id === 'string' ? 'GRAPHQL_VALIDATION_FAILED' : 'BAD_USER_INPUT');
+    ['a document that is not valid', notValid, 'x', 'GRAPHQL_VALIDATION_FAILED'],
+    ['a variable that does not fit', status, { not: 'an id' }, 'BAD_USER_INPUT'],
+  ])('reads the refusal of %s', async (_, query, id, code) => {
+    const { data, codes, status: found } = await attempt(query, id, { authorization });
+    expect({ data, found, code: codes[0] }).toEqual({ data: null, found: isPublished ? 422 : 400, code });
   });
 
   it('reads the refusal of a caller without a token', async () => {
-    const found = await outcome(status, { id: taxpayerId }, {});
-    expect(found).toEqual({ status: 401, data: null, codes: ['UNAUTHENTICATED'] });
+    const found = await attempt(status, taxpayerId, {});
+    expect(found).toMatchObject({ status: 401, data: null, codes: ['UNAUTHENTICATED'] });
   });
+
+  it('reads the refusal of a caller who asks too often, and how long to wait', async () => {
+    const found = await beyondTheLimit();
+    expect(found).toMatchObject({ status: 429, data: null, codes: ['RATE_LIMITED'] });
+    expect(retryAfterSeconds(found.failure)).toBeGreaterThan(0);
+  });
+
+  it('shows what docs/graphql-over-http.md says', async () => {
+    const found = [
+      await attempt(withField, taxpayerId, { authorization }),
+      await attempt(notValid, 'x', { authorization }),
+      await attempt(status, taxpayerId, {}),
+      await beyondTheLimit(),
+    ];
+    const cells = found.map((each) => `${each.status}: ${each.data ? 'data, ' : ''}${messageOf(each.failure)}`);
+    expect(documented).toContain(`| ${[name, ...cells].join(' | ')} |`);
+  });
+});
+
+it('docs/graphql-over-http.md has a row for each client, and no other', () => {
+  const names = documented.map((line) => line.split(' | ')[0]?.slice(2));
+  expect(names.slice(2)).toEqual(Object.keys(clients));
 });

@@ -205,6 +205,11 @@ describe('check', () => {
       /^TRUSTED_DOCUMENTS_FILE cannot be read \(ENOENT\): \.\/absent\.json$/,
     ],
     ['service', { UPSTREAM_BASE_URL: 'http://127.0.0.1:9/' }, /^UPSTREAM_BASE_URL does not answer: ECONNREFUSED$/],
+    [
+      'decision point',
+      { AUTH_DECISION_URL: 'http://127.0.0.1:9/', AUTH_DECISION_TOKEN: 'planted' },
+      /^AUTH_DECISION_URL does not answer: ECONNREFUSED$/,
+    ],
     ['key set of', { AUTH_JWKS_URL: 'http://127.0.0.1:9/' }, /^network: .*ECONNREFUSED/],
     ['key set of', { AUTH_JWKS_URL: '', AUTH_ISSUER: 'http://127.0.0.1:9/' }, /^network: metadata: ECONNREFUSED/],
   ])('finds a %s that does not work, ends with 1, and says no secret', async (part, wrong, detail) => {

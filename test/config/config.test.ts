@@ -78,8 +78,25 @@ describe('A mistake', () => {
     [{ CACHE_URL: `redi://${planted}` }, /^CACHE_URL must be memory:/],
     [{ CACHE_ENCRYPTION_KEY: planted }, /^CACHE_ENCRYPTION_KEY must be 32 bytes in base64$/],
     [{ CORS_ORIGINS: 'https://a.example/path' }, /^CORS_ORIGINS must be origins/],
+    [{ AUTH_DECISION_URL: 'decisions.example' }, /^AUTH_DECISION_URL must be an absolute http: or https: URL/],
+    [{ AUTH_DECISION_URL: `https://user:${planted}@x.example` }, /^AUTH_DECISION_URL must/],
+    [{ ...open, AUTH_DECISION_URL: 'https://x.example' }, /^AUTH_DECISION_URL is .* without AUTH_MODE=disabled$/],
+    [{ AUTH_DECISION_TOKEN: planted }, /^AUTH_DECISION_URL is missing: expected with AUTH_DECISION_TOKEN$/],
+    [{ AUTH_DECISION_CLAIMS: 'a' }, /^AUTH_DECISION_URL is missing: expected with AUTH_DECISION_CLAIMS$/],
+    [{ AUTH_DECISION_TTL_SECONDS: '5' }, /^AUTH_DECISION_URL is missing: expected with AUTH_DECISION_TTL_SECONDS$/],
+    [
+      { AUTH_DECISION_URL: 'https://x.example', AUTH_DECISION_TTL_SECONDS: '0' },
+      /^AUTH_DECISION_TTL_SECONDS must be a/,
+    ],
+    [
+      { AUTH_DECISION_URL: 'https://x.example', AUTH_DECISION_TOKEN: `a\n${planted}` },
+      /^AUTH_DECISION_TOKEN must be a/,
+    ],
+    [{ AUTH_DECISION_URL: 'https://x.example', AUTH_DECISION_CLAIMS: ',' }, /^AUTH_DECISION_CLAIMS must name at least/],
     [{ CORS_ORIGINS: ' , ' }, /^CORS_ORIGINS must name at least one$/],
     [{ FEDERATION_SHARED_SECRET: 'short' }, /^FEDERATION_SHARED_SECRET must have at least 16 characters$/],
+    [{ DOCS_URL: `https://:${planted}@docs.example` }, /^DOCS_URL must be an absolute http: or https: URL/],
+    [{ DOCS_URL: `${planted}/docs` }, /^DOCS_URL must be an absolute http: or https: URL/],
     [{ ...open, UPSTREAM_BASE_URL: 'not a url' }, /^UPSTREAM_BASE_URL must be an absolute http: or https: URL/],
     [{ ...open, UPSTREAM_BASE_URL: `https://user:${planted}@x.example` }, /^UPSTREAM_BASE_URL must/],
     [{ ...open, UPSTREAM_BASE_URL: 'https://x.example?a=b' }, /^UPSTREAM_BASE_URL must/],
@@ -194,6 +211,11 @@ describe('A secret from a file', () => {
     HTTPS_PROXY: 'proxy.example:3128',
     HTTP_PROXY: 'http://user:password@proxy.example',
   };
+  /** What has to be set for it. */
+  const beside: Partial<Record<SettingName, Env>> = {
+    UPSTREAM_CLIENT_SECRET: { ...open, UPSTREAM_CLIENT_SECRET: '' },
+    AUTH_DECISION_TOKEN: { AUTH_DECISION_URL: 'https://decisions.example' },
+  };
   const file = (name: string, content: string) => {
     const path = join(directory, name);
     writeFileSync(path, content);
@@ -202,7 +224,7 @@ describe('A secret from a file', () => {
 
   it.each(secrets)('is possible for %s; one line break at its end is not part of it', (name) => {
     const value = goodValue[name as SettingName] ?? 'a-secret-of-some-length';
-    const rest = name === 'UPSTREAM_CLIENT_SECRET' ? { ...open, UPSTREAM_CLIENT_SECRET: '' } : {};
+    const rest = beside[name as SettingName] ?? {};
     const direct = JSON.stringify(revealed(loadConfig({ ...rest, [name]: value })));
     for (const ending of ['', '\n', '\r\n']) {
       const config = loadConfig({ ...rest, [`${name}_FILE`]: file('one', `${value}${ending}`) });
@@ -239,11 +261,12 @@ describe('A secret from a file', () => {
 });
 
 /** The secrets of a configuration, which print themselves nowhere. */
-function revealed({ upstream, cache, federation }: ReturnType<typeof loadConfig>) {
+function revealed({ upstream, cache, federation, auth }: ReturnType<typeof loadConfig>) {
   return {
     client: upstream === 'embedded-sandbox' ? undefined : upstream.clientSecret.reveal(),
     url: cache.url,
     keys: [cache.encryptionKey?.reveal(), cache.previousEncryptionKey?.reveal()],
+    decision: auth.decision?.token?.reveal(),
     federation: [federation.secret?.reveal(), federation.previousSecret?.reveal()],
   };
 }

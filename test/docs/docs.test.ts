@@ -5,21 +5,30 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { errorCodes } from '../../src/errors/errors.js';
 import { type GatewayProcess, spawnGateway } from '../support/gateway.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFileSync(`${root}${path}`, 'utf8');
 const pages = [
   'CONTRIBUTING.md',
-  ...['getting-started', 'operations', 'network', 'log', 'alerts', 'architecture', 'adding-an-endpoint'].map(
+  ...['getting-started', 'operations', 'network', 'log', 'alerts', 'architecture', 'adding-an-endpoint', 'errors'].map(
     (name) => `docs/${name}.md`,
   ),
-  ...readdirSync(`${root}docs/decisions`).map((name) => `docs/decisions/${name}`),
+  ...['decisions', 'errors', 'guides'].flatMap((folder) =>
+    readdirSync(`${root}docs/${folder}`).map((name) => `docs/${folder}/${name}`),
+  ),
 ];
 const blocksOf = (page: string, language: string) =>
   [...read(page).matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].flatMap(([, found, text = '']) =>
     found === language ? [text] : [],
+  );
+/** The headings of a page, as links name them. */
+const headingsOf = (page: string) =>
+  [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, text = '']) =>
+    text
+      .toLowerCase()
+      .replace(/[^\w -]/g, '')
+      .replaceAll(' ', '-'),
   );
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
 const npmBuiltIns = ['ci', 'test', 'start', 'publish', 'install'];
@@ -36,9 +45,10 @@ describe.each(pages)('%s', (page) => {
   });
 
   it('links to files that exist and names commands that exist', () => {
-    for (const [, path = ''] of read(page).matchAll(/\]\((?!https?:)([^)#]+)/g)) {
-      const folder = page.slice(0, page.lastIndexOf('/') + 1);
-      expect({ path, exists: existsSync(`${root}${folder}${path}`) }).toEqual({ path, exists: true });
+    for (const [, path = '', heading] of read(page).matchAll(/\]\((?!https?:)([^)#]+)(?:#([\w-]+))?/g)) {
+      const linked = `${page.slice(0, page.lastIndexOf('/') + 1)}${path}`;
+      expect({ path, exists: existsSync(`${root}${linked}`) }).toEqual({ path, exists: true });
+      if (heading !== undefined) expect(headingsOf(linked)).toContain(heading);
     }
     for (const [, name = ''] of read(page).matchAll(/npm (?:run )?(?:--silent )?(\w[\w:]*)/g)) {
       expect([...Object.keys(scripts), ...npmBuiltIns]).toContain(name);
@@ -87,13 +97,5 @@ describe.each(pages)('%s', (page) => {
     expect(
       commands.filter((line) => !/^(curl|npm run --silent dev:token|npm (ci|start|test|run \w+)$)/.test(line)),
     ).toEqual([]);
-  });
-});
-
-describe('The list of errors', () => {
-  it('names every code and no other', () => {
-    const table = read('docs/getting-started.md').split('## Errors')[1] ?? '';
-    const named = [...table.matchAll(/^\| ([A-Z_, ]+) \|/gm)].flatMap(([, codes = '']) => codes.split(', '));
-    expect(named.sort()).toEqual(Object.keys(errorCodes).sort());
   });
 });

@@ -3,7 +3,7 @@ import { Agent, get } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect } from 'node:tls';
+import { type ConnectionOptions, connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { HttpServer } from '../../src/http/HttpServer.js';
 import { issueCertificate } from '../support/certificate.js';
@@ -55,7 +55,23 @@ describe('HTTPS', () => {
         response.on('end', () => resolve({ status: response.statusCode, hsts }));
       }).on('error', reject);
     });
-    expect(answer).toEqual({ status: 200, hsts: 'max-age=31536000' });
+    expect(answer).toEqual({ status: 200, hsts: 'max-age=31536000; includeSubDomains' });
+  });
+
+  test('is TLS 1.3 where the client knows it, and nothing before 1.2', async () => {
+    const negotiated = (options: ConnectionOptions) =>
+      new Promise<string | null>((resolve, reject) => {
+        const address = { port: gateway.gateway.port, host: '127.0.0.1', rejectUnauthorized: false };
+        const socket = connect({ ...address, ...options }, () => {
+          resolve(socket.getProtocol());
+          socket.destroy();
+        });
+        socket.on('error', reject);
+      });
+    expect(await negotiated({})).toBe('TLSv1.3');
+    expect(await negotiated({ maxVersion: 'TLSv1.2' })).toBe('TLSv1.2');
+    const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const;
+    await expect(negotiated(old)).rejects.toThrow(/protocol version/);
   });
 
   test('uses a renewed pair without a restart, and keeps the one in use while the files do not fit', async () => {

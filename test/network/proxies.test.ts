@@ -108,13 +108,15 @@ describe('through Squid', () => {
     const traces = await startTlsFront(collector.url, tlsOptions());
     stops.push(squid.stop, provider.stop, traces.stop, collector.stop);
     const proxy = `http://${shown && `${shown}@`}127.0.0.1:${squid.port}`;
-    const { query, logs } = await start({
+    const { query, logs, origin } = await start({
       ...provider.env,
-      ...{ HTTPS_PROXY: proxy, http_proxy: proxy },
+      ...{ HTTPS_PROXY: proxy, http_proxy: proxy, UPSTREAM_TIMEOUT_MS: '30000' },
       AUTH_JWKS_URL: named(provider.jwksUrl),
       OTEL_EXPORTER_OTLP_ENDPOINT: named(traces.url),
       OTEL_EXPORTER_OTLP_CERTIFICATE: authority.certFile,
     });
+    // The first answer of a new Squid may come late: its programs are starting.
+    await until(async () => (await fetch(`${origin}/health/ready`)).ok, 60_000);
     const scope = 'client-links:create taxpayers:read taxpayers:any';
     const authorization = await provider.watcherOf([], 300, scope);
     expect(codesOf(await query(link, {}, { authorization }))).toBeUndefined();
@@ -130,7 +132,10 @@ describe('through Squid', () => {
   test('with a wrong password the reason names the proxy, and a creation is known not to have arrived', async () => {
     const squid = await startSquid(login);
     stops.push(squid.stop);
-    const { query, logs } = await start({ HTTPS_PROXY: `http://gateway:planted@127.0.0.1:${squid.port}` });
+    const { query, logs } = await start({
+      HTTPS_PROXY: `http://gateway:planted@127.0.0.1:${squid.port}`,
+      UPSTREAM_TIMEOUT_MS: '30000',
+    });
     expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
     expect(codesOf(await query(token))).toEqual(['UPSTREAM_UNAVAILABLE']);
     expect(logs.join('')).toContain('PROXY_HTTP_407');

@@ -96,6 +96,12 @@ describe('introspection', () => {
     gateway = await startTestGateway({ NODE_ENV: 'production', INTROSPECTION: 'true' });
     for (const query of questions) expect(await codesFor(undefined, query)).toEqual([]);
     expect((await gateway.query(misspelled)).errors?.[0]?.message).toContain('Did you mean');
-    for (const path of ['/', '/graphiql']) expect((await fetch(gateway.origin + path)).status).toBe(200);
+    for (const path of ['/', '/graphiql']) {
+      const { status, headers } = await fetch(gateway.origin + path);
+      expect([status, headers.get('content-security-policy')]).toEqual([
+        200,
+        expect.stringMatching(/default-src 'none';base-uri 'none';.*frame-ancestors 'none';script-src '(self|nonce-)/),
+      ]);
+    }
   });
 });

@@ -118,7 +118,12 @@ describe('hostile requests', () => {
     });
     expect(answer.text).toContain('The document does not fit the schema');
     expect(answer.text).not.toContain('taxpayerToken');
-    expect(answer.headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' });
+    expect(answer.headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+      'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+    });
     expect(answer.headers).not.toHaveProperty('server');
     expect(answer.headers).not.toHaveProperty('x-powered-by');
   });

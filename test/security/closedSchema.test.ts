@@ -62,14 +62,48 @@ describe('a name that exists is refused with the same words, at the same place, 
   );
 });
 
-test('variables are refused without what would fit', async () => {
-  const create = 'mutation($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
-  const messages = [];
-  for (const input of [{ nonsense: 1 }, { taxPayer: {} }, { taxPayer: { nonsense: 1 } }]) {
-    messages.push(...(await errorsOf(create, { input })).map(({ message }) => message));
+describe('the type of a variable or of a fragment is not told by the place of a mistake', () => {
+  test.each([
+    ['CreateClientLinkInput', 'mutation ($v: NAME) { createClientLink(input: $v) { z } }'],
+    ['String', 'query ($v: NAME) { zzz }'],
+    ['Int', 'query ($v: NAME) { taxpayer(id: $v) { id } }'],
+    ['Taxpayer', 'fragment F on NAME { __typename } { zzz ...F }'],
+    ['TaxpayerToken', '{ taxpayer(id: "x") { ...F } } fragment F on NAME { __typename }'],
+    [
+      'TaxpayerToken',
+      '{ a: __typename taxpayer(id: "x") { ...G } } fragment F on NAME { name } fragment G on Taxpayer { ...F }',
+    ],
+  ])('%s in %s', async (name, query) => {
+    const [real, invented] = twins(name);
+    const told = await errorsOf(query.replace('NAME', real));
+    expect(told).toEqual(await errorsOf(query.replace('NAME', invented)));
+    expect(told).toHaveLength(1);
+  });
+});
+
+test('the place is that of the selection at the root', async () => {
+  const ofFragment = '{ a: __typename ...F } fragment F on Query { ...G } fragment G on Query { zzz }';
+  for (const [query, column] of [
+    ['{ a: __typename  taxpayer(id: "x") { zzz } }', 18],
+    [ofFragment, 17],
+  ] as const) {
+    expect(await errorsOf(query)).toMatchObject([{ locations: [{ line: 1, column }] }]);
   }
-  for (const message of messages) expect(message).toMatch(/^Variable input[\w.]* does not have the expected type/);
-  expect(messages).toHaveLength(3);
+});
+
+test('a member of a variable is refused with the same words whether it exists', async () => {
+  const create = 'mutation($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
+  for (const name of ['metadata', 'settings', 'idempotencyKey']) {
+    const [real, invented] = twins(name);
+    const told = await errorsOf(create, { input: { [real]: [[1]], nonsense: 1 } });
+    expect(told).toEqual(await errorsOf(create, { input: { [invented]: [[1]], nonsense: 1 } }));
+    expect(told).toMatchObject([
+      {
+        message: 'Variable input does not have the expected type',
+        extensions: { violations: [{ path: 'input', message: 'does not have the expected type' }] },
+      },
+    ]);
+  }
 });
 
 test('what cannot be parsed, and introspection, name neither engine nor grammar', async () => {

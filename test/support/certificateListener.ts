@@ -33,7 +33,7 @@ export async function startCertificateListener(authenticator: Authenticator) {
   };
   const { cert, key } = certificateFor('localhost');
   // Nobody is refused here: what a certificate is good for is for the token to say.
-  const tls = { cert, key, ca: cert, requestCert: true, rejectUnauthorized: false };
+  const tls = { cert, key, ca: cert };
   const routes = new Map([['/who', handler]]);
   const server = new HttpServer({ host: '127.0.0.1', port: 0, tls, routes, before: () => false });
   const port = await server.listen();

@@ -54,7 +54,7 @@ export async function startGatewayOf(
   const onEnd = whenOperationsEnd(services);
   const pipeline = new Pipeline({
     schema: buildSchema({ resolvers: [...resolvers, ...more], providers: defaultProviders }),
-    contextFor: (facts) => new RequestContext(facts, services),
+    contextFor: (facts, asked) => new RequestContext(facts, services, asked),
     admission: new Admission({ store, perMinute: 0, workTime }),
     ledger,
     limits: config.limits,

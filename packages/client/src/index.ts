@@ -11,6 +11,7 @@ export {
   retryAfterSeconds,
   WatchFailed,
 } from './problems.js';
+export type { TypedDocumentNode } from './TypedDocumentNode.js';
 export {
   type JobUpdate,
   type TokenUpdate,

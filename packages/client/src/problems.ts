@@ -10,6 +10,8 @@ export interface GatewayProblem {
   readonly retryAfterSeconds: number | undefined;
   /** What to quote when asking the gateway's operators. */
   readonly requestId: string | undefined;
+  /** The page about this code, where the gateway's operators publish it. */
+  readonly docUrl: string | undefined;
   /** What was wrong with the input: where, and what was expected. */
   readonly violations: readonly { readonly path: string; readonly message: string }[];
   readonly path: readonly (string | number)[] | undefined;
@@ -24,7 +26,7 @@ export class WatchFailed extends Error {
 }
 
 /**
- * Everything the gateway reported, in its order. `source` is an error of Apollo Client 4 or 3, urql or graphql-request, a
+ * Everything the gateway reported, in its order. `source` is an error of Apollo Client 4 or 3, urql, Relay or graphql-request, a
  * {@link WatchFailed}, the body of an answer, its `errors`, or one of them. Empty when nothing came from the gateway, as when the network is down.
  */
 export function problemsOf(source: unknown): readonly GatewayProblem[] {
@@ -33,7 +35,7 @@ export function problemsOf(source: unknown): readonly GatewayProblem[] {
   if (!isObject(source)) return [];
   const own = problemOf(source);
   if (own !== undefined) return [own];
-  for (const key of ['errors', 'graphQLErrors', 'networkError', 'result', 'response', 'cause']) {
+  for (const key of ['errors', 'graphQLErrors', 'networkError', 'result', 'response', 'source', 'cause']) {
     const found = problemsOf(source[key]);
     if (found.length > 0) return found;
   }
@@ -63,7 +65,7 @@ export function retryAfterSeconds(source: unknown): number | undefined {
 function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | undefined {
   const { extensions, message, path } = source;
   if (!isObject(extensions)) return undefined;
-  const { code, retryable, retryAfterSeconds: seconds, requestId, violations } = extensions;
+  const { code, retryable, retryAfterSeconds: seconds, requestId, docUrl, violations } = extensions;
   if (!isErrorCode(code)) return undefined;
   return {
     code,
@@ -71,6 +73,7 @@ function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | 
     retryable: typeof retryable === 'boolean' ? retryable : errorCodes[code].retryable,
     retryAfterSeconds: typeof seconds === 'number' ? seconds : undefined,
     requestId: typeof requestId === 'string' ? requestId : undefined,
+    docUrl: typeof docUrl === 'string' ? docUrl : undefined,
     violations: Array.isArray(violations) ? violations : [],
     path: Array.isArray(path) ? path : undefined,
   };

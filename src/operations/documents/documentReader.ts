@@ -3,7 +3,6 @@ import { maxAliasesRule } from '@escape.tech/graphql-armor-max-aliases';
 import { maxDepthRule } from '@escape.tech/graphql-armor-max-depth';
 import { maxDirectivesRule } from '@escape.tech/graphql-armor-max-directives';
 import {
-  type ASTNode,
   type DocumentNode,
   GraphQLError,
   type GraphQLSchema,
@@ -18,7 +17,7 @@ import {
   validate,
 } from 'graphql';
 import { maxMistakes } from '../../errors/errorBounds.js';
-import { HiddenMistake } from '../../errors/maskError.js';
+import { LimitError, withoutSchema } from './closedSchema.js';
 import type { Recurring } from './DocumentMemory.js';
 
 /** How large an operation may be; the setting of each is MAX_ and its name. */
@@ -75,32 +74,6 @@ const noIntrospection: ValidationRule = (context) => ({
     context.reportError(new LimitError('Introspection is switched off (INTROSPECTION)', { nodes: node }));
   },
 });
-
-/** A mistake that a limit of ours finds: the same for every schema. */
-class LimitError extends GraphQLError {}
-
-/**
- * What may be said where the schema is not to be found out: the limits that are exceeded; or else that a root field, or a
- * fragment, does not fit. What exactly and where in it would tell which names exist.
- */
-function withoutSchema(errors: readonly GraphQLError[], document: DocumentNode): readonly GraphQLError[] {
-  const limits = errors.filter((error) => error instanceof LimitError);
-  const [mistake] = errors;
-  return limits.length > 0 || mistake === undefined
-    ? limits
-    : [new HiddenMistake(mistake, enclosing(mistake, document))];
-}
-
-/** The root field or definition around a mistake. */
-function enclosing(
-  { positions: [position = 0] = [] }: GraphQLError,
-  { definitions }: DocumentNode,
-): ASTNode | undefined {
-  const isAround = ({ loc }: ASTNode) => loc !== undefined && loc.start <= position && position < loc.end;
-  const definition = definitions.find(isAround);
-  const fields = definition?.kind === Kind.OPERATION_DEFINITION ? definition.selectionSet.selections : [];
-  return fields.find(isAround) ?? definition;
-}
 
 /**
  * Rules that bound a document; the error names the setting. All count through fragments, so that a few which spread each

@@ -1,11 +1,9 @@
 import type { Variables } from '../GraphQLRequest.js';
-import type { OperationContext } from '../OperationContext.js';
+import type { Asked, OperationContext } from '../OperationContext.js';
 
 /** An operation as a list of steps. It is answered as graphql-js answers, with everything constant looked up once. */
-export interface Plan {
+export interface Plan extends Asked {
   readonly type: 'query' | 'mutation';
-  /** See {@link operationLabel}. */
-  readonly label: string;
   /** See {@link Deprecations}. */
   readonly deprecated: readonly string[] | undefined;
   readonly operationName: string | undefined;

@@ -42,9 +42,9 @@ export class PlanCache {
     const coerced = plan.readVariables(variables);
     if (coerced === undefined) return undefined;
     const request = { query, literals: template.literals, variables: coerced };
-    const { type, label, deprecated, steps } = plan;
+    const { type, label, scopes, deprecated, steps } = plan;
     const perform = (context: OperationContext) => new Execution(plan, request, context).run();
-    return { by: 'plan' as const, type, label, deprecated, rootFields: steps.length, perform };
+    return { by: 'plan' as const, type, label, scopes, deprecated, rootFields: steps.length, perform };
   }
 
   /** Notes that Apollo answered a document, so that it is valid and within all limits on documents. */

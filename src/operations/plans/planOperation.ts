@@ -26,6 +26,7 @@ import {
   visit,
 } from 'graphql';
 import type { Deprecations } from '../documents/Deprecations.js';
+import { neededScopes } from '../neededScopes.js';
 import { operationLabel } from '../observeOperations.js';
 import { variableReader } from '../variables.js';
 import type { Argument, Members, Plan, Resolve, Selection, Step } from './Plan.js';
@@ -59,6 +60,7 @@ export function planOf(
   return {
     type,
     label: operationLabel(schema, operation),
+    scopes: neededScopes(schema, document),
     deprecated: deprecations.in(document),
     operationName: name?.value,
     steps,

@@ -1,0 +1,52 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+
+// What the source may not contain at all, or in few files that say why. The sandbox is no part of a production gateway.
+
+const sources = readdirSync('src', { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts') && !file.startsWith('sandbox'))
+  .map((file) => ({ file, text: readFileSync(join('src', file), 'utf8') }));
+
+const filesWith = (form: RegExp) => sources.flatMap(({ file, text }) => (form.test(text) ? [file] : []));
+
+describe('the source', () => {
+  test.each([
+    ['runs text as code', /\beval\(|\bnew Function\b|['"]node:vm['"]/],
+    ['starts another program', /child_process/],
+    ['asks Node.js to check no certificates', /NODE_TLS_REJECT_UNAUTHORIZED/],
+    ['uses a hash that is broken', /\bmd5\b|\bsha-?1\b/i],
+    ['uses a cipher without authentication', /aes-\d+-(?:ecb|cbc|ctr)/i],
+    ['brings cryptography of its own', /from '(?:crypto-js|node-forge|tweetnacl|bcrypt[^']*|sjcl)'/],
+  ])('nowhere %s', (_, form) => {
+    expect(filesWith(form)).toEqual([]);
+  });
+
+  test('takes a connection without a good certificate of clients alone, who are then refused in words', () => {
+    const off = sources.flatMap(({ file, text }) =>
+      [...text.matchAll(/.*rejectUnauthorized: false.*/g)].map(([line]) => [file, line.trim()]),
+    );
+    const asked = 'return { requestCert: ca !== undefined, rejectUnauthorized: false };';
+    expect(off).toEqual([['http/HttpServer.ts', asked]]);
+  });
+
+  test('makes regular expressions of constants alone', () => {
+    expect(filesWith(/new RegExp\(/)).toEqual(['errors/maskError.ts']);
+    expect(sources.find(({ file }) => file === 'errors/maskError.ts')?.text).toMatch(/const token = String\.raw`/);
+  });
+
+  test('uses chance that can be guessed for waits and samples alone', () => {
+    expect(filesWith(/Math\.random\(/).sort()).toEqual([
+      'observability/Tracing.ts', // which traces are kept
+      'process/Runtime.ts', // for those below
+      'stores/LmdbStore.ts', // when it tidies up
+      'stores/redisClient.ts', // when it connects again
+    ]);
+    expect(filesWith(/\bruntime\.random\(\)/).sort()).toEqual([
+      'auth/keySet.ts', // when keys are read again
+      'datasources/watchers.ts', // between polls
+      'stores/DeleteWaiters.ts', // while a lease is waited for
+      'upstream/ResilientFetch.ts', // between tries
+    ]);
+  });
+});

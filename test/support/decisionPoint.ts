@@ -1,0 +1,118 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { decide } from '../../examples/decision-point/decisionPoint.js';
+
+interface Asked {
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: {
+    readonly subject: { readonly type: string; readonly id: string; readonly properties: Record<string, unknown> };
+    readonly action?: { readonly name: string };
+    readonly resource?: { readonly type: string; readonly id: string };
+    readonly context: { readonly operation: string };
+    readonly evaluations?: readonly { readonly action: { readonly name: string }; readonly resource: { id: string } }[];
+  };
+}
+
+type Decided = { readonly decision: unknown } | { readonly evaluations: readonly unknown[] };
+
+/** How a decision point misbehaves: each gets the answer it should give, and the words it has for errors. */
+export const misbehaviours = {
+  'does not answer': () => {},
+  'stops in mid-answer': (response) => void response.writeHead(200, { 'content-length': 100 }).write('{"decision":'),
+  'cuts the connection': (response) => void response.destroy(),
+  'answers 500': (response, _, words) => end(response, 500, JSON.stringify({ decision: true, words })),
+  'answers 401': (response) => end(response, 401, '"no"'),
+  'answers 403': (response) => end(response, 403, '"no"'),
+  redirects: (response) => void response.writeHead(307, { location: '/elsewhere' }).end(),
+  'answers 200 with HTML': (response, _, words) => end(response, 200, `<html>{"decision":true}${words}</html>`),
+  'answers with nothing': (response) => end(response, 200, ''),
+  'answers null': (response) => end(response, 200, 'null'),
+  'says true as text': (response, _, words) => end(response, 200, JSON.stringify(everyDecision('true', { words }))),
+  'says 1 for true': (response) => end(response, 200, JSON.stringify(everyDecision(1))),
+  'leaves the decision out': (response) => end(response, 200, '{"evaluations":[{}],"context":{}}'),
+  'decides too little': (response) => end(response, 200, '{"evaluations":[]}'),
+  'decides too much': (response) =>
+    end(response, 200, JSON.stringify({ evaluations: Array(700).fill({ decision: true }) })),
+  'decides about another subject': (response, decided) =>
+    end(response, 200, JSON.stringify({ ...decided, subject: { type: 'user', id: 'somebody-else' } })),
+  'decides about another taxpayer': (response) =>
+    end(response, 200, JSON.stringify(everyDecision(true, { resource: { type: 'taxpayer', id: 'another' } }))),
+  'sends more than a megabyte': (response) =>
+    end(response, 200, JSON.stringify({ decision: true, x: 'x'.repeat(2 ** 21) })),
+} as const satisfies Readonly<Record<string, (response: ServerResponse, decided: Decided, words: string) => void>>;
+
+export type Misbehaviour = keyof typeof misbehaviours;
+
+export type TestDecisionPoint = Awaited<ReturnType<typeof startTestDecisionPoint>>;
+
+/** The example decision point over lists in memory; it counts, can misbehave, and be down. */
+export async function startTestDecisionPoint() {
+  const lists: Record<string, string[]> = {};
+  const asked: Asked[] = [];
+  let misbehaviour: Misbehaviour | undefined;
+  let words = 'words';
+  let held: (() => void)[] | undefined;
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = JSON.parse(Buffer.concat(chunks).toString()) as Asked['body'];
+    asked.push({ url: request.url ?? '', headers: request.headers, body });
+    if (held) await new Promise<void>((resolve) => held?.push(resolve));
+    const decided = decide(body, lists) as Decided;
+    if (misbehaviour) misbehaviours[misbehaviour](response, decided, words);
+    else end(response, 200, JSON.stringify({ ...decided, context: { reason: words } }));
+  });
+  await listen(server, 0);
+  server.unref();
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/pdp/`,
+    /** Every call so far. */
+    asked,
+    allow(subject: string, taxpayers: readonly string[]): void {
+      lists[subject] = [...taxpayers];
+    },
+    behave(as: Misbehaviour | undefined): void {
+      misbehaviour = as;
+    },
+    /** What it says beside its decisions. */
+    say(more: string): void {
+      words = more;
+    },
+    /** Takes calls, and answers them when what it returns is called. */
+    hold(): () => void {
+      const waiting: (() => void)[] = [];
+      held = waiting;
+      return () => {
+        held = undefined;
+        for (const release of waiting) release();
+      };
+    },
+    async down(): Promise<void> {
+      await stop(server);
+    },
+    up: () => listen(server, port),
+    stop: () => stop(server),
+  };
+}
+
+function everyDecision(decision: unknown, more: object = {}) {
+  return { decision, ...more, evaluations: Array(2).fill({ decision, ...more }) };
+}
+
+function end(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(text);
+}
+
+async function listen(server: Server, port: number): Promise<void> {
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+}
+
+async function stop(server: Server): Promise<void> {
+  if (!server.listening) return;
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+}
