@@ -1,0 +1,217 @@
+// What somebody who comes to this project types, waits for and installs (npm run newcomer): each path from an empty folder
+// and with an empty cache of npm, on two versions of Node.js.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { cpus, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { ensureBuilt, orExplain } from './build.js';
+import { orSentence } from './committedFile.js';
+import { provideNode, withNode } from './provideNode.js';
+
+const help = `Usage: npm run newcomer -- [options]
+
+Follows each path from an empty folder: the gateway, the client package from its tarball, the supergraph behind Hive Gateway
+and behind Grafbase. Prints what is typed, how long it takes and how much is installed. What is cloned is the last commit.
+
+  --node <version>  on this Node.js, which comes from npm; may be repeated (default: 20 and 24)
+  --only <path>     gateway, client, hive or grafbase; may be repeated (default: all)
+  --write           writes the table into docs/newcomer.md`;
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const page = join(root, 'docs/newcomer.md');
+
+/** What is typed, and the first answer in what the last command prints: undefined for as long as there is none. */
+const paths = {
+  gateway: { begin: clone, install: 'npm ci', start: 'npm start', firstAnswer: ofGateway },
+  client: {
+    begin: emptyProject,
+    install: 'npm install taxpayer-gateway-client graphql',
+    start: 'node watch.mjs',
+    firstAnswer: ofProgram,
+  },
+  hive: { begin: clone, install: 'npm ci', start: 'npm run example:supergraph', firstAnswer: ofSupergraph },
+  grafbase: {
+    begin: clone,
+    install: 'npm ci',
+    start: 'npm run example:supergraph -- grafbase',
+    firstAnswer: ofSupergraph,
+  },
+};
+
+await orSentence(async () => {
+  const several = { type: 'string', multiple: true };
+  const options = { node: several, only: several, write: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } };
+  const { values } = parseArgs({ options });
+  if (values.help) return console.log(help);
+  const names = values.only ?? Object.keys(paths);
+  const unknown = names.find((name) => !(name in paths));
+  if (unknown !== undefined)
+    throw new Error(`--only expects one of ${Object.keys(paths).join(', ')} (found: ${unknown})`);
+  const rows = [];
+  for (const version of values.node ?? ['20', '24']) {
+    const bin = await provideNode(version);
+    for (const name of names) {
+      rows.push(await follow(name, withNode(bin)));
+      process.stderr.write(`${rows.at(-1)}\n`);
+    }
+  }
+  const day = new Date().toISOString().slice(0, 10);
+  const printed = [
+    `Measured ${day} on ${cpus().length} x ${cpus()[0].model}.`,
+    '',
+    '| what | Node.js | typed | installed | s to install | s to the first answer |',
+    '| --- | --- | --- | --: | --: | --: |',
+    ...rows,
+  ].join('\n');
+  console.log(printed);
+  if (values.write) await writePage(printed);
+});
+
+async function follow(name, nodeEnv) {
+  const { begin, install, start, firstAnswer } = paths[name];
+  const folder = await mkdtemp(join(tmpdir(), 'newcomer-'));
+  const app = join(folder, 'app');
+  const ports = {
+    PORT: '0',
+    ROUTER_PORT: await freePort(),
+    GATEWAY_PORT: await freePort(),
+    CASES_PORT: await freePort(),
+  };
+  const env = { ...nodeEnv, ...ports, NODE_OPTIONS: '', npm_config_cache: join(folder, 'npm') };
+  const stops = [];
+  try {
+    const version = (await run('node --version', { cwd: folder, env })).trim();
+    process.stderr.write(`${name} on Node.js ${version}…\n`);
+    const typed = await begin({ folder, app, env, stops });
+    const installSeconds = await seconds(() => run(typed?.install ?? install, { cwd: app, env }));
+    const startSeconds = await seconds(async () => {
+      const started = await runUntil(start, { cwd: app, env }, firstAnswer);
+      stops.push(started.stop);
+    });
+    const { packages, bytes } = await installed(app);
+    const cells = [
+      `${packages} packages, ${Math.round(bytes / 1e6)} MB`,
+      installSeconds.toFixed(0),
+      startSeconds.toFixed(1),
+    ];
+    return `| ${[name, version, `\`${install}\`, \`${start}\``, ...cells].join(' | ')} |`;
+  } finally {
+    for (const stop of stops.reverse()) await stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function clone({ app, folder, env }) {
+  await run(`git clone --quiet --depth 1 "file://${root}" "${app}"`, { cwd: folder, env });
+}
+
+/** A project of nobody, the program of the client's README, and a gateway for it. */
+async function emptyProject({ app, folder, env, stops }) {
+  await orExplain(ensureBuilt);
+  await run(`npm pack "${join(root, 'packages/client')}" --ignore-scripts --silent`, { cwd: folder, env });
+  const tarball = (await readdir(folder)).find((name) => name.endsWith('.tgz'));
+  const gateway = await runUntil(`node "${join(root, 'dist/main.js')}"`, { cwd: folder, env }, portOf);
+  stops.push(gateway.stop);
+  const readme = await readFile(join(root, 'packages/client/README.md'), 'utf8');
+  const [, program] = /```js\n([\s\S]*?)```/.exec(readme);
+  await mkdir(app);
+  await writeFile(join(app, 'watch.mjs'), program.replace('localhost:4000', `localhost:${gateway.found}`));
+  return { install: paths.client.install.replace('taxpayer-gateway-client', `"${join(folder, tarball)}"`) };
+}
+
+/** Its first line. */
+function ofProgram(output) {
+  return output.includes('\n') ? output : undefined;
+}
+
+function portOf(output) {
+  return /"graphql":"http:\/\/[^"]*:(\d+)\/graphql"/.exec(output)?.[1];
+}
+
+/** The answer to the README's first query. */
+async function ofGateway(output) {
+  const port = portOf(output);
+  if (port === undefined) return undefined;
+  const [, query] = /```graphql\n([\s\S]*?)```/.exec(await readFile(join(root, 'README.md'), 'utf8'));
+  const headers = { 'content-type': 'application/json' };
+  const body = JSON.stringify({ query });
+  return await (await fetch(`http://localhost:${port}/graphql`, { method: 'POST', headers, body })).text();
+}
+
+/** What the command prints that the example ends its start with. */
+async function ofSupergraph(output) {
+  const [command] = /^curl [\s\S]*?'\n(?=\n|$)/m.exec(output) ?? [];
+  return command && (await run(command, { cwd: root, env: process.env }));
+}
+
+/** Starts a command and waits for what `find` finds in its output. Throws when there is an error in that, or the command ends first. */
+async function runUntil(command, options, find) {
+  const child = spawn('sh', ['-c', `exec ${command}`], {
+    ...options,
+    stdio: ['ignore', 'pipe', 'inherit'],
+    detached: true,
+  });
+  const closed = once(child, 'close');
+  const stop = async () => {
+    // npm and what it started, as Ctrl-C in a terminal would.
+    if (child.exitCode === null) process.kill(-child.pid, 'SIGINT');
+    await closed;
+  };
+  let output = '';
+  for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {
+    output += chunk;
+    const found = await find(output);
+    if (found === undefined || found === '') continue;
+    if (/"errors"/.test(found)) throw new Error(`${command} answered with an error: ${found}`);
+    child.stdout.resume();
+    return { found, stop };
+  }
+  throw new Error(`${command} ended: ${output}`);
+}
+
+async function run(command, options) {
+  const child = spawn('sh', ['-c', command], { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  if (code !== 0) throw new Error(`${command} ended with ${code}: ${stdout}${stderr}`);
+  return stdout;
+}
+
+/** The packages in a folder and their size, with those that a command installed in a folder of its own. */
+async function installed(folder) {
+  let packages = 0;
+  let bytes = 0;
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath ?? entry.path, entry.name);
+    if (!entry.isFile() || !path.includes('/node_modules/')) continue;
+    bytes += (await stat(path)).size;
+    if (/\/node_modules\/(@[^/]+\/)?[^/@.][^/]*\/package\.json$/.test(path)) packages += 1;
+  }
+  return { packages, bytes };
+}
+
+async function seconds(task) {
+  const startedAt = performance.now();
+  await task();
+  return (performance.now() - startedAt) / 1000;
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return String(port);
+}
+
+/** Between the markers of the page; what is above and below stays. */
+async function writePage(printed) {
+  const [before, after] = (await readFile(page, 'utf8')).split(/<!-- printed -->[\s\S]*<!-- end -->/);
+  await writeFile(page, `${before}<!-- printed -->\n${printed}\n<!-- end -->${after}`);
+}
