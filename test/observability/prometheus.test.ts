@@ -103,6 +103,9 @@ describe('A Prometheus that scrapes a gateway', () => {
       'Client links', // none was made
       'Workers', // one process
       'Workers',
+      'Decisions and calls to the decision point', // none is configured
+      'Decisions and calls to the decision point',
+      'Duration of a call to the decision point, 95th percentile',
     ]);
   });
 
