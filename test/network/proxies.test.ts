@@ -14,6 +14,7 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider } from '../support/authenticated.js';
 import { makeAuthority } from '../support/certificate.js';
 import { startCollector } from '../support/collector.js';
+import { startTestDecisionPoint } from '../support/decisionPoint.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { until } from '../support/redis.js';
 import { startSquid } from '../support/squid.js';
@@ -102,32 +103,44 @@ describe('through Squid', () => {
   test.each([
     ['with a password', login, credentials],
     ['without one', undefined, ''],
-  ])('%s go the calls to the service, the key set and the trace collector', async (_, known, shown) => {
-    const squid = await startSquid(known);
-    const [provider, collector] = [await startTrustedProvider(), await startCollector()];
-    const traces = await startTlsFront(collector.url, tlsOptions());
-    stops.push(squid.stop, provider.stop, traces.stop, collector.stop);
-    const proxy = `http://${shown && `${shown}@`}127.0.0.1:${squid.port}`;
-    const { query, logs, origin } = await start({
-      ...provider.env,
-      ...{ HTTPS_PROXY: proxy, http_proxy: proxy, UPSTREAM_TIMEOUT_MS: '30000' },
-      AUTH_JWKS_URL: named(provider.jwksUrl),
-      OTEL_EXPORTER_OTLP_ENDPOINT: named(traces.url),
-      OTEL_EXPORTER_OTLP_CERTIFICATE: authority.certFile,
-    });
-    // The first answer of a new Squid may come late: its programs are starting.
-    await until(async () => (await fetch(`${origin}/health/ready`)).ok, 60_000);
-    const scope = 'client-links:create taxpayers:read taxpayers:any';
-    const authorization = await provider.watcherOf([], 300, scope);
-    expect(codesOf(await query(link, {}, { authorization }))).toBeUndefined();
-    expect(codesOf(await query(token, {}, { authorization }))).toBeUndefined();
-    await until(() => collector.spans.length > 0);
-    await gateway?.stop();
-    gateway = undefined;
-    await until(() => squid.lines().filter((line) => line.includes('CONNECT')).length >= 2);
-    expect(squid.lines().join('\n')).toMatch(/TCP_MISS\/200 .* GET http:\/\/service\.test:\d+\/jwks\.json/);
-    expect(logs.join('')).not.toMatch(/planted/);
-  });
+  ])(
+    '%s go the calls to the service, the key set, the decision point and the trace collector',
+    async (_, known, shown) => {
+      const squid = await startSquid(known);
+      const [provider, collector] = [await startTrustedProvider(), await startCollector()];
+      const traces = await startTlsFront(collector.url, tlsOptions());
+      const decisions = await startTestDecisionPoint();
+      decisions.allow('unlisted', [demoData.taxpayerIds.authorized]);
+      stops.push(squid.stop, provider.stop, traces.stop, collector.stop, decisions.stop);
+      const proxy = `http://${shown && `${shown}@`}127.0.0.1:${squid.port}`;
+      const { query, logs, origin } = await start({
+        ...provider.env,
+        ...{ HTTPS_PROXY: proxy, http_proxy: proxy, UPSTREAM_TIMEOUT_MS: '30000' },
+        AUTH_JWKS_URL: named(provider.jwksUrl),
+        AUTH_DECISION_URL: named(decisions.url),
+        OTEL_EXPORTER_OTLP_ENDPOINT: named(traces.url),
+        OTEL_EXPORTER_OTLP_CERTIFICATE: authority.certFile,
+      });
+      // The first answer of a new Squid may come late: its programs are starting.
+      await until(async () => (await fetch(`${origin}/health/ready`)).ok, 60_000);
+      const scope = 'client-links:create taxpayers:read taxpayers:any';
+      const authorization = await provider.watcherOf([], 300, scope);
+      expect(codesOf(await query(link, {}, { authorization }))).toBeUndefined();
+      expect(codesOf(await query(token, {}, { authorization }))).toBeUndefined();
+      const unlisted = `Bearer ${await provider.token({ sub: 'unlisted', scope: 'taxpayers:read' })}`;
+      expect(codesOf(await query(token, {}, { authorization: unlisted }))).toBeUndefined();
+      expect(decisions.asked).toHaveLength(1);
+      await until(() => collector.spans.length > 0);
+      await gateway?.stop();
+      gateway = undefined;
+      await until(() => squid.lines().filter((line) => line.includes('CONNECT')).length >= 2);
+      expect(squid.lines().join('\n')).toMatch(/TCP_MISS\/200 .* GET http:\/\/service\.test:\d+\/jwks\.json/);
+      expect(squid.lines().join('\n')).toMatch(
+        /TCP_MISS\/200 .* POST http:\/\/service\.test:\d+\/pdp\/access\/v1\/evaluation/,
+      );
+      expect(logs.join('')).not.toMatch(/planted/);
+    },
+  );
 
   test('with a wrong password the reason names the proxy, and a creation is known not to have arrived', async () => {
     const squid = await startSquid(login);
