@@ -112,7 +112,7 @@ it('parts of messages that are not complete are counted: too many of one caller 
   cleanups.push(() => provider.stop());
   const env = { ...environmentFor(sandbox), ...provider.env, CACHE_URL: 'memory:', MAX_BODY_BYTES: '8000000' };
   // A sixteenth of the heap is room for two such messages.
-  const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256' });
+  const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=16' });
   cleanups.push(() => gateway.stop());
   const begin = async (sub: string) => {
     const socket = rawSocket(gateway.origin);
