@@ -105,7 +105,7 @@ it('what one caller leaves unread is bounded; another is served', async () => {
   cleanups.push(() => provider.stop());
   const env = { ...environmentFor(sandbox), ...provider.env, CACHE_URL: 'memory:' };
   // A sixteenth of the heap is room for three such answers.
-  const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256' });
+  const gateway = await spawnGateway({ ...env, NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=16' });
   cleanups.push(() => gateway.stop());
   const ids = addLargeJob({ sandbox });
   const authorization = await provider.watcherOf([ids.taxpayerId]);
