@@ -83,7 +83,8 @@ export class GraphQLEndpoint {
       const { remoteAddress, peer } = credentials;
       const known = { remoteAddress, peer, ...identity, requestId, startedAt, client: clientOf(request.headers) };
       const refusal = await pipeline.refuseInTurn(error, known, 'http');
-      if (refusal === undefined) response.destroy();
+      if (refusal === undefined)
+        request.socket.destroy(); // a pipelined response has no socket yet
       else writeRefusal(response, requestId, refusal, identity && pipeline.rateLimitOf(identity));
     }
   }

@@ -42,7 +42,8 @@ async function refuse(request: IncomingMessage, response: ServerResponse, pipeli
   const remoteAddress = peer?.address ?? request.socket.remoteAddress;
   const facts = { requestId, startedAt: performance.now(), client: clientOf(headers), peer, remoteAddress };
   const refusal = await pipeline.refuseInTurn(error, facts, 'http');
-  if (refusal === undefined) response.destroy();
+  if (refusal === undefined)
+    request.socket.destroy(); // a pipelined response has no socket yet
   else writeRefusal(response, requestId, refusal);
 }
 

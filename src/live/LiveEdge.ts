@@ -65,7 +65,8 @@ export class LiveEdge {
         const { remoteAddress } = credentialsOf(request);
         const facts = { remoteAddress, ...visit.identity, ...known };
         const refusal = await pipeline.refuseInTurn(error, facts, transport);
-        if (refusal === undefined) response.destroy();
+        if (refusal === undefined)
+          request.socket.destroy(); // a pipelined response has no socket yet
         else writeRefusal(response, known.requestId, refusal, visit.identity && pipeline.rateLimitOf(visit.identity));
       }
     };
