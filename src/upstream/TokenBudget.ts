@@ -40,8 +40,10 @@ class Hour {
   seen = 0;
   /** Calls of this process. */
   made = 0;
-  /** Calls this process has counted in the store and not made, for when the store is away; undefined until it asked for them. */
-  reserve: number | undefined;
+  /** Calls this process has counted in the store and not made, for when the store is away. */
+  reserve = 0;
+  /** Those for the reserve that the store is being asked for. */
+  reserving = 0;
   /** Calls the store has not been told of. */
   untold = 0;
 
@@ -51,7 +53,10 @@ class Hour {
 const hourMs = 3_600_000;
 /** A counter outlives its hour, for machines whose clocks are behind. */
 const counterTtlMs = 2 * hourMs;
-/** What a process reserves at its first call of the hour, as a share of what is left then. */
+/**
+ * The most that a process has in reserve, as a share of what is left. It gets there by one with each call: so in a fleet of
+ * any size at least half of what is counted was called for, and who calls most has most in reserve.
+ */
 const reserveShare = 1 / 16;
 /** What a process may use of an hour in which it has not reached the store at all. */
 const aloneShare = 1 / 4;
@@ -92,7 +97,7 @@ export class TokenBudget {
     for (const share of shares) if (this.#isSpent(hour, share)) throw this.#exhausted(hour, share);
     for (const share of shares) if (!(await this.#takeShare(hour, share))) throw this.#exhausted(hour, share);
     const granted = (await this.#takeFromStore(hour)) || this.#takeWithoutStore(hour);
-    onLeft?.(Math.max(0, perHour - hour.seen) + (hour.reserve ?? 0), this.#restOf(hour));
+    onLeft?.(Math.max(0, perHour - hour.seen) + hour.reserve, this.#restOf(hour));
     // A store that counts too few cannot have one process call more often than the fleet may.
     if (!granted || hour.made >= perHour) throw this.#exhausted(hour);
     hour.made += 1;
@@ -117,7 +122,7 @@ export class TokenBudget {
   /** What may be taken in all of a share of which `own` are taken: at least one call, however little is left. */
   #mostOf(hour: Hour, { size }: Share, own: number): number {
     const { perHour } = this.options;
-    const byOthers = Math.max(0, hour.seen - (hour.reserve ?? 0) - own);
+    const byOthers = Math.max(0, hour.seen - hour.reserve - own);
     return Math.max(1, Math.floor(size * (perHour - byOthers)));
   }
 
@@ -126,30 +131,25 @@ export class TokenBudget {
     if (hour.seen >= perHour) return false; // what is spent stays spent until the hour is over
     const { untold } = hour;
     hour.untold = 0;
-    const count = await this.#count(hour, untold + 1);
+    const mostInReserve = Math.floor((perHour - hour.seen) * reserveShare);
+    const reserved = hour.reserve + hour.reserving < mostInReserve ? 1 : 0;
+    hour.reserving += reserved;
+    const count = await this.#count(hour, untold + 1 + reserved);
+    hour.reserving -= reserved;
     if (count === undefined) hour.untold += untold;
-    if (count === undefined || count > perHour) return false;
-    if (hour.reserve === undefined) await this.#fillReserve(hour);
+    if (count === undefined || count - reserved > perHour) return false;
+    if (count <= perHour) hour.reserve += reserved;
     return true;
   }
 
   #takeWithoutStore(hour: Hour): boolean {
-    if (hour.reserve) {
+    if (hour.reserve > 0) {
       hour.reserve -= 1;
       return true;
     }
     if (hour.seen > 0 || hour.made >= Math.ceil(this.options.perHour * aloneShare)) return false;
     hour.untold += 1;
     return true;
-  }
-
-  /** Once per hour, in a call of its own: a lost answer to it costs the fleet this reserve and no more. */
-  async #fillReserve(hour: Hour): Promise<void> {
-    const { perHour } = this.options;
-    hour.reserve = 0;
-    const wanted = Math.floor((perHour - hour.seen) * reserveShare);
-    const count = wanted > 0 ? await this.#count(hour, wanted) : undefined;
-    if (count !== undefined) hour.reserve += Math.max(0, Math.min(wanted, perHour - (count - wanted)));
   }
 
   /** Adds `by` to the fleet's count and returns it; undefined as {@link TokenBudget.#add}. */

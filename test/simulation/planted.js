@@ -133,8 +133,8 @@ export const planted = [
   defect(
     'the budget is off by one',
     budget,
-    'count === undefined || count > perHour) return false;',
-    'count === undefined || count > perHour + 1) return false;',
+    'count === undefined || count - reserved > perHour) return false;',
+    'count === undefined || count - reserved > perHour + 1) return false;',
   ),
   defect(
     'a store that lost the count is believed',
@@ -145,8 +145,8 @@ export const planted = [
   defect(
     'a reserve is not counted',
     budget,
-    'const count = wanted > 0 ? await this.#count(hour, wanted) : undefined;',
-    'const count = wanted > 0 ? await this.#count(hour, 0) : undefined;',
+    'await this.#count(hour, untold + 1 + reserved);',
+    'await this.#count(hour, untold + 1);',
   ),
   defect(
     'without the store the budget has no end',

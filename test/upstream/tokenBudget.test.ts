@@ -45,6 +45,13 @@ describe('the hourly budget of token calls', () => {
     expect(calls()).toBe(64);
   });
 
+  it('refuses nobody before half of it is spent, in a fleet of many members', async () => {
+    const { read } = await scene({ size: 40, budgetPerHour: 200 });
+    for (let round = 0; round < 2; round++) {
+      for (const member of fleet.members) expect(await read([member], 1)).toBe(1);
+    }
+  });
+
   it.each(['down', 'silent'] as const)('holds when the store is %s a second time', async (state) => {
     const { read, calls, links } = await scene();
     await read(fleet.members, 8);
