@@ -2,15 +2,11 @@ import { writeForget } from '../../src/cache/Forgets.js';
 import { SealedStore, scopeOf } from '../../src/cache/SealedStore.js';
 import { SubjectEntries } from '../../src/cache/SubjectEntries.js';
 import { Sealer } from '../../src/cache/sealing.js';
-import { type Config, loadConfig } from '../../src/config/config.js';
+import type { Config } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import type { JobId, TaxpayerId } from '../../src/datasources/identifiers.js';
 import { tokenNames } from '../../src/datasources/tokenAnswer.js';
 import type { GatewayError } from '../../src/errors/errors.js';
-import { createLogger } from '../../src/observability/log.js';
-import { Metrics } from '../../src/observability/Metrics.js';
-import { wireServices } from '../../src/services.js';
-import { FallbackStore } from '../../src/stores/FallbackStore.js';
 import type { Asked, Auditor } from './Auditor.js';
 import { NodeRuntime } from './NodeRuntime.js';
 import type { Plan, Step, StoreFault } from './plan.js';
@@ -18,29 +14,15 @@ import { contentOf, SimulatedService } from './SimulatedService.js';
 import { SimulatedStore } from './SimulatedStore.js';
 import { StoreLine, type StoreTroubles } from './StoreLine.js';
 import type { World } from './World.js';
+import { baseUrl, clientId, configOf, wireProcess } from './wireProcess.js';
 
-const baseUrl = 'http://service.invalid';
-const clientId = 'simulated';
-const defaults = loadConfig({
-  UPSTREAM_BASE_URL: baseUrl,
-  UPSTREAM_CLIENT_ID: clientId,
-  UPSTREAM_CLIENT_SECRET: 'secret-0',
-  AUTH_MODE: 'disabled',
-  CACHE_MAX_ENTRIES: '1000',
-  JOB_POLL_MAX_MS: '5000',
-});
-/** They only count, and nothing reads them. */
-const metrics = new Metrics();
-const log = createLogger('silent', { write: () => {} });
+const defaults = configOf({ CACHE_MAX_ENTRIES: '1000', JOB_POLL_MAX_MS: '5000' });
 
 /** One life of a process. */
-interface Process {
+interface Process extends ReturnType<typeof wireProcess> {
   readonly life: number;
   readonly runtime: NodeRuntime;
   readonly line: StoreLine;
-  readonly store: FallbackStore;
-  readonly wired: ReturnType<typeof wireServices>;
-  readonly rotate: () => void;
   isUp: boolean;
 }
 
@@ -240,25 +222,16 @@ export class Fleet {
       plan.seed * 64 + life,
     );
     const line = new StoreLine(world, node, runtime, this.store, this.#troubles);
-    const store = new FallbackStore(line, {
-      runtime,
-      onDegraded: (trouble) => world.tell(`node ${node}`, `goes on alone: ${trouble}`),
-      onRecovered: () => world.tell(`node ${node}`, 'uses the store again'),
+    const { store, wired, rotate } = wireProcess({
+      ...{ world, node, runtime, line, config: this.#config },
+      fetch: this.service.fetchFor(node, life, runtime),
+      secret: () => `secret-${this.#secret}`,
     });
-    const credentials = { clientId, clientSecret: new Secret(`secret-${this.#secret}`) };
-    const sealer = new Sealer({ from: 'client-secret', secret: credentials.clientSecret }, [], runtime);
-    const wired = wireServices({
-      ...{ config: this.#config, log, metrics, store, sealer, baseUrl, runtime, health: store },
-      credentials: () => credentials,
-      fetch: this.service.fetchFor(node, life, runtime) as never,
-    });
-    /** Reads the file anew. */
-    const rotate = () => {
-      credentials.clientSecret = new Secret(`secret-${this.#secret}`);
-      sealer.rotate({ from: 'client-secret', secret: credentials.clientSecret });
+    const rotateAndLearn = () => {
+      rotate();
       this.#learnNames(wired.sealed);
     };
-    const process: Process = { life, runtime, line, store, wired, rotate, isUp: false };
+    const process: Process = { life, runtime, line, store, wired, rotate: rotateAndLearn, isUp: false };
     this.processes[node] = process;
     this.#learnNames(wired.sealed);
     world.tell(`node ${node}`, `starts its life ${life}`);

@@ -36,6 +36,13 @@ interface Answer {
   readonly retryAfterSeconds?: number;
 }
 
+interface Records {
+  /** Epoch milliseconds. By default a day before the begin. */
+  readonly createdAt?: (taxpayer: number) => number;
+  /** Whether an unchanged record is the same in each answer; by default each answer can be told from every other. */
+  readonly areSteady?: boolean;
+}
+
 const statuses = ['CREATED', 'CONSENT_RECEIVED', 'AUTHORIZED'];
 
 /** The REST service: what it knows of taxpayers and jobs, and how it misbehaves. */
@@ -49,8 +56,9 @@ export class SimulatedService {
 
   constructor(
     private readonly world: World,
-    private readonly plan: Plan,
-    private readonly auditor: Auditor,
+    private readonly plan: Pick<Plan, 'taxpayers' | 'jobs' | 'slowestMs' | 'quietFrom'>,
+    private readonly auditor: Pick<Auditor, 'callSent' | 'callArrived'>,
+    private readonly records: Records = {},
   ) {
     this.taxpayers = Array.from({ length: plan.taxpayers }, (_, n) => ({ id: `taxpayer-${n}`, token: 0, change: 0 }));
     this.jobs = plan.jobs.map(({ taxpayer, endsAt }, n) => ({ id: `job-${n}`, taxpayer, endsAt }));
@@ -177,6 +185,7 @@ export class SimulatedService {
     const taxpayer = this.taxpayers[index];
     if (!taxpayer) return { status: 404 };
     const { id, token, change } = taxpayer;
+    const { createdAt, areSteady } = this.records;
     const name = `${id} changed ${change} times`;
     const answer = this.#answers++;
     const json = {
@@ -184,8 +193,8 @@ export class SimulatedService {
       taxpayer_id: fault === 'foreign' ? 'taxpayer-of-somebody-else' : id,
       provider_id: 'provider',
       name,
-      metadata: { answer },
-      created_at: new Date(beginsAt - 86_400_000).toISOString(),
+      metadata: areSteady ? {} : { answer },
+      created_at: new Date(createdAt?.(index) ?? beginsAt - 86_400_000).toISOString(),
       status: statuses[change % statuses.length],
     };
     return fault === 'foreign' ? { status: 200, json } : { status: 200, json, content: contentOf(name, answer), token };

@@ -8,12 +8,15 @@ import { build } from 'esbuild';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const artifacts = join(root, 'test-artifacts', 'simulation');
 
-/** @param patch what to replace in which file of src/: `{ name, file, find, replace }`; `find` must occur once */
-export async function bundle(patch) {
+/**
+ * @param patch what to replace in which file of src/: `{ name, file, find, replace }`; `find` must occur once
+ * @param options the file of this folder to begin with, and the most entries that a cache has room for
+ */
+export async function bundle(patch, { entry = 'worker.ts', maxEntries = 100 } = {}) {
   mkdirSync(artifacts, { recursive: true });
   const outfile = join(artifacts, `${patch?.name.replaceAll(/\W+/g, '-') ?? 'simulator'}-${process.pid}.mjs`);
   await build({
-    entryPoints: [join(root, 'test', 'simulation', 'worker.ts')],
+    entryPoints: [join(root, 'test', 'simulation', entry)],
     outfile,
     bundle: true,
     format: 'esm',
@@ -21,13 +24,13 @@ export async function bundle(patch) {
     target: 'node20',
     packages: 'external',
     logLevel: 'error',
-    plugins: [smallCaches, ...(patch ? [planting(patch)] : [])],
+    plugins: [smallCaches(maxEntries), ...(patch ? [planting(patch)] : [])],
   });
   return outfile;
 }
 
 /** Allocating room for 10,000 entries a dozen times per process takes longer than a whole seed; none has as many as 100. */
-const smallCaches = {
+const smallCaches = (maxEntries) => ({
   name: 'small caches',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^lru-cache$/ }, ({ importer }) =>
@@ -36,12 +39,12 @@ const smallCaches = {
     onLoad({ filter: /.*/, namespace: 'small-caches' }, () => ({
       contents: `import * as all from 'lru-cache';
         export class LRUCache extends all.LRUCache {
-          constructor(options) { super({ ...options, max: Math.min(options.max, 100) }); }
+          constructor(options) { super({ ...options, max: Math.min(options.max, ${maxEntries}) }); }
         }`,
       resolveDir: root,
     }));
   },
-};
+});
 
 function planting({ file, find, replace, name }) {
   return {

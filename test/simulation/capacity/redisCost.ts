@@ -1,0 +1,64 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { Redis } from 'ioredis';
+import { RedisStore } from '../../../src/stores/RedisStore.js';
+
+// The CPU time of a real Redis for each operation, asked by many processes at once, each of which waits for its answer.
+
+interface Work {
+  readonly url: string;
+  readonly connections: number;
+  /** Of each connection. */
+  readonly rounds: number;
+  /** Of an entry: its key and its value. */
+  readonly entryBytes: number;
+}
+const { url, connections, rounds, entryBytes } = workerData as Work;
+const owner = Buffer.from('owner-of-the-lease');
+const keyLength = 43;
+const value = Buffer.alloc(Math.max(1, Math.round(entryBytes) - keyLength), 1);
+const admin = new Redis(url);
+const stores = await Promise.all(Array.from({ length: connections }, () => RedisStore.open(url)));
+const [first] = stores as [RedisStore];
+await first.set('known', value, 3_600_000);
+
+/** CPU of the server per run of `work`, in microseconds. */
+async function costOf(work: (store: RedisStore, key: string) => Promise<unknown>): Promise<number> {
+  const before = await cpuUs();
+  await Promise.all(
+    stores.map(async (store, n) => {
+      for (let round = 0; round < rounds; round += 1) await work(store, `${n}-${round}`);
+    }),
+  );
+  return ((await cpuUs()) - before) / (connections * rounds);
+}
+
+async function cpuUs(): Promise<number> {
+  const text = await admin.info('cpu');
+  const of = (kind: string) => Number(new RegExp(`^used_cpu_${kind}:([\\d.]+)`, 'm').exec(text)?.[1]);
+  return 1e6 * (of('sys') + of('user'));
+}
+
+async function usedBytes(): Promise<number> {
+  return Number(/^used_memory:(\d+)/m.exec(await admin.info('memory'))?.[1]);
+}
+
+const lease = (prefix: string) => async (store: RedisStore, name: string) => {
+  const key = `${prefix}-${name}`.padEnd(keyLength, '-');
+  await store.acquire(key, owner, 3000);
+  await store.settle(key, owner, { key, value, ttlMs: 60_000 });
+};
+await costOf((store) => store.get('known')); // warms up
+const get = await costOf((store) => store.get('known'));
+const acquire = await costOf((store) => store.acquire('known', owner, 3000));
+const bytesBefore = await usedBytes();
+const alone = await costOf(lease('alone'));
+const bytes = ((await usedBytes()) - bytesBefore) / (connections * rounds);
+for (const store of stores) await store.waitForDelete('nothing', 1);
+for (let heard = 0; heard < connections; ) {
+  heard = Number(((await admin.pubsub('NUMSUB', 'txgw:deleted')) as unknown[])[1]);
+}
+const heard = await costOf(lease('heard'));
+const settle = Math.max(0, alone - acquire);
+parentPort?.postMessage({ costs: { get, acquire, settle, message: Math.max(0, heard - alone) / connections, bytes } });
+await Promise.all(stores.map((store) => store.close()));
+admin.disconnect();

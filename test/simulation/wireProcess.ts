@@ -1,0 +1,62 @@
+import { Sealer } from '../../src/cache/sealing.js';
+import { type Config, loadConfig } from '../../src/config/config.js';
+import { Secret } from '../../src/config/secret.js';
+import { createLogger } from '../../src/observability/log.js';
+import { Metrics } from '../../src/observability/Metrics.js';
+import { wireServices } from '../../src/services.js';
+import { FallbackStore } from '../../src/stores/FallbackStore.js';
+import type { NodeRuntime } from './NodeRuntime.js';
+import type { SimulatedService } from './SimulatedService.js';
+import type { StoreLine } from './StoreLine.js';
+import type { World } from './World.js';
+
+export const baseUrl = 'http://service.invalid';
+export const clientId = 'simulated';
+
+/** The configuration of a simulated process; `settings` are variables of the environment. */
+export function configOf(settings: Readonly<Record<string, string>>): Config {
+  return loadConfig({
+    UPSTREAM_BASE_URL: baseUrl,
+    UPSTREAM_CLIENT_ID: clientId,
+    UPSTREAM_CLIENT_SECRET: 'secret-0',
+    AUTH_MODE: 'disabled',
+    ...settings,
+  });
+}
+
+/** They only count, and nothing reads them. */
+const metrics = new Metrics();
+const log = createLogger('silent', { write: () => {} });
+
+interface Parts {
+  readonly world: World;
+  readonly node: number;
+  readonly runtime: NodeRuntime;
+  readonly line: StoreLine;
+  readonly config: Config;
+  readonly fetch: ReturnType<SimulatedService['fetchFor']>;
+  /** The client secret in its file. */
+  readonly secret: () => string;
+}
+
+/** The classes of one process, wired as the product wires them, over what is simulated. */
+export function wireProcess({ world, node, runtime, line, config, fetch, secret }: Parts) {
+  const store = new FallbackStore(line, {
+    runtime,
+    onDegraded: (trouble) => world.tell(`node ${node}`, `goes on alone: ${trouble}`),
+    onRecovered: () => world.tell(`node ${node}`, 'uses the store again'),
+  });
+  const credentials = { clientId, clientSecret: new Secret(secret()) };
+  const sealer = new Sealer({ from: 'client-secret', secret: credentials.clientSecret }, [], runtime);
+  const wired = wireServices({
+    ...{ config, log, metrics, store, sealer, baseUrl, runtime, health: store },
+    credentials: () => credentials,
+    fetch: fetch as never,
+  });
+  /** Reads the file anew. */
+  const rotate = () => {
+    credentials.clientSecret = new Secret(secret());
+    sealer.rotate({ from: 'client-secret', secret: credentials.clientSecret });
+  };
+  return { store, wired, rotate };
+}
