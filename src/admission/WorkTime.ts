@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../process/BoundedCache.js';
 import { type Holder, rateLimited } from './Ledger.js';
 
 export interface WorkTimeOptions {
@@ -30,7 +30,7 @@ const maxCallers = 10_000;
 export class WorkTime {
   readonly #load: Required<WorkTimeOptions>;
   /** Work of each caller beyond its share, as of `at`. */
-  readonly #excess = new LRUCache<string, { readonly ms: number; readonly at: number }>({ max: maxCallers });
+  readonly #excess = new BoundedCache<{ readonly ms: number; readonly at: number }>({ max: maxCallers });
   /** Work of each caller in this turn of the event loop, in milliseconds. */
   readonly #thisTurn = new Map<string, number>();
   /** Of the last operation; null before the first. */
