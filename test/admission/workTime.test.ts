@@ -49,7 +49,8 @@ describe('The time that callers share', () => {
 
   it('measures how much of the time the process ran', () => {
     const work = new WorkTime({ utilization: () => 1 });
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600); // holds up the event loop, but does not run
+    // Holds up the event loop, but does not run; for long, because other threads of the process may collect garbage meanwhile.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2500);
     work.admit('other');
     work.admit('caller');
     work.spend('caller', 300);
