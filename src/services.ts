@@ -114,6 +114,8 @@ export interface Wiring extends Surroundings {
   readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
   /** Default: the process's own. */
   readonly runtime?: Runtime;
+  /** Default: as this process is busy. */
+  readonly workTime?: WorkTime;
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
   /** How the store is; by default it always answers. */
@@ -125,7 +127,7 @@ export interface Wiring extends Surroundings {
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
 export function wireServices(wiring: Wiring) {
-  const { config, metrics, store, sealer, runtime = realRuntime } = wiring;
+  const { config, metrics, store, sealer, runtime = realRuntime, workTime = new WorkTime() } = wiring;
   const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
   const sealed = new SealedStore({ store, sealer, scope, runtime });
   const http = resilientFetch(wiring);
@@ -138,7 +140,6 @@ export function wireServices(wiring: Wiring) {
     onLeaseWait: metrics.onLeaseWait,
     mayHaveForgotten: (subject: string, beganAt: number) => forgets.mayHaveForgotten(subject, beganAt),
   };
-  const workTime = new WorkTime();
   const { keepMs } = config.cache;
   const shared = { service, store: sealed, places: servicePlaces(config, workTime, runtime), keepMs, runtime };
   const { onTokenEvent: onEvent, onBudget } = metrics;
