@@ -10,9 +10,9 @@ const artifacts = join(root, 'test-artifacts', 'simulation');
 
 /**
  * @param patch what to replace in which file of src/: `{ name, file, find, replace }`; `find` must occur once
- * @param options the file of this folder to begin with, and the most entries that a cache has room for
+ * @param entry the file of this folder to begin with
  */
-export async function bundle(patch, { entry = 'worker.ts', maxEntries = 100 } = {}) {
+export async function bundle(patch, entry = 'worker.ts') {
   mkdirSync(artifacts, { recursive: true });
   const outfile = join(artifacts, `${patch?.name.replaceAll(/\W+/g, '-') ?? 'simulator'}-${process.pid}.mjs`);
   await build({
@@ -24,27 +24,10 @@ export async function bundle(patch, { entry = 'worker.ts', maxEntries = 100 } = 
     target: 'node20',
     packages: 'external',
     logLevel: 'error',
-    plugins: [smallCaches(maxEntries), ...(patch ? [planting(patch)] : [])],
+    plugins: patch ? [planting(patch)] : [],
   });
   return outfile;
 }
-
-/** Allocating room for 10,000 entries a dozen times per process takes longer than a whole seed; none has as many as 100. */
-const smallCaches = (maxEntries) => ({
-  name: 'small caches',
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^lru-cache$/ }, ({ importer }) =>
-      importer.includes('small-caches') ? undefined : { path: 'small-caches', namespace: 'small-caches' },
-    );
-    onLoad({ filter: /.*/, namespace: 'small-caches' }, () => ({
-      contents: `import * as all from 'lru-cache';
-        export class LRUCache extends all.LRUCache {
-          constructor(options) { super({ ...options, max: Math.min(options.max, ${maxEntries}) }); }
-        }`,
-      resolveDir: root,
-    }));
-  },
-});
 
 function planting({ file, find, replace, name }) {
   return {

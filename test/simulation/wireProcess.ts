@@ -1,3 +1,4 @@
+import { WorkTime } from '../../src/admission/WorkTime.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { type Config, loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
@@ -50,6 +51,7 @@ export function wireProcess({ world, node, runtime, line, config, fetch, secret 
   const sealer = new Sealer({ from: 'client-secret', secret: credentials.clientSecret }, [], runtime);
   const wired = wireServices({
     ...{ config, log, metrics, store, sealer, baseUrl, runtime, health: store },
+    workTime: new WorkTime({ now: runtime.monotonicNow, utilization: () => 0, ranShare: () => 1 }),
     credentials: () => credentials,
     fetch: fetch as never,
   });

@@ -62,7 +62,6 @@ function readArguments() {
 
 async function run() {
   const { processes, taxpayers, rate, sample, seed } = given;
-  const entriesInMemory = Math.ceil(100_000 / sample);
   const load = {
     processes,
     taxpayers: Math.round(taxpayers / sample),
@@ -71,14 +70,13 @@ async function run() {
     jobsUnderWay: Math.max(1, Math.round(taxpayers / 100 / sample)),
     jobMs: 300_000,
     slowestMs: 400,
-    settings: { TOKEN_BUDGET_PER_HOUR: '0', CACHE_MAX_ENTRIES: String(entriesInMemory) },
+    settings: { TOKEN_BUDGET_PER_HOUR: '0', CACHE_MAX_ENTRIES: String(Math.ceil(100_000 / sample)) },
   };
   const found = [];
   let size;
   const lastsMs = phases.at(-1).until * 60_000;
   const startedAt = performance.now();
-  const maxEntries = Math.max(100, entriesInMemory);
-  await inThread({ entry: 'capacity/worker.ts', maxEntries }, { load, phases, seed }, (message) => {
+  await inThread('capacity/worker.ts', { load, phases, seed }, (message) => {
     if (message.found) found.push(message.found);
     if (message.size) size = message.size;
     if (message.at !== undefined) showProgress(message.at / lastsMs, startedAt);
@@ -97,14 +95,14 @@ async function costsOfRedis(entryBytes) {
   if (redis === undefined) return undefined;
   let costs;
   const work = { url: redis.url, connections: 20, rounds: 150, entryBytes };
-  await inThread({ entry: 'capacity/redisCost.ts' }, work, (message) => {
+  await inThread('capacity/redisCost.ts', work, (message) => {
     costs = message.costs;
   }).finally(() => redis.stop());
   return costs;
 }
 
-async function inThread(options, workerData, onMessage) {
-  const file = await bundle(undefined, options);
+async function inThread(entry, workerData, onMessage) {
+  const file = await bundle(undefined, entry);
   const worker = new Worker(file, { workerData });
   worker.on('message', onMessage);
   await new Promise((resolve, reject) => {
