@@ -44,6 +44,8 @@ class Hour {
   reserve: number | undefined;
   /** Calls the store has not been told of. */
   untold = 0;
+  /** Calls counted in the store that a spent share then forbade: the next ones are not counted again. */
+  unused = 0;
 
   constructor(readonly number: number) {}
 }
@@ -90,9 +92,13 @@ export class TokenBudget {
     if (holder !== undefined) shares.push({ of: 'caller', holder, size: callerShare });
     // Nothing is taken from one when the other is known to be spent.
     for (const share of shares) if (this.#isSpent(hour, share)) throw this.#exhausted(hour, share);
-    for (const share of shares) if (!(await this.#takeShare(hour, share))) throw this.#exhausted(hour, share);
-    const granted = (await this.#takeFromStore(hour)) || this.#takeWithoutStore(hour);
-    onLeft?.(Math.max(0, perHour - hour.seen) + (hour.reserve ?? 0), this.#restOf(hour));
+    const [spent, isCounted] = await Promise.all([this.#takeShares(hour, shares), this.#takeFromStore(hour)]);
+    if (spent) {
+      if (isCounted) hour.unused += 1;
+      throw this.#exhausted(hour, spent);
+    }
+    const granted = isCounted || this.#takeWithoutStore(hour);
+    onLeft?.(Math.max(0, perHour - hour.seen) + (hour.reserve ?? 0) + hour.unused, this.#restOf(hour));
     // A store that counts too few cannot have one process call more often than the fleet may.
     if (!granted || hour.made >= perHour) throw this.#exhausted(hour);
     hour.made += 1;
@@ -101,6 +107,12 @@ export class TokenBudget {
   #isSpent(hour: Hour, share: Share): boolean {
     const taken = this.#takenBy.get(keyOf(hour, share)) ?? 0;
     return taken >= this.#mostOf(hour, share, taken);
+  }
+
+  /** The first of the shares that is spent; nothing is taken from those after it. */
+  async #takeShares(hour: Hour, shares: readonly Share[]): Promise<Share | undefined> {
+    for (const share of shares) if (!(await this.#takeShare(hour, share))) return share;
+    return undefined;
   }
 
   async #takeShare(hour: Hour, share: Share): Promise<boolean> {
@@ -117,12 +129,16 @@ export class TokenBudget {
   /** What may be taken in all of a share of which `own` are taken: at least one call, however little is left. */
   #mostOf(hour: Hour, { size }: Share, own: number): number {
     const { perHour } = this.options;
-    const byOthers = Math.max(0, hour.seen - (hour.reserve ?? 0) - own);
+    const byOthers = Math.max(0, hour.seen - (hour.reserve ?? 0) - hour.unused - own);
     return Math.max(1, Math.floor(size * (perHour - byOthers)));
   }
 
   async #takeFromStore(hour: Hour): Promise<boolean> {
     const { perHour } = this.options;
+    if (hour.unused > 0) {
+      hour.unused -= 1;
+      return true;
+    }
     if (hour.seen >= perHour) return false; // what is spent stays spent until the hour is over
     const { untold } = hour;
     hour.untold = 0;
