@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
+import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startRedis, type TestRedis, until } from '../support/redis.js';
 
 let redis: TestRedis;
 let gateway: TestGateway;
+let provider: TrustedProvider;
+let authorization: string;
 let monitor: Redis;
 let commands: string[] = [];
 /** What the gateway asks Redis while nobody asks it: what other processes erased. */
@@ -19,7 +22,12 @@ beforeAll(async () => {
   monitor.on('monitor', (_time: string, args: string[], source: string) => {
     if (source !== 'lua') commands.push(args.join(' ').slice(0, 120));
   });
+  provider = await startTrustedProvider();
+  // A caller with an identity has a share of the budget, which is counted as well.
+  const claims = { sub: 'ada', scope: 'refresh-jobs:read taxpayers:read taxpayers:any' };
+  authorization = `Bearer ${await provider.token(claims)}`;
   gateway = await startTestGateway({
+    ...provider.env,
     CACHE_URL: redis.url,
     RATE_LIMIT_PER_MINUTE: '0', // or the count of the callers' operations comes in between, once a second
     TOKEN_BUDGET_PER_HOUR: '16', // below 17 nothing is reserved, which costs one more operation in an hour
@@ -32,6 +40,7 @@ beforeAll(async () => {
 afterAll(async () => {
   monitor.disconnect();
   await gateway.stop();
+  await provider.stop();
   await redis.stop();
 });
 
@@ -46,7 +55,7 @@ function newTaxpayer(): string {
 async function commandsOf(id: string, jobId = 'one'): Promise<readonly string[]> {
   commands = [];
   const document = 'query ($id: ID!, $jobId: ID!) { refreshJob(taxpayerId: $id, jobId: $jobId) { status } }';
-  expect((await gateway.query(document, { id, jobId })).errors).toBeUndefined();
+  expect((await gateway.query(document, { id, jobId }, { authorization })).errors).toBeUndefined();
   await redis.command('ECHO', 'the end');
   await until(() => commands.some((command) => /echo the end/i.test(command)));
   const asked = commands.filter((command) => !background.has(command));
