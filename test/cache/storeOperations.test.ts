@@ -1,26 +1,22 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { Redis } from 'ioredis';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
-import { startRedis, type TestRedis, until } from '../support/redis.js';
+import { monitorCommands, startRedis, type TestRedis, until } from '../support/redis.js';
 
 let redis: TestRedis;
 let gateway: TestGateway;
 let provider: TrustedProvider;
 let authorization: string;
-let monitor: Redis;
+let endMonitor: () => void;
 let commands: string[] = [];
 /** What the gateway asks Redis while nobody asks it: what other processes erased. */
 let background: ReadonlySet<string> = new Set();
 
 beforeAll(async () => {
   redis = await startRedis();
-  const client = new Redis(redis.url);
-  monitor = await client.monitor();
-  client.disconnect();
   // What a script calls has the source `lua` and is part of its command.
-  monitor.on('monitor', (_time: string, args: string[], source: string) => {
-    if (source !== 'lua') commands.push(args.join(' ').slice(0, 120));
+  endMonitor = await monitorCommands(redis.url, (command, source) => {
+    if (source !== 'lua') commands.push(command.slice(0, 120));
   });
   provider = await startTrustedProvider();
   // A caller with an identity has a share of the budget, which is counted as well.
@@ -38,7 +34,7 @@ beforeAll(async () => {
   background = new Set(commands);
 });
 afterAll(async () => {
-  monitor.disconnect();
+  endMonitor();
   await gateway.stop();
   await provider.stop();
   await redis.stop();
