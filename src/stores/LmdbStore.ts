@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { resolve } from 'node:path';
 import { DeleteWaiters } from './DeleteWaiters.js';
+import { JoinedIncrements } from './JoinedIncrements.js';
 import { type Database, inodeIn, openDatabase, openOrCreate } from './lmdbDatabase.js';
 import { unusable } from './lmdbDirectory.js';
 import { LmdbEntryFormat } from './lmdbEntry.js';
@@ -51,7 +52,7 @@ export class LmdbStore implements Store {
   readonly #format: LmdbEntryFormat;
   #careTimer: NodeJS.Timeout | undefined;
   #purgedTo = '';
-  #lastIncrement: Promise<unknown> = Promise.resolve();
+  readonly #increments = new JoinedIncrements((...increment) => this.#untilDone(() => this.#add(...increment)));
   #closing: Promise<void> | undefined;
 
   /** Opens or creates the store in `directory`, in place of a damaged one. Throws a `misconfigured` {@link StoreError}. */
@@ -141,19 +142,8 @@ export class LmdbStore implements Store {
     });
   }
 
-  /** In turn within this process, so that increments do not make each other try again. */
   increment(key: string, by: number, ttlMs: number): Promise<number> {
-    const step = async () => {
-      const held = this.#read(key);
-      const before = held?.value && countIn(held.value);
-      const count = (before ?? 0) + by;
-      const leftMs = held && before !== undefined ? held.leftMs : ttlMs;
-      const isDone = await this.#replace(key, held, this.#format.encode(key, Buffer.from(String(count)), leftMs));
-      return isDone ? count : undefined;
-    };
-    const result = this.#lastIncrement.then(() => this.#untilDone(step));
-    this.#lastIncrement = result.catch(() => undefined);
-    return result;
+    return this.#increments.increment(key, by, ttlMs);
   }
 
   waitForDelete(key: string, timeoutMs: number): Promise<void> {
@@ -220,6 +210,15 @@ export class LmdbStore implements Store {
   /** Writes `entry` unless another process changed what was held; tells whether it did. */
   #replace(key: string, held: Held | undefined, entry: Buffer): Promise<boolean> {
     return this.#writeIf([[key, held]], () => [this.db.put(key, entry, newVersion())]);
+  }
+
+  async #add(key: string, by: number, ttlMs: number): Promise<number | undefined> {
+    const held = this.#read(key);
+    const before = held?.value && countIn(held.value);
+    const count = (before ?? 0) + by;
+    const leftMs = held && before !== undefined ? held.leftMs : ttlMs;
+    const isDone = await this.#replace(key, held, this.#format.encode(key, Buffer.from(String(count)), leftMs));
+    return isDone ? count : undefined;
   }
 
   /** Does `writes` if every condition holds; tells whether it did. */

@@ -11,6 +11,14 @@ const connectWaitMs = 1000; // how long opening waits for the first connection b
 const prefix = 'txgw:';
 const channel = `${prefix}deleted`; // where the names of deleted keys are published
 
+interface Increment {
+  readonly name: string;
+  /** By how much, and how long a new counter lives, in milliseconds. */
+  readonly arguments: readonly [number, number];
+  readonly resolve: (count: number) => void;
+  readonly reject: (error: unknown) => void;
+}
+
 /** A store in Redis or Valkey (one server, behind sentinels, or a cluster), shared by any number of machines. */
 export class RedisStore implements Store {
   readonly kind = 'redis';
@@ -20,6 +28,8 @@ export class RedisStore implements Store {
   #subscribed = false;
   #reconnecting: Promise<unknown> | undefined;
   #closing: Promise<void> | undefined;
+  /** Those asked for in this turn. */
+  #increments: Increment[] = [];
   /** Why there is no connection, where the server or the system said so. */
   #connectionFault: unknown;
 
@@ -97,7 +107,10 @@ export class RedisStore implements Store {
   }
 
   increment(key: string, by: number, ttlMs: number): Promise<number> {
-    return this.#run(() => this.#client.gatewayIncrement(nameOf(key), by, wholeMs(ttlMs)));
+    return new Promise((resolve, reject) => {
+      this.#increments.push({ name: nameOf(key), arguments: [by, wholeMs(ttlMs)], resolve, reject });
+      if (this.#increments.length === 1) queueMicrotask(() => this.#sendIncrements());
+    });
   }
 
   async waitForDelete(key: string, timeoutMs: number): Promise<void> {
@@ -146,6 +159,24 @@ export class RedisStore implements Store {
     this.#subscriber.subscribe(channel).catch(() => {
       this.#subscribed = false;
     });
+  }
+
+  /** In one command, except in a cluster, which keeps counters on several servers. */
+  #sendIncrements(): void {
+    const increments = this.#increments;
+    this.#increments = [];
+    const batches = this.#client instanceof Cluster ? increments.map((increment) => [increment]) : [increments];
+    for (const batch of batches) void this.#incrementAll(batch);
+  }
+
+  async #incrementAll(batch: readonly Increment[]): Promise<void> {
+    const keysAndArguments = [...batch.map(({ name }) => name), ...batch.flatMap((increment) => increment.arguments)];
+    try {
+      const counts = await this.#run(() => this.#client.gatewayIncrement(batch.length, ...keysAndArguments));
+      for (const [n, { resolve }] of batch.entries()) resolve(counts[n] as number);
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
   }
 
   async #run<T>(work: () => Promise<T>): Promise<T> {

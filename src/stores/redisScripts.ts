@@ -43,13 +43,20 @@ export const redisScripts = {
       redis.pcall('publish', ARGV[2], KEYS[1])
       return 1`,
   },
+  /** For each key by how much, and how long a new counter lives; returns the counts. */
   gatewayIncrement: {
-    numberOfKeys: 1,
     lua: `${present}
-      local held = expiring(KEYS[1])
-      if held and #held <= 15 and string.match(held, '^%d+$') then return redis.call('incrby', KEYS[1], ARGV[1]) end
-      redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
-      return tonumber(ARGV[1])`,
+      local counts = {}
+      for n, key in ipairs(KEYS) do
+        local by, ttl, held = ARGV[2 * n - 1], ARGV[2 * n], expiring(key)
+        if held and #held <= 15 and string.match(held, '^%d+$') then
+          counts[n] = redis.call('incrby', key, by)
+        else
+          redis.call('set', key, by, 'px', ttl)
+          counts[n] = tonumber(by)
+        end
+      end
+      return counts`,
   },
 } as const;
 
@@ -65,5 +72,5 @@ export interface ScriptedCommands {
   ): Promise<Buffer[]>;
   gatewayRenew(leaseKey: string, owner: Buffer, ttlMs: number): Promise<number>;
   gatewayDelete(numberOfKeys: 1 | 2, ...keysAndArguments: (string | Buffer | number)[]): Promise<number>;
-  gatewayIncrement(key: string, by: number, ttlMs: number): Promise<number>;
+  gatewayIncrement(numberOfKeys: number, ...keysAndArguments: (string | number)[]): Promise<number[]>;
 }

@@ -29,9 +29,7 @@ export class CallGate {
 
   /** @throws GatewayError UPSTREAM_RATE_LIMITED or UPSTREAM_CREDENTIALS_REJECTED while the endpoint is closed */
   async pass(endpoint: Endpoint, credential: string): Promise<void> {
-    const mark = await this.options.store.mark(['gate', endpoint, credential]);
-    if (mark === undefined) return;
-    const { data: block } = blockSchema.safeParse(mark);
+    const block = await this.#blockOf(endpoint, credential);
     if (block && block.until > this.options.runtime.now()) throw this.#refusal(block);
   }
 
@@ -50,9 +48,19 @@ export class CallGate {
   async #close(closed: readonly Endpoint[], credential: string, reason: Block['reason'], forMs: number) {
     const { store, onClosed } = this.options;
     const block: Block = { reason, until: this.options.runtime.now() + forMs };
-    await Promise.all(closed.map((endpoint) => store.setMark(['gate', endpoint, credential], block, forMs)));
+    const note = async (endpoint: Endpoint) => {
+      const known = await this.#blockOf(endpoint, credential);
+      // Who asked for a longer silence before is not overruled.
+      if (!known || known.until < block.until) await store.setMark(nameOf(endpoint, credential), block, forMs);
+    };
+    await Promise.all(closed.map(note));
     for (const endpoint of closed) onClosed(endpoint, reason);
     return this.#refusal(block);
+  }
+
+  async #blockOf(endpoint: Endpoint, credential: string): Promise<Block | undefined> {
+    const mark = await this.options.store.mark(nameOf(endpoint, credential));
+    return mark === undefined ? undefined : blockSchema.safeParse(mark).data;
   }
 
   #refusal({ reason, until }: Block): GatewayError {
@@ -62,3 +70,5 @@ export class CallGate {
     return new GatewayError('UPSTREAM_RATE_LIMITED', message, { retryAfterSeconds, reason: 'HTTP 429' });
   }
 }
+
+const nameOf = (endpoint: Endpoint, credential: string) => ['gate', endpoint, credential];

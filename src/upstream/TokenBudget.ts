@@ -40,7 +40,7 @@ class Hour {
   seen = 0;
   /** Calls of this process. */
   made = 0;
-  /** Calls this process has counted in the store and not made, for when the store is away. */
+  /** Calls this process has counted in the store and not made: for when the store is away, and for those a share forbade. */
   reserve = 0;
   /** Those for the reserve that the store is being asked for. */
   reserving = 0;
@@ -95,8 +95,12 @@ export class TokenBudget {
     if (holder !== undefined) shares.push({ of: 'caller', holder, size: callerShare });
     // Nothing is taken from one when the other is known to be spent.
     for (const share of shares) if (this.#isSpent(hour, share)) throw this.#exhausted(hour, share);
-    for (const share of shares) if (!(await this.#takeShare(hour, share))) throw this.#exhausted(hour, share);
-    const granted = (await this.#takeFromStore(hour)) || this.#takeWithoutStore(hour);
+    const [spent, isCounted] = await Promise.all([this.#takeShares(hour, shares), this.#takeFromStore(hour)]);
+    if (spent) {
+      if (isCounted) hour.reserve += 1;
+      throw this.#exhausted(hour, spent);
+    }
+    const granted = isCounted || this.#takeWithoutStore(hour);
     onLeft?.(Math.max(0, perHour - hour.seen) + hour.reserve, this.#restOf(hour));
     // A store that counts too few cannot have one process call more often than the fleet may.
     if (!granted || hour.made >= perHour) throw this.#exhausted(hour);
@@ -106,6 +110,12 @@ export class TokenBudget {
   #isSpent(hour: Hour, share: Share): boolean {
     const taken = this.#takenBy.get(keyOf(hour, share)) ?? 0;
     return taken >= this.#mostOf(hour, share, taken);
+  }
+
+  /** The first of the shares that is spent; nothing is taken from those after it. */
+  async #takeShares(hour: Hour, shares: readonly Share[]): Promise<Share | undefined> {
+    for (const share of shares) if (!(await this.#takeShare(hour, share))) return share;
+    return undefined;
   }
 
   async #takeShare(hour: Hour, share: Share): Promise<boolean> {
@@ -128,10 +138,14 @@ export class TokenBudget {
 
   async #takeFromStore(hour: Hour): Promise<boolean> {
     const { perHour } = this.options;
+    const mostInReserve = Math.floor((perHour - hour.seen) * reserveShare);
+    if (hour.reserve > mostInReserve) {
+      hour.reserve -= 1;
+      return true;
+    }
     if (hour.seen >= perHour) return false; // what is spent stays spent until the hour is over
     const { untold } = hour;
     hour.untold = 0;
-    const mostInReserve = Math.floor((perHour - hour.seen) * reserveShare);
     const reserved = hour.reserve + hour.reserving < mostInReserve ? 1 : 0;
     hour.reserving += reserved;
     const count = await this.#count(hour, untold + 1 + reserved);

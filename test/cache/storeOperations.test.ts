@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { monitorCommands, startRedis, type TestRedis, until } from '../support/redis.js';
 
 let redis: TestRedis;
 let gateway: TestGateway;
+let provider: TrustedProvider;
+let authorization: string;
 let endMonitor: () => void;
 let commands: string[] = [];
 /** What the gateway asks Redis while nobody asks it: what other processes erased. */
@@ -15,7 +18,12 @@ beforeAll(async () => {
   endMonitor = await monitorCommands(redis.url, (command, source) => {
     if (source !== 'lua') commands.push(command.slice(0, 120));
   });
+  provider = await startTrustedProvider();
+  // A caller with an identity has a share of the budget, which is counted as well.
+  const claims = { sub: 'ada', scope: 'refresh-jobs:read taxpayers:read taxpayers:any' };
+  authorization = `Bearer ${await provider.token(claims)}`;
   gateway = await startTestGateway({
+    ...provider.env,
     CACHE_URL: redis.url,
     RATE_LIMIT_PER_MINUTE: '0', // or the count of the callers' operations comes in between, once a second
     TOKEN_BUDGET_PER_HOUR: '16', // below 17 nothing is reserved, which costs one more operation in an hour
@@ -28,6 +36,7 @@ beforeAll(async () => {
 afterAll(async () => {
   endMonitor();
   await gateway.stop();
+  await provider.stop();
   await redis.stop();
 });
 
@@ -42,7 +51,7 @@ function newTaxpayer(): string {
 async function commandsOf(id: string, jobId = 'one'): Promise<readonly string[]> {
   commands = [];
   const document = 'query ($id: ID!, $jobId: ID!) { refreshJob(taxpayerId: $id, jobId: $jobId) { status } }';
-  expect((await gateway.query(document, { id, jobId })).errors).toBeUndefined();
+  expect((await gateway.query(document, { id, jobId }, { authorization })).errors).toBeUndefined();
   await redis.command('ECHO', 'the end');
   await until(() => commands.some((command) => /echo the end/i.test(command)));
   const asked = commands.filter((command) => !background.has(command));

@@ -176,6 +176,21 @@ describe("one caller's share of the hourly budget", () => {
     expect(await read('hostile', 100)).toBeGreaterThan(64 / 5);
   });
 
+  it('is counted in the same turn as the call itself', async () => {
+    fleet = await startFleet({ budgetPerHour: 16, budgetCallerShare: 1, store: new InPairs() });
+    expect(await read('alone', 3)).toBe(3);
+  });
+
+  it('costs the others no call when it turns out to be spent elsewhere', async () => {
+    fleet = await startFleet({ size: 4, budgetPerHour: 16, budgetCallerShare: 0.5 });
+    for (const member of fleet.members) {
+      const ids = fleet.sandbox.control.addTaxpayers(9).map((id) => fleet.ids.taxpayerId(id));
+      for (const id of ids) await outcomeOf(member.broker.record(id, Infinity, { holder: 'greedy' }));
+    }
+    expect(fleet.sandbox.control.counters().taxpayerToken).toBe(8);
+    expect(await read(undefined, 40)).toBe(8);
+  });
+
   it('is all of it where the setting says so', async () => {
     fleet = await startFleet({ budgetPerHour: 64, budgetCallerShare: 1 });
     expect(await read('alone', 100)).toBe(64);
@@ -236,6 +251,18 @@ class Lying extends MemoryStore {
 
   override async increment() {
     return this.count;
+  }
+}
+
+/** A store that counts nothing until two counters are asked for. */
+class InPairs extends MemoryStore {
+  #begin: (() => void) | undefined;
+
+  override async increment(...increment: Parameters<MemoryStore['increment']>) {
+    if (this.#begin) this.#begin();
+    else await new Promise<void>((resolve) => (this.#begin = resolve));
+    this.#begin = undefined;
+    return super.increment(...increment);
   }
 }
 
