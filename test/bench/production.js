@@ -62,10 +62,10 @@ export async function forAll(items, work, atOnce = 16) {
   return results;
 }
 
-/** Authorization headers of callers who may see every taxpayer: one alone meets the bounds of a caller. */
+/** Authorization headers of callers who may do anything with every taxpayer: one alone meets the bounds of a caller. */
 export function readers({ provider }, count) {
   return forAll(Array.from({ length: count }), async (_, n) => {
-    const claims = { sub: `reader-${n}`, scope: `${reading} taxpayers:any` };
+    const claims = { sub: `reader-${n}`, scope: `${reading} client-links:create taxpayers:any` };
     return `Bearer ${await provider.token(claims, { expiresIn: 36_000 })}`;
   });
 }
