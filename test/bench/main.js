@@ -9,7 +9,7 @@ import { measureRevocation } from './measure.js';
 import { observability } from './observability.js';
 import { profileTable, profilingFlags } from './profile.js';
 import { jobStatus } from './queries.js';
-import { heading, promisesTable, revocationTable, scenarioTable, writeSection } from './report.js';
+import { heading, promisesTable, revocationTable, scenarioTable, summaryTable, writeSection } from './report.js';
 import { scenarios } from './scenarios.js';
 import { sockets } from './sockets.js';
 import { tail, tailTargets } from './tail.js';
@@ -24,7 +24,7 @@ import {
 } from './targets.js';
 import { upstreamClients } from './upstreamClients.js';
 
-/** What is no scenario of {@link scenarios}: each prints and returns its table. `needs`: the targets it asks. */
+/** What is no scenario of {@link scenarios}: each prints its table. `needs`: the targets it asks. */
 const parts = {
   'changing-jobs': { needs: tailTargets, run: changingJobs },
   tail: { needs: tailTargets, run: tail },
@@ -47,7 +47,7 @@ const help = `Measures the gateway beside baselines: npm run bench -- [options]
   --profile <scenario>  instead: where the time of the gateway goes under this one, by room of src/ and by package
   --rounds <n>          rounds per scenario and target (5)
   --seconds <n>         length of a round, whole seconds (2)
-  --write               puts the tables into docs/performance.md
+  --write               puts the ratios and one row for each scenario into docs/performance.md
   --page <path>         puts them into another page
   --help
 `;
@@ -138,21 +138,17 @@ async function compareAll(world, start) {
   for (const startTarget of Object.values(measuredStarts(needed))) {
     targets.push(await start(startTarget(world)));
   }
-  const sections = [heading({ ...options, pinning })];
   const results = {};
   for (const scenario of wanted) {
     results[scenario.name] = await compare(scenario, targets, world);
-    const table = scenarioTable(scenario, results[scenario.name]);
-    process.stdout.write(`\n${table}`);
-    sections.push(table);
+    process.stdout.write(`\n${scenarioTable(scenario, results[scenario.name])}`);
   }
   for (const [, { needs, run: runPart }] of wantedParts) {
     const asked = targets.filter(({ name }) => needs.includes(name));
-    sections.push(await runPart(asked, world, results));
+    await runPart(asked, world, results);
   }
-  const promises = promisesTable(results);
-  process.stdout.write(`\n${promises}`);
-  sections.splice(1, 0, promises);
+  const sections = [heading({ ...options, pinning }), promisesTable(results), summaryTable(wanted, results)];
+  process.stdout.write(`\n${sections.slice(1).join('\n')}`);
   if (values.write || values.page) writeSection('comparison', sections.join('\n'), values.page);
 }
 

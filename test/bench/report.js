@@ -38,6 +38,22 @@ export function scenarioTable({ title, name }, results) {
   return `**${title}** (\`${name}\`)\n\n${table([...columns, 'calls/1000', 'store/1000', 'failed'], rows)}`;
 }
 
+/** One row per scenario: what the gateway takes, and how many times that the others do. */
+export function summaryTable(scenarios, results) {
+  const rows = scenarios.flatMap(({ name, title }) => {
+    const own = results[name]?.find((result) => result.name === 'gateway');
+    if (own === undefined) return [];
+    const ratios = ['apolloExpress', 'mercuriusJit', 'rawHttp'].map((other) => {
+      const ratio = ratioIn(results[name], other, 'gateway');
+      return ratio === undefined ? '–' : `${ratio.toFixed(2)}x`;
+    });
+    const costs = [own.p99Ms.toFixed(2), round(own.upstreamPer1000), storeCell(own)];
+    return [[`${title} (\`${name}\`)`, round(own.cpuUs), ...ratios, ...costs]];
+  });
+  const columns = ['scenario', 'CPU µs/request', 'apolloExpress', 'mercuriusJit', 'rawHttp', 'p99 ms'];
+  return `**The gateway, and what others take of CPU to that**\n\n${table([...columns, 'calls/1000', 'store/1000'], rows)}`;
+}
+
 /** Of those that have a store. */
 export function storeCell({ storePer1000 }) {
   return Number.isNaN(storePer1000) ? '–' : round(storePer1000);

@@ -33,7 +33,6 @@ const minutes = Number(values.minutes);
 const perSecond = Number(values['per-second']);
 const rowSeconds = Math.min(60, Math.max(5, minutes * 10));
 const streamsOpen = 200;
-const warmUpSeconds = Math.min(60, rowSeconds);
 /** Rows that a slope can be told from. */
 const enough = 8;
 /** Reached within minutes, so that what grows after that is no cache that fills. */
@@ -85,13 +84,11 @@ async function soaked({ streams, gateway, ...world }) {
   });
   await open(streams, gateway, world);
   const rows = [];
-  const endAt = performance.now() + (warmUpSeconds + minutes * 60) * 1000;
-  for (let turn = 0; performance.now() < endAt && !hasEnded; turn += 1) {
+  for (let turn = 0; turn <= Math.ceil((minutes * 60) / rowSeconds) && !hasEnded; turn += 1) {
     const load = { ...world, bodies: await everything(world, turn), connections: 64, perSecond };
-    const seconds = turn === 0 ? warmUpSeconds : rowSeconds;
-    const figures = await measure(gateway, { ...load, seconds });
+    const figures = await measure(gateway, { ...load, seconds: rowSeconds });
     const { events } = await streams.run({ ask: 'events' });
-    const row = { turn, ...figures, events: events / seconds, held: await heldMegabytes(gateway, () => hasEnded) };
+    const row = { turn, ...figures, events: events / rowSeconds, held: await heldMegabytes(gateway, () => hasEnded) };
     if (turn === 0) continue; // everything once: code is compiled, connections are open
     rows.push(row);
     process.stderr.write(
