@@ -4,14 +4,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import { cpus, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { machine, table, writeSection } from '../test/bench/report.js';
 import { ensureBuilt, orExplain } from './build.js';
 import { orSentence } from './committedFile.js';
+import { freePort } from './freePort.js';
 import { provideNode, withNode } from './provideNode.js';
 
 const help = `Usage: npm run newcomer -- [options]
@@ -24,7 +25,6 @@ and behind Grafbase. Prints what is typed, how long it takes and how much is ins
   --write           writes the table into docs/newcomer.md`;
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const page = join(root, 'docs/newcomer.md');
 
 /** What is typed, and the first answer in what the last command prints: undefined for as long as there is none. */
 const paths = {
@@ -58,19 +58,14 @@ await orSentence(async () => {
     const bin = await provideNode(version);
     for (const name of names) {
       rows.push(await follow(name, withNode(bin)));
-      process.stderr.write(`${rows.at(-1)}\n`);
+      process.stderr.write(`${rows.at(-1).join(' | ')}\n`);
     }
   }
   const day = new Date().toISOString().slice(0, 10);
-  const printed = [
-    `Measured ${day} on ${cpus().length} x ${cpus()[0].model}.`,
-    '',
-    '| what | Node.js | typed | installed | s to install | s to the first answer |',
-    '| --- | --- | --- | --: | --: | --: |',
-    ...rows,
-  ].join('\n');
+  const columns = ['what', 'Node.js', 'typed', 'installed', 's to install', 's to the first answer'];
+  const printed = `Measured ${day} on ${machine()}.\n\n${table(columns, rows)}`;
   console.log(printed);
-  if (values.write) await writePage(printed);
+  if (values.write) writeSection('newcomer', printed, 'docs/newcomer.md');
 });
 
 async function follow(name, nodeEnv) {
@@ -100,7 +95,7 @@ async function follow(name, nodeEnv) {
       installSeconds.toFixed(0),
       startSeconds.toFixed(1),
     ];
-    return `| ${[name, version, `\`${install}\`, \`${start}\``, ...cells].join(' | ')} |`;
+    return [name, version, `\`${install}\`, \`${start}\``, ...cells];
   } finally {
     for (const stop of stops.reverse()) await stop();
     await rm(folder, { recursive: true, force: true });
@@ -199,19 +194,4 @@ async function seconds(task) {
   const startedAt = performance.now();
   await task();
   return (performance.now() - startedAt) / 1000;
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return String(port);
-}
-
-/** Between the markers of the page; what is above and below stays. */
-async function writePage(printed) {
-  const [before, after] = (await readFile(page, 'utf8')).split(/<!-- printed -->[\s\S]*<!-- end -->/);
-  await writeFile(page, `${before}<!-- printed -->\n${printed}\n<!-- end -->${after}`);
 }

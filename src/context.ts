@@ -266,11 +266,7 @@ export class TaxpayerAccess {
   /** Notes what the caller gets to see, where every look is audited. What was waited for has to be allowed still. */
   shown<View>(action: 'record-shown' | 'job-shown', view: View | Promise<View>): View | Promise<View> {
     const { decide } = this;
-    const again = async (seen: View) => {
-      await decide?.();
-      return seen;
-    };
-    const allowed = decide && view instanceof Promise ? view.then(again) : view;
+    const allowed = decide && view instanceof Promise ? view.then((seen) => whenAllowed(decide, seen)) : view;
     if (!this.services.audit.wantsAll) return allowed;
     const note = (seen: View) => {
       this.context.audit(action, 'shown', this.id);
@@ -278,6 +274,11 @@ export class TaxpayerAccess {
     };
     return allowed instanceof Promise ? allowed.then(note) : note(allowed);
   }
+}
+
+async function whenAllowed<View>(decide: Decide, seen: View): Promise<View> {
+  await decide();
+  return seen;
 }
 
 function within(seconds: number, path: string, max: number): number {

@@ -1,7 +1,6 @@
 import { FairQueue } from './admission/FairQueue.js';
 import { boundsFor, Ledger } from './admission/Ledger.js';
 import { WorkTime } from './admission/WorkTime.js';
-import { DecisionPoint } from './auth/DecisionPoint.js';
 import { Forgets, type Holder } from './cache/Forgets.js';
 import { leaseMarginMs } from './cache/LeasedCache.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
@@ -26,6 +25,7 @@ import type { Metrics } from './observability/Metrics.js';
 import { type OperatorLogs, operatorLogs } from './observability/operatorLogs.js';
 import type { LogDestination } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
+import { watchedDecisionPoint } from './observability/watchedDecisionPoint.js';
 import { type Runtime, realRuntime } from './process/Runtime.js';
 import { type OpenedStore, openStore, shownStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
@@ -79,7 +79,9 @@ export async function startServices(
   }, cleanEveryMs).unref();
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => wired.http.breakerState(endpoint));
-  const decisions = decisionPoint(surroundings);
+  const { decision } = config.auth;
+  const agent = surroundings.ways?.auth.agentFor;
+  const decisions = decision && watchedDecisionPoint({ ...decision, agent }, surroundings);
   const unwatch = followClientSecret(upstream, log, (secret) => {
     credentials.clientSecret = secret;
     if (config.cache.encryptionKey === undefined) sealer.rotate({ from: 'client-secret', secret });
@@ -104,28 +106,6 @@ export async function startServices(
   };
 }
 
-function decisionPoint({ config, log, metrics, tracing, ways }: Surroundings): DecisionPoint | undefined {
-  const { decision } = config.auth;
-  if (decision === undefined) return undefined;
-  const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
-  const episodes = new Episodes({ log, about: {}, ...texts });
-  return new DecisionPoint({
-    ...decision,
-    agent: ways?.auth.agentFor,
-    onCall: (call) => {
-      metrics.onDecisionCall(call);
-      tracing?.onDecisionCall(decision.url, call);
-      if (call.outcome === 'ok') episodes.worked();
-      else episodes.failed(call.outcome, call.cause ?? '');
-    },
-    onDecided: metrics.onDecided,
-    onToken: (isUsed) =>
-      isUsed
-        ? log.info('the token for the decision point was rotated')
-        : log.warn('the token for the decision point cannot be one in its file: the one in use stays'),
-  });
-}
-
 export interface Wiring extends Surroundings {
   readonly store: Store;
   readonly sealer: Sealer;
@@ -134,6 +114,8 @@ export interface Wiring extends Surroundings {
   readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
   /** Default: the process's own. */
   readonly runtime?: Runtime;
+  /** Default: as this process is busy. */
+  readonly workTime?: WorkTime;
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
   /** How the store is; by default it always answers. */
@@ -145,7 +127,7 @@ export interface Wiring extends Surroundings {
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
 export function wireServices(wiring: Wiring) {
-  const { config, metrics, store, sealer, runtime = realRuntime } = wiring;
+  const { config, metrics, store, sealer, runtime = realRuntime, workTime = new WorkTime() } = wiring;
   const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
   const sealed = new SealedStore({ store, sealer, scope, runtime });
   const http = resilientFetch(wiring);
@@ -158,7 +140,6 @@ export function wireServices(wiring: Wiring) {
     onLeaseWait: metrics.onLeaseWait,
     mayHaveForgotten: (subject: string, beganAt: number) => forgets.mayHaveForgotten(subject, beganAt),
   };
-  const workTime = new WorkTime();
   const { keepMs } = config.cache;
   const shared = { service, store: sealed, places: servicePlaces(config, workTime, runtime), keepMs, runtime };
   const { onTokenEvent: onEvent, onBudget } = metrics;

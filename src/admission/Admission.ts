@@ -1,7 +1,7 @@
-import { LRUCache } from 'lru-cache';
 import { anyone, type Caller, holderOf } from '../auth/caller.js';
 import type { Identity } from '../auth/identify.js';
 import type { SealedStore } from '../cache/SealedStore.js';
+import { BoundedCache } from '../process/BoundedCache.js';
 import { type Holder, rateLimited } from './Ledger.js';
 import { RefusalPace } from './RefusalPace.js';
 import type { WorkTime } from './WorkTime.js';
@@ -40,7 +40,7 @@ const leastWorkMs = 1;
  */
 export class Admission {
   readonly #refusals = new RefusalPace();
-  readonly #counts = new LRUCache<string, Count>({ max: maxCallers });
+  readonly #counts = new BoundedCache<Count>({ max: maxCallers });
   /** Looked at first: an operation is counted, and soon its answer tells what is left. */
   #latest: Count | undefined;
   /** Those with root fields to send. */

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../process/BoundedCache.js';
 
 /** How many refusals of one caller, or address, a process answers in a second once {@link burst} is used up. */
 const perSecond = 500;
@@ -13,7 +13,7 @@ const maxCallers = 10_000;
  */
 export class RefusalPace {
   /** When each caller's latest turn was or will be, in milliseconds of `now`. */
-  readonly #latest = new LRUCache<string, number>({ max: maxCallers });
+  readonly #latest = new BoundedCache<number>({ max: maxCallers });
 
   /** `now`: milliseconds of a monotonic clock. */
   constructor(private readonly now = () => performance.now()) {}

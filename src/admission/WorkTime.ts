@@ -1,14 +1,15 @@
 import { performance } from 'node:perf_hooks';
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../process/BoundedCache.js';
 import { type Holder, rateLimited } from './Ledger.js';
 
-export interface WorkTimeOptions {
-  /** Milliseconds of a monotonic clock; default `performance.now`. */
-  readonly now?: () => number;
-  /** Recent utilization of the event loop, from 0 to 1; default as Node.js measures it. */
-  readonly utilization?: () => number;
-  /** Part of the event loop's active time in which the process really ran, from 0 to 1; default as the system measures it. */
-  readonly ranShare?: () => number;
+/** How busy the process is. */
+export interface Load {
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number;
+  /** Recent utilization of the event loop, from 0 to 1. */
+  readonly utilization: () => number;
+  /** Part of the event loop's active time in which the process really ran, from 0 to 1. */
+  readonly ranShare: () => number;
 }
 
 /** The part of the event loop's time that one caller may take while others ask as well. */
@@ -28,25 +29,22 @@ const maxCallers = 10_000;
  * checked and answered. A caller who is alone is not bounded, and no caller is refused while the process is not busy.
  */
 export class WorkTime {
-  readonly #load: Required<WorkTimeOptions>;
   /** Work of each caller beyond its share, as of `at`. */
-  readonly #excess = new LRUCache<string, { readonly ms: number; readonly at: number }>({ max: maxCallers });
+  readonly #excess = new BoundedCache<{ readonly ms: number; readonly at: number }>({ max: maxCallers });
   /** Work of each caller in this turn of the event loop, in milliseconds. */
   readonly #thisTurn = new Map<string, number>();
   /** Of the last operation; null before the first. */
   #latest: Holder | null = null;
   #othersSeenAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: WorkTimeOptions = {}) {
-    this.#load = { now: () => performance.now(), ...recentLoad(), ...options };
-  }
+  constructor(private readonly load: Load = recentLoad()) {}
 
   /**
    * Returns what to wait for before an operation of `holder` begins, if anything.
    * @throws GatewayError RATE_LIMITED (429) for a caller who has taken more than its share while others ask as well
    */
   admit(holder: Holder): Promise<void> | undefined {
-    if (holder !== this.#latest && this.#latest !== null) this.#othersSeenAt = this.#load.now();
+    if (holder !== this.#latest && this.#latest !== null) this.#othersSeenAt = this.load.now();
     this.#latest = holder;
     if (holder === undefined) return undefined;
     const excessMs = this.#excessOf(holder);
@@ -59,20 +57,20 @@ export class WorkTime {
 
   /** Whether several callers ask and the event loop has little time left for them. */
   get isContended(): boolean {
-    return this.#hasOthers && this.#load.utilization() >= busyUtilization;
+    return this.#hasOthers && this.load.utilization() >= busyUtilization;
   }
 
   /** Notes that `holder` held up the event loop for `ms` milliseconds, and bills those in which the process really ran. */
   spend(holder: Holder, ms: number): void {
     if (holder === undefined) return;
-    this.#excess.set(holder, { ms: this.#excessOf(holder) + ms * this.#load.ranShare(), at: this.#load.now() });
+    this.#excess.set(holder, { ms: this.#excessOf(holder) + ms * this.load.ranShare(), at: this.load.now() });
     if (this.#thisTurn.size === 0) setImmediate(() => this.#thisTurn.clear());
     this.#thisTurn.set(holder, (this.#thisTurn.get(holder) ?? 0) + ms);
   }
 
   #excessOf(holder: string): number {
     const { ms, at } = this.#excess.get(holder) ?? { ms: 0, at: 0 };
-    return Math.max(0, ms - share * (this.#load.now() - at));
+    return Math.max(0, ms - share * (this.load.now() - at));
   }
 
   async #nextTurn(holder: string): Promise<void> {
@@ -84,12 +82,12 @@ export class WorkTime {
   }
 
   get #hasOthers(): boolean {
-    return this.#load.now() - this.#othersSeenAt <= presentMs;
+    return this.load.now() - this.#othersSeenAt <= presentMs;
   }
 }
 
-/** Over about the last half second. */
-function recentLoad(): Pick<Required<WorkTimeOptions>, 'utilization' | 'ranShare'> {
+/** Of this process, over about the last half second, as Node.js and the system measure it. */
+export function recentLoad(): Load {
   const spanMs = 500;
   const sample = () => ({ at: performance.now(), loop: performance.eventLoopUtilization(), cpu: process.cpuUsage() });
   let latest = sample();
@@ -103,6 +101,7 @@ function recentLoad(): Pick<Required<WorkTimeOptions>, 'utilization' | 'ranShare
     return load;
   };
   return {
+    now: () => performance.now(),
     utilization: () => performance.eventLoopUtilization(recent().since).utilization,
     ranShare: () => recent().ranShare,
   };

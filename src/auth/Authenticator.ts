@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { LRUCache } from 'lru-cache';
 import { GatewayError, unauthenticated } from '../errors/errors.js';
+import { BoundedCache } from '../process/BoundedCache.js';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
 import { dpopRefused, requireCertificate } from './clientCertificate.js';
@@ -62,7 +62,7 @@ export class Authenticator {
   /** Of verified tokens alone: a made-up one must not push them out. */
   readonly #remembered = new RememberedTokens();
   /** By digest. A flood of one bad token must not cost a verification each time. */
-  readonly #refused = new LRUCache<string, { readonly error: GatewayError; readonly at: number }>({ max: maxRefused });
+  readonly #refused = new BoundedCache<{ readonly error: GatewayError; readonly at: number }>({ max: maxRefused });
   readonly #verifying = new Map<string, Promise<VerifiedToken>>();
   readonly #digests = new LatestDigests();
 
@@ -186,7 +186,7 @@ const rememberMs = 300_000;
 /** The callers of tokens verified in the last five minutes, by the token's digest. */
 class RememberedTokens {
   /** `until` is in milliseconds since the epoch. */
-  readonly #tokens = new LRUCache<string, VerifiedToken & { readonly until: number }>({
+  readonly #tokens = new BoundedCache<VerifiedToken & { readonly until: number }>({
     max: maxTokens,
     dispose: ({ caller: { key } }, digest) => {
       const digests = this.#digests.get(key);

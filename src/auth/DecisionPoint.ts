@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import type { Secret } from '../config/secret.js';
 import { decisionTokenForm } from '../config/settings.js';
 import { watchSecretFile } from '../config/watchFile.js';
 import { GatewayError } from '../errors/errors.js';
+import { BoundedCache } from '../process/BoundedCache.js';
 import { type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import {
   type Asker,
@@ -60,13 +60,13 @@ const maxRefused = 10_000;
  * under keyed hashes. What cannot be decided is refused and not remembered.
  */
 export class DecisionPoint {
-  readonly #allowed = new LRUCache<string, Decision>({ max: maxAllowed });
-  readonly #refused = new LRUCache<string, Decision>({ max: maxRefused });
+  readonly #allowed = new BoundedCache<Decision>({ max: maxAllowed });
+  readonly #refused = new BoundedCache<Decision>({ max: maxRefused });
   readonly #asking = new Map<string, Promise<Decision>>();
   /** What tells askers apart: a keyed hash of the caller and of what the decision point is told of them. */
   readonly #names = new WeakMap<Caller, string>();
   /** The keyed hashes of late: making one costs ten times as much as finding it here. */
-  readonly #keys = new LRUCache<string, string>({ max: 10_000 });
+  readonly #keys = new BoundedCache<string>({ max: 10_000 });
   /** Of the hashes; of this process alone. */
   readonly #secret: string;
   readonly #runtime: Runtime;

@@ -1,6 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
-import { LRUCache } from 'lru-cache';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
+import { BoundedCache } from '../process/BoundedCache.js';
 import { type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import { heldBytes } from './heldBytes.js';
 import type { EntryName } from './OneKeyStore.js';
@@ -40,7 +40,7 @@ interface Flight<Value> {
  */
 export class LeasedCache<Value> {
   readonly #runtime: Runtime;
-  readonly #memory: LRUCache<string, Entry<Value>>;
+  readonly #memory: BoundedCache<Entry<Value>>;
   readonly #flights = new Map<string, Flight<Value>>();
   readonly #subjectOf: (id: string) => string;
   readonly #longestHoldMs: number;
@@ -51,7 +51,7 @@ export class LeasedCache<Value> {
     this.#subjectOf = options.subjectOf ?? ((id) => id);
     this.#longestHoldMs = options.workMs + leaseMarginMs;
     this.#skewMs = options.skewMs ?? 1000;
-    this.#memory = new LRUCache({
+    this.#memory = new BoundedCache({
       max: options.maxEntries,
       maxSize: options.maxBytes ?? Math.floor(getHeapStatistics().heap_size_limit / 4),
       // Of the encoded value: a secret hides its text. One larger than all the room is answered, but not kept.

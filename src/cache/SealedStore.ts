@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../process/BoundedCache.js';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 import type { Turn } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
@@ -34,7 +34,7 @@ export interface SealedStoreOptions extends OneKeyStoreOptions {
  */
 export class SealedStore {
   readonly #runtime: Runtime;
-  readonly #ownMarks = new LRUCache<string, OwnMark>({ max: maxOwnMarks });
+  readonly #ownMarks = new BoundedCache<OwnMark>({ max: maxOwnMarks });
   readonly #stores = new WeakMap<KeyRing, OneKeyStore>();
 
   constructor(private readonly options: SealedStoreOptions) {

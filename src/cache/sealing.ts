@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, hkdfSync } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import type { Secret } from '../config/secret.js';
+import { BoundedCache } from '../process/BoundedCache.js';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 
 /** What the keys of stored entries are derived from. */
@@ -78,7 +78,7 @@ export class KeyRing {
   readonly #names;
   readonly #digests;
   /** A hash costs ten times as much as finding it here. */
-  readonly #known = new LRUCache<string, string>({ max: MAX_KNOWN_NAMES });
+  readonly #known = new BoundedCache<string>({ max: MAX_KNOWN_NAMES });
 
   constructor(
     { from, secret }: KeyMaterial,

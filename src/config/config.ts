@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import { distance } from 'fastest-levenshtein';
 import type { Scope } from '../auth/caller.js';
 import { tokenType } from '../auth/tokenKind.js';
+import { decisionOf } from './decisionSettings.js';
 import { Secret } from './secret.js';
 import { type Expect, type Parsed, type Setting, type SettingName, settings, webUrl } from './settings.js';
 import { tlsFilesOf } from './tlsFileSettings.js';
@@ -278,20 +279,6 @@ function audienceOf(issuer: string, issuers: readonly string[], entries: readonl
     'AUTH_AUDIENCE must name one for each of AUTH_ISSUER',
   );
   return own;
-}
-
-/** The decision point; undefined without one. */
-function decisionOf(parsed: Parsed, env: Environment, expect: Expect) {
-  const { AUTH_DECISION_URL: url, AUTH_DECISION_TOKEN: token, AUTH_DECISION_CLAIMS: claims = [] } = parsed;
-  const needing = (['TOKEN', 'CLAIMS', 'TTL_SECONDS'] as const).map((name) => `AUTH_DECISION_${name}` as const);
-  const beside = needing.filter((name) => env[name] || env[`${name}_FILE`]);
-  const alone = `AUTH_DECISION_URL is missing: expected with ${beside.join(', ')}`;
-  expect('AUTH_DECISION_URL', url !== undefined || beside.length === 0, alone);
-  const tokenless = 'AUTH_DECISION_URL is for callers with tokens: expected without AUTH_MODE=disabled';
-  expect('AUTH_DECISION_URL', url === undefined || parsed.AUTH_MODE !== 'disabled', tokenless);
-  if (url === undefined) return undefined;
-  const tokenFile = env['AUTH_DECISION_TOKEN_FILE'] || undefined;
-  return { url, token, tokenFile, claims, ttlMs: 1000 * parsed.AUTH_DECISION_TTL_SECONDS };
 }
 
 function isLoopback(host: string): boolean {

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import { stringify as stableStringify } from 'safe-stable-stringify';
 import { z } from 'zod';
 import type { FairQueue } from '../admission/FairQueue.js';
 import { heldBytes } from '../cache/heldBytes.js';
 import type { Claim, SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
+import { BoundedCache } from '../process/BoundedCache.js';
 import { pause, type Runtime } from '../process/Runtime.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import type { TaxpayerService } from './TaxpayerService.js';
@@ -58,10 +58,10 @@ interface Attempt {
  */
 export class ClientLinks {
   /** The records this process wrote, by their names: what the shared store may have lost, or not have taken. */
-  readonly #own: LRUCache<string, LinkRecord>;
+  readonly #own: BoundedCache<LinkRecord>;
 
   constructor(private readonly options: ClientLinksOptions) {
-    this.#own = new LRUCache({
+    this.#own = new BoundedCache({
       max: 10_000,
       maxSize: 16 * 1024 * 1024, // bytes
       sizeCalculation: (record, name) => heldBytes(record) + heldBytes(name),

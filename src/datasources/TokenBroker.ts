@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import { GatewayError } from '../errors/errors.js';
+import { BoundedCache } from '../process/BoundedCache.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
 import { type FreshnessRule, freshMsOf, unchangedSince } from './freshness.js';
@@ -67,13 +67,13 @@ export class TokenBroker {
   readonly #cache: LeasedCache<TokenAnswer>;
   readonly #budget: TokenBudget;
   /** The versions of tokens that the service has taken. */
-  readonly #proven: LRUCache<string, true>;
+  readonly #proven: BoundedCache<true>;
   readonly #absences: Absences;
 
   constructor(private readonly options: TokenBrokerOptions) {
     const { store, runtime, onEvent } = options;
     this.#absences = new Absences(runtime);
-    this.#proven = new LRUCache({ max: options.cache.maxEntries });
+    this.#proven = new BoundedCache({ max: options.cache.maxEntries });
     this.#cache = new LeasedCache({
       ...options.cache,
       kind: 'token',

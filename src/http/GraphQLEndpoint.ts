@@ -8,7 +8,7 @@ import type { Answer } from '../operations/Exit.js';
 import { badRequest, type GraphQLRequest } from '../operations/GraphQLRequest.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
 import type { Operation, Pipeline } from '../operations/Pipeline.js';
-import { type AnswerHeaders, requestIdOf, writeJson, writeRefusal } from './answering.js';
+import { type AnswerHeaders, refuseInTurn, requestIdOf, writeJson } from './answering.js';
 import { readGraphQLRequest } from './graphqlRequest.js';
 import { readAccept, type StreamForm, statusIn, streamFor } from './mediaTypes.js';
 import type { Unread } from './unread.js';
@@ -82,10 +82,7 @@ export class GraphQLEndpoint {
     } catch (error) {
       const { remoteAddress, peer } = credentials;
       const known = { remoteAddress, peer, ...identity, requestId, startedAt, client: clientOf(request.headers) };
-      const refusal = await pipeline.refuseInTurn(error, known, 'http');
-      if (refusal === undefined)
-        request.socket.destroy(); // a pipelined response has no socket yet
-      else writeRefusal(response, requestId, refusal, identity && pipeline.rateLimitOf(identity));
+      await refuseInTurn(response, pipeline, error, known, 'http');
     }
   }
 }

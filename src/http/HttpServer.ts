@@ -43,19 +43,24 @@ const nodeMajor = Number.parseInt(process.versions.node, 10);
 /** Longest body that is read only to keep the connection of a request that was answered without it. */
 const maxDroppedBytes = 65_536;
 
-const safeHeaders = ['x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer'];
-const safeTlsHeaders = [...safeHeaders, 'strict-transport-security', 'max-age=31536000; includeSubDomains'];
-/** For all but pages, which set one of their own: what is no page has nothing to load, and no frame may show it. */
-const contentPolicy = ['content-security-policy', "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"];
+/** Pages set a content policy of their own. What is no page has nothing to load, and no frame may show it. */
+function safeHeaders(page: readonly string[]) {
+  const policy = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
+  return { page, answer: [...page, 'content-security-policy', policy] };
+}
+const plainHeaders = ['x-content-type-options', 'nosniff', 'referrer-policy', 'no-referrer'];
+const overTcp = safeHeaders(plainHeaders);
+const overTls = safeHeaders([...plainHeaders, 'strict-transport-security', 'max-age=31536000; includeSubDomains']);
 
 /** Adds the headers of every answer as its head is written: `setHeader` would cost several times as much. */
 class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
   /** Without a status message, and with names and values in one list, as everything here writes it. */
   override writeHead(status: number, headers?: unknown): this {
-    const safe = 'encrypted' in this.req.socket ? safeTlsHeaders : safeHeaders;
-    const policy = this.hasHeader('content-security-policy') ? [] : contentPolicy;
-    const last = leavesMuchUnread(this.req) ? ['connection', 'close'] : [];
-    return super.writeHead(status, [...safe, ...policy, ...last, ...((headers as string[] | undefined) ?? [])]);
+    const isPage = this.hasHeader('content-security-policy');
+    const safe = ('encrypted' in this.req.socket ? overTls : overTcp)[isPage ? 'page' : 'answer'];
+    const all = headers === undefined ? [...safe] : safe.concat(headers as string[]);
+    if (leavesMuchUnread(this.req)) all.push('connection', 'close');
+    return super.writeHead(status, all);
   }
 }
 

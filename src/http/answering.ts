@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Answer } from '../operations/Exit.js';
+import type { RequestFacts } from '../operations/OperationContext.js';
+import type { Transport } from '../operations/observeOperations.js';
+import type { Pipeline } from '../operations/Pipeline.js';
 import { type MediaType, readAccept, statusIn } from './mediaTypes.js';
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
@@ -53,6 +57,23 @@ export function writeRefusal(
   if (status === 401) more.push('www-authenticate', 'Bearer');
   if (retryAfterSeconds !== undefined) more.push('retry-after', `${retryAfterSeconds}`);
   writeJson(response, status, refusal, { requestId, mediaType, rateLimit }, more);
+}
+
+/** Refuses a request when it is its caller's turn; ends the connection when too many of the caller's wait. */
+export async function refuseInTurn(
+  response: ServerResponse,
+  pipeline: Pipeline,
+  error: unknown,
+  facts: RequestFacts,
+  transport: Transport,
+): Promise<void> {
+  const refusal = pipeline.refuse(error, facts, transport);
+  const { caller, remoteAddress } = facts;
+  const waitMs = pipeline.waitOfRefusal(facts);
+  // Not the response's socket: a pipelined one has none yet.
+  if (waitMs === Number.POSITIVE_INFINITY) return void response.req.socket.destroy();
+  if (waitMs > 0) await delay(waitMs, undefined, { ref: false });
+  writeRefusal(response, facts.requestId, refusal, caller && pipeline.rateLimitOf({ caller, remoteAddress }));
 }
 
 /** Writes an answer as JSON with these headers and `more`, a list of names and values. */

@@ -6,7 +6,7 @@ import { AddressRanges } from '../network/addressRanges.js';
 import { Peers } from '../network/peer.js';
 import { clientOf } from '../operations/clientName.js';
 import type { Pipeline } from '../operations/Pipeline.js';
-import { requestIdOf, writeRefusal } from './answering.js';
+import { refuseInTurn, requestIdOf } from './answering.js';
 import type { HttpServerOptions } from './HttpServer.js';
 
 type Before = HttpServerOptions['before'];
@@ -41,10 +41,7 @@ async function refuse(request: IncomingMessage, response: ServerResponse, pipeli
   const { headers, peer } = request;
   const remoteAddress = peer?.address ?? request.socket.remoteAddress;
   const facts = { requestId, startedAt: performance.now(), client: clientOf(headers), peer, remoteAddress };
-  const refusal = await pipeline.refuseInTurn(error, facts, 'http');
-  if (refusal === undefined)
-    request.socket.destroy(); // a pipelined response has no socket yet
-  else writeRefusal(response, requestId, refusal);
+  await refuseInTurn(response, pipeline, error, facts, 'http');
 }
 
 /** Answers preflights, and marks the answers that browsers of an allowed origin may read. */

@@ -4,7 +4,7 @@ import { handleProtocols } from 'graphql-ws';
 import { type ServerOptions, WebSocketServer } from 'ws';
 import { credentialsOf } from '../auth/identify.js';
 import type { GatewayError } from '../errors/errors.js';
-import { requestIdOf, writeRefusal } from '../http/answering.js';
+import { refuseInTurn, requestIdOf } from '../http/answering.js';
 import type { StreamHandler } from '../http/GraphQLEndpoint.js';
 import { type Handler, pathAndQueryOf } from '../http/HttpServer.js';
 import { addressOf } from '../network/peer.js';
@@ -61,13 +61,9 @@ export class LiveEdge {
       try {
         await serve(request, response, visit);
       } catch (error) {
-        const { pipeline } = this.options;
         const { remoteAddress } = credentialsOf(request);
         const facts = { remoteAddress, ...visit.identity, ...known };
-        const refusal = await pipeline.refuseInTurn(error, facts, transport);
-        if (refusal === undefined)
-          request.socket.destroy(); // a pipelined response has no socket yet
-        else writeRefusal(response, known.requestId, refusal, visit.identity && pipeline.rateLimitOf(visit.identity));
+        await refuseInTurn(response, this.options.pipeline, error, facts, transport);
       }
     };
   }

@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache';
 import type { KeyRing, Sealer } from '../cache/sealing.js';
+import { BoundedCache } from '../process/BoundedCache.js';
 
 /**
  * Names for logs: keyed hashes, equal in all processes with the same key. They change when the key is rotated. A hash costs
@@ -7,7 +7,7 @@ import type { KeyRing, Sealer } from '../cache/sealing.js';
  */
 export class Pseudonyms {
   #ring: KeyRing | undefined;
-  readonly #known = new LRUCache<string, string>({ max: 10_000 });
+  readonly #known = new BoundedCache<string>({ max: 10_000 });
 
   constructor(private readonly sealer: Sealer) {}
 

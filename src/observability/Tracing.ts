@@ -9,24 +9,10 @@ import type { Handler } from '../http/HttpServer.js';
 import type { EndOfOperation, OperationObserver } from '../operations/observeOperations.js';
 import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryDetails, TryOutcome } from '../upstream/ResilientFetch.js';
-import { callerOf, calls, knownMethods, serverOf } from './spanAttributes.js';
+import { callerOf, calls, knownMethods, type StoreOperation, serverOf, storeOperations } from './spanAttributes.js';
 import { openExporter, shareOfNewTraces, startExport, type TraceExportOptions } from './traceExport.js';
 
 export { openExporter };
-
-type StoreOperation = Exclude<keyof Store, 'kind' | 'close'>;
-const operations: Readonly<Record<StoreOperation, true>> = {
-  get: true,
-  set: true,
-  claim: true,
-  acquire: true,
-  renew: true,
-  settle: true,
-  list: true,
-  compareAndDelete: true,
-  increment: true,
-  waitForDelete: true,
-};
 
 /** How long the end of the process waits for the collector, in milliseconds. */
 const stopMs = 5000;
@@ -45,6 +31,12 @@ interface Position {
   /** Asynchronous work finds it by itself. */
   isEntered: boolean;
   isOver: boolean;
+}
+
+interface CallMade {
+  readonly attributes: Attributes;
+  readonly status?: number | undefined;
+  readonly failure: string | undefined;
 }
 
 /** A socket that is traced: its operations are run in it. */
@@ -165,57 +157,50 @@ export class Tracing {
     this.#position()?.operation?.setAttribute('error.type', code);
   };
 
-  /** After a try of a call to the service: its span, if anything that is traced waits for it. */
+  /** After a try of a call to the service. */
   onTry = (endpoint: Endpoint, outcome: TryOutcome, seconds: number, details: TryDetails): void => {
-    const parent = this.#position()?.parent;
-    if (parent === undefined) return;
-    const [method, template] = calls[endpoint];
     const { status, reason, repetition } = details;
     const attributes = {
       ...this.#service,
-      ...{ 'http.request.method': method, 'url.template': template },
       ...{ 'gateway.endpoint': endpoint, 'gateway.outcome': outcome },
-      ...(status !== undefined && { 'http.response.status_code': status }),
       ...(repetition > 0 && { 'http.request.resend_count': repetition }),
     };
-    const span = this.#begin(`${method} ${template}`, SpanKind.CLIENT, parent, attributes, now() - seconds * 1000);
-    end(
-      span,
-      outcome === 'ok' ? undefined : status !== undefined && status >= 400 ? String(status) : (reason ?? outcome),
-    );
+    const failure = outcome === 'ok' ? undefined : (reason ?? outcome);
+    this.#called(calls[endpoint], now() - seconds * 1000, { attributes, status, failure });
   };
 
   /** After a call to the decision point at `url`. */
   onDecisionCall = (url: string, { endpoint, outcome, seconds }: DecisionCall): void => {
-    const parent = this.#position()?.parent;
-    if (parent === undefined) return;
-    const template = `/access/v1/${endpoint}`;
-    const attributes = {
-      ...serverOf(url),
-      ...{ 'http.request.method': 'POST', 'url.template': template },
-      'gateway.outcome': outcome,
-    };
-    const span = this.#begin(`POST ${template}`, SpanKind.CLIENT, parent, attributes, now() - seconds * 1000);
-    end(span, outcome === 'ok' ? undefined : outcome);
+    const attributes = { ...serverOf(url), 'gateway.outcome': outcome };
+    const failure = outcome === 'ok' ? undefined : outcome;
+    this.#called(['POST', `/access/v1/${endpoint}`], now() - seconds * 1000, { attributes, failure });
   };
 
   /** After a post of a callback subscription to `url`; `status` is undefined when no answer came. */
   onCallback = (url: string, startedAt: number, status: number | undefined): void => {
+    const failure = status === undefined ? 'no answer' : undefined;
+    this.#called(['POST'], timeOrigin + startedAt, { attributes: serverOf(url), status, failure });
+  };
+
+  /** The span of a call that is over, if anything that is traced waits for it. `failure`: what no status says. */
+  #called([method, template]: readonly [method: string, template?: string], startTime: number, call: CallMade): void {
     const parent = this.#position()?.parent;
     if (parent === undefined) return;
+    const { status, failure } = call;
     const attributes = {
-      ...serverOf(url),
-      'http.request.method': 'POST',
+      ...call.attributes,
+      'http.request.method': method,
+      ...(template !== undefined && { 'url.template': template }),
       ...(status !== undefined && { 'http.response.status_code': status }),
     };
-    const startTime = performance.timeOrigin + startedAt;
-    const failure = status === undefined ? 'no answer' : status >= 400 ? String(status) : undefined;
-    end(this.#begin('POST', SpanKind.CLIENT, parent, attributes, startTime), failure);
-  };
+    const name = template === undefined ? method : `${method} ${template}`;
+    const span = this.#begin(name, SpanKind.CLIENT, parent, attributes, startTime);
+    end(span, status !== undefined && status >= 400 ? String(status) : failure);
+  }
 
   /** `store` with a span for each operation; keys and values are not told. It reads nothing at once, so that reads are seen. */
   store(store: Store): Store {
-    const names = Object.keys(operations) as StoreOperation[];
+    const names = Object.keys(storeOperations) as StoreOperation[];
     const traced = names.map((operation) => [operation, this.#tracedOperation(store, operation)]);
     return { kind: store.kind, close: () => store.close(), ...Object.fromEntries(traced) };
   }

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type Attributes, type Context, ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { parseTraceParent } from '@opentelemetry/core';
+import type { Store } from '../stores/Store.js';
 import type { Endpoint } from '../upstream/ResilientFetch.js';
 
 /** The methods that spans name; others are `_OTHER`. */
@@ -11,6 +12,21 @@ export const calls: Readonly<Record<Endpoint, readonly [method: string, template
   createClientLink: ['POST', '/client-links'],
   taxpayerToken: ['GET', '/auth/tax-payer/{id}/token'],
   refreshJob: ['GET', '/tax-payer/{taxpayerId}/refresh/{jobId}'],
+};
+
+export type StoreOperation = Exclude<keyof Store, 'kind' | 'close'>;
+/** The operations of a store that get a span. */
+export const storeOperations: Readonly<Record<StoreOperation, true>> = {
+  get: true,
+  set: true,
+  claim: true,
+  acquire: true,
+  renew: true,
+  settle: true,
+  list: true,
+  compareAndDelete: true,
+  increment: true,
+  waitForDelete: true,
 };
 
 /** What a `traceparent` header says (W3C Trace Context, section 3.2); undefined when there is none that can be used. */

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { createSourceEventStream, execute } from 'graphql';
 import type { Admission } from '../admission/Admission.js';
 import type { Holder, Ledger } from '../admission/Ledger.js';
@@ -198,15 +197,6 @@ export class Pipeline {
     hooks.onRequest(transport, 'refused', httpStartOf(facts, transport), refusal.errors);
     const { codes, causes } = refusal;
     hooks.onEnd({ facts, transport, outcome: 'refused', label: work?.label, type: work?.type, codes, causes });
-    return refusal;
-  }
-
-  /** As {@link refuse}, when it is the caller's turn. Undefined when too many wait: then the connection is to end. */
-  async refuseInTurn(error: unknown, facts: RequestFacts, transport: Transport): Promise<Answer | undefined> {
-    const refusal = this.refuse(error, facts, transport);
-    const waitMs = this.waitOfRefusal(facts);
-    if (waitMs === Number.POSITIVE_INFINITY) return undefined;
-    if (waitMs > 0) await delay(waitMs, undefined, { ref: false });
     return refusal;
   }
 

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../process/BoundedCache.js';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { DeleteWaiters } from './DeleteWaiters.js';
 import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
@@ -11,7 +11,7 @@ export class MemoryStore implements Store {
   readonly kind = 'memory';
   readonly degraded = false;
   readonly takeUnsettled = () => false;
-  readonly #entries: LRUCache<string, Entry>;
+  readonly #entries: BoundedCache<Entry>;
   readonly #waiters: DeleteWaiters;
   readonly #now: () => number;
   #closed = false;
@@ -21,7 +21,7 @@ export class MemoryStore implements Store {
     this.#now = runtime.monotonicNow;
     this.#waiters = new DeleteWaiters(runtime);
     const sizeCalculation = ({ value }: Entry, key: string) => value.length + key.length + 64;
-    this.#entries = new LRUCache({ max, maxSize, sizeCalculation });
+    this.#entries = new BoundedCache({ max, maxSize, sizeCalculation });
   }
 
   async get(key: string): Promise<Buffer | undefined> {

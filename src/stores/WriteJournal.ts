@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../process/BoundedCache.js';
 import type { Runtime } from '../process/Runtime.js';
 import { DeleteWaiters } from './DeleteWaiters.js';
 import { baseKeyOf, type Store } from './Store.js';
@@ -21,13 +21,13 @@ const deletionsPerKey = 4;
  * the primary is back, so that other processes do not fetch the same token again, and no deleted lease or token returns.
  */
 export class WriteJournal {
-  readonly #writes = new LRUCache<string, PendingWrite>({
+  readonly #writes = new BoundedCache<PendingWrite>({
     max: maxEntries,
     maxSize: maxBytes,
     sizeCalculation: ({ value }, key) => value.length + key.length + 64,
   });
   /** Exact values that must not be on the primary any more. */
-  readonly #deletions = new LRUCache<string, readonly Buffer[]>({ max: maxEntries });
+  readonly #deletions = new BoundedCache<readonly Buffer[]>({ max: maxEntries });
   readonly #waiters: DeleteWaiters;
 
   constructor(private readonly runtime: Runtime) {

@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache';
 import { GatewayError } from '../errors/errors.js';
+import { BoundedCache } from '../process/BoundedCache.js';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 
 export type BreakerState = 'open' | 'half-open' | 'closed';
@@ -34,7 +34,7 @@ const maxSubjects = 20;
  * fails for at least half of the holders. After the reset time one call of the holder is the trial, and the others wait.
  */
 export class EndpointBreaker {
-  readonly #holders = new LRUCache<string, HolderBreaker>({
+  readonly #holders = new BoundedCache<HolderBreaker>({
     max: maxHolders,
     memoMethod: () => new HolderBreaker(this.runtime.monotonicNow),
   });
@@ -103,10 +103,10 @@ class HolderBreaker {
   /** Settles when the trial under way has ended. */
   trial: Promise<unknown> | undefined;
   /** Whether the last call about each subject failed. */
-  readonly subjectFailed: LRUCache<string | symbol, boolean>;
+  readonly subjectFailed: BoundedCache<boolean, string | symbol>;
 
   constructor(now: () => number) {
-    this.subjectFailed = new LRUCache({ max: maxSubjects, ttl: windowMs, ttlResolution: 0, perf: { now } });
+    this.subjectFailed = new BoundedCache({ max: maxSubjects, ttl: windowMs, ttlResolution: 0, perf: { now } });
   }
 
   /** 0 while less than half of the subjects fail. */

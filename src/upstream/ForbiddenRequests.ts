@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { BoundedCache } from '../process/BoundedCache.js';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 
 /** So many different requests in a row mean that it is not about them. */
@@ -14,7 +14,7 @@ const maxRuns = 500;
  * holder alone, so that no holder can stop the others; requests of three holders count for all.
  */
 export class ForbiddenRequests {
-  readonly #runs = new LRUCache<string, Run>({ max: maxRuns, memoMethod: () => new Run() });
+  readonly #runs = new BoundedCache<Run>({ max: maxRuns, memoMethod: () => new Run() });
 
   constructor(private readonly runtime: Runtime = realRuntime) {}
 

@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import type { SealedStore } from '../cache/SealedStore.js';
 import { GatewayError } from '../errors/errors.js';
+import { BoundedCache } from '../process/BoundedCache.js';
 import type { Runtime } from '../process/Runtime.js';
 import { StoreError } from '../stores/StoreError.js';
 
@@ -74,7 +74,7 @@ const watchers = 'watchers';
 export class TokenBudget {
   #hour = new Hour(Number.NaN);
   /** What each caller has taken in an hour, as last heard. */
-  readonly #takenBy = new LRUCache<string, number>({ max: maxCallers });
+  readonly #takenBy = new BoundedCache<number>({ max: maxCallers });
 
   constructor(private readonly options: TokenBudgetOptions) {}
 

@@ -1,4 +1,4 @@
-import { WorkTime } from '../../src/admission/WorkTime.js';
+import { recentLoad, WorkTime } from '../../src/admission/WorkTime.js';
 
 function workTimeOn(utilization = 0.6, ranShare = 1) {
   const clock = { nowMs: 0 };
@@ -48,8 +48,9 @@ describe('The time that callers share', () => {
   });
 
   it('measures how much of the time the process ran', () => {
-    const work = new WorkTime({ utilization: () => 1 });
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600); // holds up the event loop, but does not run
+    const work = new WorkTime({ ...recentLoad(), utilization: () => 1 });
+    // Holds up the event loop, but does not run; for long, because other threads of the process may collect garbage meanwhile.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2500);
     work.admit('other');
     work.admit('caller');
     work.spend('caller', 300);

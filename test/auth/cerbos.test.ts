@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { freePort } from '../../scripts/freePort.js';
 import { providePackages } from '../../scripts/providePackages.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
-import { freePort } from '../support/freePort.js';
 import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { until } from '../support/redis.js';
 

@@ -3,10 +3,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../../scripts/freePort.js';
 
 const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
 
@@ -111,13 +111,4 @@ async function end(child, signal) {
   const gone = once(child, 'exit');
   child.kill(signal);
   await gone;
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
 }

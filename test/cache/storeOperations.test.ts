@@ -1,23 +1,19 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { Redis } from 'ioredis';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
-import { startRedis, type TestRedis, until } from '../support/redis.js';
+import { monitorCommands, startRedis, type TestRedis, until } from '../support/redis.js';
 
 let redis: TestRedis;
 let gateway: TestGateway;
-let monitor: Redis;
+let endMonitor: () => void;
 let commands: string[] = [];
 /** What the gateway asks Redis while nobody asks it: what other processes erased. */
 let background: ReadonlySet<string> = new Set();
 
 beforeAll(async () => {
   redis = await startRedis();
-  const client = new Redis(redis.url);
-  monitor = await client.monitor();
-  client.disconnect();
   // What a script calls has the source `lua` and is part of its command.
-  monitor.on('monitor', (_time: string, args: string[], source: string) => {
-    if (source !== 'lua') commands.push(args.join(' ').slice(0, 120));
+  endMonitor = await monitorCommands(redis.url, (command, source) => {
+    if (source !== 'lua') commands.push(command.slice(0, 120));
   });
   gateway = await startTestGateway({
     CACHE_URL: redis.url,
@@ -30,7 +26,7 @@ beforeAll(async () => {
   background = new Set(commands);
 });
 afterAll(async () => {
-  monitor.disconnect();
+  endMonitor();
   await gateway.stop();
   await redis.stop();
 });

@@ -2,15 +2,14 @@
 // images: the base image is made here, by mmdebstrap and with Node.js from npm.
 
 import { execFileSync } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { parse } from 'yaml';
 import { orSentence } from '../../scripts/committedFile.js';
+import { freePort } from '../../scripts/freePort.js';
 import { startPodman } from './podman.js';
 
 const help = `Usage: npm run test:image
@@ -70,8 +69,9 @@ async function build(podman) {
   const npm = (key) => execFileSync('npm', ['config', 'get', key], { encoding: 'utf8' }).trim();
   const scratch = mkdtempSync(join(tmpdir(), 'image-'));
   try {
-    writeFileSync(join(scratch, 'npmrc'), `registry=${npm('registry')}\nupdate-notifier=false\n`);
-    const mounts = [`${join(scratch, 'npmrc')}:/root/.npmrc:ro`, `${npm('cache')}:/root/.npm`];
+    const [settings, cache] = ['/usr/local/etc/npmrc', '/var/cache/npm']; // in the container
+    writeFileSync(join(scratch, 'npmrc'), `registry=${npm('registry')}\ncache=${cache}\nupdate-notifier=false\n`);
+    const mounts = [`${join(scratch, 'npmrc')}:${settings}:ro`, `${npm('cache')}:${cache}`];
     const options = ['--format', 'docker', '--isolation', 'chroot', '--network', 'host', '--pull=never', '--no-cache'];
     await podman.run('build', '--tag', image, ...options, ...mounts.flatMap((mount) => ['--volume', mount]), root);
   } finally {
@@ -172,13 +172,4 @@ async function timed(title, task) {
   const startedAt = performance.now();
   await task();
   console.log(`ok      ${title} (${((performance.now() - startedAt) / 1000).toFixed(0)} s)`);
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
 }

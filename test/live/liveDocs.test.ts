@@ -8,12 +8,12 @@ import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
+import { freePort } from '../../scripts/freePort.js';
 import { providePackages } from '../../scripts/providePackages.js';
 import { settings } from '../../src/config/settings.js';
 import { errorCodes } from '../../src/errors/errorCodes.js';
 import { postQuery, startTestGateway } from '../support/gateway.js';
 import { quickPolls } from '../support/liveJob.js';
-import { freePort } from '../support/redis.js';
 
 const root = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);

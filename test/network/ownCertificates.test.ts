@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TlsOptions } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { freePort } from '../../scripts/freePort.js';
 import { demoData } from '../../src/sandbox/demoData.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { openStore } from '../../src/stores/openStore.js';
@@ -14,7 +15,7 @@ import { startTrustedProvider } from '../support/authenticated.js';
 import { type CertificateFiles, makeAuthority } from '../support/certificate.js';
 import { startCollector } from '../support/collector.js';
 import { type Environment, launchGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { freePort, startRedis, until } from '../support/redis.js';
+import { startRedis, until } from '../support/redis.js';
 import { startTlsFront } from '../support/tlsFront.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'own-certificates-'));

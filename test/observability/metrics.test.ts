@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { freePort } from '../../scripts/freePort.js';
 import { childrenOf } from '../support/childrenOf.js';
-import { freePort } from '../support/freePort.js';
 import { postQuery, spawnGateway, startTestGateway } from '../support/gateway.js';
 
 const stops: (() => Promise<unknown>)[] = [];

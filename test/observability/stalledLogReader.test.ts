@@ -8,10 +8,10 @@ import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { freePort } from '../../scripts/freePort.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { childrenOf } from '../support/childrenOf.js';
-import { freePort } from '../support/freePort.js';
 import { environmentFor } from '../support/gateway.js';
 import { until } from '../support/redis.js';
 

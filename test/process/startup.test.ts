@@ -7,11 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { freePort } from '../../scripts/freePort.js';
 import { loadConfig } from '../../src/config/config.js';
 import { startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startGateway } from '../../src/server.js';
 import { childrenOf } from '../support/childrenOf.js';
-import { freePort } from '../support/freePort.js';
 import { environmentFor, launchGateway, postQuery, spawnGateway } from '../support/gateway.js';
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));

@@ -2,7 +2,6 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Redis } from 'ioredis';
 import { type ApiEndpoint, apiEndpoints } from '../../src/sandbox/endpoints.js';
 import type { Fault } from '../../src/sandbox/Fault.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
@@ -11,7 +10,7 @@ import { startCollector } from '../support/collector.js';
 import { faultSamples } from '../support/faultSamples.js';
 import { type Answer, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
-import { startRedis, type TestRedis } from '../support/redis.js';
+import { monitorCommands, startRedis, type TestRedis } from '../support/redis.js';
 import { streamReader } from '../support/streamReader.js';
 
 // Values that can be recognised are planted wherever something confidential may be, every operation is driven through
@@ -76,7 +75,7 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
   let sandbox: Sandbox;
   let gateway: GatewayProcess;
   let redis: TestRedis | undefined;
-  let monitor: Redis | undefined;
+  let endMonitor: (() => void) | undefined;
   let collector: Awaited<ReturnType<typeof startCollector>>;
   let entitled: Readonly<Record<string, string>>;
   let stranger: Readonly<Record<string, string>>;
@@ -93,10 +92,7 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
     if (kind === 'redis') {
       // Uncompressed, so that what is stored can be found.
       redis = await startRedis({ args: ['--rdbcompression', 'no'] });
-      const client = new Redis(redis.port, '127.0.0.1');
-      monitor = await client.monitor();
-      client.disconnect(); // the monitor has a connection of its own
-      monitor.on('monitor', (_time: string, args: string[]) => monitored.push(args.join(' ')));
+      endMonitor = await monitorCommands(redis.url, (command) => monitored.push(command));
     }
     gateway = await spawnGateway({
       ...environmentFor(sandbox),
@@ -125,7 +121,7 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
   });
 
   afterAll(async () => {
-    monitor?.disconnect();
+    endMonitor?.();
     await gateway?.stop();
     await redis?.stop();
     await sandbox?.stop();

@@ -1,3 +1,4 @@
+import { WorkTime } from '../../src/admission/WorkTime.js';
 import { writeForget } from '../../src/cache/Forgets.js';
 import { SealedStore, scopeOf } from '../../src/cache/SealedStore.js';
 import { SubjectEntries } from '../../src/cache/SubjectEntries.js';
@@ -249,6 +250,7 @@ export class Fleet {
     const sealer = new Sealer({ from: 'client-secret', secret: credentials.clientSecret }, [], runtime);
     const wired = wireServices({
       ...{ config: this.#config, log, metrics, store, sealer, baseUrl, runtime, health: store },
+      workTime: new WorkTime({ now: runtime.monotonicNow, utilization: () => 0, ranShare: () => 1 }),
       credentials: () => credentials,
       fetch: this.service.fetchFor(node, life, runtime) as never,
     });

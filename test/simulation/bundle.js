@@ -21,27 +21,10 @@ export async function bundle(patch) {
     target: 'node20',
     packages: 'external',
     logLevel: 'error',
-    plugins: [smallCaches, ...(patch ? [planting(patch)] : [])],
+    plugins: patch ? [planting(patch)] : [],
   });
   return outfile;
 }
-
-/** Allocating room for 10,000 entries a dozen times per process takes longer than a whole seed; none has as many as 100. */
-const smallCaches = {
-  name: 'small caches',
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^lru-cache$/ }, ({ importer }) =>
-      importer.includes('small-caches') ? undefined : { path: 'small-caches', namespace: 'small-caches' },
-    );
-    onLoad({ filter: /.*/, namespace: 'small-caches' }, () => ({
-      contents: `import * as all from 'lru-cache';
-        export class LRUCache extends all.LRUCache {
-          constructor(options) { super({ ...options, max: Math.min(options.max, 100) }); }
-        }`,
-      resolveDir: root,
-    }));
-  },
-};
 
 function planting({ file, find, replace, name }) {
   return {

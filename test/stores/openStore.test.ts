@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { freePort } from '../../scripts/freePort.js';
 import { openStore } from '../../src/stores/openStore.js';
-import { freePort } from '../support/redis.js';
 
 describe('openStore', () => {
   let directory: string;

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { grafbase, grafbaseConfig, grafbaseVariables } from '../../examples/supergraph/grafbase/grafbase.js';
+import { freePort } from '../../scripts/freePort.js';
 import { providePackages } from '../../scripts/providePackages.js';
-import { freePort } from './freePort.js';
 import { startRouter } from './startRouter.js';
 
 interface Addresses {

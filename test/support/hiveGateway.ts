@@ -1,7 +1,7 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { freePort } from './freePort.js';
+import { freePort } from '../../scripts/freePort.js';
 import { startRouter } from './startRouter.js';
 
 const example = resolve(import.meta.dirname, '../../examples/supergraph');

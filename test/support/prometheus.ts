@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { freePort } from './freePort.js';
+import { freePort } from '../../scripts/freePort.js';
 
 export interface PrometheusOptions {
   /** Host and port of what it scrapes, as the job `taxpayer-gateway`. */

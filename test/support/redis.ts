@@ -1,13 +1,13 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
+import { freePort } from '../../scripts/freePort.js';
 
 export interface StartRedisOptions {
   readonly port?: number;
@@ -209,14 +209,15 @@ export async function startRedisSentinel({
   };
 }
 
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no free port');
-  return address.port;
+/** Tells `listener` each command that Redis gets from now on: its words in one, and from where it came. Returns what ends it. */
+export async function monitorCommands(
+  url: string,
+  listener: (command: string, source: string) => void,
+): Promise<() => void> {
+  // From a client that never connects: its own commands could come between the monitor's and the answer to that.
+  const monitor = await new Redis(url, { lazyConnect: true }).monitor();
+  monitor.on('monitor', (_time: string, args: string[], source: string) => listener(args.join(' '), source));
+  return () => monitor.disconnect();
 }
 
 /** Looks every 20 ms: for states of foreign processes that announce nothing. */

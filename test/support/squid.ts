@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort, until } from './redis.js';
+import { freePort } from '../../scripts/freePort.js';
+import { until } from './redis.js';
 
 /** Debian's Squid on a free loopback port. It resolves `service.test` to loopback, and asks for `login` if there is one. */
 export async function startSquid(login?: { readonly user: string; readonly password: string }) {

@@ -3,6 +3,7 @@ import { getHeapStatistics } from 'node:v8';
 import type { DocumentNode } from 'graphql';
 import { LRUCache } from 'lru-cache';
 import { heldBytes } from '../../cache/heldBytes.js';
+import { BoundedCache } from '../../process/BoundedCache.js';
 import type { GraphQLRequest } from '../GraphQLRequest.js';
 import type { KnownPlan, Step } from '../plans/Plan.js';
 
@@ -31,7 +32,7 @@ const maxSeen = 4096;
  */
 export class Recurring<Value extends NonNullable<unknown>> {
   readonly #kept: LRUCache<string, Value>;
-  readonly #seen = new LRUCache<string, true>({ max: maxSeen });
+  readonly #seen = new BoundedCache<true>({ max: maxSeen });
 
   /** `bytesOf`: about how many bytes of memory a value and its text take, of `maxSize` for all. */
   constructor(maxSize: number, bytesOf: (value: Value, text: string) => number) {

@@ -1,0 +1,34 @@
+import { DecisionPoint, type DecisionPointOptions } from '../auth/DecisionPoint.js';
+import { Episodes } from './Episodes.js';
+import type { Logger } from './log.js';
+import type { Metrics } from './Metrics.js';
+import type { Tracing } from './Tracing.js';
+
+export interface Watching {
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly tracing?: Tracing | undefined;
+}
+
+/** A decision point whose calls and troubles the operator sees. */
+export function watchedDecisionPoint(
+  options: Omit<DecisionPointOptions, 'onCall' | 'onDecided' | 'onToken'>,
+  { log, metrics, tracing }: Watching,
+): DecisionPoint {
+  const texts = { begins: 'the decision point cannot decide', ends: 'the decision point decides again' };
+  const episodes = new Episodes({ log, about: {}, ...texts });
+  return new DecisionPoint({
+    ...options,
+    onCall: (call) => {
+      metrics.onDecisionCall(call);
+      tracing?.onDecisionCall(options.url, call);
+      if (call.outcome === 'ok') episodes.worked();
+      else episodes.failed(call.outcome, call.cause ?? '');
+    },
+    onDecided: metrics.onDecided,
+    onToken: (isUsed) =>
+      isUsed
+        ? log.info('the token for the decision point was rotated')
+        : log.warn('the token for the decision point cannot be one in its file: the one in use stays'),
+  });
+}
