@@ -19,16 +19,18 @@ export async function compare(scenario, targets, world) {
 /** Warms the targets up. @returns what runs one round on one of them */
 export async function preparedRounds(scenario, targets, world) {
   const { seconds, warmUpSeconds, service } = world;
-  const asked = await scenario.bodies(service, world);
+  const amount = scenario.amount && (world.quick ? scenario.amount / 4 : scenario.amount);
+  const asked = await scenario.bodies(service, { ...world, amount });
   const bodies = asked.map(asLoad);
-  const first = await scenario.before?.(service, asked);
+  const before = (await scenario.before?.(service, asked))?.map(asLoad);
+  for (const target of before ? targets : []) {
+    await measure(target, { ...world, bodies: before, amount: whole(before.length) });
+  }
   await service.control('set-latency', { latencyMs: scenario.latencyMs ?? 0 });
-  const load = scenario.amount === undefined ? { seconds } : { amount: scenario.amount };
-  const warmUp = scenario.amount === undefined ? { seconds: warmUpSeconds } : load;
+  const load = amount === undefined ? { seconds } : { amount };
+  const warmUp = amount === undefined ? { seconds: warmUpSeconds } : load;
   for (const target of targets) {
-    // Rounds of an amount ask for nothing twice: each target begins with the first of all.
-    if (first) await measure(target, { ...world, bodies: first.map(asLoad), amount: whole(first.length) });
-    if (scenario.amount !== undefined) target.asked = 0;
+    if (amount !== undefined) target.asked = 0; // rounds of an amount ask for nothing twice
     await measure(target, { ...world, bodies, ...warmUp });
   }
   return (target) => measure(target, { ...world, bodies, ...load });

@@ -15,7 +15,7 @@ const callers = ['ES256', 'RS256'].map((alg) => ({
   before: (_service, bodies) => bodies,
 }));
 
-/** Rounds are short where the service is slow. */
+/** Requests in a round; fewer where the service is slow, a quarter with `--quick`. */
 const coldRound = { 0: 800, 20: 320, 100: 160 };
 const reads = [
   {
@@ -40,7 +40,7 @@ const cold = reads.flatMap(({ name, title, bodies, before }) =>
     latencyMs: Number(latencyMs),
     targets: ['gateway', 'gatewayRedis', ...beside],
     amount,
-    bodies: (service, { rounds }) => bodies(service, amount * (rounds + 1)),
+    bodies: (service, { rounds, amount: each }) => bodies(service, each * (rounds + 1)),
     ...(before && { before }),
   })),
 );
