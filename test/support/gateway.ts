@@ -47,7 +47,7 @@ export interface TestGateway {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Every test has to pass without plans as well: `TEST_PLANS=off npm test`. */
-const planMode = (process.env['TEST_PLANS'] ?? 'on') as PlanMode;
+export const planMode = (process.env['TEST_PLANS'] ?? 'on') as PlanMode;
 
 /**
  * A gateway in this process over a sandbox of its own, on free ports, with a memory store and nobody to authenticate
