@@ -1,31 +1,40 @@
-// The load, a process of its own: autocannon on kept connections, each sending its next request when it has the answer to
-// its last. Told what to do by messages.
+// The load, a process of its own. Told what to do by messages: `{ requests }` are those to send from now on, anything else is
+// an order to send them.
 
 import { createHistogram } from 'node:perf_hooks';
 import autocannon from 'autocannon';
+import { openLoad } from './openLoad.js';
 
-process.on('message', async (order) => process.send(await load(order)));
+let requests = [];
+
+process.on('message', async (message) => {
+  if (message.requests !== undefined) requests = message.requests;
+  else process.send(await (message.perSecond === undefined ? closedLoad : openLoad)({ requests, ...message }));
+});
 
 /**
- * Sends `bodies` in turn, from the `first` on, over `connections` for `seconds`. A request fails when its answer has an
- * error in it, or another status than 200.
+ * Autocannon on kept connections, each sending its next request when it has the answer to its last. Sends the requests in turn,
+ * from the `first` on, for `seconds`, or `amount` of them, a multiple of `connections`. A request is a body, or
+ * `{ body, authorization }`. It fails when its answer has an error in it, or another status than 200.
  */
-async function load({ url, headers, bodies, connections, first, seconds }) {
+async function closedLoad({ requests, url, headers, connections, first, seconds, amount }) {
   const latency = createHistogram({ lowest: 1, highest: 60_000_000_000, figures: 3 });
   let firstFailure;
   let place = first;
+  const startedAt = performance.now();
+  let lastAnswerAt = startedAt;
   const run = autocannon({
     url,
     method: 'POST',
     headers,
     connections,
-    duration: seconds,
-    // Connections take turns: the n-th begins with the n-th body and goes on by as many as there are.
+    ...(amount === undefined ? { duration: seconds } : { amount }),
+    // Connections take turns: the n-th begins with the n-th request and goes on by as many as there are.
     setupClient: (client) => {
       const own = place++;
-      const length = Math.ceil(bodies.length / connections);
+      const length = Math.ceil(Math.min(requests.length, amount ?? requests.length) / connections);
       client.setRequests(
-        Array.from({ length }, (_, turn) => ({ body: bodies[(own + turn * connections) % bodies.length] })),
+        Array.from({ length }, (_, turn) => asAutocannon(requests[(own + turn * connections) % requests.length])),
       );
     },
     verifyBody: (body) => {
@@ -35,14 +44,23 @@ async function load({ url, headers, bodies, connections, first, seconds }) {
     },
   });
   // Its own latencies are whole milliseconds.
-  run.on('response', (_, _status, _bytes, milliseconds) => latency.record(Math.max(1, Math.round(milliseconds * 1e6))));
-  const { requests, mismatches, non2xx, errors, duration } = await run;
+  run.on('response', (_, _status, _bytes, milliseconds) => {
+    lastAnswerAt = performance.now();
+    latency.record(Math.max(1, Math.round(milliseconds * 1e6)));
+  });
+  const { requests: counted, mismatches, non2xx, errors, duration } = await run;
   return {
-    requests: requests.total,
+    requests: counted.total,
     failed: mismatches + non2xx + errors,
     firstFailure,
-    seconds: duration,
+    seconds: amount === undefined ? duration : (lastAnswerAt - startedAt) / 1000,
     p50Ms: latency.percentile(50) / 1e6,
     p99Ms: latency.percentile(99) / 1e6,
   };
+}
+
+function asAutocannon(request) {
+  if (typeof request === 'string') return { body: request };
+  const { body, authorization } = request;
+  return { body, headers: { authorization } };
 }

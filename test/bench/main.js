@@ -2,25 +2,53 @@
 
 import { parseArgs } from 'node:util';
 import { ensureBuilt, orExplain } from '../../scripts/build.js';
+import { changingJobs } from './changingJobs.js';
+import { compare } from './compare.js';
 import { decisions } from './decisions.js';
-import { measure, measureRevocation, summary } from './measure.js';
+import { measureRevocation } from './measure.js';
 import { observability } from './observability.js';
+import { profileTable, profilingFlags } from './profile.js';
 import { jobStatus } from './queries.js';
-import { heading, promisesTable, revocationTable, scenarioTable, writeSection } from './report.js';
+import { heading, promisesTable, revocationTable, scenarioTable, summaryTable, writeSection } from './report.js';
 import { scenarios } from './scenarios.js';
-import { pinning, startBaseline, startGateway, startIssuer, startLoader, startService } from './targets.js';
+import { sockets } from './sockets.js';
+import { tail, tailTargets } from './tail.js';
+import {
+  pinning,
+  startBaseline,
+  startGateway,
+  startGatewayOnRedis,
+  startIssuer,
+  startLoader,
+  startService,
+} from './targets.js';
 import { upstreamClients } from './upstreamClients.js';
+
+/** What is no scenario of {@link scenarios}: each prints its table. `needs`: the targets it asks. */
+const parts = {
+  'changing-jobs': { needs: tailTargets, run: changingJobs },
+  tail: { needs: tailTargets, run: tail },
+  sockets: {
+    needs: [],
+    run: (_targets, world) => sockets({ ...world, starts: measuredStarts(['gateway', 'rawHttp']) }),
+  },
+  revoked: { needs: ['gateway', 'apolloExpress', 'mercuriusJit', 'yoga', 'rawHttp'], run: revoked },
+  'upstream-clients': { needs: [], run: (_targets, { service }) => upstreamClients(service) },
+  observability: { needs: [], run: (_targets, world) => observability(world, { ...world, rounds: 2 * world.rounds }) },
+  decisions: { needs: [], run: (_targets, world) => decisions(world, { ...world, rounds: 2 * world.rounds }) },
+};
+const names = [...scenarios.map(({ name }) => name), ...Object.keys(parts)];
 
 const help = `Measures the gateway beside baselines: npm run bench -- [options]
 
-  --quick             short rounds, for a first impression
-  --scenario <name>   only this one; may be repeated. Names: ${scenarios.map(({ name }) => name).join(', ')},
-                      revoked, upstream-clients, observability, decisions
-  --target <name>     only this one; may be repeated
-  --rounds <n>        rounds per scenario and target (5)
-  --seconds <n>       length of a round, whole seconds (2)
-  --write             puts the tables into docs/performance.md
-  --page <path>       puts them into another page
+  --quick               short rounds and small numbers, for a first impression
+  --scenario <name>     only this one; may be repeated. Names: ${names.join(', ')}
+  --target <name>       only this one; may be repeated
+  --profile <scenario>  instead: where the time of the gateway goes under this one, by room of src/ and by package
+  --rounds <n>          rounds per scenario and target (5)
+  --seconds <n>         length of a round, whole seconds (2)
+  --write               puts the ratios and one row for each scenario into docs/performance.md
+  --page <path>         puts them into another page
   --help
 `;
 
@@ -29,6 +57,7 @@ const { values } = parseArgs({
     quick: { type: 'boolean' },
     scenario: { type: 'string', multiple: true },
     target: { type: 'string', multiple: true },
+    profile: { type: 'string' },
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     write: { type: 'boolean' },
@@ -36,15 +65,45 @@ const { values } = parseArgs({
     help: { type: 'boolean' },
   },
 });
-const rounds = Number(values.rounds ?? (values.quick ? 3 : 5));
-const seconds = Number(values.seconds ?? (values.quick ? 1 : 2));
-/** What the compiler of Node.js needs to settle. */
-const warmUpSeconds = values.quick ? 3 : 5;
+const options = {
+  quick: values.quick === true,
+  rounds: Number(values.rounds ?? (values.quick ? 3 : 5)),
+  seconds: Number(values.seconds ?? (values.quick ? 1 : 2)),
+  /** What the compiler of Node.js needs to settle. */
+  warmUpSeconds: values.quick ? 3 : 5,
+};
 const isWanted = (name) => values.scenario === undefined || values.scenario.includes(name);
 const isMeasured = (name) => values.target === undefined || values.target.includes(name);
 
+const targetStarts = {
+  gateway: startGateway,
+  gatewayRedis: startGatewayOnRedis,
+  ...Object.fromEntries(
+    ['apolloExpress', 'mercuriusJit', 'yoga', 'rawHttp'].map((name) => [name, (world) => startBaseline(name, world)]),
+  ),
+};
+
+/** Those of these names that are to be measured. */
+function measuredStarts(wanted) {
+  const isIn = new Set(wanted);
+  return Object.fromEntries(Object.entries(targetStarts).filter(([name]) => isIn.has(name) && isMeasured(name)));
+}
+
+const problem = problemOfOptions();
 if (values.help) process.stdout.write(help);
-else await orExplain(run);
+else if (problem === undefined) await orExplain(run);
+else {
+  process.stderr.write(`${problem}\n\n${help}`);
+  process.exitCode = 2;
+}
+
+function problemOfOptions() {
+  const unknown = values.scenario?.find((name) => !names.includes(name));
+  if (unknown !== undefined) return `--scenario ${unknown} is not known`;
+  const profiled = scenarios.map(({ name }) => name);
+  if (values.profile === undefined || profiled.includes(values.profile)) return undefined;
+  return `--profile ${values.profile} is not a scenario that can be profiled: ${profiled.join(', ')}`;
+}
 
 async function run() {
   await ensureBuilt();
@@ -58,47 +117,39 @@ async function run() {
     const service = await start(startService());
     const issuer = await start(startIssuer());
     const loader = await start(startLoader());
-    const targets = [];
-    if (isMeasured('gateway')) targets.push(await start(startGateway({ service, issuer })));
-    for (const name of ['apolloExpress', 'mercuriusJit', 'yoga', 'rawHttp'].filter(isMeasured)) {
-      targets.push(await start(startBaseline(name, { service, issuer })));
-    }
-    const world = { loader, service, issuer };
-    const sections = [heading({ rounds, seconds, pinning })];
-    const results = {};
-    for (const scenario of scenarios.filter(({ name }) => isWanted(name))) {
-      results[scenario.name] = await compare(scenario, targets, world);
-      const table = scenarioTable(scenario, results[scenario.name]);
-      process.stdout.write(`\n${table}`);
-      sections.push(table);
-    }
-    if (isWanted('revoked')) sections.push(await revoked(targets, world));
-    if (isWanted('upstream-clients')) sections.push(await upstreamClients(service));
-    if (isWanted('observability')) {
-      sections.push(await observability(world, { rounds: 2 * rounds, seconds, warmUpSeconds }));
-    }
-    if (isWanted('decisions')) sections.push(await decisions(world, { rounds: 2 * rounds, seconds, warmUpSeconds }));
-    const promises = promisesTable(results);
-    process.stdout.write(`\n${promises}`);
-    sections.splice(1, 0, promises);
-    if (values.write || values.page) writeSection('comparison', sections.join('\n'), values.page);
+    const world = { ...options, loader, service, issuer };
+    if (values.profile === undefined) return await compareAll(world, start);
+    const gateway = await start(startGateway({ service, issuer, nodeFlags: profilingFlags }));
+    const scenario = scenarios.find(({ name }) => name === values.profile);
+    process.stdout.write(`\n${await profileTable(scenario, gateway, world)}`);
   } finally {
     for (const thing of running.reverse()) await thing.stop();
   }
 }
 
-/** Rounds go over all targets in turn, so that a slow moment of the machine hits each of them. */
-async function compare(scenario, targets, world) {
-  await world.service.control('set-latency', { latencyMs: scenario.latencyMs ?? 0 });
-  const bodies = scenario.bodies(world.service).map((body) => JSON.stringify(body));
-  const taking = targets.filter(({ name }) => scenario.targets.includes(name));
-  const results = new Map(taking.map((target) => [target.name, []]));
-  for (const target of taking) await measure(target, { ...world, bodies, seconds: warmUpSeconds });
-  for (let round = 0; round < rounds; round += 1) {
-    for (const target of taking) results.get(target.name).push(await measure(target, { ...world, bodies, seconds }));
+async function compareAll(world, start) {
+  const wanted = scenarios.filter(({ name }) => isWanted(name));
+  const wantedParts = Object.entries(parts).filter(([name]) => isWanted(name));
+  const needed = new Set([
+    ...wanted.flatMap(({ targets }) => targets),
+    ...wantedParts.flatMap(([, { needs }]) => needs),
+  ]);
+  const targets = [];
+  for (const startTarget of Object.values(measuredStarts(needed))) {
+    targets.push(await start(startTarget(world)));
   }
-  await world.service.control('set-latency', { latencyMs: 0 });
-  return [...results].map(([name, samples]) => ({ name, ...summary(samples) }));
+  const results = {};
+  for (const scenario of wanted) {
+    results[scenario.name] = await compare(scenario, targets, world);
+    process.stdout.write(`\n${scenarioTable(scenario, results[scenario.name])}`);
+  }
+  for (const [, { needs, run: runPart }] of wantedParts) {
+    const asked = targets.filter(({ name }) => needs.includes(name));
+    await runPart(asked, world, results);
+  }
+  const sections = [heading({ ...options, pinning }), promisesTable(results), summaryTable(wanted, results)];
+  process.stdout.write(`\n${sections.slice(1).join('\n')}`);
+  if (values.write || values.page) writeSection('comparison', sections.join('\n'), values.page);
 }
 
 async function revoked(targets, world) {

@@ -4,26 +4,33 @@ import { cpuMicroseconds, residentMegabytes } from './processCost.js';
 
 const usualConnections = 8;
 
-/** @returns `{ cpuUs, p50Ms, p99Ms, perSecond, megabytes, upstreamPer1000, failed }` per request where it says so not */
-export async function measure(target, { loader, service, issuer, bodies, seconds, connections = usualConnections }) {
+/**
+ * `load` is the order to the loader, see load.js.
+ * @returns `{ cpuUs, p50Ms, p99Ms, perSecond, megabytes, upstreamPer1000, storePer1000, failed }` per request where it says so
+ * not; NaN for what a target without a store asks of it. Of an open load also `{ p999Ms, due, unanswered }`.
+ */
+export async function measure(target, { loader, service, issuer, bodies, connections = usualConnections, ...load }) {
   await service.control('reset-counters');
+  const storeBefore = await target.storeCount?.();
   const before = cpuMicroseconds(target.pid);
   // Each round goes on where the last one ended: who keeps documents must not meet the same ones again.
   const first = target.asked ?? 0;
-  const headers = headersFor(issuer);
-  const report = await loader.run({ url: target.url, headers, bodies, first, connections, seconds });
-  target.asked = first + report.requests;
-  const cpuUs = (cpuMicroseconds(target.pid) - before) / report.requests;
+  const order = { url: target.url, headers: headersFor(issuer), requests: bodies, first, connections };
+  const report = await loader.run({ ...order, ...load });
+  const { failed, firstFailure, requests, seconds, ...latencies } = report;
+  target.asked = first + (report.due ?? requests);
+  const cpuUs = (cpuMicroseconds(target.pid) - before) / requests;
   const { createClientLink, taxpayerToken, refreshJob } = await service.counters();
-  if (report.failed > 0) process.stderr.write(`${target.name}: ${report.failed} failed\n${report.firstFailure}\n`);
+  if (failed > 0) process.stderr.write(`${target.name}: ${failed} failed\n${firstFailure}\n`);
+  const per1000 = (count) => (count / requests) * 1000;
   return {
+    ...latencies,
     cpuUs,
-    p50Ms: report.p50Ms,
-    p99Ms: report.p99Ms,
-    perSecond: report.requests / report.seconds,
+    perSecond: requests / seconds,
     megabytes: residentMegabytes(target.pid),
-    upstreamPer1000: ((createClientLink + taxpayerToken + refreshJob) / report.requests) * 1000,
-    failed: report.failed,
+    upstreamPer1000: per1000(createClientLink + taxpayerToken + refreshJob),
+    storePer1000: per1000((await target.storeCount?.()) - storeBefore),
+    failed,
   };
 }
 

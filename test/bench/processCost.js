@@ -12,6 +12,12 @@ export function cpuMicroseconds(pid) {
   return (ticks / ticksPerSecond) * 1e6;
 }
 
+/** CPU time of the thread that runs JavaScript in the process `pid`, in microseconds. */
+export function mainThreadMicroseconds(pid) {
+  const [{ fields }] = statOf(`${pid}/task/${pid}`);
+  return ((Number(fields[11]) + Number(fields[12])) / ticksPerSecond) * 1e6;
+}
+
 /** Resident memory of the process tree under `pid`, in megabytes. Pages that processes share count in each. */
 export function residentMegabytes(pid) {
   return treeOf(pid).reduce((sum, { fields }) => sum + Number(fields[21]) * pageBytes, 0) / 1e6;

@@ -77,6 +77,7 @@ export async function startRedisProcess() {
   let child = await start();
   return {
     url: `redis://127.0.0.1:${port}`,
+    pid: child.pid,
     restart: async () => {
       await end(child, 'SIGKILL');
       child = await start();

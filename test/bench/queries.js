@@ -10,6 +10,11 @@ export const jobStatus = `query JobStatus($taxpayerId: ID!, $jobId: ID!) {
   refreshJob(taxpayerId: $taxpayerId, jobId: $jobId) { taxpayerId jobId name status observedAt }
 }`;
 
+/** The same, followed. */
+export const jobUpdates = `subscription JobUpdates($taxpayerId: ID!, $jobId: ID!) {
+  refreshJobUpdated(taxpayerId: $taxpayerId, jobId: $jobId) { name status }
+}`;
+
 /** The statuses of `count` jobs in one request, as a list page asks for them; `prefix` makes another document of the same. */
 export function jobAliases(count, prefix) {
   const places = Array.from({ length: count }, (_, n) => n);

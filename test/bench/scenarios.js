@@ -1,6 +1,7 @@
 // What is asked of every target. A scenario turns the world (taxpayers and jobs of the sandbox) into request bodies, which
 // the loader sends in turn.
 
+import { productionScenarios } from './production.js';
 import {
   createClientLink,
   entities,
@@ -16,7 +17,10 @@ import {
 const graphqlTargets = ['gateway', 'apolloExpress', 'mercuriusJit', 'yoga'];
 const everyTarget = [...graphqlTargets, 'rawHttp'];
 
-/** `bodies(world)`: `world` is `{ taxpayerIds, jobs }`. `latencyMs`: how long the service takes to answer. */
+/**
+ * `bodies(service, { issuer, rounds, quick })`: what is asked, of a service with `taxpayerIds` and `jobs`; with an
+ * `authorization` where the caller is not the usual one. `latencyMs`: how long the service takes to answer.
+ */
 export const scenarios = [
   {
     name: 'hot-token',
@@ -57,7 +61,7 @@ export const scenarios = [
   {
     name: 'typename',
     title: '`{ __typename }`',
-    targets: graphqlTargets,
+    targets: everyTarget,
     bodies: () => [{ query: typename }],
   },
   {
@@ -93,6 +97,7 @@ export const scenarios = [
       bodies: ({ jobs }) => jobs.map((job) => ({ query: jobStatus, variables: job })),
     },
   ]),
+  ...productionScenarios,
 ];
 
 /** The same in an order that hardly comes again. */

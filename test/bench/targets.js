@@ -8,6 +8,8 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startIdentityProvider } from '../support/identityProvider.ts';
+import { startRedisProcess } from './processes.js';
+import { lmdbTransactions, redisCommands } from './storeCost.js';
 
 const client = { clientId: 'bench-client', clientSecret: 'bench-secret-not-real' };
 const cores = availableParallelism();
@@ -46,7 +48,7 @@ export async function startService({ taxpayers = 50, core = 'helper' } = {}) {
 
 /** An identity provider in this process, and the Authorization header of a caller who may see every taxpayer. */
 export async function startIssuer() {
-  const provider = await startIdentityProvider();
+  const provider = await startIdentityProvider({ keys: ['ES256', 'RS256'] }); // the last one signs where none is named
   const scope = 'client-links:create taxpayers:read taxpayer-tokens:read refresh-jobs:read taxpayers:any';
   const token = await provider.token({ scope, sub: 'bench' }, { expiresIn: 36_000 });
   return { provider, authorization: `Bearer ${token}`, stop: () => provider.stop() };
@@ -89,8 +91,24 @@ export async function startGateway({ service, issuer, env = {}, core = 'target',
     directory,
     output: child.stdout,
     ended,
+    /** What it has asked of its store so far, see storeCost.js. */
+    storeCount: () => lmdbTransactions(join(directory, '.taxpayer-gateway/cache')),
     stop: end,
   };
+}
+
+/** The same with a Redis of its own on the helpers' cores. */
+export async function startGatewayOnRedis({ env, ...options }) {
+  const redis = await startRedisProcess();
+  keepToHelperCores(redis.pid);
+  const commands = redisCommands(redis.url);
+  const gateway = await startGateway({ ...options, env: { ...env, CACHE_URL: redis.url } });
+  const stop = async () => {
+    await gateway.stop();
+    commands.stop();
+    await redis.stop();
+  };
+  return { ...gateway, name: 'gatewayRedis', storeCount: commands.count, stop };
 }
 
 /** One of the programs in `baselines/`. */
@@ -111,18 +129,34 @@ export async function startBaseline(name, { service, issuer }) {
   return { name, url, pid: child.pid, stop: () => stop(child) };
 }
 
-/** Sends load from a process of its own; `run(order)` as `load` in load.js. */
+/** Sends load from a process of its own; `run(order)` as `closedLoad` in load.js, or `openLoad` where `perSecond` is given. */
 export function startLoader({ core = 'helper' } = {}) {
-  const program = fileURLToPath(new URL('load.js', import.meta.url));
-  const child = launch([program], { core, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const { child, run, stop: end } = startWorker('load.js', core);
+  let sent;
   return {
-    async run(order) {
-      child.send(order);
-      const [report] = await once(child, 'message');
-      return report;
+    async run({ requests, ...order }) {
+      if (requests !== sent) child.send({ requests }); // there may be megabytes of them
+      sent = requests;
+      return run(order);
     },
-    stop: () => stop(child),
+    stop: end,
   };
+}
+
+/** Keeps connections open in a process of its own; `run(order)` as in streams.js. */
+export function startStreams() {
+  return startWorker('streams.js', 'helper');
+}
+
+function startWorker(name, core) {
+  const program = fileURLToPath(new URL(name, import.meta.url));
+  const child = launch([program], { core, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const run = async (order) => {
+    child.send(order);
+    const [report] = await once(child, 'message');
+    return report;
+  };
+  return { child, run, stop: () => stop(child) };
 }
 
 /** Keeps a process that runs already to the cores of the helpers. */

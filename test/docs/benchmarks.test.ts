@@ -17,7 +17,9 @@ const commands = [...documented.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].flatMap((
 );
 const lessOf: Readonly<Record<string, string>> = {
   'npm run bench -- --write':
-    '--quick --scenario hot-token --scenario revoked --target gateway --target rawHttp --page "$PAGE"',
+    '--quick --scenario hot-token --scenario cold-job-known --scenario revoked --target gateway --target gatewayRedis --target rawHttp --page "$PAGE"',
+  'npm run bench -- --profile cold-record': '--quick --rounds 2',
+  'npm run bench:soak': '-- --minutes 0.1 --per-second 10',
   'npm run bench:hostile -- --write': '--quick --page "$PAGE"',
   'npm run bench:growth -- --write': '--quick --part watchers --part start --page "$PAGE"',
   'TEST_PLANS=off npm test': '-- test/auth/authorization.test.ts',
@@ -50,15 +52,68 @@ describe('docs/performance.md', () => {
 
   it('compares: no request of the gateway fails, revoked tokens cost one call for each taxpayer', async () => {
     const output = await run('npm run bench -- --write');
-    const [, , , , , , , , callsPer1000, failed] = row(output.split('**Every access token')[0] ?? '', 'gateway');
+    const [hot = '', cold = ''] = output.split(/\*\*(?:First status|Every access token)/);
+    const [, , , , , , , , callsPer1000, , failed] = row(hot, 'gateway');
     expect({ callsPer1000, failed }).toEqual({ callsPer1000: '0.0', failed: '0' });
+    for (const target of ['gateway', 'gatewayRedis']) {
+      const [, , , , , , , , calls, store, refused] = row(cold, target);
+      expect({ target, calls, asksStore: Number(store) > 0, refused }).toEqual({
+        ...{ target, calls: '1000', asksStore: true, refused: '0' },
+      });
+    }
+    expect(row(cold, 'rawHttp')[9]).toBe('–');
     const [, , failedOf100, tokenCalls] = row(output, 'gateway');
     expect(failedOf100).toBe('0');
     expect(Number(tokenCalls)).toBeLessThanOrEqual(20);
-    expect(output).toContain('| CPU of the gateway to rawHttp, `hot-token` | at most 1.6x |');
+    expect(output).toContain('| CPU of the gateway to rawHttp, `hot-token` | at most 1.3x |');
     const written = readFileSync(page, 'utf8');
-    expect(written).toContain(row(output, 'gateway').join(' | ').trim());
+    const [summary = ''] = output.slice(output.indexOf('**Meant and measured')).split('\nWritten to');
+    expect(written).toContain(summary.trim());
+    expect(row(written, 'Token record of one taxpayer, asked for before (`hot-token`)')[7]).toBe('0.0');
     expect(written.slice(written.indexOf('## Growth'))).toBe(documented.slice(documented.indexOf('## Growth')));
+  }, 180_000);
+
+  it('says where the time of a scenario goes: every room that works for it, and no more than all of it', async () => {
+    const output = await run('npm run bench -- --profile cold-record');
+    for (const room of ['src/http', 'src/cache', 'src/upstream', 'node-fetch', 'garbage collection']) {
+      expect({ room, us: Number(row(output, room)[2]) > 0 }).toEqual({ room, us: true });
+    }
+    const shares = output
+      .split('\n')
+      .filter((line) => / %\W*$/.test(line) && !line.startsWith('| all |'))
+      .map((line) => Number.parseFloat(line.split('|')[3] ?? ''));
+    expect(shares.reduce((sum, share) => sum + share, 0)).toBeCloseTo(100, -1);
+    expect(output).toContain('400 requests, 0 failed; for 1,000 requests 1000 calls to the service');
+  }, 180_000);
+
+  it('names a scenario that it cannot profile', async () => {
+    const asked = promisify(exec)('npm run bench -- --profile tomorrow', { cwd: root });
+    await expect(asked).rejects.toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--profile tomorrow is not'),
+    });
+  }, 60_000);
+
+  it('shows what production does: open connections, changing jobs and the tail, each with its cost', async () => {
+    const scenarios = '--scenario sockets --scenario changing-jobs --scenario tail --target gateway';
+    const command = `npm run bench -- --quick --rounds 1 ${scenarios}`;
+    const { stdout } = await promisify(exec)(command, { cwd: root, env: { ...process.env, NODE_OPTIONS: '' } });
+    for (const kind of ['idle WebSockets', 'event streams']) expect(row(stdout, kind)[3]).toBe('400');
+    expect(Number(row(stdout, 'event streams')[5])).toBeGreaterThan(0);
+    for (const jobs of ['100', '400']) expect(Number(row(stdout, jobs)[8])).toBeGreaterThan(0);
+    expect(
+      stdout.match(/^\| 50 jobs of 10 taxpayers in one request, \d+\/s \((25|50|75) %\) \| gateway \|/gm),
+    ).toHaveLength(3);
+  }, 300_000);
+
+  it('soaks: one row of requests and memory after another', async () => {
+    const env = { ...process.env, NODE_OPTIONS: '' };
+    const command = `npm run bench:soak ${lessOf['npm run bench:soak']}`;
+    // On a busy machine a request may fail, and the command with it.
+    const { stdout } = await promisify(exec)(command, { cwd: root, env }).catch((error) => error);
+    const [, , requests, , , , , , held] = row(stdout, '0.1');
+    expect({ requests, holds: Number(held) > 10 }).toEqual({ requests: '50', holds: true });
+    expect(stdout).toMatch(/^\d+ requests failed\.$/m);
   }, 180_000);
 
   it('shows growth: one poll for each job and change, whatever the number of watchers', async () => {

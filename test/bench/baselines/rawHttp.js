@@ -2,8 +2,9 @@
 // token remembered, the same cache as the others. Nothing that parses and executes GraphQL can be expected to be faster.
 
 import { createServer } from 'node:http';
-import { createClientLink, hotToken, jobStatus } from '../queries.js';
+import { createClientLink, hotToken, jobStatus, typename } from '../queries.js';
 import { CachedService } from './CachedService.js';
+import { acceptSockets, JobStreams } from './openStreams.js';
 import { listen, readOptions } from './options.js';
 import { toLinkBody } from './schema.js';
 import { callerVerifier } from './verifyCaller.js';
@@ -11,15 +12,21 @@ import { callerVerifier } from './verifyCaller.js';
 const options = readOptions();
 const verifyCaller = callerVerifier(options);
 const service = new CachedService(options);
+/** As many as the gateway remembers. */
+const maxCallers = 10_000;
 const callers = new Map();
 
 const answers = new Map([
   [hotToken, answerHotToken],
   [jobStatus, answerJobStatus],
   [createClientLink, answerCreateClientLink],
+  [typename, () => ({ __typename: 'Query' })],
 ]);
 
-listen(createServer(serve), options.port);
+const streams = new JobStreams(service);
+const server = createServer(serve);
+acceptSockets(server, verifyCaller);
+listen(server, options.port);
 
 function serve(request, response) {
   const chunks = [];
@@ -28,6 +35,10 @@ function serve(request, response) {
     try {
       const caller = await callerOf(request.headers.authorization);
       const { query, variables } = JSON.parse(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
+      if (request.url === '/graphql/stream') {
+        caller.require('refresh-jobs:read', variables.taxpayerId);
+        return streams.add(variables, response);
+      }
       const answer = answers.get(query) ?? aliasesAnswerer(query);
       if (!answer) return send(response, 400, { errors: [{ message: 'Not a query of the benchmark' }] });
       send(response, 200, { data: await answer(variables, caller) });
@@ -41,6 +52,7 @@ function callerOf(authorization) {
   const known = callers.get(authorization);
   if (known) return known;
   return verifyCaller(authorization).then((caller) => {
+    if (callers.size === maxCallers) callers.delete(callers.keys().next().value);
     callers.set(authorization, caller);
     return caller;
   });

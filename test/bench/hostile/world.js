@@ -3,30 +3,14 @@
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { setPriority } from 'node:os';
-import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { collectingFlags, heldMegabytes } from '../heldMemory.js';
 import { keepToHelperCores, startGateway, startIssuer, startService } from '../targets.js';
 import { startHonestCallers } from './honest.js';
 
 const honestCallers = 20;
 const heapMegabytes = 256;
-/**
- * Has the gateway collect its garbage when it is told to, and write down what is left, in bytes: its heap and what is
- * outside of it. A moment later there would be garbage again.
- */
-const collectOnSignal = `data:text/javascript,${encodeURIComponent(`
-  import { renameSync, writeFileSync } from 'node:fs';
-  process.on('SIGUSR2', () => {
-    globalThis.gc();
-    const { heapUsed, external } = process.memoryUsage();
-    writeFileSync('held.new', String(heapUsed + external));
-    renameSync('held.new', 'held');
-  });
-`)}`;
-
 /** @returns what {@link attack} and the phases of the benchmark need; `stop()` ends all of it */
 export async function startWorld({ latencyMs = 20, env = {} } = {}) {
   const service = await startService({ taxpayers: honestCallers });
@@ -36,7 +20,7 @@ export async function startWorld({ latencyMs = 20, env = {} } = {}) {
   const gateway = await startGateway({
     service,
     issuer,
-    nodeFlags: [`--max-old-space-size=${heapMegabytes}`, '--expose-gc', '--import', collectOnSignal],
+    nodeFlags: [`--max-old-space-size=${heapMegabytes}`, ...collectingFlags],
     env: { RATE_LIMIT_PER_MINUTE: '1200', TOKEN_BUDGET_PER_HOUR: '600', LOG_LEVEL: 'debug', ...env },
   });
   const origin = new URL(gateway.url).origin;
@@ -86,13 +70,7 @@ export async function startWorld({ latencyMs = 20, env = {} } = {}) {
     /** The log of the gateway is not read until `false` is said. */
     stallLog: (isStalled) => (isStalled ? gateway.output.pause() : gateway.output.resume()),
     /** What the gateway holds after a collection. */
-    async megabytes() {
-      const held = join(gateway.directory, 'held');
-      rmSync(held, { force: true });
-      if (!hasEnded) process.kill(gateway.pid, 'SIGUSR2');
-      while (!hasEnded && !existsSync(held)) await delay(50);
-      return hasEnded ? Number.NaN : Number(readFileSync(held, 'utf8')) / 1e6;
-    },
+    megabytes: () => heldMegabytes(gateway, () => hasEnded),
     hasEnded: () => hasEnded,
     async stop() {
       attacker.kill();
