@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Cluster, type Redis } from 'ioredis';
 import { DeleteWaiters, type PollPace } from './DeleteWaiters.js';
-import { createRedisClient, parseRedisUrl } from './redisClient.js';
+import { createRedisClient, keepConnected, parseRedisUrl } from './redisClient.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
 import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
@@ -66,6 +66,7 @@ export class RedisStore implements Store {
     client.on('ready', () => {
       this.#connectionFault = undefined;
     });
+    keepConnected(client, () => !this.#closing);
   }
 
   get(key: string): Promise<Buffer | undefined> {
@@ -154,6 +155,7 @@ export class RedisStore implements Store {
       this.#subscriber =
         this.#client instanceof Cluster ? this.#client : this.#client.duplicate({ enableOfflineQueue: true });
       this.#subscriber.on('error', () => undefined);
+      if (this.#subscriber !== this.#client) keepConnected(this.#subscriber, () => !this.#closing);
       this.#subscriber.on('message', (_channel: string, name: string) => this.#waiters.wake(name));
     }
     this.#subscriber.subscribe(channel).catch(() => {

@@ -109,6 +109,17 @@ export function createRedisClient(address: RedisAddress, certificates: object = 
   return client;
 }
 
+/** How long a client that has given up is left alone, in milliseconds. */
+const givenUpMs = 500;
+
+/** Connects anew, for as long as it `isWanted`, a client that gave up: it does when it hears of a failover while asking a sentinel. */
+export function keepConnected(client: Redis | Cluster, isWanted: () => boolean): void {
+  const connect = () => {
+    if (isWanted()) client.connect().catch(() => undefined);
+  };
+  client.on('end', () => setTimeout(connect, givenUpMs).unref());
+}
+
 function hostAndPort(text: string, defaultPort: number): { host: string; port: number } {
   const match = /^(?:\[([\da-fA-F:.]+)\]|([^:[\]@\s]+))(?::(\d{1,5}))?$/.exec(text);
   const host = match?.[1] ?? match?.[2];

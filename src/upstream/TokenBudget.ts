@@ -53,11 +53,10 @@ class Hour {
 const hourMs = 3_600_000;
 /** A counter outlives its hour, for machines whose clocks are behind. */
 const counterTtlMs = 2 * hourMs;
-/**
- * The most that a process has in reserve, as a share of what is left. It gets there by one with each call: so in a fleet of
- * any size at least half of what is counted was called for, and who calls most has most in reserve.
- */
+/** The most that a process has in reserve, as a share of what is left. */
 const reserveShare = 1 / 16;
+/** What it reserves with its first call of the hour; then one with each call, so that large fleets do not reserve it all. */
+const firstReserve = 40;
 /** What a process may use of an hour in which it has not reached the store at all. */
 const aloneShare = 1 / 4;
 /** When to come back for a budget that is not spent but cannot be counted, in milliseconds. */
@@ -126,7 +125,7 @@ export class TokenBudget {
     const counted = await this.#add(name, 1, this.options.perHour + maxRefused);
     if (counted === undefined) return true;
     this.#takenBy.set(key, Math.max(counted, this.#takenBy.get(key) ?? 0));
-    return counted <= this.#mostOf(hour, share, counted);
+    return counted <= this.#mostOf(hour, share, counted - 1); // this call is not among those seen
   }
 
   /** What may be taken in all of a share of which `own` are taken: at least one call, however little is left. */
@@ -138,21 +137,24 @@ export class TokenBudget {
 
   async #takeFromStore(hour: Hour): Promise<boolean> {
     const { perHour } = this.options;
-    const mostInReserve = Math.floor((perHour - hour.seen) * reserveShare);
-    if (hour.reserve > mostInReserve) {
-      hour.reserve -= 1;
-      return true;
-    }
     if (hour.seen >= perHour) return false; // what is spent stays spent until the hour is over
     const { untold } = hour;
     hour.untold = 0;
-    const reserved = hour.reserve + hour.reserving < mostInReserve ? 1 : 0;
+    const mostInReserve = Math.floor((perHour - hour.seen) * reserveShare);
+    if (hour.reserve > mostInReserve) {
+      hour.reserve -= 1;
+      if ((await this.#count(hour, untold)) === undefined) hour.untold += untold; // to hear of the others' calls
+      return true;
+    }
+    const isFirst = hour.made === 0 && hour.reserving === 0;
+    const room = Math.max(0, mostInReserve - hour.reserve - hour.reserving);
+    const reserved = Math.min(room, isFirst ? firstReserve : 1);
     hour.reserving += reserved;
     const count = await this.#count(hour, untold + 1 + reserved);
     hour.reserving -= reserved;
     if (count === undefined) hour.untold += untold;
     if (count === undefined || count - reserved > perHour) return false;
-    if (count <= perHour) hour.reserve += reserved;
+    hour.reserve += Math.max(0, Math.min(reserved, perHour - (count - reserved)));
     return true;
   }
 

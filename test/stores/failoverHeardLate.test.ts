@@ -1,0 +1,93 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { RedisStore } from '../../src/stores/RedisStore.js';
+import { startRedis, type TestRedis, until } from '../support/redis.js';
+
+/** A sentinel that, from `fails` on, tells all its clients of a failover when all of them are asking it for the master. */
+class LateSentinel {
+  fails = false;
+  readonly server = createServer((socket) => this.#serve(socket));
+  readonly listeners = new Set<Socket>();
+  #asking: (() => void)[] = [];
+
+  constructor(private readonly masterPort: number) {}
+
+  #serve(socket: Socket): void {
+    socket.on('error', () => undefined);
+    socket.once('close', () => this.listeners.delete(socket));
+    socket.on('data', async (data) => {
+      for (const command of commandsIn(String(data))) socket.write(await this.#answerTo(command, socket));
+    });
+  }
+
+  async #answerTo(command: string, socket: Socket): Promise<string> {
+    if (command.startsWith('sentinel sentinels')) return array([]);
+    if (command.startsWith('subscribe')) {
+      this.listeners.add(socket);
+      return `*3\r\n${bulk('subscribe')}${bulk('+switch-master')}:1\r\n`;
+    }
+    if (!command.startsWith('sentinel get-master')) return '+OK\r\n';
+    if (this.fails) {
+      const isTold = new Promise<void>((resolve) => this.#asking.push(resolve));
+      if (this.#asking.length === this.listeners.size) void this.#tell();
+      await isTold;
+    }
+    return array(['127.0.0.1', `${this.masterPort}`]);
+  }
+
+  async #tell(): Promise<void> {
+    for (const listener of this.listeners) listener.write(array(['message', '+switch-master', 'main']));
+    await sleep(50);
+    this.fails = false;
+    for (const answer of this.#asking) answer();
+  }
+}
+
+/** Each of a request, with its arguments (RESP: arrays of strings with their length before them). */
+function commandsIn(request: string): readonly string[] {
+  const words = request.split('\r\n').map((word) => (word.startsWith('*') ? '\n' : word.startsWith('$') ? '' : word));
+  const commands = words.filter(Boolean).join(' ').split('\n').slice(1);
+  return commands.map((command) => command.trim().toLowerCase());
+}
+
+const bulk = (text: string) => `$${text.length}\r\n${text}\r\n`;
+const array = (texts: readonly string[]) => `*${texts.length}\r\n${texts.map(bulk).join('')}`;
+
+let redis: TestRedis;
+let sentinel: LateSentinel;
+let store: RedisStore;
+
+beforeEach(async () => {
+  redis = await startRedis();
+  sentinel = new LateSentinel(redis.port);
+  await once(sentinel.server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = sentinel.server.address() as AddressInfo;
+  const noPolls = { firstMs: 60_000, maxMs: 60_000 };
+  store = await RedisStore.open(`redis+sentinel://127.0.0.1:${port}/main`, noPolls);
+});
+afterEach(async () => {
+  await store.close();
+  sentinel.server.close();
+  await redis.stop();
+});
+
+it('the store is used again when a sentinel tells of a failover while it is asked for the master', async () => {
+  const value = Buffer.from('value');
+  const works = () =>
+    store.set('key', value, 60_000).then(
+      () => true,
+      () => false,
+    );
+  expect(await works()).toBe(true);
+  const isDeleted = store.waitForDelete('key', 60_000);
+  await until(() => sentinel.listeners.size === 2); // of the store, and of its connection that hears of what is deleted
+  sentinel.fails = true;
+  for (const type of ['NORMAL', 'PUBSUB']) await redis.command('CLIENT', 'KILL', 'TYPE', type);
+  await until(() => !sentinel.fails);
+  await until(works);
+  await until(async () => /pubsub_channels:1/.test(String(await redis.command('INFO', 'stats'))));
+  await store.compareAndDelete('key', value);
+  await isDeleted;
+});
