@@ -45,7 +45,12 @@ function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undef
   );
   if (last?.deliveredAt === undefined) return undefined;
   const { index, sentAt } = call;
-  const isOld = sentAt - last.deliveredAt >= leastAgeMs(auditor, index, last.deliveredAt) - auditor.skewMs;
+  // What another process wrote meanwhile may stand in the store in place of it.
+  const meanwhile = auditor.calls.flatMap(({ endpoint, index: of, content, deliveredAt = 0 }) =>
+    endpoint === 'token' && of === index && content !== undefined && deliveredAt >= last.sentAt ? [deliveredAt] : [],
+  );
+  const since = Math.min(last.deliveredAt, ...meanwhile);
+  const isOld = sentAt - since >= leastAgeMs(auditor, index, since) - auditor.skewMs;
   const isReplaced = auditor.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= (last.arrivedAt ?? 0));
   const isExcused = auditor.disturbances.some(
     ({ kind, taxpayer, until }) => kind === 'jump' || (kind === 'forget' && taxpayer === index && until >= last.sentAt),
