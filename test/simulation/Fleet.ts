@@ -288,8 +288,8 @@ export class Fleet {
       await entries.erase(subject);
       await writeForget(sealed, { id, state: 'done', subject, at: runtime.now() }, runtime);
       forgotten.doneAt = world.now;
-      // After trouble with the store each process erases again.
-      const isRepeated = this.plan.steps.some((step) => step.do === 'store');
+      // After trouble with the store each process erases again, and a paused one erases when it wakes.
+      const isRepeated = this.plan.steps.some((step) => step.do === 'store' || step.do === 'pause');
       disturbance.until = isRepeated ? Infinity : world.now + 5000;
       world.tell('operator', `has forgotten ${subject}`);
     };

@@ -46,7 +46,8 @@ export interface Plan {
 /** How long the fleet has after the last fault to be healthy again, in milliseconds. */
 function healingMsOf(steps: readonly Step[]): number {
   const has = (...kinds: readonly Step['do'][]) => steps.some((step) => kinds.includes(step.do));
-  if (has('rotate-token')) return 65_000; // a taxpayer whose new token is refused is left alone for a minute
+  // A taxpayer whose new token is refused as well is left alone for a minute, from the end of the second slow call.
+  if (has('rotate-token')) return 80_000;
   return has('service', 'store', 'rotate-key') ? 45_000 : 15_000;
 }
 
