@@ -53,7 +53,7 @@ export const planted = [
   defect(
     'what the store had all along replaces what was fetched',
     leased,
-    'entry !== undefined && entry.fetchedAt + (this.options.skewMs ?? 1000) < askedAt',
+    'entry !== undefined && entry.fetchedAt + this.#skewMs < askedAt',
     'entry !== undefined && askedAt < 0',
   ),
   defect(
@@ -187,7 +187,7 @@ export const planted = [
   defect(
     'a POST that may have arrived counts as failed',
     'upstream/ResilientFetch.ts',
-    'throw connection.established && failure.status !== 503 ? outcomeUnknown(failure) : failure;',
+    'throw connection.established && !isCertain ? outcomeUnknown(failure) : failure;',
     'throw failure;',
   ),
   defect(

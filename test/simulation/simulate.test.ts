@@ -50,9 +50,14 @@ describe('The simulated fleet', () => {
     expect((await simulate('--seed', seed)).code).toBe(0);
   }, 300_000);
 
-  it('has at least forty defects to plant, each with a name of its own', () => {
+  it('has at least forty defects to plant, each with a name of its own, where its source is as it says', () => {
     expect(new Set(planted.map(({ name }) => name)).size).toBe(planted.length);
     expect(planted.length).toBeGreaterThanOrEqual(40);
+    const places = planted.map(({ name, file, find }) => ({
+      name,
+      times: readFileSync(join(root, 'src', file), 'utf8').split(find).length - 1,
+    }));
+    expect(places.filter(({ times }) => times !== 1)).toEqual([]);
   });
 
   it('is used as its page says', async () => {
