@@ -50,6 +50,7 @@ export function summaryTable(scenarios, results) {
     const costs = [own.p99Ms.toFixed(2), round(own.upstreamPer1000), storeCell(own)];
     return [[`${title} (\`${name}\`)`, round(own.cpuUs), ...ratios, ...costs]];
   });
+  if (rows.length === 0) return '';
   const columns = ['scenario', 'CPU µs/request', 'apolloExpress', 'mercuriusJit', 'rawHttp', 'p99 ms'];
   return `**The gateway, and what others take of CPU to that**\n\n${table([...columns, 'calls/1000', 'store/1000'], rows)}`;
 }
