@@ -13,15 +13,7 @@ import { heading, promisesTable, revocationTable, scenarioTable, summaryTable, w
 import { scenarios } from './scenarios.js';
 import { sockets } from './sockets.js';
 import { tail, tailTargets } from './tail.js';
-import {
-  pinning,
-  startBaseline,
-  startGateway,
-  startGatewayOnRedis,
-  startIssuer,
-  startLoader,
-  startService,
-} from './targets.js';
+import { inWorld, pinning, startBaseline, startGateway, startGatewayOnRedis } from './targets.js';
 import { upstreamClients } from './upstreamClients.js';
 
 /** What is no scenario of {@link scenarios}: each prints its table. `needs`: the targets it asks. */
@@ -107,24 +99,13 @@ function problemOfOptions() {
 
 async function run() {
   await ensureBuilt();
-  const running = [];
-  const start = async (starting) => {
-    const thing = await starting;
-    running.push(thing);
-    return thing;
-  };
-  try {
-    const service = await start(startService());
-    const issuer = await start(startIssuer());
-    const loader = await start(startLoader());
-    const world = { ...options, loader, service, issuer };
-    if (values.profile === undefined) return await compareAll(world, start);
-    const gateway = await start(startGateway({ service, issuer, nodeFlags: profilingFlags }));
+  await inWorld(async (parties, start) => {
+    const world = { ...options, ...parties };
+    if (values.profile === undefined) return compareAll(world, start);
+    const gateway = await start(startGateway({ ...parties, nodeFlags: profilingFlags }));
     const scenario = scenarios.find(({ name }) => name === values.profile);
     process.stdout.write(`\n${await profileTable(scenario, gateway, world)}`);
-  } finally {
-    for (const thing of running.reverse()) await thing.stop();
-  }
+  });
 }
 
 async function compareAll(world, start) {

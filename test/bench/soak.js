@@ -9,7 +9,7 @@ import { measure } from './measure.js';
 import { readers, taxpayers } from './production.js';
 import * as queries from './queries.js';
 import { machine, round, storeCell, table } from './report.js';
-import { startGateway, startGatewayOnRedis, startIssuer, startLoader, startService, startStreams } from './targets.js';
+import { inWorld, startGateway, startGatewayOnRedis, startStreams } from './targets.js';
 
 const help = `Everything at once, with faults of the service: npm run bench:soak -- [options]
 
@@ -54,26 +54,16 @@ function problemOfOptions() {
 
 async function run() {
   await ensureBuilt();
-  const running = [];
-  const start = async (starting) => {
-    const thing = await starting;
-    running.push(thing);
-    return thing;
-  };
-  try {
-    const service = await start(startService());
-    const issuer = await start(startIssuer());
-    const loader = await start(startLoader());
+  await inWorld(async (world, start) => {
+    const { service } = world;
     const streams = await start(startStreams());
     const startTarget = values.store === 'redis' ? startGatewayOnRedis : startGateway;
-    const gateway = await start(startTarget({ service, issuer, nodeFlags: collectingFlags, env }));
+    const gateway = await start(startTarget({ ...world, nodeFlags: collectingFlags, env }));
     const trouble = troubles(service);
     await start({ stop: keepMoving(service) });
     await start({ stop: trouble.stop });
-    report(await soaked({ service, issuer, loader, streams, gateway }));
-  } finally {
-    for (const thing of running.reverse()) await thing.stop();
-  }
+    report(await soaked({ ...world, streams, gateway }));
+  });
 }
 
 /** @returns one row of figures for each minute or so */

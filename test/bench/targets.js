@@ -204,3 +204,24 @@ async function stop(child) {
   child.kill('SIGTERM');
   await gone;
 }
+
+/**
+ * Does `work` with a service, an issuer of tokens and a loader, and stops them afterwards, with all that `start` was given,
+ * the last first.
+ */
+export async function inWorld(work) {
+  const running = [];
+  const start = async (starting) => {
+    const thing = await starting;
+    running.push(thing);
+    return thing;
+  };
+  try {
+    const service = await start(startService());
+    const issuer = await start(startIssuer());
+    const loader = await start(startLoader());
+    await work({ service, issuer, loader }, start);
+  } finally {
+    for (const thing of running.reverse()) await thing.stop();
+  }
+}
