@@ -192,7 +192,8 @@ function budgetIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
   const isAlone = auditor.disturbances.some(({ kind }) => kind === 'store');
   const lives = auditor.disturbances.filter(({ kind }) => kind === 'crash').length + auditor.plan.nodes;
   const most = budgetPerHour + (isAlone ? lives * Math.ceil(budgetPerHour / 4) : 0);
-  const made = auditor.calls.filter(({ endpoint }) => endpoint === 'token').length;
+  // The simulation begins with an hour; clocks that are behind are still in the one before.
+  const made = auditor.calls.filter(({ endpoint, sentAt }) => endpoint === 'token' && sentAt > auditor.skewMs).length;
   return made > most ? `${made} token calls in this hour: at most ${most}` : undefined;
 }
 
