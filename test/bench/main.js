@@ -1,8 +1,9 @@
 // npm run bench: the gateway as it ships beside what one would write or pick instead, in one run on one machine.
 
 import { parseArgs } from 'node:util';
-import { ensureBuilt, orExplain } from '../../scripts/build.js';
+import { ensureBuilt } from '../../scripts/build.js';
 import { changingJobs } from './changingJobs.js';
+import { command } from './command.js';
 import { compare } from './compare.js';
 import { decisions } from './decisions.js';
 import { measureRevocation } from './measure.js';
@@ -81,13 +82,7 @@ function measuredStarts(wanted) {
   return Object.fromEntries(Object.entries(targetStarts).filter(([name]) => isIn.has(name) && isMeasured(name)));
 }
 
-const problem = problemOfOptions();
-if (values.help) process.stdout.write(help);
-else if (problem === undefined) await orExplain(run);
-else {
-  process.stderr.write(`${problem}\n\n${help}`);
-  process.exitCode = 2;
-}
+await command({ wantsHelp: values.help, help, problem: problemOfOptions(), run });
 
 function problemOfOptions() {
   const unknown = values.scenario?.find((name) => !names.includes(name));

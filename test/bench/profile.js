@@ -53,7 +53,7 @@ export async function profileTable(scenario, gateway, world) {
   const costs = [
     `${requests} requests, ${sum('failed')} failed`,
     `for 1,000 requests ${round(sum('upstreamPer1000') / samples.length)} calls to the service`,
-    `and ${storeCell({ storePer1000: sum('storePer1000') / samples.length })} to the store`,
+    `and ${storeCell(sum('storePer1000') / samples.length)} to the store`,
   ];
   const title = `**Where the time goes: ${scenario.title}** (\`--profile ${scenario.name}\`)`;
   return `${title}\n\n${costs.join('; ')}.\n\n${table(['self time', 'µs/request', 'share'], cells)}`;

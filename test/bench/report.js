@@ -31,7 +31,7 @@ export function scenarioTable({ title, name }, results) {
     Math.round(result.perSecond),
     Math.round(result.megabytes),
     round(result.upstreamPer1000),
-    storeCell(result),
+    storeCell(result.storePer1000),
     result.failed,
   ]);
   const columns = ['target', 'CPU µs/request (range)', 'to the gateway', 'p50 ms', 'p99 ms', 'requests/s', 'RSS MB'];
@@ -47,7 +47,7 @@ export function summaryTable(scenarios, results) {
       const ratio = ratioIn(results[name], other, 'gateway');
       return ratio === undefined ? '–' : `${ratio.toFixed(2)}x`;
     });
-    const costs = [own.p99Ms.toFixed(2), round(own.upstreamPer1000), storeCell(own)];
+    const costs = [own.p99Ms.toFixed(2), round(own.upstreamPer1000), storeCell(own.storePer1000)];
     return [[`${title} (\`${name}\`)`, round(own.cpuUs), ...ratios, ...costs]];
   });
   if (rows.length === 0) return '';
@@ -56,8 +56,8 @@ export function summaryTable(scenarios, results) {
 }
 
 /** Of those that have a store. */
-export function storeCell({ storePer1000 }) {
-  return Number.isNaN(storePer1000) ? '–' : round(storePer1000);
+export function storeCell(count) {
+  return Number.isNaN(count) ? '–' : round(count);
 }
 
 export function revocationTable(results) {

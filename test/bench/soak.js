@@ -2,8 +2,9 @@
 // meant to notice. Memory and latency over time.
 
 import { parseArgs } from 'node:util';
-import { ensureBuilt, orExplain } from '../../scripts/build.js';
+import { ensureBuilt } from '../../scripts/build.js';
 import { keepMoving } from './changingJobs.js';
+import { command } from './command.js';
 import { collectingFlags, heldMegabytes } from './heldMemory.js';
 import { measure } from './measure.js';
 import { readers, taxpayers } from './production.js';
@@ -38,13 +39,7 @@ const enough = 8;
 /** Reached within minutes, so that what grows after that is no cache that fills. */
 const env = { CACHE_MAX_ENTRIES: '2000' };
 
-const problem = problemOfOptions();
-if (values.help) process.stdout.write(help);
-else if (problem === undefined) await orExplain(run);
-else {
-  process.stderr.write(`${problem}\n\n${help}`);
-  process.exitCode = 2;
-}
+await command({ wantsHelp: values.help, help, problem: problemOfOptions(), run });
 
 function problemOfOptions() {
   if (!(minutes > 0)) return `--minutes must be a number above 0, found ${values.minutes}`;
@@ -166,7 +161,7 @@ function report({ rows, hasEnded }) {
     ...[(((n + 1) * rowSeconds) / 60).toFixed(1), row.due, row.failed + row.unanswered],
     ...[row.p50Ms, row.p99Ms, row.p999Ms].map((ms) => ms.toFixed(1)),
     ...[round(row.cpuUs), round(row.held), Math.round(row.megabytes), round(row.events)],
-    ...[round(row.upstreamPer1000), storeCell(row)],
+    ...[round(row.upstreamPer1000), storeCell(row.storePer1000)],
   ]);
   const columns = [
     'minute',

@@ -61,12 +61,12 @@ async function held(target, streams, order, world) {
   await stop();
   const idle = await costs(target, streams, world);
   const cpuPerEvent = changing.events === 0 ? '–' : round(changing.cpuUs / changing.events);
-  const cells = [round(changing.events), cpuPerEvent, round(changing.calls), storeCell(changing)];
+  const cells = [round(changing.events), cpuPerEvent, round(changing.calls), storeCell(changing.store)];
   return [opened, round(kilobytes), ...cells, ...idleCells(idle, opened)];
 }
 
 function idleCells(idle, opened) {
-  return [round(idle.cpuUs / opened), round(idle.calls), storeCell(idle)];
+  return [round(idle.cpuUs / opened), round(idle.calls), storeCell(idle.store)];
 }
 
 /** Per second. */
@@ -77,10 +77,10 @@ async function costs(target, streams, world) {
   const [cpuBefore, storeBefore] = [cpuMicroseconds(target.pid), await target.storeCount?.()];
   await delay(seconds * 1000);
   const cpuUs = (cpuMicroseconds(target.pid) - cpuBefore) / seconds;
-  const storePer1000 = ((await target.storeCount?.()) - storeBefore) / seconds;
+  const store = ((await target.storeCount?.()) - storeBefore) / seconds;
   const { taxpayerToken, refreshJob } = await world.service.counters();
   const { events } = await streams.run({ ask: 'events' });
-  return { cpuUs, storePer1000, calls: (taxpayerToken + refreshJob) / seconds, events: events / seconds };
+  return { cpuUs, store, calls: (taxpayerToken + refreshJob) / seconds, events: events / seconds };
 }
 
 function phaseSeconds({ rounds, seconds }) {

@@ -68,7 +68,7 @@ export function openCells(result) {
   const { cpuUs, p50Ms, p99Ms, p999Ms, due, unanswered, upstreamPer1000, failed } = result;
   const latencies = [p50Ms, p99Ms, p999Ms].map((ms) => ms.toFixed(2));
   const answered = `${(100 * (1 - unanswered / due)).toFixed(1)} %`;
-  return [round(cpuUs), ...latencies, answered, round(upstreamPer1000), storeCell(result), failed];
+  return [round(cpuUs), ...latencies, answered, round(upstreamPer1000), storeCell(result.storePer1000), failed];
 }
 
 /** Each of `asked` by one of the readers, and each reader asking. */
