@@ -12,14 +12,15 @@ import { NodeRuntime } from './NodeRuntime.js';
 import type { Plan, Step, StoreFault } from './plan.js';
 import { contentOf, SimulatedService } from './SimulatedService.js';
 import { SimulatedStore } from './SimulatedStore.js';
+import { StoreAudit } from './StoreAudit.js';
 import { StoreLine, type StoreTroubles } from './StoreLine.js';
 import type { World } from './World.js';
-import { baseUrl, clientId, configOf, wireProcess } from './wireProcess.js';
+import { baseUrl, clientId, configOf, type Version, version } from './wireProcess.js';
 
 const defaults = configOf({ CACHE_MAX_ENTRIES: '1000', JOB_POLL_MAX_MS: '5000' });
 
 /** One life of a process. */
-interface Process extends ReturnType<typeof wireProcess> {
+interface Process extends ReturnType<Version['wireProcess']> {
   readonly life: number;
   readonly runtime: NodeRuntime;
   readonly line: StoreLine;
@@ -35,6 +36,7 @@ export class Fleet {
   readonly #storeTroubles: { readonly fault: StoreFault; readonly node: number | undefined; readonly until: number }[] =
     [];
   readonly #troubles: StoreTroubles;
+  readonly #storeAudit: StoreAudit;
   readonly #config: Config;
   readonly #clocks: { aheadMs: number; readonly rate: number }[];
   #secret = 0;
@@ -44,9 +46,12 @@ export class Fleet {
     private readonly world: World,
     private readonly plan: Plan,
     private readonly auditor: Auditor,
+    /** Processes are of each in turn. */
+    private readonly versions: readonly Version[] = [version],
   ) {
     this.service = new SimulatedService(world, plan, auditor);
     this.store = new SimulatedStore(() => world.now);
+    this.#storeAudit = new StoreAudit(auditor);
     this.#clocks = plan.clocks.map((clock) => ({ ...clock }));
     this.#troubles = {
       of: (node) =>
@@ -111,7 +116,7 @@ export class Fleet {
         this.service.misbehave(step.fault, step.forMs);
         return;
       case 'forget':
-        this.#forget(step.taxpayer);
+        this.#forget(step.taxpayer, step.isSlow ?? false);
         return;
       default:
         this.#process(step.node).runtime.receive(0, () => void this.#ask(step, n));
@@ -221,12 +226,18 @@ export class Fleet {
       this.#clocks[node] as { aheadMs: number; rate: number },
       plan.seed * 64 + life,
     );
-    const line = new StoreLine(world, node, runtime, this.store, this.#troubles);
+    const { wireProcess, StoreError } = this.versions[life % this.versions.length] as Version;
+    const line = new StoreLine(world, node, runtime, this.store, this.#troubles, this.#storeAudit, StoreError);
     const { store, wired, rotate } = wireProcess({
       ...{ world, node, runtime, line, config: this.#config },
       fetch: this.service.fetchFor(node, life, runtime),
       secret: () => `secret-${this.#secret}`,
     });
+    const settle = store.settle.bind(store);
+    store.settle = (key, owner, entry) => {
+      this.#storeAudit.valueMade(entry.value, owner);
+      return settle(key, owner, entry);
+    };
     const rotateAndLearn = () => {
       rotate();
       this.#learnNames(wired.sealed);
@@ -269,10 +280,11 @@ export class Fleet {
   }
 
   /** As the command does it, beside the fleet and without its fallback. */
-  #forget(taxpayer: number): void {
+  #forget(taxpayer: number, isSlow: boolean): void {
     const { world, auditor } = this;
     const runtime = new NodeRuntime(world, { aheadMs: 0, rate: 1 }, this.plan.seed * 64 + this.#lives++);
-    const store = new StoreLine(world, -1, runtime, this.store, this.#troubles);
+    const troubles = isSlow ? { ...this.#troubles, of: () => 'slow' as const } : this.#troubles;
+    const store = new StoreLine(world, -1, runtime, this.store, troubles);
     const secret = new Secret(`secret-${this.#secret}`);
     const sealer = new Sealer({ from: 'client-secret', secret }, [], runtime);
     const scope = scopeOf(baseUrl, clientId, this.#config.service.apiVersion);

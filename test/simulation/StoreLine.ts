@@ -1,9 +1,10 @@
-import type { Store, StoreEntry, Turn } from '../../src/stores/Store.js';
-import { StoreError } from '../../src/stores/StoreError.js';
+import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from '../../src/stores/Store.js';
 import type { NodeRuntime } from './NodeRuntime.js';
 import type { StoreFault } from './plan.js';
 import type { SimulatedStore } from './SimulatedStore.js';
+import type { StoreAudit } from './StoreAudit.js';
 import type { World } from './World.js';
+import { type Version, version } from './wireProcess.js';
 
 /** What is wrong with the store at this moment, for whom. Shared by all lines. */
 export interface StoreTroubles {
@@ -41,6 +42,8 @@ export class StoreLine implements Store {
     private readonly runtime: NodeRuntime,
     private readonly store: SimulatedStore,
     private readonly troubles: StoreTroubles,
+    private readonly audit?: StoreAudit,
+    private readonly StoreError: Version['StoreError'] = version.StoreError,
   ) {}
 
   get(key: string) {
@@ -48,15 +51,31 @@ export class StoreLine implements Store {
   }
 
   async set(key: string, value: Buffer, ttlMs: number) {
-    await this.#ask('set', key, () => this.store.set(key, value, ttlMs));
+    await this.#ask('set', key, () => {
+      this.audit?.valueWritten(this.store.get(key), value);
+      this.store.set(key, value, ttlMs);
+    });
   }
 
-  claim(key: string, value: Buffer, ttlMs: number) {
-    return this.#ask('claim', key, () => this.store.claim(key, value, ttlMs));
+  async claim(key: string, value: Buffer, ttlMs: number) {
+    const isLease = key === leaseKeyOf(baseKeyOf(key));
+    const isClaimed = await this.#ask('claim', key, () => {
+      const isFree = this.store.claim(key, value, ttlMs);
+      if (isFree && isLease) this.audit?.leaseTaken(this, value);
+      return isFree;
+    });
+    if (isClaimed && isLease) this.audit?.leaseTold(value);
+    return isClaimed;
   }
 
-  acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
-    return this.#ask('acquire', key, () => this.store.acquire(key, owner, ttlMs, refused));
+  async acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
+    const turn = await this.#ask('acquire', key, () => {
+      const outcome = this.store.acquire(key, owner, ttlMs, refused);
+      if (outcome.state === 'taken') this.audit?.leaseTaken(this, owner);
+      return outcome;
+    });
+    if (turn.state === 'taken') this.audit?.leaseTold(owner);
+    return turn;
   }
 
   renew(key: string, owner: Buffer, ttlMs: number) {
@@ -68,7 +87,11 @@ export class StoreLine implements Store {
   }
 
   compareAndDelete(key: string, expected: Buffer) {
-    return this.#ask('compareAndDelete', key, () => this.store.compareAndDelete(key, expected));
+    return this.#ask('compareAndDelete', key, () => {
+      const isDeleted = this.store.compareAndDelete(key, expected);
+      if (isDeleted) this.audit?.leaseEnded(this, expected);
+      return isDeleted;
+    });
   }
 
   increment(key: string, by: number, ttlMs: number) {
@@ -110,13 +133,13 @@ export class StoreLine implements Store {
   }
 
   #ask<T>(operation: string, key: string, apply: () => T): Promise<T> {
-    if (this.#isClosed) return Promise.reject(new StoreError('closed'));
+    if (this.#isClosed) return Promise.reject(new this.StoreError('closed'));
     const { world, runtime } = this;
     const fate = this.#fateOf(operation);
     const what = `${operation} ${this.troubles.nameOf(key)}`;
     return new Promise((resolve, reject) => {
       if (fate.error) {
-        const error = new StoreError(fate.error);
+        const error = new this.StoreError(fate.error);
         runtime.receive(fate.answerMs, () => {
           this.#tell(what, fate.error as string);
           reject(error);

@@ -1,5 +1,5 @@
 import { errorCodes } from '../../src/errors/errorCodes.js';
-import type { Asked, Auditor, Checks, End } from './Auditor.js';
+import type { Asked, Auditor, Checks, Disturbance, End } from './Auditor.js';
 import type { ServiceCall } from './SimulatedService.js';
 
 /** How long a call and its tries may take (`UPSTREAM_DEADLINE_MS`), in milliseconds. */
@@ -108,6 +108,22 @@ function trueAndFresh(auditor: Auditor, asked: Asked): string | undefined {
   return `${which} was answered with what was ${ageMs.toFixed(0)} ms old: at most ${mayBeMs}`;
 }
 
+/** Whoever waited for a call of its process is not shown what was there before. */
+function whoCausedACallIsToldOfIt(auditor: Auditor, asked: Asked): string | undefined {
+  const { what, index, life, content, askedAt, endedAt = askedAt } = asked;
+  if (what !== 'read' || content === undefined || asked.error !== undefined || asked.isStale) return undefined;
+  if (auditor.disturbances.some(({ kind }) => kind === 'jump')) return undefined;
+  const isFor = (call: ServiceCall) =>
+    call.endpoint === 'token' && call.index === index && call.content !== undefined && call.deliveredAt !== undefined;
+  const calls = auditor.calls.filter(isFor);
+  const own = calls.some(
+    (call) => call.life === life && call.sentAt > askedAt && (call.deliveredAt as number) <= endedAt,
+  );
+  const shown = calls.filter((call) => call.content === content);
+  const isOld = shown.every(({ deliveredAt }) => (deliveredAt as number) < askedAt - 1000 - auditor.skewMs);
+  return own && isOld ? `${what} ${index} on node ${asked.node} made a call and was shown ${content}` : undefined;
+}
+
 /** Nobody waits longer than a process of the fleet may take. */
 function everyWaitEnds(auditor: Auditor, asked: Asked): string | undefined {
   if (asked.endedAt === undefined || asked.what === 'forget' || asked.what.startsWith('watch')) return undefined;
@@ -193,14 +209,27 @@ function failedLinksMadeNone({ calls }: Auditor, asked: Asked): string | undefin
 function budgetIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
   const { budgetPerHour } = auditor.plan;
   if (call.endpoint !== 'token' || budgetPerHour === 0) return undefined;
-  if (auditor.disturbances.some(({ kind }) => kind === 'store-loss' || kind === 'key' || kind === 'jump'))
-    return undefined;
+  if (auditor.disturbances.some(({ kind }) => kind === 'key' || kind === 'jump')) return undefined;
+  const losses = auditor.disturbances.filter(({ kind }) => kind === 'store-loss');
   const isAlone = auditor.disturbances.some(({ kind }) => kind === 'store');
+  if (losses.length > 0 && isAlone) return undefined;
   const lives = auditor.disturbances.filter(({ kind }) => kind === 'crash').length + auditor.plan.nodes;
-  const most = budgetPerHour + (isAlone ? lives * Math.ceil(budgetPerHour / 4) : 0);
+  const lost = losses.reduce((sum, loss) => sum + callsLostBy(loss, auditor), 0);
+  const most = budgetPerHour + lost + (isAlone ? lives * Math.ceil(budgetPerHour / 4) : 0);
   // The simulation begins with an hour; clocks that are behind are still in the one before.
-  const made = auditor.calls.filter(({ endpoint, sentAt }) => endpoint === 'token' && sentAt > auditor.skewMs).length;
+  const behindMs = Math.max(...auditor.plan.clocks.map(({ aheadMs }) => -aheadMs)) + 100;
+  const made = auditor.calls.filter(({ endpoint, sentAt }) => endpoint === 'token' && sentAt > behindMs).length;
   return made > most ? `${made} token calls in this hour: at most ${most}` : undefined;
+}
+
+/** The process that called last before the store lost its count restores it with its next call: the calls of others until then. */
+function callsLostBy(loss: Disturbance, { calls }: Auditor): number {
+  const made = calls.filter(({ endpoint }) => endpoint === 'token');
+  const before = made.findLast(({ sentAt }) => sentAt < loss.from - marginMs);
+  if (!before) return made.filter(({ sentAt }) => sentAt < loss.until + marginMs).length;
+  const next = made.find(({ life, sentAt }) => life === before.life && sentAt > loss.until + marginMs);
+  const [from, until] = [before.sentAt - marginMs, (next?.sentAt ?? Infinity) + marginMs];
+  return made.filter(({ life, sentAt }) => life !== before.life && sentAt > from && sentAt < until).length;
 }
 
 /** After a 429 nothing is asked of that endpoint, by nobody, until the pause is over. */
@@ -358,6 +387,7 @@ export const checks: Checks = {
   answered: [
     errorsHaveACode,
     trueAndFresh,
+    whoCausedACallIsToldOfIt,
     everyWaitEnds,
     linksAreTrue,
     failedLinksMadeNone,

@@ -1,9 +1,9 @@
 // npm run simulate: runs the fleet simulator over many seeds, shows one, or makes it shorter.
 
-import { readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, readFileSync, rmSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { bundle } from './bundle.js';
+import { bundle, bundleCommit } from './bundle.js';
 import { planted } from './planted.js';
 
 const help = `npm run simulate -- [options]
@@ -12,32 +12,39 @@ const help = `npm run simulate -- [options]
   --from N         begins with seed N (default: another one each day)
   --seed N         runs seed N and prints what happened as a timeline
   --shrink N       finds the fewest steps with which seed N still breaks the same promise, and prints their timeline
-  --failed         runs the seeds that have failed before (test/simulation/failedSeeds.json)
+  --failed         runs the plans that have failed before (test/simulation/failedPlans.jsonl); with --seed or --shrink: that
+                   of this seed
+  --keep N         adds the plan of seed N to those that have failed before: another commit may plan otherwise
   --planted        plants each known defect in turn and looks for a seed that finds it
   --only TEXT      with --planted: those whose name contains TEXT; with --seed or --shrink as well: the first of them
+  --beside COMMIT  as in a deploy: every other process runs the code of that commit of this repository
   --processes N    works with N threads (default 2)
   --help           prints this
 
 The last lines tell the seeds that failed, if any, and a hash over the traces of all seeds: it is the same for the same seeds
 and the same commit. Exit code 0; 1 when a seed failed or a planted defect was not found; 2 when called wrongly.`;
 
-const number = { type: 'string' };
+const failedPlans = new URL('./failedPlans.jsonl', import.meta.url);
 const values = readArguments();
 const processes = Number(values.processes ?? 2);
+const beside = values.beside === undefined ? undefined : await bundleBeside(values.beside);
+if (beside) process.once('exit', () => rmSync(beside, { force: true }));
 
 if (values.help) console.log(help);
-else if (values.seed !== undefined) await show({ do: 'seed', seed: Number(values.seed) });
-else if (values.shrink !== undefined) await show({ do: 'shrink', seed: Number(values.shrink) });
+else if (values.seed !== undefined) await show('show', Number(values.seed));
+else if (values.shrink !== undefined) await show('shrink', Number(values.shrink));
+else if (values.keep !== undefined) await keep(Number(values.keep));
 else if (values.failed) await runFailed();
 else if (values.planted) await lookForPlanted();
 else await runSeeds();
 
 function readArguments() {
   try {
-    const options = { seeds: number, from: number, seed: number, shrink: number, processes: number, only: number };
+    const numbers = ['seeds', 'from', 'seed', 'shrink', 'keep', 'processes'];
+    const options = Object.fromEntries([...numbers, 'only', 'beside'].map((name) => [name, { type: 'string' }]));
     const flags = { planted: { type: 'boolean' }, failed: { type: 'boolean' }, help: { type: 'boolean' } };
     const { values } = parseArgs({ options: { ...options, ...flags } });
-    for (const name of ['seeds', 'from', 'seed', 'shrink', 'processes']) {
+    for (const name of numbers) {
       const text = values[name];
       if (text !== undefined && !/^\d{1,9}$/.test(text))
         throw new Error(`--${name} takes a whole number, not "${text}"`);
@@ -70,14 +77,11 @@ async function runSeeds() {
 }
 
 async function runFailed() {
-  const seeds = JSON.parse(readFileSync(new URL('./failedSeeds.json', import.meta.url), 'utf8'));
-  const file = await bundle();
-  const failures = [];
-  const onMessage = (message) => message.failed !== undefined && failures.push(message);
-  await inThread(file, { do: 'these', seeds }, onMessage).ended;
-  rmSync(file);
+  const plans = readFailed();
+  const messages = await ask({ do: 'these', plans });
+  const failures = messages.filter(({ failed }) => failed !== undefined);
   for (const failure of failures) console.log(lineOf(failure));
-  console.log(`${seeds.length} seeds that have failed before: ${failures.length} failed`);
+  console.log(`${plans.length} plans that have failed before: ${failures.length} failed`);
   process.exitCode = failures.length > 0 ? 1 : 0;
 }
 
@@ -123,12 +127,35 @@ async function firstToFail(threads, total) {
   }
 }
 
-async function show(work) {
-  const file = await bundle(values.planted && planted.find(({ name }) => name.includes(values.only ?? '')));
-  const messages = [];
-  await inThread(file, work, (message) => messages.push(message)).ended;
-  rmSync(file);
-  const [{ lines, findings, hash, steps, stepsBefore }] = messages;
+async function bundleBeside(commit) {
+  try {
+    return await bundleCommit(commit);
+  } catch (error) {
+    console.error(`--beside takes a commit of this repository that has a simulator: ${error.message}`);
+    process.exit(2);
+  }
+}
+
+function readFailed() {
+  const lines = readFileSync(failedPlans, 'utf8').trim().split('\n');
+  return lines.map((line) => JSON.parse(line));
+}
+
+async function keep(seed) {
+  if (readFailed().some((plan) => plan.seed === seed)) return console.log(`The plan of seed ${seed} is kept already`);
+  const [{ plan }] = await ask({ do: 'plan', seed });
+  appendFileSync(failedPlans, `${JSON.stringify(plan)}\n`);
+  console.log(`Kept the plan of seed ${seed}: ${plan.steps.length} steps`);
+}
+
+async function show(what, seed) {
+  const kept = values.failed ? readFailed().find((plan) => plan.seed === seed) : undefined;
+  if (values.failed && !kept) {
+    console.error(`No plan of seed ${seed} is kept`);
+    process.exit(2);
+  }
+  const patch = values.planted && planted.find(({ name }) => name.includes(values.only ?? ''));
+  const [{ lines, findings, hash, steps, stepsBefore }] = await ask({ do: what, seed, plan: kept }, patch);
   console.log(lines.join('\n'));
   for (const { check, at, what } of findings) console.log(`FOUND at ${at.toFixed(3)}: ${check}: ${what}`);
   if (steps !== undefined) console.log(`${steps} of ${stepsBefore} steps`);
@@ -136,12 +163,21 @@ async function show(work) {
   process.exitCode = findings.length > 0 ? 1 : 0;
 }
 
+/** What one thread says to `work`. */
+async function ask(work, patch) {
+  const file = await bundle(patch);
+  const messages = [];
+  await inThread(file, work, (message) => messages.push(message)).ended;
+  rmSync(file);
+  return messages;
+}
+
 function lineOf({ failed, finding }) {
   return `seed ${failed}: ${finding.check}: ${finding.what}`;
 }
 
 function inThread(file, workerData, onMessage) {
-  const worker = new Worker(file, { workerData });
+  const worker = new Worker(file, { workerData: { ...workerData, beside } });
   const ended = new Promise((resolve, reject) => {
     worker.on('message', onMessage);
     worker.once('error', reject);

@@ -7,7 +7,7 @@ export type Step = { readonly at: number } & (
   | { readonly do: 'watch-job'; readonly node: number; readonly job: number; readonly forMs: number }
   | { readonly do: 'watch-record'; readonly node: number; readonly taxpayer: number; readonly forMs: number }
   | { readonly do: 'link'; readonly node: number; readonly key: string | undefined; readonly input: number }
-  | { readonly do: 'forget'; readonly taxpayer: number }
+  | { readonly do: 'forget'; readonly taxpayer: number; readonly isSlow?: boolean }
   | { readonly do: 'rotate-token'; readonly taxpayer: number }
   | { readonly do: 'change-status'; readonly taxpayer: number }
   | { readonly do: 'rotate-key' }
@@ -59,9 +59,11 @@ export function planOf(seed: number): Plan {
   const oneOf = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
 
   const nodes = oneOf([1, 2, 2, 3, 3, 4]);
-  const taxpayers = pick(1, 3);
   const lastsMs = oneOf([3000, 10_000, 30_000, 90_000]);
+  const freshMs = oneOf([5000, 20_000, 900_000]);
   const trouble = troubleOf(chance);
+  const isCrowded = chance(trouble.budget ? 0.6 : 0.06);
+  const taxpayers = isCrowded ? pick(8, 24) : pick(1, 3);
   const jobs = Array.from({ length: pick(1, 2) }, () => ({
     taxpayer: pick(0, taxpayers - 1),
     endsAt: pick(0, lastsMs),
@@ -107,12 +109,30 @@ export function planOf(seed: number): Plan {
       }
     }
   }
+  if (isCrowded) {
+    const [at, spread] = [within(), oneOf([50, 3000, lastsMs])];
+    for (let n = 0; n < taxpayers; n += 1)
+      steps.push({ at: at + random() * spread, do: 'read', node: node(), taxpayer: n });
+  }
+  // Asked again when what was read has just become too old, or soon will be.
+  if (freshMs <= 20_000 && chance(0.5)) {
+    for (const step of [...steps]) {
+      if (step.do !== 'read' || chance(0.7)) continue;
+      steps.push({ ...step, at: step.at + freshMs * (0.5 + 0.6 * random()), node: node() });
+    }
+  }
   const several = (share: boolean, most: number, add: () => Step) => {
     if (share) for (let n = pick(1, most); n > 0; n -= 1) steps.push(add());
   };
   several(trouble.rotations, 3, () => ({ at: near(), do: 'rotate-token', taxpayer: taxpayer() }));
   several(chance(0.3), 2, () => ({ at: near(), do: 'change-status', taxpayer: taxpayer() }));
-  several(trouble.forgets, 2, () => ({ at: near(), do: 'forget', taxpayer: taxpayer() }));
+  several(trouble.forgets, 2, () => ({ at: near(), do: 'forget', taxpayer: taxpayer(), isSlow: chance(0.4) }));
+  // Read while it is being erased.
+  for (const step of [...steps]) {
+    if (step.do !== 'forget' || !step.isSlow) continue;
+    for (let n = pick(0, 4); n > 0; n -= 1)
+      steps.push({ at: step.at + random() * 5000, do: 'read', node: node(), taxpayer: step.taxpayer });
+  }
   several(trouble.keys, 2, () => ({ at: near(), do: 'rotate-key' }));
   several(trouble.crashes, 3, () => ({ at: near(), do: 'crash', node: node(), forMs: oneOf([10, 1000, 5000]) }));
   several(trouble.pauses, 2, () => ({
@@ -141,9 +161,8 @@ export function planOf(seed: number): Plan {
   });
   steps.sort((one, other) => one.at - other.at);
   return {
-    ...{ seed, nodes, taxpayers, jobs, steps },
-    freshMs: oneOf([5000, 20_000, 900_000]),
-    budgetPerHour: trouble.budget ? oneOf([3, 8, 40]) : 0,
+    ...{ seed, nodes, taxpayers, jobs, steps, freshMs },
+    budgetPerHour: trouble.budget ? oneOf([3, 8, 20, 40]) : 0,
     clocks: Array.from({ length: nodes }, () =>
       chance(0.5) ? { aheadMs: 0, rate: 1 } : { aheadMs: pick(-400, 400), rate: 1 + pick(-3, 3) / 10_000 },
     ),

@@ -257,10 +257,10 @@ export const planted = [
   ),
   defect('the longest time of a watch is not cleared', watcher, '      runtime.clearTimer(timer);\n', ''),
   defect(
-    'the list of who was forgotten is looked at once',
+    'what was erased is forgotten when the erasing begins, and not when it is done',
     'cache/Forgets.ts',
-    'this.#seen.add(markOf(each));',
-    "for (const state of ['begun', 'done'] as const) this.#seen.add(markOf({ ...each, state }));",
+    'if (isNew) this.#forget(each.subject);',
+    "if (isNew && each.state === 'begun') this.#forget(each.subject);",
   ),
   defect(
     'erasing leaves the lease',

@@ -3,6 +3,7 @@ import { checks } from './checks.js';
 import { Fleet } from './Fleet.js';
 import type { Plan } from './plan.js';
 import { World } from './World.js';
+import type { Version } from './wireProcess.js';
 
 export interface Outcome {
   readonly seed: number;
@@ -16,12 +17,12 @@ const lastWorkMs = 100_000;
 /** By then all processes are up. */
 const begins = 100;
 
-/** Simulates what the plan says, and some quiet time after it. */
-export async function run(plan: Plan): Promise<Outcome> {
+/** Simulates what the plan says, and some quiet time after it. Processes are of each version in turn. */
+export async function run(plan: Plan, versions?: readonly Version[]): Promise<Outcome> {
   const world = new World(plan.seed);
   const auditor = new Auditor(world, plan);
   auditor.use(checks);
-  const fleet = new Fleet(world, plan, auditor);
+  const fleet = new Fleet(world, plan, auditor, versions);
   for (const [n, step] of plan.steps.entries()) world.time.at(begins + step.at, () => fleet.do(step, n));
   await world.time.runUntil(begins + plan.healthyFrom);
   auditor.beforeEnd();

@@ -6,6 +6,7 @@ import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { wireServices } from '../../src/services.js';
 import { FallbackStore } from '../../src/stores/FallbackStore.js';
+import { StoreError } from '../../src/stores/StoreError.js';
 import type { NodeRuntime } from './NodeRuntime.js';
 import type { SimulatedService } from './SimulatedService.js';
 import type { StoreLine } from './StoreLine.js';
@@ -23,6 +24,13 @@ export function configOf(settings: Readonly<Record<string, string>>): Config {
     AUTH_MODE: 'disabled',
     ...settings,
   });
+}
+
+/** What differs between two versions of the gateway that run beside each other. */
+export interface Version {
+  readonly wireProcess: typeof wireProcess;
+  /** What its classes know an error of the store by. */
+  readonly StoreError: typeof StoreError;
 }
 
 /** They only count, and nothing reads them. */
@@ -62,3 +70,6 @@ export function wireProcess({ world, node, runtime, line, config, fetch, secret 
   };
   return { store, wired, rotate };
 }
+
+/** This one. */
+export const version: Version = { wireProcess, StoreError };

@@ -1,6 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { type Plan, planOf, timesOf } from './plan.js';
-import { type Outcome, run } from './runSeed.js';
+import { type Outcome, run as runPlan } from './runSeed.js';
+import { type Version, version } from './wireProcess.js';
 
 /** What this thread is told to do. */
 export type Work =
@@ -12,12 +13,15 @@ export type Work =
       readonly count: number;
       readonly untilFailure: boolean;
     }
-  | { readonly do: 'these'; readonly seeds: readonly number[] }
-  | { readonly do: 'seed'; readonly seed: number }
-  | { readonly do: 'shrink'; readonly seed: number };
+  | { readonly do: 'these'; readonly plans: readonly Plan[] }
+  /** Without a plan, that of the seed. */
+  | { readonly do: 'show' | 'shrink' | 'plan'; readonly seed: number; readonly plan?: Plan };
 
 const toldEvery = 25;
-const work = workerData as Work;
+const { beside, ...work } = workerData as Work & { readonly beside?: string };
+/** Another version runs beside this one: the file it was bundled into. */
+const versions = beside === undefined ? undefined : [((await import(beside)) as { version: Version }).version, version];
+const run = (plan: Plan) => runPlan(plan, versions);
 let untold = { ran: 0, hashes: 0 };
 const tell = (message: object) => parentPort?.postMessage(message);
 
@@ -26,27 +30,30 @@ switch (work.do) {
     await runSeeds(work);
     break;
   case 'these':
-    for (const seed of work.seeds) await runOne(seed);
+    for (const plan of work.plans) await runOne(plan);
     break;
-  case 'seed':
-    tell(await run(planOf(work.seed)));
+  case 'show':
+    tell(await run(work.plan ?? planOf(work.seed)));
     break;
   case 'shrink':
-    tell(await shrink(planOf(work.seed)));
+    tell(await shrink(work.plan ?? planOf(work.seed)));
+    break;
+  case 'plan':
+    tell({ plan: planOf(work.seed) });
     break;
 }
 
 async function runSeeds({ from, every, count, untilFailure }: Extract<Work, { do: 'seeds' }>): Promise<void> {
   for (let n = 0; n < count; n += 1) {
-    const { findings } = await runOne(from + n * every);
+    const { findings } = await runOne(planOf(from + n * every));
     if (findings.length > 0 && untilFailure) return;
   }
 }
 
 /** Tells of a seed that failed at once, of others now and then. */
-async function runOne(seed: number): Promise<Outcome> {
-  const outcome = await run(planOf(seed));
-  const { findings, hash } = outcome;
+async function runOne(plan: Plan): Promise<Outcome> {
+  const outcome = await run(plan);
+  const { findings, hash, seed } = outcome;
   untold = { ran: untold.ran + 1, hashes: (untold.hashes + Number.parseInt(hash.slice(0, 12), 16)) % 2 ** 48 };
   if (findings.length > 0) tell({ failed: seed, finding: findings[0], hash });
   if (untold.ran === toldEvery || findings.length > 0) flush();
