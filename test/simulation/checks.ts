@@ -113,6 +113,12 @@ function whoCausedACallIsToldOfIt(auditor: Auditor, asked: Asked): string | unde
   const { what, index, life, content, askedAt, endedAt = askedAt } = asked;
   if (what !== 'read' || content === undefined || asked.error !== undefined || asked.isStale) return undefined;
   if (auditor.disturbances.some(({ kind }) => kind === 'jump')) return undefined;
+  // The call may be of a flight that this reader joined, and that began before what it is shown was read.
+  const mayHaveJoined = auditor.asked.some(
+    (other) =>
+      other !== asked && other.life === life && other.askedAt <= askedAt && (other.endedAt ?? askedAt) >= askedAt,
+  );
+  if (mayHaveJoined) return undefined;
   const isFor = (call: ServiceCall) =>
     call.endpoint === 'token' && call.index === index && call.content !== undefined && call.deliveredAt !== undefined;
   const calls = auditor.calls.filter(isFor);

@@ -3,16 +3,24 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
+import { provideNode } from '../../scripts/provideNode.js';
 import { planted } from './planted.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
+interface Said {
+  readonly code: unknown;
+  readonly text: string;
+}
+
 /** What the command prints, and its exit code. */
-function simulate(...args: readonly string[]): Promise<{ readonly code: unknown; readonly text: string }> {
+const simulate = (...args: readonly string[]) => simulateOn(process.execPath, ...args);
+
+function simulateOn(node: string, ...args: readonly string[]): Promise<Said> {
   const command = ['test/simulation/main.js', ...args];
   const env = { ...process.env, NODE_OPTIONS: '' };
   return new Promise((resolve) => {
-    execFile(process.execPath, command, { cwd: root, env, maxBuffer: 1e8 }, (error, stdout, stderr) =>
+    execFile(node, command, { cwd: root, env, maxBuffer: 1e8 }, (error, stdout, stderr) =>
       resolve({ code: error ? error.code : 0, text: stdout + stderr }),
     );
   });
@@ -22,8 +30,8 @@ const traces = ({ text }: { readonly text: string }) => /^traces: (\w+)$/m.exec(
 
 describe('The simulated fleet', () => {
   it('keeps its promises for the seeds of the day, and for those that have failed before', async () => {
-    const days = await simulate('--seeds', '1000');
-    expect(days.text).toMatch(/^1000 seeds from \d+ in [\d.]+ s \(\d+ a second\): 0 failed$/m);
+    const days = await simulate('--seeds', '5000');
+    expect(days.text).toMatch(/^5000 seeds from \d+ in [\d.]+ s \(\d+ a second\): 0 failed$/m);
     expect(days.code).toBe(0);
     expect(await simulate('--failed')).toMatchObject({ code: 0, text: expect.stringMatching(/: 0 failed$/m) });
   }, 300_000);
@@ -33,6 +41,37 @@ describe('The simulated fleet', () => {
     expect(one).toMatch(/^\w{12}$/);
     expect(traces(await simulate('--seeds', '60', '--from', '1', '--processes', '2'))).toBe(one);
     expect(traces(await simulate('--seeds', '60', '--from', '2'))).not.toBe(one);
+  }, 300_000);
+
+  it('does the same on another Node.js', async () => {
+    const node = join(await provideNode('24'), 'node');
+    const seeds = ['--seeds', '60', '--from', '1'];
+    expect(traces(await simulateOn(node, ...seeds))).toBe(traces(await simulate(...seeds)));
+  }, 300_000);
+
+  it('runs the processes of another commit beside those of this one', async () => {
+    const seeds = ['--seeds', '60', '--from', '1'];
+    const mixed = await simulate(...seeds, '--beside', 'HEAD');
+    expect(mixed).toMatchObject({ code: 0, text: expect.stringMatching(/: 0 failed$/m) });
+    const wrong = await simulate(...seeds, '--beside', 'no-such-commit');
+    expect(wrong).toMatchObject({
+      code: 2,
+      text: expect.stringMatching(/^--beside takes a commit of this repository/),
+    });
+  }, 300_000);
+
+  it('keeps a plan, shows a kept one, and says when there is none', async () => {
+    const [kept = ''] = readFileSync(join(root, 'test/simulation/failedPlans.jsonl'), 'utf8').split('\n');
+    const { seed } = JSON.parse(kept);
+    expect(await simulate('--keep', String(seed))).toEqual({
+      code: 0,
+      text: `The plan of seed ${seed} is kept already\n`,
+    });
+    expect(await simulate('--failed', '--seed', String(seed))).toMatchObject({
+      code: 0,
+      text: expect.stringMatching(/^trace: \w{16}$/m),
+    });
+    expect(await simulate('--failed', '--seed', '1')).toEqual({ code: 2, text: 'No plan of seed 1 is kept\n' });
   }, 300_000);
 
   it('finds a defect that is planted, shows it, and makes it shorter', async () => {
