@@ -93,10 +93,11 @@ export class FallbackStore implements Store {
     const leaseKey = leaseKeyOf(key);
     let answer: Answer<Turn> | undefined;
     if (!this.#pending(key) && !this.#pending(leaseKey)) {
+      const deletions = this.#journal.deletions(key);
       answer = await this.#write(() => this.primary.acquire(key, owner, ttlMs, refused));
       const turn = answer.answered ? answer.value : undefined;
       if (turn?.state === 'taken') this.#journal.forget(leaseKey);
-      if (turn && !(turn.state === 'found' && this.#journal.isDeleted(key, turn.entry))) return turn;
+      if (turn && !(turn.state === 'found' && deletions.some((deleted) => deleted.equals(turn.entry)))) return turn;
     }
     const entry = await this.get(key);
     if (entry && !refused?.equals(entry)) return { state: 'found', entry };
@@ -214,10 +215,11 @@ export class FallbackStore implements Store {
 
   async #readPrimary(key: string): Promise<Buffer | undefined> {
     if (this.#closed) throw new StoreError('closed');
+    const deletions = this.#journal.deletions(key);
     const answer = await this.#reads.ask(() => this.primary.get(key));
     if (!answer.answered) this.#missed += 1;
-    if (!answer.answered || !answer.value || this.#journal.isDeleted(key, answer.value)) return undefined;
-    return answer.value;
+    const value = answer.answered ? answer.value : undefined;
+    return value && deletions.some((deleted) => deleted.equals(value)) ? undefined : value;
   }
 
   async #write<T>(work: () => Promise<T>): Promise<Answer<T>> {

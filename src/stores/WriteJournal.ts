@@ -15,6 +15,7 @@ export type PendingWrite = { readonly value: Buffer; readonly expiresAt: number 
 const maxEntries = 10_000;
 const maxBytes = 128 * 1024 * 1024;
 const deletionsPerKey = 4;
+const none: readonly Buffer[] = [];
 
 /**
  * What this process wrote while the primary store did not answer; it is newer than what the primary holds. Delivered once
@@ -59,13 +60,16 @@ export class WriteJournal {
   }
 
   addDeletion(key: string, expected: Buffer): void {
-    const earlier = this.#deletions.get(key) ?? [];
+    const earlier = this.deletions(key);
     this.#deletions.set(key, [...earlier.slice(1 - deletionsPerKey), Buffer.from(expected)]);
   }
 
-  /** Whether the primary's `value` under `key` was deleted here in the meantime. */
-  isDeleted(key: string, value: Buffer): boolean {
-    return this.#deletions.get(key)?.some((deleted) => deleted.equals(value)) ?? false;
+  /**
+   * The values under `key` that were deleted here and may still be on the primary. To be taken before the primary is asked:
+   * it may answer what it held before it was told of a deletion, which is forgotten here by then.
+   */
+  deletions(key: string): readonly Buffer[] {
+    return this.#deletions.get(key) ?? none;
   }
 
   forgetWrite(key: string): void {

@@ -147,6 +147,35 @@ describe('FallbackStore over a real Redis', () => {
     expect(await store.acquire('token', bytes('you'), 60_000)).toEqual({ state: 'taken' });
   });
 
+  it('does not find what it deleted in an answer that comes after the primary was told', async () => {
+    const inner = new MemoryStore();
+    const primary = new Moody(inner);
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const holdBack = async <T>(work: Promise<T>): Promise<T> => {
+      const answer = await work;
+      await released;
+      return answer;
+    };
+    primary.get = (key) => holdBack(inner.get(key));
+    primary.acquire = (...args) => holdBack(inner.acquire(...args));
+    const one = new FallbackStore(primary, { limitMs: 60_000 });
+    await one.set('token', bytes('old'), 60_000);
+    primary.fails = true;
+    await one.compareAndDelete('token', bytes('old'));
+    primary.fails = false;
+    const entry = one.get('token');
+    const turn = one.acquire('token', bytes('you'), 60_000);
+    await one.set('other', bytes('x'), 60_000);
+    await until(() => !one.takeUnsettled()); // the primary has been told
+    release();
+    expect(await entry).toBeUndefined();
+    expect(await turn).toEqual({ state: 'taken' });
+    await one.close();
+  });
+
   it('still reads a Redis that is full, keeps what is written for itself, and does not forget either', async () => {
     await store.set('token-old', bytes('old'), 60_000);
     await store.claim('held', bytes('somebody'), 60_000);
