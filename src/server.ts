@@ -12,7 +12,7 @@ import type { ErrorCode } from './errors/errors.js';
 import { requestIdOf } from './http/answering.js';
 import { beforeRoutes, peerMeeter } from './http/beforeRoutes.js';
 import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
-import { type Handler, HttpServer } from './http/HttpServer.js';
+import { type Handler, HttpServer, type Siblings } from './http/HttpServer.js';
 import { liveness, metricsPage, readiness } from './http/health.js';
 import { readAccept } from './http/mediaTypes.js';
 import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
@@ -47,8 +47,8 @@ export interface GatewayOptions {
   readonly upstream?: UpstreamCredentials;
   /** In a worker: joins the numbers of this process to those of the machine, and gives all of them as text. */
   readonly joinMachine?: (registry: Registry) => MetricsText;
-  /** In a worker that stopped accepting connections: resolves when all of them have. */
-  readonly allClosed?: () => Promise<void>;
+  /** In a worker: the others. */
+  readonly siblings?: Siblings;
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
   /** Whether operations get plans; for tests, which run with and without. */
@@ -163,10 +163,10 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     response.setHeader('x-request-id', facts.requestId);
     onEnd({ facts, transport: 'http', outcome: 'refused', codes: [], causes: ['no such path'] });
   };
-  const { allClosed } = options;
+  const { siblings } = options;
   const meetPeer = peerMeeter(config);
   const before = beforeRoutes(config, meetPeer, pipeline);
-  const http = new HttpServer({ host, port, tls, routes, onNotFound, allClosed, before });
+  const http = new HttpServer({ host, port, tls, routes, onNotFound, siblings, before });
   // What is refused here is answered like a request that does not offer an upgrade.
   http.onUpgrade((request, ...rest) => meetPeer?.(request) === undefined && live.upgrade(request, ...rest));
   const listeningOn = await http.listen();

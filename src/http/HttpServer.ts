@@ -3,15 +3,28 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, Se
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import type { TlsMaterial } from '../network/tlsFiles.js';
-import { closeWithConnection, reissueWithoutUpgrade, whenAnswered, whenNobodyConnects } from './connections.js';
+import {
+  type AcceptingTurn,
+  closeWithConnection,
+  reissueWithoutUpgrade,
+  whenAnswered,
+  whenNobodyConnects,
+} from './connections.js';
 
 /** Answers one request completely; must not reject. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
 
 /** Takes over the connection of a request that offers another protocol, or returns false; `head` is what was read beyond it. */
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
+
+/** Other processes on the same port, and the one that accepts the connections of all. */
+export interface Siblings {
+  readonly turn: AcceptingTurn;
+  /** Called after the listening socket was closed: resolves when those of the others are as well. */
+  readonly allClosed: () => Promise<void>;
+}
 
 export interface HttpServerOptions {
   readonly host: string;
@@ -23,8 +36,7 @@ export interface HttpServerOptions {
   readonly onNotFound?: Handler;
   /** Runs before every route; returns true when it has answered (preflights, refused origins). */
   readonly before: (request: IncomingMessage, response: ServerResponse) => boolean;
-  /** Called after the listening socket was closed: resolves when those of other processes on the same port are as well. */
-  readonly allClosed?: (() => Promise<void>) | undefined;
+  readonly siblings?: Siblings | undefined;
   readonly timeouts?: Pick<ServerOptions, 'headersTimeout' | 'requestTimeout' | 'connectionsCheckingInterval'>;
 }
 
@@ -35,8 +47,10 @@ const defaultTimeouts = { headersTimeout: 20_000, requestTimeout: 60_000, connec
 const idleGraceMs = 3000;
 /** While draining, new connections are still accepted this long, until load balancers have seen the readiness probe fail. */
 const acceptGraceMs = 1000;
-/** The longest wait for a moment without new connections, and then for the other processes on the port. */
-const holdMs = 250;
+/** The longest wait for a moment without new connections. */
+const quietForMs = 250;
+
+const alone: Siblings = { turn: () => nextTurn(true), allClosed: async () => {} };
 
 const nodeMajor = Number.parseInt(process.versions.node, 10);
 
@@ -137,7 +151,7 @@ export class HttpServer {
     const leftOf = (ms: number) => Math.max(0, startedAt + ms - performance.now());
     for (const response of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close');
     if (timeoutMs > 0) await delay(Math.min(acceptGraceMs, timeoutMs / 4));
-    this.#closingListener = this.#closeListener(Math.min(holdMs, timeoutMs / 8));
+    this.#closingListener = this.#closeListener(Math.min(quietForMs, timeoutMs / 8), leftOf((timeoutMs * 3) / 4));
     const { closed } = await this.#closingListener;
     this.#closingListener = undefined;
     await Promise.race([closed, delay(leftOf(Math.min(idleGraceMs, timeoutMs / 2)))]);
@@ -151,11 +165,13 @@ export class HttpServer {
   }
 
   /** Closes the listening socket without losing a connection. Requests wait meanwhile: answers cause new connections. */
-  async #closeListener(maxMs: number): Promise<{ readonly closed: Promise<unknown> }> {
-    if (maxMs > 0) await whenNobodyConnects(this.server, maxMs);
+  async #closeListener(quietFor: number, atMost: number): Promise<{ readonly closed: Promise<unknown> }> {
+    const overdue = delay(atMost, undefined, { ref: false });
+    const { turn, allClosed } = this.options.siblings ?? alone;
+    if (atMost > 0) await Promise.race([whenNobodyConnects(this.server, turn, { quietFor, atMost }), overdue]);
     // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.
     const closed = once(NetServer.prototype.close.call(this.server), 'close');
-    if (this.options.allClosed && maxMs > 0) await Promise.race([this.options.allClosed(), delay(maxMs)]);
+    if (atMost > 0) await Promise.race([allClosed(), overdue]);
     return { closed };
   }
 

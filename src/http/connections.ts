@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 
 /** Closes a pipelined response with its connection: Node.js emits `close` only for the first response in line. */
@@ -53,21 +53,32 @@ export function reissueWithoutUpgrade(server: Server, request: IncomingMessage, 
 
 const quietMs = 30;
 
+/** Gives whoever accepts connections a turn of its event loop; resolves with whether the listening socket may be closed. */
+export type AcceptingTurn = () => Promise<boolean>;
+
 /**
- * Waits, for `maxMs` at most, until no connection is waiting to be accepted: closing the listening socket resets those
- * that the system has made and Node.js has not accepted.
+ * Waits until no connection is waiting to be accepted: closing the listening socket resets those that the system has made
+ * and Node.js has not accepted, at most one in each turn of the event loop. For `quietFor` it waits for a moment without
+ * one, afterwards for a turn, and gives up after `atMost`; both in milliseconds.
  */
-export async function whenNobodyConnects(server: NetServer, maxMs: number): Promise<void> {
+export async function whenNobodyConnects(
+  server: NetServer,
+  turn: AcceptingTurn,
+  { quietFor, atMost }: { readonly quietFor: number; readonly atMost: number },
+): Promise<void> {
   let accepted = 0;
   const count = () => {
     accepted += 1;
   };
   server.on('connection', count);
-  const endsAt = performance.now() + maxMs;
-  for (let before = -1; before !== accepted; ) {
+  const startedAt = performance.now();
+  const isWithin = (ms: number) => performance.now() < startedAt + ms;
+  let mayClose = false;
+  for (let before = -1; (before !== accepted || !mayClose) && isWithin(atMost); ) {
+    const isQuiet = before === accepted;
     before = accepted;
-    if (performance.now() < endsAt) await delay(quietMs);
-    await nextTurn(); // Node.js accepts at most one connection in each turn of its event loop
+    if (isQuiet || isWithin(quietFor)) await delay(quietMs);
+    mayClose = await turn();
   }
   server.off('connection', count);
 }

@@ -10,6 +10,8 @@ export type SandboxAccess = Pick<Sandbox, 'url' | 'clientId' | 'clientSecret'>;
 
 type ToWorker =
   | { readonly kind: 'assignment'; readonly sandbox: SandboxAccess | undefined }
+  /** Comes after every connection that the primary had for this worker when it was asked. */
+  | { readonly kind: 'turn'; readonly mayClose: boolean }
   /** No worker accepts connections any more, and the listening socket is closed. */
   | { readonly kind: 'all closed' };
 
@@ -17,7 +19,9 @@ type ToPrimary =
   /** The first word: only now does the worker listen, and a message sent to it before would be lost. */
   | { readonly kind: 'hello' }
   | { readonly kind: 'ready'; readonly facts: GatewayFacts }
-  /** This worker accepts no more connections. */
+  /** Asks for the primary's turn. */
+  | { readonly kind: 'turn' }
+  /** This worker accepts no more connections, and has sent back what the primary gave it since. */
   | { readonly kind: 'closed' };
 
 export interface WorkersOptions {
@@ -64,6 +68,7 @@ export class Workers {
     return new Promise((resolve, reject) => {
       worker.on('message', (message: ToPrimary) => {
         if (message?.kind === 'hello') worker.send({ kind: 'assignment', sandbox: access } satisfies ToWorker);
+        if (message?.kind === 'turn') setImmediate(() => this.#answerTurn(worker));
         if (message?.kind === 'closed') this.#closed(worker);
         if (message?.kind !== 'ready') return;
         this.#accepting.add(worker);
@@ -78,8 +83,15 @@ export class Workers {
     });
   }
 
+  /** One worker stays open until the others are closed: with the last, the primary drops every connection that it holds. */
+  #answerTurn(worker: Worker): void {
+    const [last] = this.#accepting;
+    const mayClose = worker !== last || this.#accepting.size === 1 || !this.#stopping;
+    worker.send({ kind: 'turn', mayClose } satisfies ToWorker, () => {}); // it may be gone
+  }
+
   #closed(worker: Worker): void {
-    if (!this.#accepting.delete(worker) || this.#accepting.size > 0) return;
+    if (!this.#accepting.delete(worker) || (this.#accepting.size > 0 && this.#stopping)) return;
     for (const each of running()) each.send({ kind: 'all closed' } satisfies ToWorker, () => {}); // some may be gone
   }
 
@@ -98,9 +110,7 @@ function running(): Worker[] {
 
 /** In a worker: the sandbox to use, when the primary runs one. */
 export async function assignedSandbox(): Promise<SandboxAccess | undefined> {
-  process.send?.({ kind: 'hello' } satisfies ToPrimary);
-  const [{ sandbox }] = (await once(process, 'message')) as [Extract<ToWorker, { kind: 'assignment' }>];
-  return sandbox;
+  return (await ask({ kind: 'hello' }, 'assignment')).sandbox;
 }
 
 /** In a worker: tells the primary that it serves. */
@@ -108,12 +118,27 @@ export function reportReady({ port, firstQuery }: GatewayFacts): void {
   process.send?.({ kind: 'ready', facts: { port, firstQuery } } satisfies ToPrimary);
 }
 
+/**
+ * In a worker: resolves when the primary has had a turn of its event loop, and this worker every connection that was for it
+ * by then; with whether it may close its side of the listening socket.
+ */
+export async function primaryTurn(): Promise<boolean> {
+  return (await ask({ kind: 'turn' }, 'turn')).mayClose;
+}
+
 /** In a worker that accepts no more connections: resolves when no worker does, and the listening socket is closed. */
-export function allWorkersClosed(): Promise<void> {
-  return new Promise((resolve) => {
-    process.on('message', (message: ToWorker) => {
-      if (message?.kind === 'all closed') resolve();
+export async function allWorkersClosed(): Promise<void> {
+  await primaryTurn(); // what came meanwhile has gone back to the primary, for another worker
+  await ask({ kind: 'closed' }, 'all closed');
+}
+
+function ask<Kind extends ToWorker['kind']>(question: ToPrimary, kind: Kind) {
+  return new Promise<Extract<ToWorker, { kind: Kind }>>((resolve) => {
+    process.on('message', function hear(message: ToWorker) {
+      if (message?.kind !== kind) return;
+      process.off('message', hear);
+      resolve(message as Extract<ToWorker, { kind: Kind }>);
     });
-    process.send?.({ kind: 'closed' } satisfies ToPrimary);
+    process.send?.(question);
   });
 }

@@ -1,4 +1,5 @@
 import { request } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { environmentFor, type GatewayProcess, spawnGateway, startTestGateway } from '../support/gateway.js';
@@ -86,6 +87,18 @@ describe.each(['1', '2'])('told to end under a load of new connections, with WOR
 });
 
 describe('a gateway that is told to end', () => {
+  it('whose primary stalls until its workers want to close answers who connected meanwhile', async () => {
+    await start({ WORKERS: '2' });
+    const stopped = gateway.stop();
+    await until(async () => (await ask(gateway.origin, '/health/ready')).status === 503);
+    process.kill(gateway.pid, 'SIGSTOP');
+    const clients = Array.from({ length: 60 }, () => ask(gateway.origin));
+    await delay(1500); // the workers accept new connections for 1000 ms
+    process.kill(gateway.pid, 'SIGCONT');
+    expect((await Promise.all(clients)).filter(({ status }) => status !== 200)).toEqual([]);
+    expect(await stopped).toBe(0);
+  });
+
   it('is not ready at once, and still answers new connections for a moment, with connection: close', async () => {
     await start({});
     expect(await ask(gateway.origin, '/health/ready')).toMatchObject({ status: 200, connection: 'keep-alive' });
