@@ -235,7 +235,7 @@ export class Fleet {
     });
     const settle = store.settle.bind(store);
     store.settle = (key, owner, entry) => {
-      this.#storeAudit.valueMade(entry.value, owner);
+      this.#storeAudit.valueMade(entry.value);
       return settle(key, owner, entry);
     };
     const rotateAndLearn = () => {

@@ -7,10 +7,10 @@ const longestHoldMs = 10_000;
 export class StoreAudit {
   /** By the lease's owner: the line that took it, and when. */
   readonly #holders = new Map<string, { readonly line: unknown; readonly at: number }>();
-  /** Owners that were told that they hold their lease. */
-  readonly #told = new Set<string>();
-  /** When a value was made under a lease of the store, by its bytes. */
+  /** When a value was made, by its bytes. */
   readonly #madeAt = new Map<string, number>();
+  /** Values whose writer holds a lease of the store, or held it. */
+  readonly #covered = new Set<string>();
 
   constructor(private readonly auditor: Auditor) {}
 
@@ -18,13 +18,13 @@ export class StoreAudit {
     this.#holders.set(owner.toString(), { line, at: this.auditor.world.now });
   }
 
-  leaseTold(owner: Buffer): void {
-    this.#told.add(owner.toString());
+  /** A process wants `value` written under a lease, which may be its own alone. */
+  valueMade(value: Buffer): void {
+    this.#madeAt.set(value.toString('latin1'), this.auditor.world.now);
   }
 
-  /** A process wants `value` written under the lease of `owner`. */
-  valueMade(value: Buffer, owner: Buffer): void {
-    if (this.#told.has(owner.toString())) this.#madeAt.set(value.toString('latin1'), this.auditor.world.now);
+  valueCovered(value: Buffer): void {
+    this.#covered.add(value.toString('latin1'));
   }
 
   /** A lease ends with its holder, with the time it may last, or with what it covers being forgotten. */
@@ -37,9 +37,10 @@ export class StoreAudit {
     auditor.find('leasesEndWithTheirOwner', `another process ended a lease ${heldMs.toFixed(0)} ms after it was taken`);
   }
 
-  /** What was made under a lease is not written over what was made later. */
+  /** What was made under a lease of the store is not written over what was made later. */
   valueWritten(before: Buffer | undefined, value: Buffer): void {
-    const madeAt = this.#madeAt.get(value.toString('latin1'));
+    const bytes = value.toString('latin1');
+    const madeAt = this.#covered.has(bytes) ? this.#madeAt.get(bytes) : undefined;
     const beforeMadeAt = before && this.#madeAt.get(before.toString('latin1'));
     if (madeAt === undefined || beforeMadeAt === undefined || beforeMadeAt <= madeAt) return;
     this.auditor.find('newerValuesStay', `replaced by one made ${(beforeMadeAt - madeAt).toFixed(0)} ms before`);

@@ -57,25 +57,21 @@ export class StoreLine implements Store {
     });
   }
 
-  async claim(key: string, value: Buffer, ttlMs: number) {
+  claim(key: string, value: Buffer, ttlMs: number) {
     const isLease = key === leaseKeyOf(baseKeyOf(key));
-    const isClaimed = await this.#ask('claim', key, () => {
+    return this.#ask('claim', key, () => {
       const isFree = this.store.claim(key, value, ttlMs);
       if (isFree && isLease) this.audit?.leaseTaken(this, value);
       return isFree;
     });
-    if (isClaimed && isLease) this.audit?.leaseTold(value);
-    return isClaimed;
   }
 
-  async acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
-    const turn = await this.#ask('acquire', key, () => {
+  acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn> {
+    return this.#ask('acquire', key, () => {
       const outcome = this.store.acquire(key, owner, ttlMs, refused);
       if (outcome.state === 'taken') this.audit?.leaseTaken(this, owner);
       return outcome;
     });
-    if (turn.state === 'taken') this.audit?.leaseTold(owner);
-    return turn;
   }
 
   renew(key: string, owner: Buffer, ttlMs: number) {
@@ -83,6 +79,7 @@ export class StoreLine implements Store {
   }
 
   settle(key: string, owner: Buffer, entry: StoreEntry) {
+    this.audit?.valueCovered(entry.value);
     return this.#ask('settle', key, () => this.store.settle(key, owner, entry));
   }
 

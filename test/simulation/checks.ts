@@ -156,8 +156,8 @@ function oneLinkPerKey(auditor: Auditor, call: ServiceCall): string | undefined 
   );
   const [first] = others;
   if (!first) return undefined;
-  // Each process knows what it has made, whatever the store has lost.
-  const isOwn = others.some(({ life }) => life === call.life);
+  // Each process knows what was made for it, whatever the store has lost.
+  const isOwn = others.some(({ life, deliveredAt = Infinity }) => life === call.life && deliveredAt < call.sentAt);
   if (!isOwn && auditor.disturbances.some(({ kind }) => kind === 'store-loss' || kind === 'key')) return undefined;
   return `${key} made a second link, by node ${call.node} after node ${first.node}`;
 }
