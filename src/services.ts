@@ -183,7 +183,6 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, holders: readonly Holder
     entries: new SubjectEntries(wiring.store, sealed, (id) => Object.values(tokenNames(id))),
     holders,
     runtime,
-    isAway: () => health?.degraded ?? false,
     takeUnsettled: () => health?.takeUnsettled() ?? false,
     isRotating: () => sealer.rings.length > 1,
     onForgotten: ({ id: requestId, subject: taxpayer }) =>

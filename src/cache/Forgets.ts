@@ -42,7 +42,9 @@ export async function writeForget(store: SealedStore, next: ForgetRecord, runtim
 }
 
 async function recordsOf(store: SealedStore): Promise<readonly ForgetRecord[]> {
-  return listed.safeParse(await store.look(listName)).data?.records ?? [];
+  const lists = await store.lookUnderAllKeys(listName);
+  const records = lists.flatMap((list) => listed.safeParse(list).data?.records ?? []);
+  return [...new Map(records.map((each) => [markOf(each), each])).values()];
 }
 
 /** What keeps something of subjects in memory. */
@@ -58,8 +60,6 @@ export interface ForgetsOptions {
   readonly runtime: Runtime;
   /** Whether the store did not answer some time since this was last asked, so that old values may have been written late. */
   readonly takeUnsettled: () => boolean;
-  /** Whether the store answers now. */
-  readonly isAway: () => boolean;
   /** Whether other processes may know keys that whoever erased did not know. */
   readonly isRotating: () => boolean;
   /** This process has forgotten a subject that the store holds nothing of any more. */
@@ -95,9 +95,9 @@ export class Forgets {
 
   /** @throws StoreError when something could not be erased; the next look tries again */
   async look(): Promise<void> {
-    const { store, entries, isAway, isRotating, takeUnsettled, onForgotten } = this.options;
-    const records = await recordsOf(store);
+    const { store, entries, isRotating, takeUnsettled, onForgotten } = this.options;
     this.#wasUnsettled = takeUnsettled() || this.#wasUnsettled;
+    const records = await recordsOf(store);
     for (const each of records) {
       const isNew = !this.#seen.has(markOf(each));
       if (isNew) this.#forget(each.subject);
@@ -109,8 +109,9 @@ export class Forgets {
       this.#seen.add(markOf(each));
       if (isNew && each.state === 'done') onForgotten(each);
     }
-    if (isAway()) return;
-    this.#wasUnsettled = false;
+    // The list may not have been read, or not all of it erased.
+    this.#wasUnsettled = takeUnsettled();
+    if (this.#wasUnsettled) return;
     this.#forgetAllIfLate();
     const marks = new Set(records.map(markOf));
     for (const mark of this.#seen) if (!marks.has(mark)) this.#seen.delete(mark);

@@ -27,6 +27,14 @@ interface Reader<Value, Prepared> extends ReadRequest<Value, Prepared> {
   isForgotten: boolean;
 }
 
+interface Fetched<Value> {
+  readonly fetched: Entry<Value>;
+  /** When its fetch began, in epoch milliseconds. */
+  readonly beganAt: number;
+  /** What the store held then. */
+  readonly before: Buffer | undefined;
+}
+
 /** A read under way. */
 interface Flight<Value> {
   readonly reader: { isForgotten: boolean };
@@ -163,8 +171,9 @@ export class LeasedCache<Value> {
               continue;
             }
           }
+          const beganAt = this.#runtime.now();
           const fetched = await this.#fetch(reader, prepared?.value as Prepared, before);
-          return await this.#publish(reader, owner, fetched, refused);
+          return await this.#publish(reader, owner, { fetched, beganAt, before: refused });
         } catch (error) {
           // What one caller alone is refused says nothing to others.
           const isShared = error instanceof GatewayError && error.refused === undefined;
@@ -215,14 +224,18 @@ export class LeasedCache<Value> {
    * Writes what was fetched and ends the lease. A process whose lease was over must not overwrite what the next holder wrote:
    * it takes the lease again, and writes only when the store has nothing newer than `before`.
    */
-  async #publish<Prepared>(reader: Reader<Value, Prepared>, owner: string, fetched: Entry<Value>, before?: Buffer) {
+  async #publish<Prepared>(
+    reader: Reader<Value, Prepared>,
+    owner: string,
+    { fetched, beganAt, before }: Fetched<Value>,
+  ) {
     const { store, codec, ttlMs, mayHaveForgotten } = this.options;
     const { id, name } = reader;
     const settle = () => store.settle(name, encodeEntry(fetched, codec), ttlMs(fetched.value), owner);
     if (await settle()) return fetched;
     let turn = await store.acquire(name, owner, leaseMs, before);
-    // What was there all along, when the store could not be read, is not newer: it is written over.
-    if (turn.state === 'found' && this.#isFromBefore(turn.entry.value, reader)) {
+    // What was there all along, when the store could not be read or this process stood still, is not newer: it is written over.
+    if (turn.state === 'found' && this.#isFromBefore(turn.entry.value, beganAt)) {
       turn = await store.acquire(name, owner, leaseMs, turn.entry.bytes);
     }
     if (turn.state === 'taken') {
@@ -265,10 +278,10 @@ export class LeasedCache<Value> {
     return reader.takesFetchedMeanwhile === true && entry.fetchedAt >= reader.askedAt && !this.#isOfWrongClock(entry);
   }
 
-  /** Fetched before the reader asked, whichever machine's clock it bears. */
-  #isFromBefore<Prepared>(stored: unknown, { askedAt }: Reader<Value, Prepared>): boolean {
+  /** Fetched before `beganAt`, whichever machine's clock it bears. */
+  #isFromBefore(stored: unknown, beganAt: number): boolean {
     const entry = decodeEntry(stored, this.options.codec);
-    return entry !== undefined && entry.fetchedAt + this.#skewMs < askedAt;
+    return entry !== undefined && entry.fetchedAt + this.#skewMs < beganAt;
   }
 
   /** Further ahead of our clock than two clocks may be apart. */

@@ -55,6 +55,11 @@ export class SealedStore {
     return newestOf(await this.#findAll(name))?.value;
   }
 
+  /** The values under every key, current key first: what is written by processes that do not know the same keys. */
+  async lookUnderAllKeys(name: EntryName): Promise<readonly unknown[]> {
+    return (await this.#findAll(name)).flatMap((found) => (found ? [found.value] : []));
+  }
+
   /** As {@link look}, and seals what was written under an old key anew; not for what its writer may delete under that key. */
   async find(name: EntryName): Promise<Found | undefined> {
     return this.#sealAnew(name, await this.#findAll(name));

@@ -101,10 +101,11 @@ export class ClientLinks {
   async #createOnce(attempt: Attempt): Promise<CreatedLink> {
     /** Since when we wait for the same earlier try (told by its start), or for a record that can be read. */
     let waiting: { readonly startedAt: number | undefined; readonly since: number } | undefined;
-    for (;;) {
-      const claim = await this.#claim(attempt);
+    for (let record: LinkRecord | undefined; ; ) {
+      // Not while a record is there: what is claimed for a moment, key by key, looks to others like another try.
+      const claim = record === undefined ? await this.#claim(attempt) : undefined;
       if (claim !== undefined) return { link: await this.#create(attempt, claim), replayed: false };
-      const record = await this.#recordOf(attempt);
+      record = await this.#recordOf(attempt);
       if (record !== undefined && record.input !== attempt.input) {
         throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was used with another input');
       }

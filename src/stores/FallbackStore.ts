@@ -182,7 +182,7 @@ export class FallbackStore implements Store {
     return [...new Set([...this.#journal.keys(prefix), ...(await this.primary.list(prefix))])];
   }
 
-  /** Whether, since this was last asked, something was written here that the primary did not confirm at once. */
+  /** Whether, since this was last asked, there was something that the primary did not answer or confirm at once. */
   takeUnsettled(): boolean {
     const isUnsettled = this.degraded || !this.#journal.isEmpty;
     const wasUnsettled = this.#unsettled || isUnsettled;
@@ -217,7 +217,7 @@ export class FallbackStore implements Store {
     if (this.#closed) throw new StoreError('closed');
     const deletions = this.#journal.deletions(key);
     const answer = await this.#reads.ask(() => this.primary.get(key));
-    if (!answer.answered) this.#missed += 1;
+    if (!answer.answered) this.#miss();
     const value = answer.answered ? answer.value : undefined;
     return value && deletions.some((deleted) => deleted.equals(value)) ? undefined : value;
   }
@@ -225,13 +225,15 @@ export class FallbackStore implements Store {
   async #write<T>(work: () => Promise<T>): Promise<Answer<T>> {
     if (this.#closed) throw new StoreError('closed');
     const answer = await this.#writes.ask(work);
-    if (!answer.answered) {
-      this.#missed += 1;
-      this.#unsettled = true;
-    }
+    if (!answer.answered) this.#miss();
     if (!answer.answered && this.#probeTimer === undefined) this.#scheduleProbe();
     if (answer.answered && !this.#journal.isEmpty) this.#deliver();
     return answer;
+  }
+
+  #miss(): void {
+    this.#missed += 1;
+    this.#unsettled = true;
   }
 
   /** In the background, one delivery at a time; what fails stays pending for the next. */

@@ -50,7 +50,6 @@ function scene() {
       entries,
       holders: [cache],
       runtime,
-      isAway: () => store.degraded,
       takeUnsettled: () => store.takeUnsettled(),
       isRotating: () => sealer.rings.length > 1,
       onForgotten: (record) => done.push(record),
@@ -238,6 +237,33 @@ describe('A process of which another erased a subject', () => {
     await process.forgets.look();
     expect(process.cache.peek(who)).toBeUndefined();
     expect(await process.entries.list(who)).toEqual([]);
+  });
+
+  it('learns it from the list under an old key when there is one under the current key as well', async () => {
+    const { processWith, forget } = scene();
+    const process = processWith('key', 'older key');
+    await process.read('old');
+    await forget(processWith('older key'));
+    await writeForget(processWith('key').sealed, { id: 'another', state: 'done', subject: 'another', at: 1_000_000 });
+    await process.forgets.look();
+    expect(process.done.map(({ id }) => id).sort()).toEqual(['another', 'request-1']);
+    expect(process.cache.peek(who)).toBeUndefined();
+  });
+
+  it('does not bring it back when the list could not be read just after a write was not answered', async () => {
+    const { processWith, forget, stored } = scene();
+    const process = processWith('key');
+    const finish = await process.begin();
+    await forget();
+    await process.forgets.look();
+    process.link.state = 'down';
+    expect(await finish('old')).toBe('old');
+    await process.forgets.look();
+    expect(process.link.store.degraded).toBe(false);
+    process.link.state = 'up';
+    await until(async () => (await stored()) > 0);
+    await process.forgets.look();
+    expect(await stored()).toBe(0);
   });
 
   it('cannot read whom the list is about without the key', async () => {

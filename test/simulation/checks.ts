@@ -45,9 +45,11 @@ function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undef
   );
   if (last?.deliveredAt === undefined) return undefined;
   const { index, sentAt } = call;
-  // What another process wrote meanwhile may stand in the store in place of it.
+  // What another process wrote since the first try may stand in the store in place of it.
   const meanwhile = auditor.calls.flatMap(({ endpoint, index: of, content, deliveredAt = 0 }) =>
-    endpoint === 'token' && of === index && content !== undefined && deliveredAt >= last.sentAt ? [deliveredAt] : [],
+    endpoint === 'token' && of === index && content !== undefined && deliveredAt >= last.sentAt - deadlineMs
+      ? [deliveredAt]
+      : [],
   );
   const since = Math.min(last.deliveredAt, ...meanwhile);
   const isOld = sentAt - since >= leastAgeMs(auditor, index, since) - auditor.skewMs;

@@ -53,8 +53,8 @@ export const planted = [
   defect(
     'what the store had all along replaces what was fetched',
     leased,
-    'entry !== undefined && entry.fetchedAt + this.#skewMs < askedAt',
-    'entry !== undefined && askedAt < 0',
+    'entry !== undefined && entry.fetchedAt + this.#skewMs < beganAt',
+    'entry !== undefined && beganAt < 0',
   ),
   defect(
     'forgetting leaves what is in memory',
