@@ -119,7 +119,7 @@ export interface Wiring extends Surroundings {
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
   /** How the store is; by default it always answers. */
-  readonly health?: Pick<OpenedStore, 'degraded' | 'takeUnsettled'>;
+  readonly health?: Pick<OpenedStore, 'takeUnsettled'>;
   readonly audit?: AuditLog;
   /** A try of a call to the service, and for whom it is made. */
   readonly onCall?: (holder: string | undefined) => void;

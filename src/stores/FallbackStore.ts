@@ -16,6 +16,8 @@ export interface FallbackStoreOptions {
   readonly onRecovered?: (durationMs: number, count: number) => void;
 }
 
+const isAmong = (values: readonly Buffer[], value: Buffer) => values.some((each) => each.equals(value));
+
 /** Several keys, because a cluster keeps them on several servers. */
 const probeKeys = Array.from({ length: 8 }, (_, n) => `probe-${n}`);
 const probeValue = Buffer.from('probe');
@@ -97,7 +99,7 @@ export class FallbackStore implements Store {
       answer = await this.#write(() => this.primary.acquire(key, owner, ttlMs, refused));
       const turn = answer.answered ? answer.value : undefined;
       if (turn?.state === 'taken') this.#journal.forget(leaseKey);
-      if (turn && !(turn.state === 'found' && deletions.some((deleted) => deleted.equals(turn.entry)))) return turn;
+      if (turn && !(turn.state === 'found' && isAmong(deletions, turn.entry))) return turn;
     }
     const entry = await this.get(key);
     if (entry && !refused?.equals(entry)) return { state: 'found', entry };
@@ -219,7 +221,7 @@ export class FallbackStore implements Store {
     const answer = await this.#reads.ask(() => this.primary.get(key));
     if (!answer.answered) this.#miss();
     const value = answer.answered ? answer.value : undefined;
-    return value && deletions.some((deleted) => deleted.equals(value)) ? undefined : value;
+    return value && isAmong(deletions, value) ? undefined : value;
   }
 
   async #write<T>(work: () => Promise<T>): Promise<Answer<T>> {
