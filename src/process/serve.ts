@@ -16,21 +16,22 @@ export async function serve(config: Config = loadConfig()): Promise<void> {
   endOnBugs(log);
   if (cluster.isWorker) return serveAsWorker(config, output);
   if (config.workers > 1) return serveWithWorkers(config, output, log);
-  const gateway = await startGateway(config, { logDestination: output });
+  const starting = startGateway(config, { logDestination: output });
+  stopOnSignal(async () => (await starting).stop());
+  const gateway = await starting;
   announce(gateway, config, gateway.log, output);
-  stopOnSignal(() => gateway.stop());
 }
 
 async function serveAsWorker(config: Config, logDestination: StandardOutput): Promise<void> {
   const sandbox = await assignedSandbox();
-  const gateway = await startGateway(config, {
+  const starting = startGateway(config, {
     ...(sandbox && { upstream: credentialsOf(sandbox) }),
     joinMachine: connectToMachine,
     logDestination,
     siblings: { turn: primaryTurn, allClosed: allWorkersClosed },
   });
-  reportReady(gateway);
-  stopOnSignal(() => gateway.stop());
+  stopOnSignal(async () => (await starting).stop());
+  reportReady(await starting);
 }
 
 async function serveWithWorkers(config: Config, output: StandardOutput, log: Logger): Promise<void> {
@@ -39,12 +40,13 @@ async function serveWithWorkers(config: Config, output: StandardOutput, log: Log
   const metrics = new MachineMetrics();
   const metricsServer = await serveMetrics(config, metrics.text);
   const workers = new Workers({ count: config.workers, sandbox, metrics, log });
-  announce({ ...(await workers.start()), sandbox }, config, log, output);
+  const starting = workers.start();
   stopOnSignal(async () => {
     await workers.stop();
     await sandbox?.stop();
     await metricsServer?.drain(0);
   });
+  announce({ ...(await starting), sandbox }, config, log, output);
 }
 
 /** What nothing caught, a rejection included, ends the process with one line; Node.js would print what the error says. */
@@ -55,7 +57,10 @@ function endOnBugs(log: Logger): void {
   });
 }
 
-/** The first signal drains; a second one ends the process at once. */
+/**
+ * The first signal drains; a second one ends the process at once. Called before the process listens: a signal that finds
+ * nothing to take it kills the process, and with it the connections that it has accepted.
+ */
 function stopOnSignal(stop: () => Promise<void>): void {
   let stopping = false;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

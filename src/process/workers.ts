@@ -42,7 +42,7 @@ export class Workers {
 
   constructor(private readonly options: WorkersOptions) {}
 
-  /** Resolves when every worker serves. @throws Error when one ends before it does */
+  /** Resolves when every worker serves; never, if it is stopped before. @throws Error when one ends before it does */
   async start(): Promise<GatewayFacts> {
     const [facts] = await Promise.all(Array.from({ length: this.options.count }, () => this.#fork()));
     return facts as GatewayFacts;
@@ -77,6 +77,7 @@ export class Workers {
       });
       worker.once('exit', (code, signal) => {
         this.#closed(worker);
+        if (this.#stopping) return;
         reject(new Error('A worker process ended before it was ready'));
         this.#replace({ worker: worker.process.pid, code, signal, ageMs: Date.now() - bornAt });
       });
@@ -96,7 +97,6 @@ export class Workers {
   }
 
   #replace(death: { readonly ageMs: number; readonly [detail: string]: unknown }): void {
-    if (this.#stopping) return;
     this.options.metrics.deaths.inc();
     this.options.log.error(death, 'a worker process died and is replaced');
     const fork = () => this.#stopping || this.#fork().catch(() => {}); // its own exit is seen to

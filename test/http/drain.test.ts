@@ -1,8 +1,16 @@
+import type { ChildProcess } from 'node:child_process';
 import { request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { freePort } from '../../scripts/freePort.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
-import { environmentFor, type GatewayProcess, spawnGateway, startTestGateway } from '../support/gateway.js';
+import {
+  environmentFor,
+  type GatewayProcess,
+  launchGateway,
+  spawnGateway,
+  startTestGateway,
+} from '../support/gateway.js';
 import { until } from '../support/redis.js';
 
 let sandbox: Sandbox;
@@ -12,7 +20,8 @@ beforeAll(async () => {
 afterAll(() => sandbox.stop());
 
 let gateway: GatewayProcess;
-afterEach(() => gateway.kill());
+let child: ChildProcess;
+afterEach(() => void child.kill('SIGKILL'));
 
 /** What became of one request on a connection of its own. */
 interface Outcome {
@@ -42,14 +51,17 @@ function ask(origin: string, path = '/graphql'): Promise<Outcome> {
   });
 }
 
+const environment = (env: Readonly<Record<string, string>>) => ({
+  ...environmentFor(sandbox),
+  CACHE_URL: 'memory:',
+  RATE_LIMIT_PER_MINUTE: '0',
+  DRAIN_TIMEOUT_MS: '4000',
+  ...env,
+});
+
 const start = async (env: Readonly<Record<string, string>>) => {
-  gateway = await spawnGateway({
-    ...environmentFor(sandbox),
-    CACHE_URL: 'memory:',
-    RATE_LIMIT_PER_MINUTE: '0',
-    DRAIN_TIMEOUT_MS: '4000',
-    ...env,
-  });
+  gateway = await spawnGateway(environment(env));
+  child = gateway.child;
 };
 
 describe.each(['1', '2'])('told to end under a load of new connections, with WORKERS=%s, a gateway', (workers) => {
@@ -87,6 +99,18 @@ describe.each(['1', '2'])('told to end under a load of new connections, with WOR
 });
 
 describe('a gateway that is told to end', () => {
+  it('whose first worker has only just begun to listen answers who connects', async () => {
+    const port = await freePort();
+    const launched = launchGateway(environment({ WORKERS: '4', PORT: String(port) }));
+    child = launched.child;
+    const origin = `http://127.0.0.1:${port}`;
+    await until(async () => (await ask(origin, '/health/ready')).status === 200, 10_000);
+    child.kill('SIGTERM');
+    const outcomes = await Promise.all(Array.from({ length: 60 }, () => ask(origin)));
+    expect(outcomes.filter(({ status }) => status !== 200)).toEqual([]);
+    expect(await launched.exited).toBe(0);
+  });
+
   it('whose primary stalls until its workers want to close answers who connected meanwhile', async () => {
     await start({ WORKERS: '2' });
     const stopped = gateway.stop();
