@@ -3,8 +3,8 @@ const room = process.env.MUTATION_ROOM;
 
 export default {
   mutate: [`src/${room}/**/*.ts`],
-  testRunner: 'jest',
-  plugins: ['@stryker-mutator/jest-runner'],
+  testRunner: 'seedsThenJest',
+  plugins: ['./test/mutation/seedsThenJest.js'],
   jest: { projectType: 'custom', configFile: 'test/mutation/jest.config.js', enableFindRelatedTests: false },
   testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
   coverageAnalysis: 'perTest',

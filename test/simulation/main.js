@@ -1,9 +1,10 @@
 // npm run simulate: runs the fleet simulator over many seeds, shows one, or makes it shorter.
 
-import { appendFileSync, readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, rmSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { bundle, bundleCommit } from './bundle.js';
+import { failedPlans, failedPlansFile } from './failedPlans.js';
 import { planted } from './planted.js';
 
 const help = `npm run simulate -- [options]
@@ -24,7 +25,6 @@ const help = `npm run simulate -- [options]
 The last lines tell the seeds that failed, if any, and a hash over the traces of all seeds: it is the same for the same seeds
 and the same commit. Exit code 0; 1 when a seed failed or a planted defect was not found; 2 when called wrongly.`;
 
-const failedPlans = new URL('./failedPlans.jsonl', import.meta.url);
 const values = readArguments();
 const processes = Number(values.processes ?? 2);
 const beside = values.beside === undefined ? undefined : await bundleBeside(values.beside);
@@ -77,7 +77,7 @@ async function runSeeds() {
 }
 
 async function runFailed() {
-  const plans = readFailed();
+  const plans = failedPlans();
   const messages = await ask({ do: 'these', plans });
   const failures = messages.filter(({ failed }) => failed !== undefined);
   for (const failure of failures) console.log(lineOf(failure));
@@ -136,20 +136,15 @@ async function bundleBeside(commit) {
   }
 }
 
-function readFailed() {
-  const lines = readFileSync(failedPlans, 'utf8').trim().split('\n');
-  return lines.map((line) => JSON.parse(line));
-}
-
 async function keep(seed) {
-  if (readFailed().some((plan) => plan.seed === seed)) return console.log(`The plan of seed ${seed} is kept already`);
+  if (failedPlans().some((plan) => plan.seed === seed)) return console.log(`The plan of seed ${seed} is kept already`);
   const [{ plan }] = await ask({ do: 'plan', seed });
-  appendFileSync(failedPlans, `${JSON.stringify(plan)}\n`);
+  appendFileSync(failedPlansFile, `${JSON.stringify(plan)}\n`);
   console.log(`Kept the plan of seed ${seed}: ${plan.steps.length} steps`);
 }
 
 async function show(what, seed) {
-  const kept = values.failed ? readFailed().find((plan) => plan.seed === seed) : undefined;
+  const kept = values.failed ? failedPlans().find((plan) => plan.seed === seed) : undefined;
   if (values.failed && !kept) {
     console.error(`No plan of seed ${seed} is kept`);
     process.exit(2);

@@ -1,0 +1,2 @@
+export { planOf } from './plan.js';
+export { run } from './runSeed.js';
