@@ -230,14 +230,22 @@ function budgetIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
   return made > most ? `${made} token calls in this hour: at most ${most}` : undefined;
 }
 
-/** The process that called last before the store lost its count restores it with its next call: the calls of others until then. */
+/**
+ * The process that called last before the store lost its count restores it with its next call: the calls of others until
+ * then are lost. With a call close to the loss, either may have been first.
+ */
 function callsLostBy(loss: Disturbance, { calls }: Auditor): number {
   const made = calls.filter(({ endpoint }) => endpoint === 'token');
-  const before = made.findLast(({ sentAt }) => sentAt < loss.from - marginMs);
-  if (!before) return made.filter(({ sentAt }) => sentAt < loss.until + marginMs).length;
-  const next = made.find(({ life, sentAt }) => life === before.life && sentAt > loss.until + marginMs);
-  const [from, until] = [before.sentAt - marginMs, (next?.sentAt ?? Infinity) + marginMs];
-  return made.filter(({ life, sentAt }) => life !== before.life && sentAt > from && sentAt < until).length;
+  const [from, until] = [loss.from - marginMs, loss.until + marginMs];
+  const close = made.filter(({ sentAt }) => sentAt >= from && sentAt < until);
+  const before = made.findLast(({ sentAt }) => sentAt < from);
+  const lost = [before, ...close].map((last) => {
+    if (!last) return close.length;
+    const next = made.find(({ life, sentAt }) => life === last.life && sentAt > until);
+    const [since, to] = [last.sentAt - marginMs, (next?.sentAt ?? Infinity) + marginMs];
+    return made.filter(({ life, sentAt }) => life !== last.life && sentAt > since && sentAt < to).length;
+  });
+  return Math.max(...lost);
 }
 
 /** After a 429 nothing is asked of that endpoint, by nobody, until the pause is over. */
