@@ -14,6 +14,11 @@ export interface Claim {
 const skewMs = 10_000;
 const longestMarkMs = 3_600_000;
 const maxOwnMarks = 5000;
+/** How long writing a mark may keep others from writing the same, in milliseconds. */
+const leaseOfMarkMs = 1000;
+const lookAgainMs = 100;
+/** As many processes may write one mark at the same time; another one writes over what is there. */
+const mostTriesOfMark = 20;
 
 /** A mark as this process wrote it, and when, by the monotonic clock. */
 interface OwnMark {
@@ -67,13 +72,25 @@ export class SealedStore {
 
   /** Writes a mark that holds calls back for `ttlMs`. */
   async setMark(name: EntryName, value: unknown, ttlMs: number): Promise<void> {
-    const bytes = Buffer.alloc(0);
-    const mark: OwnMark = {
-      found: { ...this.#lasting(value, ttlMs), bytes },
-      ttlMs,
-      setAt: this.#runtime.monotonicNow(),
-    };
-    this.#ownMarks.set(this.#keyOf(name), mark);
+    this.#rememberMark(name, value, ttlMs);
+    await this.set(name, value, ttlMs);
+  }
+
+  /** Writes a mark, unless there is one that lasts longer: of several written at the same time the longest stays. */
+  async prolongMark(name: EntryName, value: unknown, ttlMs: number): Promise<void> {
+    const endsAt = this.#runtime.now() + ttlMs;
+    const lastsLonger = (mark: Found | undefined) => mark !== undefined && mark.expiresAt >= endsAt;
+    if (lastsLonger(this.#ownMark(name))) return;
+    this.#rememberMark(name, value, ttlMs);
+    const owner = this.#runtime.randomUUID();
+    for (let tries = 0, shorter: Buffer | undefined; tries < mostTriesOfMark; tries += 1) {
+      const turn = await this.acquire(name, owner, leaseOfMarkMs, shorter);
+      if (turn.state === 'taken' && (await this.settle(name, value, ttlMs, owner))) return;
+      if (turn.state === 'held') await this.waitForRelease(name, lookAgainMs);
+      if (turn.state !== 'found') continue;
+      if (lastsLonger(this.#believed(turn.entry))) return;
+      shorter = turn.entry.bytes;
+    }
     await this.set(name, value, ttlMs);
   }
 
@@ -82,8 +99,7 @@ export class SealedStore {
    * overwritten ours, what this process wrote itself still counts.
    */
   async mark(name: EntryName): Promise<unknown> {
-    const latest = (mark: Found) => this.#runtime.now() + (mark.ttlMs ?? longestMarkMs) + skewMs;
-    const marks = (await this.#findAll(name)).filter((mark) => mark && mark.expiresAt <= latest(mark));
+    const marks = (await this.#findAll(name)).map((mark) => this.#believed(mark));
     return newestOf([...marks, this.#ownMark(name)])?.value;
   }
 
@@ -165,6 +181,17 @@ export class SealedStore {
     const owners = stores.length > 1 ? await this.#leaseOwners(name) : [];
     const held = stores.findLast((_, at) => owners[at]) ?? (stores[0] as OneKeyStore);
     await held.waitForRelease(name, timeoutMs);
+  }
+
+  #rememberMark(name: EntryName, value: unknown, ttlMs: number): void {
+    const found = { ...this.#lasting(value, ttlMs), bytes: Buffer.alloc(0) };
+    this.#ownMarks.set(this.#keyOf(name), { found, ttlMs, setAt: this.#runtime.monotonicNow() });
+  }
+
+  /** Undefined for a mark that a clock far ahead of ours wrote. */
+  #believed(mark: Found | undefined): Found | undefined {
+    const latest = this.#runtime.now() + (mark?.ttlMs ?? longestMarkMs) + skewMs;
+    return mark && mark.expiresAt <= latest ? mark : undefined;
   }
 
   #ownMark(name: EntryName): Found | undefined {

@@ -48,11 +48,8 @@ export class CallGate {
   async #close(closed: readonly Endpoint[], credential: string, reason: Block['reason'], forMs: number) {
     const { store, onClosed } = this.options;
     const block: Block = { reason, until: this.options.runtime.now() + forMs };
-    const note = async (endpoint: Endpoint) => {
-      const known = await this.#blockOf(endpoint, credential);
-      // Who asked for a longer silence before is not overruled.
-      if (!known || known.until < block.until) await store.setMark(nameOf(endpoint, credential), block, forMs);
-    };
+    // Who asked for a longer silence before is not overruled.
+    const note = (endpoint: Endpoint) => store.prolongMark(nameOf(endpoint, credential), block, forMs);
     await Promise.all(closed.map(note));
     for (const endpoint of closed) onClosed(endpoint, reason);
     return this.#refusal(block);

@@ -6,20 +6,32 @@ import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { CallGate } from '../../src/upstream/CallGate.js';
 
-it('keeps the longer silence when two calls under way are answered with 429, in either order', async () => {
-  for (const asked of [
-    [7, undefined],
-    [undefined, 7],
-  ]) {
+type Asked = readonly (number | undefined)[];
+const oneByOne = async (gates: readonly CallGate[], asked: Asked) => {
+  for (const [n, gate] of gates.entries()) await gate.closeForRateLimit('taxpayerToken', 'any', asked[n]);
+};
+const atOnce = (gates: readonly CallGate[], asked: Asked) =>
+  Promise.all(gates.map((gate, n) => gate.closeForRateLimit('taxpayerToken', 'any', asked[n])));
+
+it.each([
+  ['one after the other', oneByOne],
+  ['at the same time', atOnce],
+])('keeps the longest silence for all processes when several are answered with 429, %s', async (_, close) => {
+  const orders: readonly Asked[] = [
+    [7, undefined, 6],
+    [undefined, 7, 6],
+    [6, undefined, 7],
+  ];
+  for (const asked of orders) {
     let ms = 0;
     const runtime = { ...realRuntime, now: () => ms, monotonicNow: () => ms };
     const store = new MemoryStore({ runtime });
     const sealer = new Sealer({ from: 'client-secret', secret: new Secret('gate-secret') });
-    const gates = asked.map(
-      () =>
-        new CallGate({ store: new SealedStore({ store, sealer, scope: [], runtime }), runtime, onClosed: () => {} }),
-    );
-    for (const [n, gate] of gates.entries()) await gate.closeForRateLimit('taxpayerToken', 'any', asked[n]);
+    const newGate = () =>
+      new CallGate({ store: new SealedStore({ store, sealer, scope: [], runtime }), runtime, onClosed: () => {} });
+    const told = asked.map(newGate);
+    await close(told, asked);
+    const gates = [...told, newGate()];
     ms = 6999;
     for (const gate of gates) {
       await expect(gate.pass('taxpayerToken', 'any')).rejects.toMatchObject({ code: 'UPSTREAM_RATE_LIMITED' });
