@@ -7,6 +7,8 @@ const deadlineMs = 10_000;
 /** Waiting for two holders, then for a call of one's own; a job waits for its token as well. */
 const boundMs = { read: 45_000, job: 90_000, link: 45_000 } as const;
 const marginMs = 1000;
+/** How far a machine's clock may be off: what was read so long before a call may look newer than that. */
+const mostSkewMs = 10_000;
 
 /** One call per taxpayer and token lifetime; another needs a reason that `docs/token-broker.md` names. */
 function oneTokenCallPerLifetime(auditor: Auditor, call: ServiceCall): string | undefined {
@@ -128,7 +130,7 @@ function whoCausedACallIsToldOfIt(auditor: Auditor, asked: Asked): string | unde
     (call) => call.life === life && call.sentAt > askedAt && (call.deliveredAt as number) <= endedAt,
   );
   const shown = calls.filter((call) => call.content === content);
-  const isOld = shown.every(({ deliveredAt }) => (deliveredAt as number) < askedAt - 1000 - auditor.skewMs);
+  const isOld = shown.every(({ deliveredAt }) => (deliveredAt as number) < askedAt - mostSkewMs);
   return own && isOld ? `${what} ${index} on node ${asked.node} made a call and was shown ${content}` : undefined;
 }
 
@@ -180,10 +182,9 @@ function createdLinksAreReplayed(auditor: Auditor, asked: Asked): string | undef
   );
   if (first === undefined || asked.content === first.content) return undefined;
   if (auditor.disturbedBetween(first.askedAt - 15_000, auditor.world.now)) return undefined;
-  // A process still knows what it made with this key from another input, before the store lost that.
+  // A process still knows what it tried with this key, before the store lost that.
   const isOwn = auditor.calls.some(
-    ({ endpoint, life, status, mark }) =>
-      endpoint === 'link' && life === asked.life && status === 201 && mark.split(',')[0] === asked.key,
+    ({ endpoint, life, mark }) => endpoint === 'link' && life === asked.life && mark.split(',')[0] === asked.key,
   );
   if (isOwn && auditor.disturbances.some(({ kind }) => kind === 'store-loss' || kind === 'key')) return undefined;
   return `${asked.mark} was answered with ${asked.error ?? asked.content}, before with ${first.content}`;
@@ -231,10 +232,11 @@ function budgetIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
 }
 
 /**
- * The process that called last before the store lost its count restores it with its next call: the calls of others until
- * then are lost. With a call close to the loss, either may have been first.
+ * The process that called last before the store lost its count restores it with its next call: what others counted until
+ * then stands for as many calls that were lost. With a call close to the loss, either may have been first.
  */
-function callsLostBy(loss: Disturbance, { calls }: Auditor): number {
+function callsLostBy(loss: Disturbance, { calls, plan }: Auditor): number {
+  const reserve = Math.floor(plan.budgetPerHour / 16); // which a process counts with its calls
   const made = calls.filter(({ endpoint }) => endpoint === 'token');
   const [from, until] = [loss.from - marginMs, loss.until + marginMs];
   const close = made.filter(({ sentAt }) => sentAt >= from && sentAt < until);
@@ -243,7 +245,8 @@ function callsLostBy(loss: Disturbance, { calls }: Auditor): number {
     if (!last) return close.length;
     const next = made.find(({ life, sentAt }) => life === last.life && sentAt > until);
     const [since, to] = [last.sentAt - marginMs, (next?.sentAt ?? Infinity) + marginMs];
-    return made.filter(({ life, sentAt }) => life !== last.life && sentAt > since && sentAt < to).length;
+    const others = made.filter(({ life, sentAt }) => life !== last.life && sentAt > since && sentAt < to);
+    return others.length + new Set(others.map(({ life }) => life)).size * reserve;
   });
   return Math.max(...lost);
 }
