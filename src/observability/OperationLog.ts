@@ -17,8 +17,6 @@ export interface OperationLogOptions {
 
 /** With `all`, a line of an operation that went well waits at most this long for others, in milliseconds. */
 const longestWaitMs = 10;
-/** Characters written at once: up to POSIX's PIPE_BUF the lines of several processes do not mix. */
-const maxTextLength = 4096;
 const noCalls: readonly never[] = [];
 const noReads = { memory: 0, store: 0, service: 0 };
 
@@ -122,7 +120,7 @@ export class OperationLog {
 
   /** Where every operation has a line, a system call for each would cost more than the line. */
   #writeSoon(line: string): void {
-    if (this.#waiting.length + line.length > maxTextLength) this.flush();
+    if (this.#waiting.length + line.length > (this.options.destination.pieceLength ?? 0)) this.flush();
     this.#waiting += line;
     if (this.options.which !== 'all') this.flush();
     else this.#timer ??= setTimeout(this.flush, longestWaitMs).unref();

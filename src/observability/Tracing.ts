@@ -1,14 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Attributes, Span } from '@opentelemetry/api';
-import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { type Attributes, SpanKind } from '@opentelemetry/api';
 import type { DecisionCall } from '../auth/DecisionPoint.js';
 import type { ErrorCode } from '../errors/errors.js';
 import type { Handler } from '../http/HttpServer.js';
 import type { EndOfOperation, OperationObserver } from '../operations/observeOperations.js';
 import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryDetails, TryOutcome } from '../upstream/ResilientFetch.js';
+import type { RecordedSpan } from './RecordedSpan.js';
 import { callerOf, calls, knownMethods, type StoreOperation, serverOf, storeOperations } from './spanAttributes.js';
 import { openExporter, shareOfNewTraces, startExport, type TraceExportOptions } from './traceExport.js';
 
@@ -25,9 +25,9 @@ export interface TracingOptions extends TraceExportOptions {
 /** What spans are begun under now. It moves from the HTTP request to its operation and back, so it is a box. */
 interface Position {
   /** Of the request or socket, or of the operation under way. */
-  parent: Span;
+  parent: RecordedSpan;
   /** The operation under way, or the one that goes on as a stream. */
-  operation?: Span | undefined;
+  operation?: RecordedSpan | undefined;
   /** Asynchronous work finds it by itself. */
   isEntered: boolean;
   isOver: boolean;
@@ -75,8 +75,8 @@ export class Tracing {
 
   /** The same, if the trace is recorded: for exemplars, which must lead somewhere. */
   get recordedTraceId(): string | undefined {
-    const context = this.#position()?.parent.spanContext();
-    return context && (context.traceFlags & 1) === 1 ? context.traceId : undefined;
+    const span = this.#position()?.parent;
+    return span?.isRecorded ? span.spanContext().traceId : undefined;
   }
 
   /**
@@ -89,7 +89,7 @@ export class Tracing {
       if (span === undefined) return handler(request, response);
       response.once('close', () => {
         const { statusCode, headersSent } = response;
-        span.setAttribute('http.response.status_code', statusCode);
+        span.attributes['http.response.status_code'] = statusCode;
         // A client may leave a stream; who leaves before the answer has begun got none.
         end(span, statusCode >= 500 ? String(statusCode) : headersSent ? undefined : 'disconnected');
       });
@@ -129,7 +129,7 @@ export class Tracing {
   socket = (request: IncomingMessage, route: string): SocketTrace => {
     const span = this.#beginRequest(request, route);
     if (span === undefined) return untracedSocket;
-    span.setAttributes({ 'network.protocol.name': 'websocket', 'http.response.status_code': 101 });
+    Object.assign(span.attributes, { 'network.protocol.name': 'websocket', 'http.response.status_code': 101 });
     return { run: (operation) => this.#within(positionIn(span), operation), end: () => end(span) };
   };
 
@@ -138,13 +138,11 @@ export class Tracing {
     const position = this.#position();
     if (position === undefined) return untraced;
     const outer = position.parent;
-    const span = this.#begin('GraphQL Operation', SpanKind.SERVER, outer);
+    const span = this.#begin('GraphQL Operation', SpanKind.SERVER, outer, {});
     position.operation = span;
     position.parent = span;
     return (label, type, errors) => {
-      if (type !== 'none') span.updateName(type).setAttribute('graphql.operation.type', type);
-      span.setAttributes({ 'gateway.operation': label, 'gateway.errors': errors });
-      if (errors > 0) span.setStatus({ code: SpanStatusCode.ERROR });
+      describe(span, label, type, errors);
       if (type === 'subscription' && errors === 0) return;
       position.parent = outer;
       position.operation = undefined;
@@ -154,7 +152,8 @@ export class Tracing {
 
   /** An error in an answer of the operation under way. */
   onError = (code: ErrorCode): void => {
-    this.#position()?.operation?.setAttribute('error.type', code);
+    const span = this.#position()?.operation;
+    if (span !== undefined) span.attributes['error.type'] = code;
   };
 
   /** After a try of a call to the service. */
@@ -211,7 +210,7 @@ export class Tracing {
       const parent = this.#position()?.parent;
       const work = () => (store[operation] as (...args: unknown[]) => Promise<unknown>).apply(store, args);
       if (parent === undefined) return work();
-      const span = this.#begin(`${operation} ${store.kind}`, SpanKind.CLIENT, parent, attributes);
+      const span = this.#begin(`${operation} ${store.kind}`, SpanKind.CLIENT, parent, { ...attributes });
       try {
         const result = await work();
         end(span);
@@ -255,7 +254,7 @@ export class Tracing {
   }
 
   /** Undefined for a new trace that is not recorded. That of a caller is followed even if it is not, for the log. */
-  #beginRequest(request: IncomingMessage, route: string): Span | undefined {
+  #beginRequest(request: IncomingMessage, route: string): RecordedSpan | undefined {
     const caller = callerOf(request);
     if (caller === undefined && Math.random() >= this.#share) return undefined;
     const { method = '', httpVersion, socket } = request;
@@ -267,19 +266,17 @@ export class Tracing {
       'url.scheme': 'encrypted' in socket ? 'https' : 'http',
       'network.protocol.version': httpVersion,
     };
-    const tracer = caller === undefined ? this.#export.recording : this.#export.sampling;
-    const options = { kind: SpanKind.SERVER, attributes, startTime: now() };
-    return tracer.startSpan(`${isKnown ? method : 'HTTP'} ${route}`, options, caller ?? ROOT_CONTEXT);
+    const span = { name: `${isKnown ? method : 'HTTP'} ${route}`, kind: SpanKind.SERVER, attributes, startMs: now() };
+    return caller === undefined ? this.#export.begin(span) : this.#export.continued(span, caller);
   }
 
   /** A span below `parent`; that itself, if it is not recorded. */
-  #begin(name: string, kind: SpanKind, parent: Span, attributes: Attributes = {}, startTime = now()): Span {
-    if (!parent.isRecording() && !(parent.spanContext().traceFlags & 1)) return parent;
-    return this.#export.recording.startSpan(name, { kind, attributes, startTime }, trace.setSpan(ROOT_CONTEXT, parent));
+  #begin(name: string, kind: SpanKind, parent: RecordedSpan, attributes: Attributes, startMs = now()): RecordedSpan {
+    return parent.isRecorded ? this.#export.begin({ name, kind, attributes, startMs }, parent.spanContext()) : parent;
   }
 }
 
-function positionIn(span: Span): Position {
+function positionIn(span: RecordedSpan): Position {
   return { parent: span, operation: undefined, isEntered: false, isOver: false };
 }
 
@@ -288,9 +285,20 @@ const { timeOrigin } = performance;
 const untraced: EndOfOperation = () => {};
 const untracedSocket: SocketTrace = { run: (operation) => operation(), end: () => {} };
 
+function describe(span: RecordedSpan, label: string, type: string, errors: number): void {
+  const { attributes } = span;
+  if (type !== 'none') {
+    span.name = type;
+    attributes['graphql.operation.type'] = type;
+  }
+  attributes['gateway.operation'] = label;
+  attributes['gateway.errors'] = errors;
+  if (errors > 0) span.fail();
+}
+
 /** `failure`: what went wrong, of a small set. */
-function end(span: Span, failure?: string): void {
-  if (failure !== undefined) span.setAttribute('error.type', failure).setStatus({ code: SpanStatusCode.ERROR });
+function end(span: RecordedSpan, failure?: string): void {
+  if (failure !== undefined) span.fail(failure);
   span.end(now());
 }
 

@@ -1,15 +1,17 @@
 import type { Agent } from 'node:http';
+import { type Context, type SpanContext, TraceFlags, trace } from '@opentelemetry/api';
 import { ExportResultCode, getNumberFromEnv, getStringFromEnv } from '@opentelemetry/core';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
-  AlwaysOnSampler,
   BasicTracerProvider,
   BatchSpanProcessor,
+  RandomIdGenerator,
   type SpanExporter,
   type SpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 
 import type { Config } from '../config/config.js';
+import { RecordedSpan, type SpanBegin, type SpanOrigin } from './RecordedSpan.js';
 
 /** A collector that is down costs this many spans of memory and no more. */
 const maxWaiting = 4096;
@@ -35,24 +37,35 @@ export async function openExporter(
   return new OTLPTraceExporter({ url, ...(agent && { httpAgentOptions: () => agent }) });
 }
 
+/** What is known of a span as it begins, without its place in a trace. */
+export type NewSpan = Omit<SpanBegin, 'context' | 'parent'>;
+
 /** Sends spans in batches. Headers, compression, retries, sampler and resource are set by `OTEL_*` variables. */
 export function startExport(options: TraceExportOptions) {
   const own = { 'service.name': 'taxpayer-gateway', 'service.version': options.version, 'process.pid': process.pid };
-  const shared = {
-    resource: defaultResource()
-      .merge(resourceFromAttributes(own))
-      .merge(detectResources({ detectors: [envDetector] })),
-    spanProcessors: [boundedProcessor(options)],
-  };
-  const sampling = new BasicTracerProvider(shared);
-  const recording = new BasicTracerProvider({ ...shared, sampler: new AlwaysOnSampler() });
+  const resource = defaultResource()
+    .merge(resourceFromAttributes(own))
+    .merge(detectResources({ detectors: [envDetector] }));
+  const instrumentationScope = { name: 'taxpayer-gateway', version: options.version };
+  const processor = boundedProcessor(options);
+  const origin: SpanOrigin = { resource, instrumentationScope, onEnd: (span) => processor.onEnd(span) };
+  const sampler = new BasicTracerProvider().getTracer('taxpayer-gateway');
+  const ids = new RandomIdGenerator();
   return {
-    /** For what continues a caller's trace: the sampler decides. */
-    sampling: sampling.getTracer('taxpayer-gateway', options.version),
-    /** For what is decided: records everything. */
-    recording: recording.getTracer('taxpayer-gateway', options.version),
+    /** A span that is recorded: below `parent`, or the first of a new trace. */
+    begin: (span: NewSpan, parent?: SpanContext): RecordedSpan => {
+      const traceId = parent?.traceId ?? ids.generateTraceId();
+      const context = { traceId, spanId: ids.generateSpanId(), traceFlags: TraceFlags.SAMPLED };
+      return new RecordedSpan(origin, { ...span, context, parent });
+    },
+    /** The first span here of a caller's trace; the sampler decides whether it is recorded. */
+    continued: (span: NewSpan, caller: Context): RecordedSpan => {
+      const { name, kind, attributes } = span;
+      const context = sampler.startSpan(name, { kind, attributes }, caller).spanContext();
+      return new RecordedSpan(origin, { ...span, context, parent: trace.getSpanContext(caller) });
+    },
     /** Sends what remains. */
-    stop: () => sampling.shutdown(),
+    stop: () => processor.shutdown(),
   };
 }
 

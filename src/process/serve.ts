@@ -11,7 +11,7 @@ import { allWorkersClosed, assignedSandbox, primaryTurn, reportReady, Workers } 
 
 /** Serves as the configuration says, as one process, as the primary of several, or as one of its workers. */
 export async function serve(config: Config = loadConfig()): Promise<void> {
-  const output = new StandardOutput();
+  const output = new StandardOutput(config.workers > 1 ? 'shared' : 'alone');
   const log = createLogger(config.logLevel, output);
   endOnBugs(log);
   if (cluster.isWorker) return serveAsWorker(config, output);
