@@ -34,7 +34,8 @@ const unset: SpanStatus = { code: SpanStatusCode.UNSET };
 const failed: SpanStatus = { code: SpanStatusCode.ERROR };
 
 /**
- * A span as the exporters of OpenTelemetry read it. Theirs can do more, and takes more memory until the collector has it. One whose trace is not recorded is only followed: it ends nowhere.
+ * A span as the exporters of OpenTelemetry read it. Theirs can do more, and takes more memory until the collector has it. One
+ * whose trace is not recorded is only followed: it ends nowhere.
  */
 export class RecordedSpan implements ReadableSpan {
   name: string;
