@@ -58,7 +58,7 @@ export class Tracing {
   /** Positions that asynchronous work finds now. */
   #entered = 0;
   /** Of requests that {@link resume} takes up. */
-  readonly #resumable = new WeakMap<ServerResponse, Position>();
+  readonly #resumable = new Map<ServerResponse, Position>();
   /** Of the synchronous work under way. */
   #current: Position | undefined;
 
@@ -95,8 +95,10 @@ export class Tracing {
       });
       const position = positionIn(span);
       if (!isResumed(request)) return this.#within(position, async () => handler(request, response));
-      this.#resumable.set(response, position);
-      return this.#whole(position, async () => handler(request, response));
+      this.#resumable.set(response, position); // not in a WeakMap, which the garbage collector would have to look through
+      return this.#whole(position, async () => handler(request, response)).finally(() =>
+        this.#resumable.delete(response),
+      );
     };
   }
 
