@@ -81,17 +81,20 @@ export class SealedStore {
     const endsAt = this.#runtime.now() + ttlMs;
     const lastsLonger = (mark: Found | undefined) => mark !== undefined && mark.expiresAt >= endsAt;
     if (lastsLonger(this.#ownMark(name))) return;
-    this.#rememberMark(name, value, ttlMs);
+    const mine = this.#rememberMark(name, value, ttlMs);
+    // Else this process is writing a longer one.
+    const isLongest = () => this.#ownMarks.get(this.#keyOf(name)) === mine;
+    const leftMs = () => Math.max(1, endsAt - this.#runtime.now());
     const owner = this.#runtime.randomUUID();
-    for (let tries = 0, shorter: Buffer | undefined; tries < mostTriesOfMark; tries += 1) {
+    for (let tries = 0, shorter: Buffer | undefined; tries < mostTriesOfMark && isLongest(); tries += 1) {
       const turn = await this.acquire(name, owner, leaseOfMarkMs, shorter);
-      if (turn.state === 'taken' && (await this.settle(name, value, ttlMs, owner))) return;
+      if (turn.state === 'taken' && (await this.settle(name, value, leftMs(), owner))) return;
       if (turn.state === 'held') await this.waitForRelease(name, lookAgainMs);
       if (turn.state !== 'found') continue;
       if (lastsLonger(this.#believed(turn.entry))) return;
       shorter = turn.entry.bytes;
     }
-    await this.set(name, value, ttlMs);
+    if (isLongest()) await this.set(name, value, leftMs());
   }
 
   /**
@@ -183,9 +186,11 @@ export class SealedStore {
     await held.waitForRelease(name, timeoutMs);
   }
 
-  #rememberMark(name: EntryName, value: unknown, ttlMs: number): void {
+  #rememberMark(name: EntryName, value: unknown, ttlMs: number): OwnMark {
     const found = { ...this.#lasting(value, ttlMs), bytes: Buffer.alloc(0) };
-    this.#ownMarks.set(this.#keyOf(name), { found, ttlMs, setAt: this.#runtime.monotonicNow() });
+    const mark = { found, ttlMs, setAt: this.#runtime.monotonicNow() };
+    this.#ownMarks.set(this.#keyOf(name), mark);
+    return mark;
   }
 
   /** Undefined for a mark that a clock far ahead of ours wrote. */

@@ -41,3 +41,32 @@ it.each([
     for (const gate of gates) await gate.pass('taxpayerToken', 'any');
   }
 });
+
+it('writes the longest silence, and few others, when many calls of a process are answered with 429 at the same time', async () => {
+  let ms = 0;
+  const runtime = { ...realRuntime, now: () => ms, monotonicNow: () => ms };
+  const asked: string[] = [];
+  const store = new Proxy(new MemoryStore({ runtime }), {
+    get(target, name) {
+      const member = target[name as keyof MemoryStore];
+      if (typeof member !== 'function') return member;
+      asked.push(String(name));
+      return (member as () => unknown).bind(target);
+    },
+  });
+  const sealer = new Sealer({ from: 'client-secret', secret: new Secret('gate-secret') });
+  const gate = new CallGate({
+    store: new SealedStore({ store, sealer, scope: [], runtime }),
+    runtime,
+    onClosed: () => {},
+  });
+  const closing = Array.from({ length: 50 }, () => {
+    ms += 1;
+    return gate.closeForRateLimit('taxpayerToken', 'any', 7);
+  });
+  await Promise.all(closing);
+  expect(asked.filter((name) => name === 'settle').length).toBeLessThanOrEqual(2);
+  expect(asked.length).toBeLessThan(150);
+  ms = 7049;
+  await expect(gate.pass('taxpayerToken', 'any')).rejects.toMatchObject({ code: 'UPSTREAM_RATE_LIMITED' });
+});
