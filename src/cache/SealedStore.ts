@@ -17,7 +17,7 @@ const maxOwnMarks = 5000;
 /** How long writing a mark may keep others from writing the same, in milliseconds. */
 const leaseOfMarkMs = 1000;
 const lookAgainMs = 100;
-/** As many processes may write one mark at the same time; another one writes over what is there. */
+/** After so many tries to get the lease, a mark is written without it. */
 const mostTriesOfMark = 20;
 
 /** A mark as this process wrote it, and when, by the monotonic clock. */
@@ -82,7 +82,7 @@ export class SealedStore {
     const lastsLonger = (mark: Found | undefined) => mark !== undefined && mark.expiresAt >= endsAt;
     if (lastsLonger(this.#ownMark(name))) return;
     const mine = this.#rememberMark(name, value, ttlMs);
-    // Else this process is writing a longer one.
+    // Until another call in this process begins to write one that lasts longer.
     const isLongest = () => this.#ownMarks.get(this.#keyOf(name)) === mine;
     const leftMs = () => Math.max(1, endsAt - this.#runtime.now());
     const owner = this.#runtime.randomUUID();

@@ -29,7 +29,7 @@ export interface SpanBegin {
   readonly parent?: SpanContext | undefined;
 }
 
-const none: readonly never[] = [];
+const none: never[] = [];
 const unset: SpanStatus = { code: SpanStatusCode.UNSET };
 const failed: SpanStatus = { code: SpanStatusCode.ERROR };
 
@@ -105,11 +105,11 @@ export class RecordedSpan implements ReadableSpan {
   }
 
   get links(): never[] {
-    return none as never[];
+    return none;
   }
 
   get events(): never[] {
-    return none as never[];
+    return none;
   }
 
   get droppedAttributesCount(): number {
@@ -128,5 +128,5 @@ export class RecordedSpan implements ReadableSpan {
 /** Seconds, and nanoseconds of the second. */
 function hrTimeOf(ms: number): HrTime {
   const seconds = Math.floor(ms / 1000);
-  return [seconds, Math.round((ms - seconds * 1000) * 1e6)];
+  return [seconds, Math.floor((ms - seconds * 1000) * 1e6)];
 }

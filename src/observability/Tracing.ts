@@ -9,7 +9,16 @@ import type { EndOfOperation, OperationObserver } from '../operations/observeOpe
 import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryDetails, TryOutcome } from '../upstream/ResilientFetch.js';
 import type { RecordedSpan } from './RecordedSpan.js';
-import { callerOf, calls, knownMethods, type StoreOperation, serverOf, storeOperations } from './spanAttributes.js';
+import {
+  callerOf,
+  calls,
+  methodOf,
+  operationAttributes,
+  requestAttributes,
+  type StoreOperation,
+  serverOf,
+  storeOperations,
+} from './spanAttributes.js';
 import { openExporter, shareOfNewTraces, startExport, type TraceExportOptions } from './traceExport.js';
 
 export { openExporter };
@@ -144,7 +153,9 @@ export class Tracing {
     position.operation = span;
     position.parent = span;
     return (label, type, errors) => {
-      describe(span, label, type, errors);
+      if (type !== 'none') span.name = type;
+      Object.assign(span.attributes, operationAttributes(label, type, errors));
+      if (errors > 0) span.fail();
       if (type === 'subscription' && errors === 0) return;
       position.parent = outer;
       position.operation = undefined;
@@ -259,16 +270,8 @@ export class Tracing {
   #beginRequest(request: IncomingMessage, route: string): RecordedSpan | undefined {
     const caller = callerOf(request);
     if (caller === undefined && Math.random() >= this.#share) return undefined;
-    const { method = '', httpVersion, socket } = request;
-    const isKnown = knownMethods.has(method);
-    const attributes = {
-      'http.request.method': isKnown ? method : '_OTHER',
-      'http.route': route,
-      'url.path': route,
-      'url.scheme': 'encrypted' in socket ? 'https' : 'http',
-      'network.protocol.version': httpVersion,
-    };
-    const span = { name: `${isKnown ? method : 'HTTP'} ${route}`, kind: SpanKind.SERVER, attributes, startMs: now() };
+    const attributes = requestAttributes(request, route);
+    const span = { name: `${methodOf(request) ?? 'HTTP'} ${route}`, kind: SpanKind.SERVER, attributes, startMs: now() };
     return caller === undefined ? this.#export.begin(span) : this.#export.continued(span, caller);
   }
 
@@ -286,17 +289,6 @@ function positionIn(span: RecordedSpan): Position {
 const { timeOrigin } = performance;
 const untraced: EndOfOperation = () => {};
 const untracedSocket: SocketTrace = { run: (operation) => operation(), end: () => {} };
-
-function describe(span: RecordedSpan, label: string, type: string, errors: number): void {
-  const { attributes } = span;
-  if (type !== 'none') {
-    span.name = type;
-    attributes['graphql.operation.type'] = type;
-  }
-  attributes['gateway.operation'] = label;
-  attributes['gateway.errors'] = errors;
-  if (errors > 0) span.fail();
-}
 
 /** `failure`: what went wrong, of a small set. */
 function end(span: RecordedSpan, failure?: string): void {

@@ -5,7 +5,32 @@ import type { Store } from '../stores/Store.js';
 import type { Endpoint } from '../upstream/ResilientFetch.js';
 
 /** The methods that spans name; others are `_OTHER`. */
-export const knownMethods = new Set('GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY'.split(' '));
+const knownMethods = new Set('GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH QUERY'.split(' '));
+
+/** The method of a request, if it is one that spans name. */
+export function methodOf({ method = '' }: IncomingMessage): string | undefined {
+  return knownMethods.has(method) ? method : undefined;
+}
+
+/** What is known of a request when it comes. */
+export function requestAttributes(request: IncomingMessage, route: string): Attributes {
+  return {
+    'http.request.method': methodOf(request) ?? '_OTHER',
+    'http.route': route,
+    'url.path': route,
+    'url.scheme': 'encrypted' in request.socket ? 'https' : 'http',
+    'network.protocol.version': request.httpVersion,
+  };
+}
+
+/** What is known of an operation when it is answered. */
+export function operationAttributes(label: string, type: string, errors: number): Attributes {
+  return {
+    ...(type !== 'none' && { 'graphql.operation.type': type }),
+    'gateway.operation': label,
+    'gateway.errors': errors,
+  };
+}
 
 /** What is called at the service, with placeholders where ids stand (interface, part 4). */
 export const calls: Readonly<Record<Endpoint, readonly [method: string, template: string]>> = {
