@@ -133,8 +133,8 @@ export class SealedStore {
   /** As `Store.acquire`; `owner` is random and not secret. */
   async acquire(name: EntryName, owner: string, ttlMs: number, refused?: Buffer): Promise<Turn<Found>> {
     const found = this.options.sealer.rings.length > 1 ? await this.#findAll(name) : undefined;
-    const entry = found && (await this.#sealAnew(name, found));
-    if (entry && !refused?.equals(entry.bytes)) return { state: 'found', entry };
+    const entry = found && !isNewest(refused, found) && (await this.#sealAnew(name, found));
+    if (entry) return { state: 'found', entry };
     let turn: Turn<Found> = { state: 'taken' };
     await this.#takeAll(async (store, at) => {
       turn = await store.acquire(name, owner, ttlMs, found ? found[at]?.bytes : refused);
@@ -262,6 +262,12 @@ export class SealedStore {
 
 /** The scope of what a client reads at the service. */
 export const scopeOf = (baseUrl: string, clientId: string, apiVersion: string) => [baseUrl, clientId, apiVersion];
+
+/** Whether `bytes` are those of the newest, under any key: what was sealed anew has others there. */
+function isNewest(bytes: Buffer | undefined, found: readonly (Found | undefined)[]): boolean {
+  const expiresAt = newestOf(found)?.expiresAt;
+  return found.some((each) => each !== undefined && each.expiresAt === expiresAt && bytes?.equals(each.bytes));
+}
 
 /** Values under one name usually have the same time to live: the one that expires last was written last. */
 function newestOf(found: readonly (Found | undefined)[]): Found | undefined {

@@ -76,6 +76,19 @@ describe('A sealed store during a rotation', () => {
     expect(await after.look(name)).toBe('value');
   });
 
+  it('takes an entry that is refused for none, under whichever key it was found and sealed anew', async () => {
+    await before.set(name, 'too old', minute);
+    const first = await during.acquire(name, 'me', minute);
+    if (first.state !== 'found') throw new Error(first.state);
+    expect(first.entry.value).toBe('too old');
+    expect(await after.look(name)).toBe('too old');
+    expect(await during.acquire(name, 'me', minute, first.entry.bytes)).toEqual({ state: 'taken' });
+    await during.release(name, 'me');
+    await new Promise((resolve) => setTimeout(resolve, 2)); // the newest is the one that expires last
+    await before.set(name, 'newer', minute);
+    expect(await during.acquire(name, 'me', minute, first.entry.bytes)).toMatchObject({ entry: { value: 'newer' } });
+  });
+
   it('claims a name under every key, or under none', async () => {
     const claimed = async (sealed: SealedStore, part: string, value: string) =>
       (await sealed.claim([part], value, minute)) !== undefined;

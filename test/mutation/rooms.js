@@ -3,8 +3,27 @@
  * processes run the built gateway, in which there is no mutant; those that wait for leases to run out take too long.
  */
 export const rooms = {
-  cache: ['forgets', 'heldBytes', 'oneKeyStore', 'sealedStore', 'sealing', 'storedValues'],
-  upstream: ['forbiddenRequests', 'resilientFetch', 'retryAfter', 'tokenBudget'],
-  datasources: ['clocks', 'contract', 'freshness', 'idempotentLinks', 'learnedFreshness', 'rotatedTokens', 'tokens'],
-  auth: ['authMemory', 'authorization', 'callerRights', 'keySet'],
+  cache: ['forgets', 'heldBytes', 'oneKeyStore', 'sealedStore', 'sealing', 'storedEntries', 'storedValues'],
+  upstream: [
+    'callGate',
+    'connections',
+    'credentials',
+    'forbiddenRequests',
+    'resilientFetch',
+    'retryAfter',
+    'tokenBudget',
+  ],
+  datasources: ['clocks', 'contract', 'freshness', 'idempotentLinks', 'learnedFreshness', 'tokenPolicies', 'tokens'],
+  auth: [
+    'auth',
+    'authMemory',
+    'authorization',
+    'boundTokens',
+    'callerRights',
+    'decisionPoint',
+    'developerMode',
+    'discovery',
+    'keySet',
+    'tokenKind',
+  ],
 };

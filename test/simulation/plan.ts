@@ -161,17 +161,37 @@ export function planOf(seed: number): Plan {
     const kinds: readonly ServiceFault[] = ['5xx', 'slow', 'silent', 'reset', 'invalid', '429', '401', 'foreign'];
     return { at: near(), do: 'service', fault: oneOf(kinds), forMs: oneOf([20, 500, 3000, 10_000]) };
   });
-  steps.sort((one, other) => one.at - other.at);
-  return {
-    ...{ seed, nodes, taxpayers, jobs, steps, freshMs },
+  const rest = {
     budgetPerHour: trouble.budget ? oneOf([3, 8, 20, 40]) : 0,
     clocks: Array.from({ length: nodes }, () =>
       chance(0.5) ? { aheadMs: 0, rate: 1 } : { aheadMs: pick(-400, 400), rate: 1 + pick(-3, 3) / 10_000 },
     ),
     slowestMs: oneOf([20, 200, 1500, 4500]),
     looksForForgets: trouble.forgets || chance(0.1),
-    ...timesOf(steps),
   };
+  // Drawn last, so that the plans of most seeds are those of earlier commits.
+  if (nodes > 1 && freshMs > 5000 && chance(0.02)) {
+    const [who, reader, blind] = [taxpayer(), 0, pick(1, nodes - 1)];
+    steps.push(...blindAndStill({ at: within(), who, reader, blind, stillForMs: pick(3000, 5000) }));
+  }
+  steps.sort((one, other) => one.at - other.at);
+  return { ...{ seed, nodes, taxpayers, jobs, steps, freshMs }, ...rest, ...timesOf(steps) };
+}
+
+/**
+ * What one process has read, another reads that cannot see the store, and that stands still until its lease has run out: both
+ * are in the store then, the older first.
+ */
+function blindAndStill(scene: { at: number; who: number; reader: number; blind: number; stillForMs: number }): Step[] {
+  const { at, who, reader, blind, stillForMs } = scene;
+  const longAfter = at + 12_000; // more than clocks may be apart
+  return [
+    { at, do: 'read', node: reader, taxpayer: who },
+    { at: longAfter - 50, do: 'store', fault: 'away', node: blind, forMs: 1500 },
+    { at: longAfter, do: 'service', fault: 'slow', forMs: 1500 },
+    { at: longAfter, do: 'read', node: blind, taxpayer: who },
+    { at: longAfter + 3000, do: 'pause', node: blind, forMs: stillForMs },
+  ];
 }
 
 /** A third of the seeds have none of it. */

@@ -1,0 +1,49 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { storeContract } from '../stores/storeContract.js';
+import { NodeRuntime } from './NodeRuntime.js';
+import { SimulatedStore } from './SimulatedStore.js';
+import { StoreLine } from './StoreLine.js';
+import { World } from './World.js';
+
+/** No message is lost here, and none is late. */
+class CalmWorld extends World {
+  override chance(): boolean {
+    return false;
+  }
+}
+
+const noTroubles = { of: () => undefined, nameOf: (key: string) => key };
+
+storeContract('The store of the simulator', async () => {
+  const world = new CalmWorld(1);
+  const store = new SimulatedStore(() => world.now);
+  const startedAt = performance.now();
+  let skippedMs = 0;
+  let lines = 0;
+  let isOver = false;
+  const goOn = async () => {
+    // As fast as real time, because the contract measures how long it waits.
+    while (!isOver) {
+      await world.time.runUntil(performance.now() - startedAt + skippedMs);
+      await sleep(1, undefined, { ref: false }); // nobody stops a store that was only opened
+    }
+  };
+  const end = goOn();
+  return {
+    open: async () => {
+      lines += 1;
+      const runtime = new NodeRuntime(world, { aheadMs: 0, rate: 1 }, lines);
+      return new StoreLine(world, lines, runtime, store, noTroubles);
+    },
+    pass: async (ms) => {
+      skippedMs += ms;
+      const until = world.now + ms;
+      while (world.now < until) await sleep(1);
+    },
+    url: undefined,
+    stop: async () => {
+      isOver = true;
+      await end;
+    },
+  };
+});
