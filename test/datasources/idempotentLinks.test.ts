@@ -7,6 +7,7 @@ import { LmdbStore } from '../../src/stores/LmdbStore.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { RedisStore } from '../../src/stores/RedisStore.js';
 import type { Store } from '../../src/stores/Store.js';
+import { StoreError } from '../../src/stores/StoreError.js';
 import { type Fleet, type FleetOptions, outcomeOf, startFleet } from '../support/fleet.js';
 import { startRedis } from '../support/redis.js';
 
@@ -130,6 +131,43 @@ describe('createClientLink with an idempotency key', () => {
     expect(await waiting).toBe('OUTCOME_UNKNOWN');
     control.release('dead');
     await died;
+  });
+
+  it('says what happened, and counts it', async () => {
+    const { one, two, control } = await scene({ callMs: 2000 });
+    await one.create(input, mine);
+    await one.create(input, mine);
+    await expect(one.create({ metadata: { case: 'C-2' } }, mine)).rejects.toThrow(
+      'This idempotencyKey was used with another input',
+    );
+    control.arm({ endpoint: 'createClientLink', fault: { kind: 'reset-after-effect' }, times: 1 });
+    await expect(one.create(input, { ...mine, key: 'key-2' })).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    await expect(two.create(input, { ...mine, key: 'key-2' })).rejects.toThrow(
+      'An earlier try with this idempotencyKey may have created the link',
+    );
+    control.arm({ endpoint: 'createClientLink', fault: { kind: 'answer-with-status', status: 422 }, times: 1 });
+    await expect(one.create(input, undefined)).rejects.toMatchObject({ code: 'UPSTREAM_REJECTED' });
+    const [first, second] = fleet.members;
+    expect(first?.linkOutcomes).toEqual(['created', 'replayed', 'conflict', 'unknown', 'failed']);
+    expect(second?.linkOutcomes).toEqual(['unknown']);
+  });
+
+  it('sends nothing when the store cannot tell whether the key is known, and says so', async () => {
+    const away = () => Promise.reject(new StoreError('unreachable'));
+    const { one, posts } = await scene({ connect: (shared) => Object.assign(Object.create(shared), { claim: away }) });
+    await expect(one.create(input, mine)).rejects.toMatchObject({
+      ...{ code: 'UPSTREAM_UNAVAILABLE', message: 'The shared store does not answer; nothing was sent' },
+      cause: expect.any(StoreError),
+    });
+    expect(posts()).toBe(0);
+    expect(fleet.members[0]?.linkOutcomes).toEqual(['failed']);
+  });
+
+  it('keeps apart what ends alike: a caller and a key, and another caller with the rest of it as key', async () => {
+    const { one, posts } = await scene();
+    await one.create(input, { caller: 'a', key: 'b' });
+    expect((await one.create(input, { caller: 'a","b', key: '' })).replayed).toBe(false);
+    expect(posts()).toBe(2);
   });
 
   it('forgets a key after 24 hours', async () => {

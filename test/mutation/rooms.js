@@ -13,7 +13,16 @@ export const rooms = {
     'retryAfter',
     'tokenBudget',
   ],
-  datasources: ['clocks', 'contract', 'freshness', 'idempotentLinks', 'learnedFreshness', 'tokenPolicies', 'tokens'],
+  datasources: [
+    'clocks',
+    'contract',
+    'freshness',
+    'idempotentLinks',
+    'learnedFreshness',
+    'refreshJobs',
+    'tokenPolicies',
+    'tokens',
+  ],
   auth: [
     'auth',
     'authMemory',

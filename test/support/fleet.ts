@@ -25,6 +25,8 @@ export interface Member {
   readonly recordWatches: ReturnType<typeof recordWatcher>;
   /** What the broker did besides answering, in order. */
   readonly events: TokenEvent[];
+  /** How its creations of links ended, in order. */
+  readonly linkOutcomes: string[];
   readonly budgetLeft: number[];
 }
 
@@ -97,12 +99,14 @@ export async function startFleet({
   const wired = Array.from({ length: size }, (_, n) => {
     const now = () => clock + (aheadMs[n] ?? 0);
     const events: TokenEvent[] = [];
+    const linkOutcomes: string[] = [];
     const budgetLeft: number[] = [];
     const { broker, jobs, links, recordWatches, stop } = wireServices({
       config,
       log: createLogger('silent', { write: () => {} }),
       metrics: Object.assign(new Metrics(), {
         onTokenEvent: (event: TokenEvent) => events.push(event),
+        onLink: (outcome: string) => linkOutcomes.push(outcome),
         onBudget: (left: number) => budgetLeft.push(left),
       }),
       store: connect(shared),
@@ -111,7 +115,7 @@ export async function startFleet({
       credentials: () => credentials,
       runtime: { ...realRuntime, now, monotonicNow: () => performance.now() + now(), random: () => 0 },
     });
-    return { broker, jobs, links, recordWatches, events, budgetLeft, stop };
+    return { broker, jobs, links, recordWatches, events, linkOutcomes, budgetLeft, stop };
   });
 
   return {

@@ -1,0 +1,105 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { isTerminal } from '../../src/datasources/RefreshJobs.js';
+import { Trail } from '../../src/observability/Trail.js';
+import { type Fleet, type Member, startFleet } from '../support/fleet.js';
+
+const processing = { id: 'job-1', status: 'processing', startedAt: '2026-01-05T10:00:00.000Z' };
+
+describe('RefreshJobs', () => {
+  let fleet: Fleet;
+  let one: Member;
+  let two: Member;
+  beforeEach(async () => {
+    fleet = await startFleet({ size: 2 });
+    [one, two] = fleet.members as [Member, Member];
+  });
+  afterEach(() => fleet.stop());
+
+  function newJob(status: 'processing' | 'completed' | 'failed' = 'processing') {
+    const { control } = fleet.sandbox;
+    const { id } = control.addTaxpayer();
+    const { jobId } = control.addJob({ taxpayerId: id, status });
+    return { taxpayer: fleet.ids.taxpayerId(id), job: fleet.ids.jobId(jobId) };
+  }
+  const calls = () => fleet.sandbox.control.counters().refreshJob;
+
+  it.each([
+    ['processing', false],
+    ['completed', true],
+    ['failed', true],
+    ['paused', false],
+  ])('takes a job that is %s for over: %s', (status, isOver) => {
+    expect(isTerminal({ ...processing, status } as never)).toBe(isOver);
+  });
+
+  it('answers from memory for a second, and then asks again', async () => {
+    const { taxpayer, job } = newJob();
+    const trails = [new Trail(), new Trail(), new Trail()];
+    for (const [n, trail] of trails.entries()) {
+      if (n === 2) fleet.advance(1001);
+      await one.jobs.status(taxpayer, job, undefined, { trail });
+    }
+    expect(trails.map(({ memory, service }) => [memory, service])).toEqual([
+      [0, 2], // the token and the status
+      [1, 0],
+      [0, 1],
+    ]);
+    expect(calls()).toBe(2);
+  });
+
+  it.each(['completed', 'failed'] as const)('never asks again for a job that has %s', async (status) => {
+    const { taxpayer, job } = newJob(status);
+    for (const { jobs } of [one, two, one]) {
+      expect(await jobs.status(taxpayer, job)).toMatchObject({ job: { status } });
+      fleet.advance(60_000);
+    }
+    expect(calls()).toBe(1);
+  });
+
+  it('forgets the jobs of one taxpayer and of nobody else', async () => {
+    const [mine, other] = [newJob(), newJob()];
+    for (const { taxpayer, job } of [mine, other]) await one.jobs.status(taxpayer, job);
+    one.jobs.forget(mine.taxpayer);
+    expect(one.jobs.held(mine.taxpayer, mine.job)).toBeUndefined();
+    expect(one.jobs.held(other.taxpayer, other.job)).toBeDefined();
+    one.jobs.forget();
+    expect(one.jobs.held(other.taxpayer, other.job)).toBeUndefined();
+  });
+
+  it('drops from memory what the store keeps no longer: a status that can change after an hour', async () => {
+    const { taxpayer, job } = newJob();
+    await one.jobs.status(taxpayer, job);
+    const isHeld = () => one.jobs.held(taxpayer, job, Number.POSITIVE_INFINITY) !== undefined;
+    fleet.advance(3_600_000 - 1);
+    one.jobs.dropExpired();
+    expect(isHeld()).toBe(true);
+    fleet.advance(1);
+    one.jobs.dropExpired();
+    expect(isHeld()).toBe(false);
+  });
+
+  it('does once per operation what it does for one job, and finds the token on behalf of the caller', async () => {
+    const { taxpayer, job } = newJob();
+    const seen: string[] = [];
+    const once = <T>(what: string, work: () => T) => {
+      seen.push(what);
+      return work();
+    };
+    const trail = new Trail();
+    await one.jobs.status(taxpayer, job, undefined, { once, trail });
+    expect(seen).toEqual([`job ${taxpayer}/${job}`]);
+    expect(trail.calls?.map(({ endpoint }) => endpoint)).toEqual(['taxpayerToken', 'refreshJob']);
+  });
+
+  it('tells since when a status has not changed', async () => {
+    const { taxpayer, job } = newJob();
+    const first = await one.jobs.status(taxpayer, job);
+    fleet.advance(5000);
+    const second = await one.jobs.status(taxpayer, job);
+    expect(second.observedAt).toBe(first.observedAt + 5000);
+    expect(second.unchangedSince).toBe(first.unchangedSince);
+    fleet.sandbox.control.updateJob(taxpayer, job, { status: 'completed' });
+    fleet.advance(5000);
+    expect(await one.jobs.status(taxpayer, job)).toMatchObject({ unchangedSince: fleet.now() });
+  });
+});
