@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
+import { leaseMs } from './leases.js';
 import type { SealedStore } from './SealedStore.js';
 import type { SubjectEntries } from './SubjectEntries.js';
 
@@ -20,7 +21,6 @@ const listName = ['forgets'];
 /** How long a record is kept, in milliseconds. A process that did not look for half of it may have missed one. */
 export const recordMs = 3_600_000;
 const maxRecords = 1000;
-const leaseMs = 3000;
 /** How often each process looks at the list, in milliseconds. */
 const lookEveryMs = 2000;
 

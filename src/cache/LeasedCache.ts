@@ -1,17 +1,13 @@
 import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
-import { type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
+import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { heldBytes } from './heldBytes.js';
+import { keepRenewing, leaseMarginMs, leaseMs } from './leases.js';
 import type { EntryName } from './OneKeyStore.js';
 import type { CacheTier, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
 import { decodeEntry, decodeFailure, type Entry, encodeEntry, encodeFailure } from './StoredEntries.js';
 
-/** How long a lease lasts unless its holder renews it, in milliseconds: others wait as long for a holder that died. */
-export const leaseMs = 3000;
-const renewEveryMs = 1000; // two renewals in a row may be late or lost
-/** How much longer than its work a holder may keep the lease, in milliseconds: slow timers, a paused event loop. */
-export const leaseMarginMs = 2000;
 /** A preparation that takes longer does not leave the lease long enough for the work, in milliseconds. */
 const quickMs = 500;
 const lookAgainMs = 1000; // longest time between two looks at the store while another process holds the lease
@@ -161,7 +157,10 @@ export class LeasedCache<Value> {
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
         before = this.peek(id) ?? entry ?? before; // memory may drop it before it is needed
       } else {
-        const renewal = this.#keepRenewing(name, owner);
+        const stopRenewing = keepRenewing({
+          ...{ store, name, owner, runtime: this.#runtime },
+          longestMs: this.#longestHoldMs,
+        });
         try {
           if (prepare && !prepared) {
             prepared = { value: await prepare() };
@@ -181,26 +180,11 @@ export class LeasedCache<Value> {
           else await store.release(name, owner);
           throw error;
         } finally {
-          this.#runtime.clearTimer(renewal);
+          stopRenewing();
         }
       }
     }
     throw upstreamTimeout();
-  }
-
-  /**
-   * Renews the lease, never beyond the time after which others take its holder for dead. Losing it ends nothing but the
-   * renewals: the call has been made, and {@link #publish} sees that the lease is lost.
-   */
-  #keepRenewing(name: EntryName, owner: string): Timer {
-    const endsAt = this.#runtime.monotonicNow() + this.#longestHoldMs;
-    const renew = async () => {
-      const leftMs = endsAt - this.#runtime.monotonicNow();
-      const isHeld = leftMs > 0 && (await this.options.store.renew(name, owner, Math.min(leaseMs, leftMs)));
-      if (!isHeld) this.#runtime.clearTimer(timer);
-    };
-    const timer = this.#runtime.setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
-    return timer;
   }
 
   async #fetch<Prepared>(reader: Reader<Value, Prepared>, prepared: Prepared, before?: Entry<Value>) {

@@ -73,10 +73,11 @@ export class RecordedSpan implements ReadableSpan {
     if (type !== undefined) this.attributes['error.type'] = type;
   }
 
-  /** Once; `endMs` in epoch milliseconds. */
-  end(endMs: number): void {
+  /** Now, and once; `failure`: what went wrong, of a small set. */
+  end(failure?: string): void {
     if (this.ended) return;
-    this.#endMs = Math.max(endMs, this.#startMs);
+    if (failure !== undefined) this.fail(failure);
+    this.#endMs = Math.max(now(), this.#startMs);
     if (this.isRecorded) this.origin.onEnd(this);
   }
 
@@ -123,6 +124,14 @@ export class RecordedSpan implements ReadableSpan {
   get droppedLinksCount(): number {
     return 0;
   }
+}
+
+/** Read once: a getter that costs more than the time itself. */
+const { timeOrigin } = performance;
+
+/** The epoch milliseconds of a time of `performance.now()`, by default of this moment. */
+export function now(at = performance.now()): number {
+  return timeOrigin + at;
 }
 
 /** Seconds, and nanoseconds of the second. */

@@ -8,7 +8,7 @@ import type { Handler } from '../http/HttpServer.js';
 import type { EndOfOperation, OperationObserver } from '../operations/observeOperations.js';
 import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryDetails, TryOutcome } from '../upstream/ResilientFetch.js';
-import type { RecordedSpan } from './RecordedSpan.js';
+import { now, type RecordedSpan } from './RecordedSpan.js';
 import {
   callerOf,
   calls,
@@ -100,7 +100,7 @@ export class Tracing {
         const { statusCode, headersSent } = response;
         span.attributes['http.response.status_code'] = statusCode;
         // A client may leave a stream; who leaves before the answer has begun got none.
-        end(span, statusCode >= 500 ? String(statusCode) : headersSent ? undefined : 'disconnected');
+        span.end(statusCode >= 500 ? String(statusCode) : headersSent ? undefined : 'disconnected');
       });
       const position = positionIn(span);
       if (!isResumed(request)) return this.#within(position, async () => handler(request, response));
@@ -141,7 +141,7 @@ export class Tracing {
     const span = this.#beginRequest(request, route);
     if (span === undefined) return untracedSocket;
     Object.assign(span.attributes, { 'network.protocol.name': 'websocket', 'http.response.status_code': 101 });
-    return { run: (operation) => this.#within(positionIn(span), operation), end: () => end(span) };
+    return { run: (operation) => this.#within(positionIn(span), operation), end: () => span.end() };
   };
 
   /** A span for each operation; what the operation does is under it. That of a subscription lasts as long as its stream. */
@@ -159,7 +159,7 @@ export class Tracing {
       if (type === 'subscription' && errors === 0) return;
       position.parent = outer;
       position.operation = undefined;
-      end(span);
+      span.end();
     };
   };
 
@@ -191,7 +191,7 @@ export class Tracing {
   /** After a post of a callback subscription to `url`; `status` is undefined when no answer came. */
   onCallback = (url: string, startedAt: number, status: number | undefined): void => {
     const failure = status === undefined ? 'no answer' : undefined;
-    this.#called(['POST'], timeOrigin + startedAt, { attributes: serverOf(url), status, failure });
+    this.#called(['POST'], now(startedAt), { attributes: serverOf(url), status, failure });
   };
 
   /** The span of a call that is over, if anything that is traced waits for it. `failure`: what no status says. */
@@ -207,7 +207,7 @@ export class Tracing {
     };
     const name = template === undefined ? method : `${method} ${template}`;
     const span = this.#begin(name, SpanKind.CLIENT, parent, attributes, startTime);
-    end(span, status !== undefined && status >= 400 ? String(status) : failure);
+    span.end(status !== undefined && status >= 400 ? String(status) : failure);
   }
 
   /** `store` with a span for each operation; keys and values are not told. It reads nothing at once, so that reads are seen. */
@@ -226,10 +226,10 @@ export class Tracing {
       const span = this.#begin(`${operation} ${store.kind}`, SpanKind.CLIENT, parent, { ...attributes });
       try {
         const result = await work();
-        end(span);
+        span.end();
         return result;
       } catch (error) {
-        end(span, String((error as { readonly trouble?: unknown }).trouble ?? 'failed'));
+        span.end(String((error as { readonly trouble?: unknown }).trouble ?? 'failed'));
         throw error;
       }
     };
@@ -253,7 +253,7 @@ export class Tracing {
       return await work();
     } finally {
       position.isOver = true;
-      if (position.operation) end(position.operation);
+      position.operation?.end();
       if (position.isEntered) this.#entered -= 1;
       // While it is in use, Node.js 20 and 22 follow every promise of the process, which costs each request a third.
       if (position.isEntered && this.#entered === 0) this.#positions.disable();
@@ -285,18 +285,5 @@ function positionIn(span: RecordedSpan): Position {
   return { parent: span, operation: undefined, isEntered: false, isOver: false };
 }
 
-/** Read once: a getter that costs more than the time itself. */
-const { timeOrigin } = performance;
 const untraced: EndOfOperation = () => {};
 const untracedSocket: SocketTrace = { run: (operation) => operation(), end: () => {} };
-
-/** `failure`: what went wrong, of a small set. */
-function end(span: RecordedSpan, failure?: string): void {
-  if (failure !== undefined) span.fail(failure);
-  span.end(now());
-}
-
-/** Epoch milliseconds with the resolution of the monotonic clock. */
-function now(): number {
-  return timeOrigin + performance.now();
-}

@@ -336,7 +336,7 @@ describe('Traces', () => {
       },
     });
     stops.push(() => exporting.stop().catch(() => {}));
-    for (let n = 0; n < 5000; n += 1) exporting.begin({ name: 'one', kind: 0, attributes: {}, startMs: 0 }).end(1);
+    for (let n = 0; n < 5000; n += 1) exporting.begin({ name: 'one', kind: 0, attributes: {}, startMs: 0 }).end();
     expect(dropped).toBe(5000 - 4096);
   });
 

@@ -1,6 +1,7 @@
 // Defects that the auditor has to find: small patches of the real classes. `find` occurs once in src/`file`.
 
 const leased = 'cache/LeasedCache.ts';
+const leases = 'cache/leases.ts';
 const broker = 'datasources/TokenBroker.ts';
 const links = 'datasources/ClientLinks.ts';
 const watcher = 'datasources/Watcher.ts';
@@ -17,8 +18,8 @@ export const planted = [
     'if (await settle()) return fetched;',
     'await store.release(name, owner); await store.set(name, encodeEntry(fetched, codec), ttlMs(fetched.value)); return fetched;',
   ),
-  defect('a lease is never renewed', leased, 'const renewEveryMs = 1000;', 'const renewEveryMs = 1_000_000;'),
-  defect('a lease lasts 30 ms instead of 3 s', leased, 'export const leaseMs = 3000;', 'export const leaseMs = 30;'),
+  defect('a lease is never renewed', leases, 'const renewEveryMs = 1000;', 'const renewEveryMs = 1_000_000;'),
+  defect('a lease lasts 30 ms instead of 3 s', leases, 'export const leaseMs = 3000;', 'export const leaseMs = 30;'),
   defect(
     'whoever waits ends the lease of the holder',
     leased,
