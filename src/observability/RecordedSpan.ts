@@ -77,7 +77,7 @@ export class RecordedSpan implements ReadableSpan {
   end(failure?: string): void {
     if (this.ended) return;
     if (failure !== undefined) this.fail(failure);
-    this.#endMs = Math.max(now(), this.#startMs);
+    this.#endMs = Math.max(epochMs(), this.#startMs);
     if (this.isRecorded) this.origin.onEnd(this);
   }
 
@@ -130,7 +130,7 @@ export class RecordedSpan implements ReadableSpan {
 const { timeOrigin } = performance;
 
 /** The epoch milliseconds of a time of `performance.now()`, by default of this moment. */
-export function now(at = performance.now()): number {
+export function epochMs(at = performance.now()): number {
   return timeOrigin + at;
 }
 

@@ -8,7 +8,7 @@ import type { Handler } from '../http/HttpServer.js';
 import type { EndOfOperation, OperationObserver } from '../operations/observeOperations.js';
 import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryDetails, TryOutcome } from '../upstream/ResilientFetch.js';
-import { now, type RecordedSpan } from './RecordedSpan.js';
+import { epochMs, type RecordedSpan } from './RecordedSpan.js';
 import {
   callerOf,
   calls,
@@ -178,20 +178,20 @@ export class Tracing {
       ...(repetition > 0 && { 'http.request.resend_count': repetition }),
     };
     const failure = outcome === 'ok' ? undefined : (reason ?? outcome);
-    this.#called(calls[endpoint], now() - seconds * 1000, { attributes, status, failure });
+    this.#called(calls[endpoint], epochMs() - seconds * 1000, { attributes, status, failure });
   };
 
   /** After a call to the decision point at `url`. */
   onDecisionCall = (url: string, { endpoint, outcome, seconds }: DecisionCall): void => {
     const attributes = { ...serverOf(url), 'gateway.outcome': outcome };
     const failure = outcome === 'ok' ? undefined : outcome;
-    this.#called(['POST', `/access/v1/${endpoint}`], now() - seconds * 1000, { attributes, failure });
+    this.#called(['POST', `/access/v1/${endpoint}`], epochMs() - seconds * 1000, { attributes, failure });
   };
 
   /** After a post of a callback subscription to `url`; `status` is undefined when no answer came. */
   onCallback = (url: string, startedAt: number, status: number | undefined): void => {
     const failure = status === undefined ? 'no answer' : undefined;
-    this.#called(['POST'], now(startedAt), { attributes: serverOf(url), status, failure });
+    this.#called(['POST'], epochMs(startedAt), { attributes: serverOf(url), status, failure });
   };
 
   /** The span of a call that is over, if anything that is traced waits for it. `failure`: what no status says. */
@@ -271,12 +271,23 @@ export class Tracing {
     const caller = callerOf(request);
     if (caller === undefined && Math.random() >= this.#share) return undefined;
     const attributes = requestAttributes(request, route);
-    const span = { name: `${methodOf(request) ?? 'HTTP'} ${route}`, kind: SpanKind.SERVER, attributes, startMs: now() };
+    const span = {
+      name: `${methodOf(request) ?? 'HTTP'} ${route}`,
+      kind: SpanKind.SERVER,
+      attributes,
+      startMs: epochMs(),
+    };
     return caller === undefined ? this.#export.begin(span) : this.#export.continued(span, caller);
   }
 
   /** A span below `parent`; that itself, if it is not recorded. */
-  #begin(name: string, kind: SpanKind, parent: RecordedSpan, attributes: Attributes, startMs = now()): RecordedSpan {
+  #begin(
+    name: string,
+    kind: SpanKind,
+    parent: RecordedSpan,
+    attributes: Attributes,
+    startMs = epochMs(),
+  ): RecordedSpan {
     return parent.isRecorded ? this.#export.begin({ name, kind, attributes, startMs }, parent.spanContext()) : parent;
   }
 }
