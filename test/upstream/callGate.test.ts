@@ -1,10 +1,11 @@
-import { expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
 import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { CallGate } from '../../src/upstream/CallGate.js';
+import type { Endpoint } from '../../src/upstream/ResilientFetch.js';
 
 type Asked = readonly (number | undefined)[];
 const oneByOne = async (gates: readonly CallGate[], asked: Asked) => {
@@ -69,4 +70,71 @@ it('writes the longest silence, and few others, when many calls of a process are
   expect(asked.length).toBeLessThan(150);
   ms = 7049;
   await expect(gate.pass('taxpayerToken', 'any')).rejects.toMatchObject({ code: 'UPSTREAM_RATE_LIMITED' });
+});
+
+describe('A gate that is closed', () => {
+  let ms: number;
+  let closed: unknown[];
+  let sealed: SealedStore;
+  let gate: CallGate;
+  beforeEach(() => {
+    [ms, closed] = [1_000_000, []];
+    const runtime = { ...realRuntime, now: () => ms, monotonicNow: () => ms };
+    const sealer = new Sealer({ from: 'client-secret', secret: new Secret('gate-secret') });
+    sealed = new SealedStore({ store: new MemoryStore({ runtime }), sealer, scope: [], runtime });
+    gate = new CallGate({ store: sealed, runtime, onClosed: (...which) => closed.push(which) });
+  });
+  const refusalOf = (endpoint: Endpoint, credential = 'mine') =>
+    gate.pass(endpoint, credential).then(
+      () => undefined,
+      (error) => error,
+    );
+
+  it.each([
+    [undefined, 5],
+    [0, 1],
+    [3, 3],
+  ])(
+    'by a 429 with Retry-After %p is closed for %i s, for these credentials and this endpoint',
+    async (asked, seconds) => {
+      const told = await gate.closeForRateLimit('taxpayerToken', 'mine', asked);
+      const expected = {
+        code: 'UPSTREAM_RATE_LIMITED',
+        message: 'The service asked for fewer calls',
+        reason: 'HTTP 429',
+      };
+      expect(told).toMatchObject({ ...expected, retryAfterSeconds: seconds });
+      ms += 1000 * seconds - 1;
+      expect(await refusalOf('taxpayerToken')).toMatchObject({ ...expected, retryAfterSeconds: 1 });
+      expect(await refusalOf('taxpayerToken', 'new')).toBeUndefined();
+      expect(await refusalOf('refreshJob')).toBeUndefined();
+      ms += 1;
+      expect(await refusalOf('taxpayerToken')).toBeUndefined();
+      expect(closed).toEqual([['taxpayerToken', 'rate-limited']]);
+    },
+  );
+
+  it.each([
+    [401, ['taxpayerToken', 'createClientLink']],
+    [403, ['createClientLink']],
+  ] as const)('by a %i is closed for 30 s: %j', async (status, endpoints) => {
+    const told = await gate.closeForCredentials('createClientLink', 'mine', status);
+    const expected = { code: 'UPSTREAM_CREDENTIALS_REJECTED', reason: 'HTTP 401, or 403 to several callers' };
+    expect(told).toMatchObject(expected);
+    ms += 29_999;
+    for (const endpoint of ['taxpayerToken', 'createClientLink', 'refreshJob'] as const) {
+      const isClosed = (endpoints as readonly Endpoint[]).includes(endpoint);
+      const refusal = await refusalOf(endpoint);
+      if (isClosed) expect(refusal).toMatchObject(expected);
+      else expect(refusal).toBeUndefined();
+    }
+    ms += 1;
+    for (const endpoint of endpoints) expect(await refusalOf(endpoint)).toBeUndefined();
+    expect(closed).toEqual(endpoints.map((endpoint) => [endpoint, 'credentials-rejected']));
+  });
+
+  it('is open when the mark is none that it writes', async () => {
+    await sealed.setMark(['gate', 'taxpayerToken', 'mine'], { reason: 'somebody says so', until: ms + 1000 }, 1000);
+    expect(await refusalOf('taxpayerToken')).toBeUndefined();
+  });
 });
