@@ -109,7 +109,7 @@ function mistakeIn(json: unknown, issue: z.core.$ZodIssue): string {
   const found = issue.path.reduce<unknown>((value, step) => (value as Record<PropertyKey, unknown>)[step], json);
   if (found === undefined) return `${where}: missing`;
   if (issue.code === 'invalid_type') return `${where}: expected ${issue.expected}, found ${kindOf(found)}`;
-  return `${where}: a ${kindOf(found)} ${issue.code === 'too_big' ? 'that is too long' : 'of another form'}`;
+  return `${where}: ${kindOf(found)} ${issue.code === 'too_big' ? 'that is too long' : 'of another form'}`;
 }
 
 function kindOf(value: unknown): string {

@@ -26,6 +26,7 @@ export const rooms = {
     'tokenBroker',
     'tokenPolicies',
     'watcher',
+    'wire',
   ],
   auth: [
     'auth',

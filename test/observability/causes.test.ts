@@ -83,7 +83,7 @@ describe('What the service did is said with its cause:', () => {
     [
       'a date that is none',
       { kind: 'answer-with-status', status: 200, body: JSON.stringify({ ...whole(planted), created_at: planted }) },
-      { trouble: 'invalid', cause: 'created_at: a string of another form' },
+      { trouble: 'invalid', cause: 'created_at: string of another form' },
     ],
     [
       'another taxpayer',
