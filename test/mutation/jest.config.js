@@ -7,6 +7,6 @@ export default {
   ...jest,
   rootDir: process.cwd(), // where Stryker has copied the project to
   testMatch: rooms[room].map((name) => `<rootDir>/test/${room}/${name}.test.ts`),
-  testSequencer: '@jest/test-sequencer',
+  testSequencer: '<rootDir>/test/mutation/inOrder.js',
   reporters: [],
 };

@@ -1,43 +1,43 @@
 /**
- * The rooms of src that are mutated, and the tests that have to notice: those that run in seconds. Tests that start
- * processes run the built gateway, in which there is no mutant; those that wait for leases to run out take too long.
+ * The rooms of src that are mutated, and the tests that have to notice: those that run in seconds, the quickest first, because
+ * the first failure is enough. Tests that start processes run the built gateway, in which there is no mutant; those that wait
+ * for leases to run out take too long.
  */
 export const rooms = {
-  cache: ['forgets', 'heldBytes', 'oneKeyStore', 'sealedStore', 'sealing', 'storedEntries', 'storedValues'],
+  cache: ['heldBytes', 'oneKeyStore', 'storedValues', 'forgets', 'sealing', 'sealedStore', 'storedEntries'],
   upstream: [
+    'retryAfter',
     'callGate',
-    'connections',
-    'credentials',
     'endpointBreaker',
     'forbiddenRequests',
-    'resilientFetch',
-    'retryAfter',
+    'connections',
     'tokenBudget',
+    'resilientFetch',
   ],
   datasources: [
-    'clocks',
-    'contract',
     'freshness',
-    'idempotentLinks',
-    'learnedFreshness',
-    'refreshJobs',
-    'rotatedTokens',
-    'taxpayerService',
-    'tokenBroker',
-    'tokenPolicies',
     'watcher',
     'wire',
+    'taxpayerService',
+    'tokenBroker',
+    'refreshJobs',
+    'clocks',
+    'learnedFreshness',
+    'tokenPolicies',
+    'idempotentLinks',
+    'rotatedTokens',
+    'contract',
   ],
   auth: [
+    'tokenKind',
+    'discovery',
+    'callerRights',
     'auth',
     'authMemory',
     'authorization',
     'boundTokens',
-    'callerRights',
-    'decisionPoint',
     'developerMode',
-    'discovery',
     'keySet',
-    'tokenKind',
+    'decisionPoint',
   ],
 };
