@@ -109,4 +109,25 @@ describe('TokenBroker', () => {
     control.disarm(rule);
     expect(events).toEqual(['absent-remembered']);
   });
+
+  it('says what was refused, and counts the token that it replaced', async () => {
+    const { broker, jobs, events, control, newTaxpayer } = await scene();
+    await expect(broker.record(fleet.ids.taxpayerId('nobody'))).rejects.toMatchObject({
+      ...{ message: 'The service knows no such taxpayer', reason: 'HTTP 404' },
+    });
+    const id = newTaxpayer();
+    const job = fleet.ids.jobId(control.addJob({ taxpayerId: id }).jobId);
+    await jobs.status(id, job);
+    control.rotateToken(id);
+    fleet.advance(minuteMs);
+    await jobs.status(id, job);
+    expect(events).toEqual(['absent-remembered', 'credential-replaced']);
+
+    control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-with-status', status: 401 } });
+    fleet.advance(2 * minuteMs);
+    await expect(jobs.status(id, job)).rejects.toMatchObject({
+      message: "The service refuses this taxpayer's token, a new one included",
+      reason: "HTTP 401 to the taxpayer's token, a new one too",
+    });
+  });
 });
