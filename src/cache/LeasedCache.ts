@@ -157,10 +157,8 @@ export class LeasedCache<Value> {
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
         before = this.peek(id) ?? entry ?? before; // memory may drop it before it is needed
       } else {
-        const stopRenewing = keepRenewing({
-          ...{ store, name, owner, runtime: this.#runtime },
-          longestMs: this.#longestHoldMs,
-        });
+        const lease = { store, name, owner, runtime: this.#runtime, longestMs: this.#longestHoldMs };
+        const stopRenewing = keepRenewing(lease);
         try {
           if (prepare && !prepared) {
             prepared = { value: await prepare() };

@@ -23,8 +23,8 @@ export interface SpanBegin {
   readonly kind: SpanKind;
   /** Becomes the span's own: not to be shared. */
   readonly attributes: Attributes;
-  /** Epoch milliseconds. */
-  readonly startMs: number;
+  /** Epoch milliseconds, by default of this moment. */
+  readonly startMs?: number;
   readonly context: SpanContext;
   readonly parent?: SpanContext | undefined;
 }
@@ -49,7 +49,7 @@ export class RecordedSpan implements ReadableSpan {
 
   constructor(
     private readonly origin: SpanOrigin,
-    { name, kind, attributes, startMs, context, parent }: SpanBegin,
+    { name, kind, attributes, startMs = epochMs(), context, parent }: SpanBegin,
   ) {
     this.name = name;
     this.kind = kind;

@@ -19,7 +19,7 @@ import {
   serverOf,
   storeOperations,
 } from './spanAttributes.js';
-import { openExporter, shareOfNewTraces, startExport, type TraceExportOptions } from './traceExport.js';
+import { type NewSpan, openExporter, shareOfNewTraces, startExport, type TraceExportOptions } from './traceExport.js';
 
 export { openExporter };
 
@@ -149,7 +149,7 @@ export class Tracing {
     const position = this.#position();
     if (position === undefined) return untraced;
     const outer = position.parent;
-    const span = this.#begin('GraphQL Operation', SpanKind.SERVER, outer, {});
+    const span = this.#beginBelow(outer, { name: 'GraphQL Operation', kind: SpanKind.SERVER, attributes: {} });
     position.operation = span;
     position.parent = span;
     return (label, type, errors) => {
@@ -195,7 +195,7 @@ export class Tracing {
   };
 
   /** The span of a call that is over, if anything that is traced waits for it. `failure`: what no status says. */
-  #called([method, template]: readonly [method: string, template?: string], startTime: number, call: CallMade): void {
+  #called([method, template]: readonly [method: string, template?: string], startMs: number, call: CallMade): void {
     const parent = this.#position()?.parent;
     if (parent === undefined) return;
     const { status, failure } = call;
@@ -206,7 +206,7 @@ export class Tracing {
       ...(status !== undefined && { 'http.response.status_code': status }),
     };
     const name = template === undefined ? method : `${method} ${template}`;
-    const span = this.#begin(name, SpanKind.CLIENT, parent, attributes, startTime);
+    const span = this.#beginBelow(parent, { name, kind: SpanKind.CLIENT, attributes, startMs });
     span.end(status !== undefined && status >= 400 ? String(status) : failure);
   }
 
@@ -218,12 +218,13 @@ export class Tracing {
   }
 
   #tracedOperation(store: Store, operation: StoreOperation) {
+    const name = `${operation} ${store.kind}`;
     const attributes = { 'db.system.name': store.kind, 'db.operation.name': operation };
     return async (...args: unknown[]) => {
       const parent = this.#position()?.parent;
       const work = () => (store[operation] as (...args: unknown[]) => Promise<unknown>).apply(store, args);
       if (parent === undefined) return work();
-      const span = this.#begin(`${operation} ${store.kind}`, SpanKind.CLIENT, parent, { ...attributes });
+      const span = this.#beginBelow(parent, { name, kind: SpanKind.CLIENT, attributes: { ...attributes } });
       try {
         const result = await work();
         span.end();
@@ -270,25 +271,15 @@ export class Tracing {
   #beginRequest(request: IncomingMessage, route: string): RecordedSpan | undefined {
     const caller = callerOf(request);
     if (caller === undefined && Math.random() >= this.#share) return undefined;
+    const name = `${methodOf(request) ?? 'HTTP'} ${route}`;
     const attributes = requestAttributes(request, route);
-    const span = {
-      name: `${methodOf(request) ?? 'HTTP'} ${route}`,
-      kind: SpanKind.SERVER,
-      attributes,
-      startMs: epochMs(),
-    };
+    const span = { name, kind: SpanKind.SERVER, attributes };
     return caller === undefined ? this.#export.begin(span) : this.#export.continued(span, caller);
   }
 
-  /** A span below `parent`; that itself, if it is not recorded. */
-  #begin(
-    name: string,
-    kind: SpanKind,
-    parent: RecordedSpan,
-    attributes: Attributes,
-    startMs = epochMs(),
-  ): RecordedSpan {
-    return parent.isRecorded ? this.#export.begin({ name, kind, attributes, startMs }, parent.spanContext()) : parent;
+  /** `span` below `parent`; that itself, if it is not recorded. */
+  #beginBelow(parent: RecordedSpan, span: NewSpan): RecordedSpan {
+    return parent.isRecorded ? this.#export.begin(span, parent.spanContext()) : parent;
   }
 }
 

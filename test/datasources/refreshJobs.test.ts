@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { isTerminal } from '../../src/datasources/RefreshJobs.js';
 import { Trail } from '../../src/observability/Trail.js';
-import { type Fleet, type Member, startFleet } from '../support/fleet.js';
+import { type Fleet, type Member, notedOnce, startFleet } from '../support/fleet.js';
 
 const processing = { id: 'job-1', status: 'processing', startedAt: '2026-01-05T10:00:00.000Z' };
 
@@ -80,14 +80,10 @@ describe('RefreshJobs', () => {
 
   it('does once per operation what it does for one job, and finds the token on behalf of the caller', async () => {
     const { taxpayer, job } = newJob();
-    const seen: string[] = [];
-    const once = <T>(what: string, work: () => T) => {
-      seen.push(what);
-      return work();
-    };
+    const { names, once } = notedOnce();
     const trail = new Trail();
     await one.jobs.status(taxpayer, job, undefined, { once, trail });
-    expect(seen).toEqual([`job ${taxpayer}/${job}`]);
+    expect(names).toEqual([`job ${taxpayer}/${job}`]);
     expect(trail.calls?.map(({ endpoint }) => endpoint)).toEqual(['taxpayerToken', 'refreshJob']);
   });
 

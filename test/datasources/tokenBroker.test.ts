@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Trail } from '../../src/observability/Trail.js';
-import { type Fleet, type FleetOptions, type Member, outcomeOf, startFleet } from '../support/fleet.js';
+import { type Fleet, type FleetOptions, type Member, notedOnce, outcomeOf, startFleet } from '../support/fleet.js';
 
 const minuteMs = 60_000;
 
@@ -33,13 +33,9 @@ describe('TokenBroker', () => {
   it('does once per operation what is asked for alike', async () => {
     const { broker, newTaxpayer } = await scene();
     const id = newTaxpayer();
-    const seen: string[] = [];
-    const once = <T>(what: string, work: () => T) => {
-      seen.push(what);
-      return work();
-    };
+    const { names, once } = notedOnce();
     await broker.record(id, undefined, { once });
-    expect(seen).toEqual([`token Infinity ${id}`]);
+    expect(names).toEqual([`token Infinity ${id}`]);
   });
 
   it('holds a record for as long as it would show it, and no absence', async () => {

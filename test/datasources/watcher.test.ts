@@ -37,6 +37,10 @@ describe('Watcher', () => {
   beforeEach(() => {
     time = new VirtualTime(0);
     [brings, polls, held, standIn, counts] = [[1], [], undefined, undefined, []];
+    watcher = newWatcher();
+  });
+
+  function newWatcher(own: Partial<Watched<string, View>> = {}, watchMaxMs = maxMs) {
     const watched: Watched<string, View> = {
       held: () => held,
       standIn: (_, known) => standIn ?? known,
@@ -51,10 +55,11 @@ describe('Watcher', () => {
       isFinal: (view) => view.value >= 100,
       dueInMs: () => pollMs,
       retryInMs: (failures, askedMs) => Math.max(askedMs, failures * 10),
+      ...own,
     };
     const runtime = time.runtime(realRuntime);
-    watcher = new Watcher({ watched, watchMaxMs: maxMs, onWatchers: (count) => counts.push(count), runtime });
-  });
+    return new Watcher({ watched, watchMaxMs, onWatchers: (count) => counts.push(count), runtime });
+  }
 
   /** Reads in the background; what was read so far, and how it ended. */
   function follow(key: string, options: Parameters<typeof watcher.watch>[1] = {}) {
@@ -291,19 +296,8 @@ describe('Watcher', () => {
   });
 
   it('does not poll at once what is due later than a timer can wait', async () => {
-    const runtime = time.runtime(realRuntime);
-    const far = new Watcher<string, View>({
-      watched: {
-        ...{ held: () => ({ value: 1, readAt: 0 }), standIn: () => undefined, readAt: () => 0 },
-        ...{ isChange: () => false, isFinal: () => false, retryInMs: () => 0 },
-        dueInMs: () => 1e12,
-        read: async () => {
-          polls.push({ at: time.now, key: 'far', known: undefined, call: {} });
-          return { value: 1, readAt: 0 };
-        },
-      },
-      ...{ watchMaxMs: 1e13, onWatchers: () => {}, runtime },
-    });
+    held = { value: 1, readAt: 0 };
+    const far = newWatcher({ dueInMs: () => 1e12 }, 1e13);
     const stream = far.watch('key');
     await pass(2_147_483_646);
     expect(polls).toHaveLength(0);

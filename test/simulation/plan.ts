@@ -161,7 +161,7 @@ export function planOf(seed: number): Plan {
     const kinds: readonly ServiceFault[] = ['5xx', 'slow', 'silent', 'reset', 'invalid', '429', '401', 'foreign'];
     return { at: near(), do: 'service', fault: oneOf(kinds), forMs: oneOf([20, 500, 3000, 10_000]) };
   });
-  const rest = {
+  const conditions = {
     budgetPerHour: trouble.budget ? oneOf([3, 8, 20, 40]) : 0,
     clocks: Array.from({ length: nodes }, () =>
       chance(0.5) ? { aheadMs: 0, rate: 1 } : { aheadMs: pick(-400, 400), rate: 1 + pick(-3, 3) / 10_000 },
@@ -171,22 +171,21 @@ export function planOf(seed: number): Plan {
   };
   // Drawn last, so that the plans of most seeds are those of earlier commits.
   if (nodes > 1 && freshMs > 5000 && chance(0.02)) {
-    const [who, reader, blind] = [taxpayer(), 0, pick(1, nodes - 1)];
-    steps.push(...blindAndStill({ at: within(), who, reader, blind, stillForMs: pick(3000, 5000) }));
+    const [who, blind] = [taxpayer(), pick(1, nodes - 1)];
+    steps.push(...blindAndStill(within(), who, blind, pick(3000, 5000)));
   }
   steps.sort((one, other) => one.at - other.at);
-  return { ...{ seed, nodes, taxpayers, jobs, steps, freshMs }, ...rest, ...timesOf(steps) };
+  return { ...{ seed, nodes, taxpayers, jobs, steps, freshMs }, ...conditions, ...timesOf(steps) };
 }
 
 /**
- * What one process has read, another reads that cannot see the store, and that stands still until its lease has run out: both
- * are in the store then, the older first.
+ * Node 0 reads a record. Much later, node `blind` cannot see the store and reads it again, and stands still until its lease has
+ * run out. When it wakes, it has the newer record, and the store holds the older one and no lease.
  */
-function blindAndStill(scene: { at: number; who: number; reader: number; blind: number; stillForMs: number }): Step[] {
-  const { at, who, reader, blind, stillForMs } = scene;
+function blindAndStill(at: number, who: number, blind: number, stillForMs: number): Step[] {
   const longAfter = at + 12_000; // more than clocks may be apart
   return [
-    { at, do: 'read', node: reader, taxpayer: who },
+    { at, do: 'read', node: 0, taxpayer: who },
     { at: longAfter - 50, do: 'store', fault: 'away', node: blind, forMs: 1500 },
     { at: longAfter, do: 'service', fault: 'slow', forMs: 1500 },
     { at: longAfter, do: 'read', node: blind, taxpayer: who },

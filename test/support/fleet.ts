@@ -138,6 +138,16 @@ export async function startFleet({
   };
 }
 
+/** The `once` of an operation that asks for nothing twice, and the names it was asked for. */
+export function notedOnce() {
+  const names: string[] = [];
+  const once = <T>(name: string, start: () => Promise<T>) => {
+    names.push(name);
+    return start();
+  };
+  return { names, once };
+}
+
 /** The code a read fails with, or `answered`. */
 export async function outcomeOf(read: unknown): Promise<string> {
   try {

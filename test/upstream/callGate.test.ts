@@ -2,10 +2,17 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
-import { realRuntime } from '../../src/process/Runtime.js';
+import { type Runtime, realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
+import type { Store } from '../../src/stores/Store.js';
 import { CallGate } from '../../src/upstream/CallGate.js';
 import type { Endpoint } from '../../src/upstream/ResilientFetch.js';
+
+const runtimeAt = (now: () => number): Runtime => ({ ...realRuntime, now, monotonicNow: now });
+const sealedOn = (store: Store, runtime: Runtime) => {
+  const sealer = new Sealer({ from: 'client-secret', secret: new Secret('gate-secret') });
+  return new SealedStore({ store, sealer, scope: [], runtime });
+};
 
 type Asked = readonly (number | undefined)[];
 const oneByOne = async (gates: readonly CallGate[], asked: Asked) => {
@@ -25,11 +32,9 @@ it.each([
   ];
   for (const asked of orders) {
     let ms = 0;
-    const runtime = { ...realRuntime, now: () => ms, monotonicNow: () => ms };
+    const runtime = runtimeAt(() => ms);
     const store = new MemoryStore({ runtime });
-    const sealer = new Sealer({ from: 'client-secret', secret: new Secret('gate-secret') });
-    const newGate = () =>
-      new CallGate({ store: new SealedStore({ store, sealer, scope: [], runtime }), runtime, onClosed: () => {} });
+    const newGate = () => new CallGate({ store: sealedOn(store, runtime), runtime, onClosed: () => {} });
     const told = asked.map(newGate);
     await close(told, asked);
     const gates = [...told, newGate()];
@@ -45,7 +50,7 @@ it.each([
 
 it('writes the longest silence, and few others, when many calls of a process are answered with 429 at the same time', async () => {
   let ms = 0;
-  const runtime = { ...realRuntime, now: () => ms, monotonicNow: () => ms };
+  const runtime = runtimeAt(() => ms);
   const asked: string[] = [];
   const store = new Proxy(new MemoryStore({ runtime }), {
     get(target, name) {
@@ -55,12 +60,7 @@ it('writes the longest silence, and few others, when many calls of a process are
       return (member as () => unknown).bind(target);
     },
   });
-  const sealer = new Sealer({ from: 'client-secret', secret: new Secret('gate-secret') });
-  const gate = new CallGate({
-    store: new SealedStore({ store, sealer, scope: [], runtime }),
-    runtime,
-    onClosed: () => {},
-  });
+  const gate = new CallGate({ store: sealedOn(store, runtime), runtime, onClosed: () => {} });
   const closing = Array.from({ length: 50 }, () => {
     ms += 1;
     return gate.closeForRateLimit('taxpayerToken', 'any', 7);
@@ -79,9 +79,8 @@ describe('A gate that is closed', () => {
   let gate: CallGate;
   beforeEach(() => {
     [ms, closed] = [1_000_000, []];
-    const runtime = { ...realRuntime, now: () => ms, monotonicNow: () => ms };
-    const sealer = new Sealer({ from: 'client-secret', secret: new Secret('gate-secret') });
-    sealed = new SealedStore({ store: new MemoryStore({ runtime }), sealer, scope: [], runtime });
+    const runtime = runtimeAt(() => ms);
+    sealed = sealedOn(new MemoryStore({ runtime }), runtime);
     gate = new CallGate({ store: sealed, runtime, onClosed: (...which) => closed.push(which) });
   });
   const refusalOf = (endpoint: Endpoint, credential = 'mine') =>
