@@ -28,7 +28,7 @@ function firstDifference(committed, text) {
 /** Runs a script's task; an error ends it with exit code 1 and one line, without a stack trace. */
 export async function orSentence(task) {
   try {
-    await task();
+    return await task();
   } catch (error) {
     console.error(error.message);
     process.exit(1);

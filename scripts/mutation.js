@@ -3,11 +3,13 @@
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { table, writeSection } from '../test/bench/report.js';
 import { rooms } from '../test/mutation/rooms.js';
 import { orSentence } from './committedFile.js';
+import { provideNode } from './provideNode.js';
 import { providePackages } from './providePackages.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -35,6 +37,8 @@ if (values.help) {
   process.exit();
 }
 await orSentence(() => providePackages('test/mutation'));
+// In Node.js 20 and 22, each run of Jest in a process makes every promise of the runs after it dearer.
+const node = join(await orSentence(() => provideNode('24')), 'node');
 const asked = positionals.length > 0 ? positionals : Object.keys(rooms);
 const results = asked.map(mutate);
 console.log(tableOf(results));
@@ -64,7 +68,7 @@ function mutate(room) {
   const env = { ...process.env, MUTATION_ROOM: room, MUTATION_CONCURRENCY: values.concurrency };
   const startedAt = performance.now();
   const run = [stryker, 'run', 'test/mutation/stryker.config.js', ...only];
-  const { status } = spawnSync(process.execPath, run, { cwd: root, env, stdio: 'inherit' });
+  const { status } = spawnSync(node, run, { cwd: root, env, stdio: 'inherit' });
   if (status !== 0) process.exit(1);
   return resultOf(room, JSON.parse(readFileSync(file, 'utf8')), (performance.now() - startedAt) / 60_000);
 }

@@ -1,7 +1,7 @@
 /**
- * The rooms of src that are mutated, and the tests that have to notice: those that run in seconds, the quickest first, because
- * the first failure is enough. Tests that start processes run the built gateway, in which there is no mutant; those that wait
- * for leases to run out take too long.
+ * The rooms of src that are mutated, and the tests that have to notice: those that run in seconds, those that compute least
+ * first, because the first failure is enough. Tests that start processes run the built gateway, in which there is no mutant;
+ * those that wait for leases to run out take too long.
  */
 export const rooms = {
   cache: ['heldBytes', 'oneKeyStore', 'storedValues', 'forgets', 'sealing', 'sealedStore', 'storedEntries'],
@@ -11,8 +11,8 @@ export const rooms = {
     'endpointBreaker',
     'forbiddenRequests',
     'connections',
-    'tokenBudget',
     'resilientFetch',
+    'tokenBudget',
   ],
   datasources: [
     'freshness',
@@ -33,11 +33,14 @@ export const rooms = {
     'discovery',
     'callerRights',
     'auth',
-    'authMemory',
-    'authorization',
-    'boundTokens',
-    'developerMode',
     'keySet',
+    'boundTokens',
     'decisionPoint',
+    'authorization',
+    'authMemory',
+    'developerMode',
   ],
 };
+
+/** The rooms whose mutants meet the simulated fleet first. In the others it notices little, and takes longer than the tests. */
+export const simulated = ['cache', 'datasources'];

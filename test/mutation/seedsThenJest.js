@@ -8,12 +8,17 @@ import { commonTokens, declareFactoryPlugin, PluginKind, tokens } from '@stryker
 import { determineHitLimitReached } from '@stryker-mutator/api/test-runner';
 import { strykerPlugins as jestPlugins } from '@stryker-mutator/jest-runner';
 import { failedPlans } from '../simulation/failedPlans.js';
+import { simulated } from './rooms.js';
 
+const isSimulated = simulated.includes(process.env.MUTATION_ROOM);
 /** After the plans that have failed before. */
 const seeds = 150;
+/** A mutant that is met this many times as often as without it goes round without end. */
+const endlessFactor = 10;
+const leastHits = 10_000;
 const id = 'seeds of the simulator';
-/** In the folder of the mutants: of the processes that run tests, only one makes the first run, which finds it out. */
-const filesOfTests = 'files-of-tests.json';
+/** In the folder of the mutants: of the processes that run tests, only one makes the first run. */
+const firstRun = 'first-run.json';
 /** What the mutants in this process look at; those of Jest's tests have another. */
 globalThis.__stryker__ ??= {};
 const { __stryker__: stryker } = globalThis;
@@ -33,6 +38,7 @@ class SeedsThenJest {
 
   async init() {
     await this.#jest.init();
+    if (!isSimulated) return;
     // Stryker has changed to the folder of the mutants.
     const { bundle } = await import(pathToFileURL(resolve('test/simulation/bundle.js')).href);
     this.#simulator = await import(pathToFileURL(await bundle(undefined, 'simulator.ts')).href);
@@ -44,7 +50,10 @@ class SeedsThenJest {
     const result = await this.#jest.dryRun(options);
     if (result.status !== 'complete') return result;
     const fileOf = Object.fromEntries(result.tests.map((test) => [test.id, test.fileName]));
-    writeFileSync(filesOfTests, JSON.stringify(fileOf));
+    if (!isSimulated) {
+      writeFileSync(firstRun, JSON.stringify({ fileOf }));
+      return result;
+    }
     const startedAt = performance.now();
     stryker.currentTestId = id;
     const failed = await this.#firstFailure();
@@ -52,14 +61,18 @@ class SeedsThenJest {
     if (failed) return { status: 'error', errorMessage: failed };
     const run = { id, name: id, status: 0, timeSpentMs: Math.round(performance.now() - startedAt) };
     const { mutantCoverage: ofTests } = result;
-    const perTest = { ...ofTests.perTest, [id]: stryker.mutantCoverage?.perTest[id] ?? {} };
+    const hits = stryker.mutantCoverage?.perTest[id] ?? {};
+    writeFileSync(firstRun, JSON.stringify({ fileOf, hits }));
+    const perTest = { ...ofTests.perTest, [id]: hits };
     return { ...result, tests: [...result.tests, run], mutantCoverage: { static: ofTests.static, perTest } };
   }
 
   async mutantRun(options) {
-    const { activeMutant, hitLimit, testFilter } = options;
+    const { activeMutant, testFilter } = options;
+    const { fileOf, hits } = JSON.parse(readFileSync(firstRun, 'utf8'));
     if (testFilter.includes(id)) {
-      Object.assign(stryker, { activeMutant: activeMutant.id, hitLimit, hitCount: hitLimit && 0 });
+      const hitLimit = leastHits + endlessFactor * hits[activeMutant.id];
+      Object.assign(stryker, { activeMutant: activeMutant.id, hitLimit, hitCount: 0 });
       const failureMessage = await this.#firstFailure();
       const endless = determineHitLimitReached(stryker.hitCount, hitLimit);
       Object.assign(stryker, { activeMutant: undefined, hitLimit: undefined, hitCount: undefined });
@@ -69,7 +82,6 @@ class SeedsThenJest {
     const rest = testFilter.filter((test) => test !== id);
     if (rest.length === 0) return { status: 'survived', nrOfTests: 1 };
     // Stryker's Jest would load every file of the room, which takes longer than the tests.
-    const fileOf = JSON.parse(readFileSync(filesOfTests, 'utf8'));
     this.#jest.jestConfig.testMatch = [...new Set(rest.map((test) => fileOf[test]))];
     return this.#jest.mutantRun({ ...options, testFilter: rest });
   }
