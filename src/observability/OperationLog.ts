@@ -25,11 +25,12 @@ export class OperationLog {
   /** From which duration on {@link end} is wanted for an operation that went well, in milliseconds. */
   readonly fromMs: number;
   readonly #isOff: boolean;
-  #waiting = '';
-  #timer: NodeJS.Timeout | undefined;
+  readonly #withinMs: number;
 
   constructor(private readonly options: OperationLogOptions) {
     const { which, slowMs, log } = options;
+    // Where every operation has a line, a system call for each would cost more than the line.
+    this.#withinMs = which === 'all' ? longestWaitMs : 0;
     this.#isOff = which === 'none' || !log.isLevelEnabled('info');
     this.fromMs = this.#isOff ? Number.POSITIVE_INFINITY : which === 'all' ? 0 : slowMs;
   }
@@ -50,7 +51,7 @@ export class OperationLog {
     } = ended;
     const ms = Math.round((performance.now() - facts.startedAt) * 10) / 10;
     if (outcome === 'ok') {
-      this.#writeSoon(this.#lineOfSuccess(ended, ms));
+      this.options.destination.write(this.#lineOfSuccess(ended, ms), this.#withinMs);
       return;
     }
     const { caller, client } = facts;
@@ -108,22 +109,6 @@ export class OperationLog {
       `${client?.client === undefined ? '' : `,"client":"${client.client}"`}` +
       `${client?.clientVersion === undefined ? '' : `,"clientVersion":"${client.clientVersion}"`},"msg":"operation"}\n`
     );
-  }
-
-  /** Writes the lines that wait. */
-  readonly flush = () => {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    if (this.#waiting !== '') this.options.destination.write(this.#waiting);
-    this.#waiting = '';
-  };
-
-  /** Where every operation has a line, a system call for each would cost more than the line. */
-  #writeSoon(line: string): void {
-    if (this.#waiting.length + line.length > (this.options.destination.pieceLength ?? 0)) this.flush();
-    this.#waiting += line;
-    if (this.options.which !== 'all') this.flush();
-    else this.#timer ??= setTimeout(this.flush, longestWaitMs).unref();
   }
 
   readonly #write = (fields: object) => this.options.destination.write(lineOf(fields));

@@ -18,6 +18,7 @@ export interface SpanOrigin {
   readonly onEnd: (span: ReadableSpan) => void;
 }
 
+/** What is known of a span as it begins. */
 export interface SpanBegin {
   readonly name: string;
   readonly kind: SpanKind;
@@ -25,8 +26,6 @@ export interface SpanBegin {
   readonly attributes: Attributes;
   /** Epoch milliseconds, by default of this moment. */
   readonly startMs?: number;
-  readonly context: SpanContext;
-  readonly parent?: SpanContext | undefined;
 }
 
 const none: never[] = [];
@@ -49,12 +48,14 @@ export class RecordedSpan implements ReadableSpan {
 
   constructor(
     private readonly origin: SpanOrigin,
-    { name, kind, attributes, startMs = epochMs(), context, parent }: SpanBegin,
+    begin: SpanBegin,
+    context: SpanContext,
+    parent: SpanContext | undefined,
   ) {
-    this.name = name;
-    this.kind = kind;
-    this.attributes = attributes;
-    this.#startMs = startMs;
+    this.name = begin.name;
+    this.kind = begin.kind;
+    this.attributes = begin.attributes;
+    this.#startMs = begin.startMs ?? epochMs();
     this.#context = context;
     if (parent !== undefined) this.parentSpanContext = parent;
   }

@@ -4,23 +4,22 @@ import { isatty } from 'node:tty';
 
 /** Where log lines go; by default standard output. */
 export interface LogDestination {
-  write(line: string): void;
+  /** Writes one line, its line break included; it may wait `withinMs` milliseconds for others. */
+  write(line: string, withinMs?: number): void;
   /** So far, where lines can be dropped. */
   readonly linesDropped?: number;
-  /** The longest text of several lines that is best given at once, in characters. */
-  readonly pieceLength?: number;
 }
 
 const standardOutput = 1;
-/** Lines of one turn that are longer together are not kept until its end, in characters. */
-const maxTurnLength = 8192;
-/** What is kept while the reader takes nothing, in characters; lines beyond are dropped. */
+/** What is kept while the reader takes nothing, in bytes; lines beyond are dropped. */
 const maxLength = 1024 * 1024;
 /**
- * The most written at once, in characters. POSIX's PIPE_BUF, up to which the lines of several processes do not mix; a process
+ * The most written at once, in bytes. POSIX's PIPE_BUF, up to which the lines of several processes do not mix; a process
  * that writes alone writes more, because each write wakes the reader, which costs as much as a hundred lines.
  */
 const pieceLengths = { shared: 4096, alone: 32_768 };
+/** Of UTF-8, of a character of a JavaScript string. */
+const maxBytesPerCharacter = 3;
 const retryMs = 20;
 /** How long the end of the process waits for a reader that takes nothing, in milliseconds. */
 const exitWaitMs = 1000;
@@ -29,16 +28,20 @@ const exitRetryMs = 10;
 /**
  * Standard output that never makes the process wait: what the reader does not take is kept, up to a bound, and lines
  * beyond it are dropped and counted. Once everything kept is written, one line tells how many were dropped. The lines of one
- * turn of the event loop are written together when it ends, or when the process does.
+ * turn of the event loop are written together when it ends, or when the process does; those that may wait, later.
  */
 export class StandardOutput implements LogDestination {
   readonly isTerminal = isatty(standardOutput);
-  readonly pieceLength: number;
   readonly #output = openWithoutBlocking();
+  readonly #pieceLength: number;
   /** Not written yet, in order. Each holds whole lines; of the first a part may be written already. */
-  readonly #pieces: (string | Buffer)[] = [];
+  readonly #pieces: Buffer[] = [];
+  /** The piece after these, and how much of it is filled. Texts that wait would be work for the garbage collector. */
+  #open: Buffer;
+  #filled = 0;
   #length = 0;
-  #state: 'written' | 'written when the turn ends' | 'stalled' = 'written';
+  #state: 'written' | 'written soon' | 'written when the turn ends' | 'stalled' = 'written';
+  #timer: NodeJS.Timeout | undefined;
   /** Since the last line that was kept. */
   #dropped = 0;
   /** Since the start of the process. */
@@ -46,37 +49,65 @@ export class StandardOutput implements LogDestination {
 
   /** `whose`: whether other processes write to the same output. */
   constructor(whose: keyof typeof pieceLengths = 'shared') {
-    this.pieceLength = pieceLengths[whose];
+    this.#pieceLength = pieceLengths[whose];
+    this.#open = Buffer.allocUnsafe(this.#pieceLength);
     process.once('exit', () => this.#writeBeforeExit());
   }
 
-  /** Writes one line, its line break included, or a text that may only be written whole. */
-  write(text: string): void {
+  write(line: string, withinMs = 0): void {
     // Goes on until everything kept is written, so that the log has one gap and not many.
-    if (this.#dropped > 0 || this.#length + text.length > maxLength) {
+    if (this.#dropped > 0 || this.#length + line.length > maxLength) {
       this.#dropped += 1;
       this.linesDropped += 1;
       return;
     }
-    const last = this.#pieces.at(-1);
-    const joins = typeof last === 'string' && last.length + text.length <= this.pieceLength;
-    this.#pieces.push(joins ? this.#pieces.pop() + text : text);
-    this.#length += text.length;
-    if (this.#state === 'written') {
-      this.#state = 'written when the turn ends';
-      setImmediate(() => this.#state === 'written when the turn ends' && this.#flush());
+    this.#keep(line);
+    if (this.#state === 'stalled') return;
+    if (withinMs === 0) this.#writeWhenTurnEnds();
+    else if (this.#state === 'written') this.#writeWithin(withinMs);
+  }
+
+  #keep(line: string): void {
+    const most = maxBytesPerCharacter * line.length;
+    if (this.#filled + most > this.#pieceLength) {
+      if (this.#state === 'stalled') this.#closePiece();
+      else this.#flush();
     }
-    if (this.#state !== 'stalled' && this.#length > maxTurnLength) this.#flush();
+    // In place of one that what waits may lie in, or that is too short.
+    if (this.#filled === 0 && (this.#pieces.length > 0 || most > this.#open.length)) {
+      this.#open = Buffer.allocUnsafe(Math.max(most, this.#pieceLength));
+    }
+    const bytes = this.#open.write(line, this.#filled);
+    this.#filled += bytes;
+    this.#length += bytes;
+  }
+
+  #closePiece(): void {
+    if (this.#filled > 0) this.#pieces.push(this.#open.subarray(0, this.#filled));
+    this.#filled = 0;
+  }
+
+  #writeWhenTurnEnds(): void {
+    if (this.#state === 'written when the turn ends') return;
+    this.#state = 'written when the turn ends';
+    setImmediate(() => this.#state === 'written when the turn ends' && this.#flush());
+  }
+
+  #writeWithin(ms: number): void {
+    this.#state = 'written soon';
+    this.#timer = setTimeout(() => this.#flush(), ms).unref();
   }
 
   #flush(): void {
+    clearTimeout(this.#timer);
     this.#state = this.#writePieces() === undefined ? 'written' : 'stalled';
-    if (this.#state === 'stalled') setTimeout(() => this.#flush(), retryMs).unref();
+    if (this.#state === 'stalled') this.#timer = setTimeout(() => this.#flush(), retryMs).unref();
   }
 
   /** Gives the code of what stopped it: EAGAIN while the reader takes no more; undefined when everything is written. */
   #writePieces(): string | undefined {
     this.#output.unblock?.();
+    this.#closePiece();
     try {
       for (;;) {
         if (this.#pieces.length === 0 && this.#dropped > 0) {
@@ -85,10 +116,9 @@ export class StandardOutput implements LogDestination {
         }
         const [piece] = this.#pieces;
         if (piece === undefined) return undefined;
-        const bytes = Buffer.from(piece);
-        const written = writeSync(this.#output.fd, bytes);
-        if (written === bytes.length) this.#pieces.shift();
-        else this.#pieces[0] = bytes.subarray(written);
+        const written = writeSync(this.#output.fd, piece);
+        if (written === piece.length) this.#pieces.shift();
+        else this.#pieces[0] = piece.subarray(written);
       }
     } catch (error) {
       // A reader that is gone or a disk that is full is waited for as well: a named pipe or a disk may come back.
@@ -131,7 +161,8 @@ function openWithoutBlocking(): { readonly fd: number; readonly unblock?: () => 
   }
 }
 
-function lossLine(dropped: number): string {
+function lossLine(dropped: number): Buffer {
   const msg = 'log lines were dropped: the reader of standard output did not take them';
-  return `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), pid: process.pid, dropped, msg })}\n`;
+  const line = { level: 'warn', time: new Date().toISOString(), pid: process.pid, dropped, msg };
+  return Buffer.from(`${JSON.stringify(line)}\n`);
 }

@@ -8,18 +8,18 @@ import type { Handler } from '../http/HttpServer.js';
 import type { EndOfOperation, OperationObserver } from '../operations/observeOperations.js';
 import type { Store } from '../stores/Store.js';
 import type { Endpoint, TryDetails, TryOutcome } from '../upstream/ResilientFetch.js';
-import { epochMs, type RecordedSpan } from './RecordedSpan.js';
+import { epochMs, type RecordedSpan, type SpanBegin } from './RecordedSpan.js';
 import {
   callerOf,
   calls,
+  describeOperation,
   methodOf,
-  operationAttributes,
   requestAttributes,
   type StoreOperation,
   serverOf,
   storeOperations,
 } from './spanAttributes.js';
-import { type NewSpan, openExporter, shareOfNewTraces, startExport, type TraceExportOptions } from './traceExport.js';
+import { openExporter, shareOfNewTraces, startExport, type TraceExportOptions } from './traceExport.js';
 
 export { openExporter };
 
@@ -154,7 +154,7 @@ export class Tracing {
     position.parent = span;
     return (label, type, errors) => {
       if (type !== 'none') span.name = type;
-      Object.assign(span.attributes, operationAttributes(label, type, errors));
+      describeOperation(span.attributes, label, type, errors);
       if (errors > 0) span.fail();
       if (type === 'subscription' && errors === 0) return;
       position.parent = outer;
@@ -278,7 +278,7 @@ export class Tracing {
   }
 
   /** `span` below `parent`; that itself, if it is not recorded. */
-  #beginBelow(parent: RecordedSpan, span: NewSpan): RecordedSpan {
+  #beginBelow(parent: RecordedSpan, span: SpanBegin): RecordedSpan {
     return parent.isRecorded ? this.#export.begin(span, parent.spanContext()) : parent;
   }
 }

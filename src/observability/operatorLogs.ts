@@ -45,7 +45,6 @@ export function operatorLogs({ config, log, destination, sealer, metrics, traceI
     audit: new AuditLog({ ...shared, which: config.audit }),
     operationLog,
     flush: () => {
-      operationLog.flush();
       repeated.flush();
       topCallers.flush();
     },

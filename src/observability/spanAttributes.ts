@@ -23,13 +23,11 @@ export function requestAttributes(request: IncomingMessage, route: string): Attr
   };
 }
 
-/** What is known of an operation when it is answered. */
-export function operationAttributes(label: string, type: string, errors: number): Attributes {
-  return {
-    ...(type !== 'none' && { 'graphql.operation.type': type }),
-    'gateway.operation': label,
-    'gateway.errors': errors,
-  };
+/** Adds what is known of an operation when it is answered. */
+export function describeOperation(attributes: Attributes, label: string, type: string, errors: number): void {
+  if (type !== 'none') attributes['graphql.operation.type'] = type;
+  attributes['gateway.operation'] = label;
+  attributes['gateway.errors'] = errors;
 }
 
 /** What is called at the service, with placeholders where ids stand (interface, part 4). */

@@ -37,9 +37,6 @@ export async function openExporter(
   return new OTLPTraceExporter({ url, ...(agent && { httpAgentOptions: () => agent }) });
 }
 
-/** What is known of a span as it begins, without its place in a trace. */
-export type NewSpan = Omit<SpanBegin, 'context' | 'parent'>;
-
 /** Sends spans in batches. Headers, compression, retries, sampler and resource are set by `OTEL_*` variables. */
 export function startExport(options: TraceExportOptions) {
   const own = { 'service.name': 'taxpayer-gateway', 'service.version': options.version, 'process.pid': process.pid };
@@ -53,16 +50,16 @@ export function startExport(options: TraceExportOptions) {
   const ids = new RandomIdGenerator();
   return {
     /** A span that is recorded: below `parent`, or the first of a new trace. */
-    begin: (span: NewSpan, parent?: SpanContext): RecordedSpan => {
-      const traceId = parent?.traceId ?? ids.generateTraceId();
+    begin: (span: SpanBegin, parent?: SpanContext): RecordedSpan => {
+      const traceId = parent === undefined ? ids.generateTraceId() : parent.traceId;
       const context = { traceId, spanId: ids.generateSpanId(), traceFlags: TraceFlags.SAMPLED };
-      return new RecordedSpan(origin, { ...span, context, parent });
+      return new RecordedSpan(origin, span, context, parent);
     },
     /** The first span here of a caller's trace; the sampler decides whether it is recorded. */
-    continued: (span: NewSpan, caller: Context): RecordedSpan => {
+    continued: (span: SpanBegin, caller: Context): RecordedSpan => {
       const { name, kind, attributes } = span;
       const context = sampler.startSpan(name, { kind, attributes }, caller).spanContext();
-      return new RecordedSpan(origin, { ...span, context, parent: trace.getSpanContext(caller) });
+      return new RecordedSpan(origin, span, context, trace.getSpanContext(caller));
     },
     /** Sends what remains. */
     stop: () => processor.shutdown(),

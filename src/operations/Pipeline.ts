@@ -183,7 +183,7 @@ export class Pipeline {
       const outcome = answer.isRefusal ? 'refused' : errors > 0 ? 'errors' : 'ok';
       const causes = errors > 0 ? causesOf(result.errors ?? answer.errors) : [];
       const { label, type, deprecated } = work;
-      const codes = codesOf(answer);
+      const codes = errors > 0 ? codesOf(answer) : [];
       hooks.onEnd({ facts, transport, outcome, label, type, deprecated, codes, causes, trail: context.trail });
     }
     this.noteWork(context.holder, beganAt);
