@@ -6,6 +6,7 @@
 export const rooms = {
   cache: ['heldBytes', 'oneKeyStore', 'storedValues', 'forgets', 'sealing', 'sealedStore', 'storedEntries'],
   upstream: [
+    'serviceUrl',
     'retryAfter',
     'callGate',
     'endpointBreaker',

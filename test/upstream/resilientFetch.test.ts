@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { Agent, createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
@@ -306,7 +306,10 @@ describe('A POST', () => {
   it('has no unknown outcome when nothing listens', async () => {
     const { url } = service;
     await service.stop();
+    const onTry = jest.fn();
+    using({ onTry });
     await expect(http.call(post(url))).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE', retryable: true });
+    expect(onTry).toHaveBeenCalledTimes(1);
   });
 
   it('has no unknown outcome when the name does not exist', async () => {
@@ -411,6 +414,114 @@ describe('An answer', () => {
       await service.whenIdle();
     }
     expect(service.connections).toBeLessThan(4);
+  });
+});
+
+describe('What is told of a try', () => {
+  const tries: unknown[][] = [];
+  beforeEach(() => {
+    tries.length = 0;
+    using({ runtime: { ...realRuntime, random: () => 0 }, onTry: (...told) => tries.push(told) });
+  });
+  const told = (outcome: string, details: object) => [
+    expect.any(String),
+    outcome,
+    expect.any(Number),
+    expect.objectContaining(details),
+  ];
+
+  it.each([
+    [200, 'ok'],
+    [299, 'ok'],
+    [300, 'ok'],
+    [399, 'ok'],
+    [400, 'client-error'],
+    [404, 'client-error'],
+    [407, 'client-error'],
+    [499, 'client-error'],
+  ])('an answer in %i is %s', async (status, outcome) => {
+    service.answer = (_, response) => response.writeHead(status).end('{"fine":true}');
+    const answer = await http.call({ ...get(), holder: 'somebody' });
+    expect(answer).toEqual({ status, retryAfterSeconds: undefined, json: status < 300 ? { fine: true } : undefined });
+    expect(tries).toEqual([told(outcome, { status, reason: undefined, repetition: 0, holder: 'somebody' })]);
+  });
+
+  it('counts repetitions, and names the status of a failure', async () => {
+    service.answer = (_, response) => response.writeHead(502).end();
+    await expect(http.call(get())).rejects.toMatchObject({ reason: 'HTTP 502' });
+    expect(tries).toEqual(
+      [0, 1, 2].map((repetition) => told('server-error', { status: 502, reason: 'HTTP 502', repetition })),
+    );
+  });
+
+  it.each([
+    ['no answer in time', 'timeout', { timeoutMs: 50, deadlineMs: 60 }, () => {}],
+    ['larger than MAX_RESPONSE_BYTES', 'invalid', { maxResponseBytes: 1 }, (_, response) => response.end('{}')],
+    ['the body is not JSON', 'invalid', {}, (_, response) => response.end('{')],
+    ['ECONNRESET', 'network', { deadlineMs: 60 }, (_, response) => response.socket?.resetAndDestroy()],
+  ] satisfies [string, string, Partial<ResilientFetchOptions>, RequestListener][])(
+    'says "%s"',
+    async (reason, outcome, options, answer) => {
+      using({ ...options, onTry: (...told) => tries.push(told) });
+      service.answer = answer;
+      await expect(http.call(get())).rejects.toMatchObject({ reason });
+      expect(tries[0]).toEqual(told(outcome, { status: undefined, reason }));
+    },
+  );
+
+  it('says that no time was left, and why the caller gave up', async () => {
+    const cause = new Error('gone');
+    const call = http.call({ ...get(), signal: AbortSignal.abort(cause) });
+    await expect(call).rejects.toMatchObject({ reason: 'no time left for a try', cause });
+  });
+
+  it.each([
+    ['EPIPE', 'UPSTREAM_UNAVAILABLE', 'EPIPE'],
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'UPSTREAM_UNAVAILABLE', 'ERR_TLS_CERT_ALTNAME_INVALID'],
+    ['Z_DATA_ERROR', 'UPSTREAM_INVALID_RESPONSE', 'Z_DATA_ERROR'],
+    ['NO_Z_DATA_ERROR', 'UPSTREAM_UNAVAILABLE', 'NO_Z_DATA_ERROR'],
+    ['to 10.0.0.1 EPIPE', 'UPSTREAM_UNAVAILABLE', 'the connection was lost'],
+    ['EPIPE to 10.0.0.1', 'UPSTREAM_UNAVAILABLE', 'the connection was lost'],
+    [undefined, 'UPSTREAM_UNAVAILABLE', 'the connection was lost'],
+  ])('of an error with the code %j is a code of a known form alone', async (errorCode, code, reason) => {
+    using({
+      deadlineMs: 1,
+      fetch: async () => Promise.reject(Object.assign(new Error('secret'), { code: errorCode })),
+    });
+    await expect(http.call(get())).rejects.toMatchObject({ code, reason });
+  });
+
+  it('a 407 is of the proxy where there is one: nothing was passed on, also of a POST', async () => {
+    service.answer = (_, response) => response.writeHead(407).end();
+    using({ newAgent: (options) => new Agent(options), onTry: (...told) => tries.push(told) });
+    const failure = { code: 'UPSTREAM_UNAVAILABLE', reason: 'PROXY_HTTP_407' };
+    await expect(http.call(post())).rejects.toMatchObject(failure);
+    expect(tries).toEqual([told('network', { status: 407, reason: 'PROXY_HTTP_407' })]);
+    service.answer = (_, response) => response.writeHead(404).end();
+    expect((await http.call(post())).status).toBe(404);
+  });
+});
+
+describe('Connections', () => {
+  it('are closed when calls are over', async () => {
+    for (const request of [get(), post()]) await http.call(request);
+    http.stop();
+    await service.whenNoConnections();
+    expect(service.connections).toBeGreaterThan(0);
+  });
+
+  it('are used again after an unwanted body of 64 KiB, and cut with a longer one', async () => {
+    const answering = async (length: number) => {
+      const before = service.connections;
+      service.answer = (_, response) => response.writeHead(404, { 'content-length': length }).end('a'.repeat(length));
+      for (let n = 0; n < 4; n += 1) {
+        expect((await http.call(get())).status).toBe(404);
+        await new Promise((resolve) => setTimeout(resolve, 20)); // what is drained comes a little later
+      }
+      return service.connections - before;
+    };
+    expect(await answering(65_536)).toBe(1);
+    expect(await answering(65_537)).toBeGreaterThan(2);
   });
 });
 
