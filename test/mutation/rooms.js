@@ -31,6 +31,7 @@ export const rooms = {
   ],
   auth: [
     'tokenKind',
+    'developerMode',
     'discovery',
     'callerRights',
     'auth',
@@ -39,7 +40,6 @@ export const rooms = {
     'decisionPoint',
     'authorization',
     'authMemory',
-    'developerMode',
   ],
 };
 
