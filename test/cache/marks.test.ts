@@ -1,17 +1,13 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { SealedStore, scopeOf } from '../../src/cache/SealedStore.js';
 import { type KeyMaterial, Sealer } from '../../src/cache/sealing.js';
-import { Secret } from '../../src/config/secret.js';
 import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import type { Store } from '../../src/stores/Store.js';
 import { VirtualTime } from '../bench/sparing/VirtualTime.js';
+import { counted, encryptionKey } from '../support/sealed.js';
 
-const material = (byte: number): KeyMaterial => ({
-  from: 'encryption-key',
-  secret: new Secret(Buffer.alloc(32, byte).toString('base64')),
-});
-const [oldKey, newKey] = [material(1), material(2)];
+const [oldKey, newKey] = [encryptionKey(1), encryptionKey(2)];
 const name = ['some', 'mark'];
 const minute = 60_000;
 const hour = 3_600_000;
@@ -55,28 +51,12 @@ function changed(change: Partial<Store>): Store {
   });
 }
 
-/** `store` that notes its calls. */
-function counted() {
-  const calls: string[] = [];
-  const over = new Proxy(store as Store, {
-    get: (target, operation) => {
-      const value = Reflect.get(target, operation);
-      return typeof value === 'function'
-        ? (...args: unknown[]) => {
-            calls.push(String(operation));
-            return value.apply(target, args);
-          }
-        : value;
-    },
-  });
-  return { over, calls };
-}
-
 /** The store loses what it has under the name. */
 async function lose(sealed = one): Promise<void> {
-  for (const { keyOf } of sealed.stores.map((each) => ({ keyOf: each.keyOf.bind(each) }))) {
-    const bytes = await store.get(keyOf(name));
-    if (bytes) await store.compareAndDelete(keyOf(name), bytes);
+  for (const each of sealed.stores) {
+    const key = each.keyOf(name);
+    const bytes = await store.get(key);
+    if (bytes) await store.compareAndDelete(key, bytes);
   }
 }
 
@@ -144,7 +124,7 @@ describe('A mark that is prolonged', () => {
   });
 
   it('costs nothing when this process has written one that lasts as long', async () => {
-    const { over, calls } = counted();
+    const { store: over, calls } = counted(store);
     const process = processWith({ over });
     await process.prolongMark(name, 'wait', minute);
     expect(calls.splice(0)).toEqual(['acquire', 'settle']);
@@ -162,7 +142,7 @@ describe('A mark that is prolonged', () => {
 
   it('waits while another process writes one, is written at once when that is done, and ends when it should', async () => {
     await other.acquire(name, 'other', hour);
-    const { over, calls } = counted();
+    const { store: over, calls } = counted(store);
     const writing = processWith({ over }).prolongMark(name, 'wait', minute);
     await pass(50);
     expect(calls).toEqual(['acquire', 'waitForDelete']);
@@ -177,7 +157,7 @@ describe('A mark that is prolonged', () => {
 
   it('is written without the lease after twenty tries of a tenth of a second', async () => {
     await other.acquire(name, 'a process that stands still', hour);
-    const { over, calls } = counted();
+    const { store: over, calls } = counted(store);
     const writing = processWith({ over }).prolongMark(name, 'wait', minute);
     await pass(1999);
     expect(await other.mark(name)).toBeUndefined();
@@ -190,7 +170,7 @@ describe('A mark that is prolonged', () => {
 
   it('gives way to a longer one that this process begins to write meanwhile', async () => {
     await other.acquire(name, 'other', hour);
-    const { over, calls } = counted();
+    const { store: over, calls } = counted(store);
     const process = processWith({ over });
     const shorter = process.prolongMark(name, 'shorter', minute);
     await pass(10);
@@ -288,7 +268,7 @@ describe('The failure of a lease holder', () => {
   it.each(['', 'not a name!', '!me', 'me!', 'a'.repeat(65)])(
     'is not looked for when its owner is %j',
     async (owner) => {
-      const { over, calls } = counted();
+      const { store: over, calls } = counted(store);
       expect(await processWith({ over }).failureOf(name, owner)).toBeUndefined();
       expect(calls).toEqual([]);
     },

@@ -4,35 +4,13 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { type KeyMaterial, Sealer } from '../../src/cache/sealing.js';
-import { Secret } from '../../src/config/secret.js';
 import { LmdbStore } from '../../src/stores/LmdbStore.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
-import type { Store } from '../../src/stores/Store.js';
+import { counted, encryptionKey } from '../support/sealed.js';
 
-const key = (byte: number): KeyMaterial => ({
-  from: 'encryption-key',
-  secret: new Secret(Buffer.alloc(32, byte).toString('base64')),
-});
-const [oldKey, newKey] = [key(1), key(2)];
+const [oldKey, newKey] = [encryptionKey(1), encryptionKey(2)];
 const name = ['some', 'thing'];
 const minute = 60_000;
-
-/** A store that notes its calls. */
-function counted(store: Store): { store: Store; calls: string[] } {
-  const calls: string[] = [];
-  const noted = new Proxy(store, {
-    get: (target, method) => {
-      const value = Reflect.get(target, method);
-      return typeof value === 'function'
-        ? (...args: unknown[]) => {
-            calls.push(String(method));
-            return value.apply(target, args);
-          }
-        : value;
-    },
-  });
-  return { store: noted, calls };
-}
 
 describe('A sealed store during a rotation', () => {
   let directory: string;
@@ -252,9 +230,9 @@ describe('A sealed store with one key', () => {
 
   it('asks the store three times for what is not there after thirty rotations', async () => {
     const { store, calls } = counted(new MemoryStore());
-    const sealer = new Sealer(key(0));
+    const sealer = new Sealer(encryptionKey(0));
     const sealed = new SealedStore({ store, sealer, scope: [] });
-    for (let rotation = 1; rotation <= 30; rotation++) sealer.rotate(key(rotation));
+    for (let rotation = 1; rotation <= 30; rotation++) sealer.rotate(encryptionKey(rotation));
     await sealed.find(name);
     expect(calls).toEqual(['get', 'get', 'get']);
   });

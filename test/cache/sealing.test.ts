@@ -1,3 +1,4 @@
+import { hkdfSync } from 'node:crypto';
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
@@ -127,5 +128,82 @@ describe('Sealer', () => {
 
   it('refuses to work without key material', () => {
     expect(() => new Sealer(fromClient(''))).toThrow('must not be empty');
+  });
+});
+
+describe('What earlier versions stored', () => {
+  it.each([
+    {
+      material: fromKey(1),
+      id: 'a0e25b15',
+      name: 'l5gAANTOPQHzBClmph8vWIYeW3Y4KVKbzv8L6uYrVfc',
+      digest: 'jkKSmB-X5cmwxazJWFTZSFYLzM6GHBR0hu0-bKhXypY',
+      sealed:
+        '01a0e25b1558cf86222f02987a6a32da770a3180acee6d803124b31eed3583c6db3e8098dffd4270b8dcbbbaa7ff76a823c8ef21d99d352b',
+    },
+    {
+      material: fromClient('some secret'),
+      id: '7ffe504e',
+      name: 'k_LnrM8-9uQ-4KWzAB-tBUa5oAhqGZ1hL97lLEIMvSE',
+      digest: '-B1WuBa-tRUKe8Io1zvVyUGXuCk_-D23pCOM1iaa1Fw',
+      sealed:
+        '017ffe504e4057dc63fbd8830f3ab9a008d53f6298d748e3eb7dcc63844060fabdd94c5e6b1df34cc3a03380065463019ee3d7d10fd92c41',
+    },
+  ])('stays readable, under the same names, with keys from the $material.from', (stored) => {
+    const sealer = new Sealer(stored.material);
+    const ring = sealer.current;
+    expect(ring.id.toString('hex')).toBe(stored.id);
+    expect(ring.name(['a', 'b'])).toBe(stored.name);
+    expect(ring.name(['a', 'b'])).toBe(stored.name); // from memory
+    expect(ring.digest('caller', 'somebody')).toBe(stored.digest);
+    expect(sealer.digest('caller', 'somebody')).toBe(stored.digest);
+    expect(String(ring.open('name', Buffer.from(stored.sealed, 'hex')))).toBe('what was stored: ä €');
+  });
+});
+
+describe('The keys of a sealer', () => {
+  const idOf = (from: KeyMaterial['from'], input: Buffer) =>
+    Buffer.from(hkdfSync('sha256', input, 'taxpayer-gateway/store', `v1/${from}/id`, 4)).toString('hex');
+  const idsOf = ({ rings }: Sealer) => rings.map(({ id }) => id.toString('hex'));
+
+  it('come from the bytes that an encryption key stands for in base64', () => {
+    const bytes = Buffer.from('fbff00fe3e3f', 'hex');
+    const secret = new Secret(bytes.toString('base64'));
+    expect(idsOf(new Sealer({ from: 'encryption-key', secret }))).toEqual([idOf('encryption-key', bytes)]);
+  });
+
+  it.each(['pässword €', 'c29tZXRoaW5n'])('come from the text of a client secret as it is: %s', (secret) => {
+    expect(idsOf(new Sealer(fromClient(secret)))).toEqual([idOf('client-secret', Buffer.from(secret, 'utf8'))]);
+  });
+
+  const [first, second] = [1, 2].map((byte) => Buffer.alloc(32, byte)) as [Buffer, Buffer];
+  const client = idOf('client-secret', Buffer.from('client secret'));
+  const secretOf = (bytes: Buffer) => new Secret(bytes.toString('base64'));
+  it.each([
+    ['are those of the encryption key alone', second, undefined, [idOf('encryption-key', second)]],
+    [
+      'are those of the encryption key, then of the previous one',
+      second,
+      first,
+      [idOf('encryption-key', second), idOf('encryption-key', first)],
+    ],
+    ['are those of the client secret alone when no key is configured', undefined, undefined, [client]],
+    [
+      'are those of the client secret, then of the previous key, once the key was taken out of use',
+      undefined,
+      first,
+      [client, idOf('encryption-key', first)],
+    ],
+  ])('%s', (_, key, previous, expected) => {
+    const configured = {
+      encryptionKey: key && secretOf(key),
+      previousEncryptionKey: previous && secretOf(previous),
+    };
+    expect(idsOf(Sealer.of(configured, new Secret('client secret')))).toEqual(expected);
+  });
+
+  it('also seal an empty text', () => {
+    const ring = new Sealer(fromKey(1)).current;
+    expect(ring.open('name', ring.seal('name', Buffer.of()))).toEqual(Buffer.of());
   });
 });

@@ -4,7 +4,18 @@
  * those that wait for leases to run out take too long.
  */
 export const rooms = {
-  cache: ['heldBytes', 'oneKeyStore', 'storedValues', 'marks', 'forgets', 'sealing', 'sealedStore', 'storedEntries'],
+  cache: [
+    'heldBytes',
+    'oneKeyStore',
+    'storedValues',
+    'marks',
+    'subjectEntries',
+    'forgetsList',
+    'forgets',
+    'sealing',
+    'sealedStore',
+    'storedEntries',
+  ],
   upstream: [
     'serviceUrl',
     'retryAfter',
