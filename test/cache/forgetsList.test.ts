@@ -529,14 +529,19 @@ describe('Looking at the list from time to time', () => {
     forgets.stop();
   });
 
-  it('ends also when it is stopped during a look', async () => {
-    const { forgets, time, callsOf, changes } = scene();
+  /** A process whose first look has begun and ends when the store is told to answer. */
+  function startedWithSlowStore() {
+    const { changes, ...rest } = scene();
     let answer = () => {};
     changes.get = () =>
       new Promise((resolve) => {
         answer = () => resolve(undefined);
       });
-    const starting = forgets.start();
+    return { ...rest, answer: () => answer(), starting: rest.forgets.start() };
+  }
+
+  it('ends also when it is stopped during a look', async () => {
+    const { forgets, time, callsOf, answer, starting } = startedWithSlowStore();
     await settled();
     forgets.stop();
     answer();
@@ -546,13 +551,7 @@ describe('Looking at the list from time to time', () => {
   });
 
   it('waits two seconds after a look has ended, however long that took', async () => {
-    const { forgets, time, callsOf, changes } = scene();
-    let answer = () => {};
-    changes.get = () =>
-      new Promise((resolve) => {
-        answer = () => resolve(undefined);
-      });
-    const starting = forgets.start();
+    const { forgets, time, callsOf, answer, starting } = startedWithSlowStore();
     await time.runUntil(startsAt + 60_000);
     expect(callsOf('get')).toHaveLength(1);
     answer();

@@ -14,7 +14,7 @@ export default {
   timeoutMS: 10_000, // a busy machine must not be taken for a mutant that never ends
   timeoutFactor: 2,
   concurrency: Number(process.env.MUTATION_CONCURRENCY),
-  ignorePatterns: ['docs', 'ops'],
+  ignorePatterns: ['docs', 'ops', '.build'],
   tempDirName: '.build/mutation',
   cleanTempDir: 'always',
   reporters: ['clear-text', 'json', 'progress-append-only'],
