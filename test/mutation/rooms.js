@@ -10,6 +10,7 @@ export const rooms = {
     'storedValues',
     'marks',
     'subjectEntries',
+    'leasedCache',
     'forgetsList',
     'forgets',
     'sealing',

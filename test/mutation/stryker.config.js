@@ -11,7 +11,7 @@ export default {
   ignoreStatic: true, // what only runs when a module is loaded would need every test again
   disableTypeChecks: false, // swc looks at no types
   tsconfigFile: 'none', // Stryker rewrites paths in it with an API that TypeScript 7 no longer has
-  timeoutMS: 10_000, // a busy machine must not be taken for a mutant that never ends
+  timeoutMS: 40_000, // a busy machine must not be taken for a mutant that never ends
   timeoutFactor: 2,
   concurrency: Number(process.env.MUTATION_CONCURRENCY),
   ignorePatterns: ['docs', 'ops', '.build'],
