@@ -7,7 +7,7 @@ import { ResilientFetch } from '../../dist/upstream/ResilientFetch.js';
 import { median } from './measure.js';
 import { round, table } from './report.js';
 
-const calls = 1000;
+const calls = 5000;
 
 /** Prints and returns the table. */
 export async function upstreamClients(service) {
