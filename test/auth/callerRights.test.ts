@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Authenticator } from '../../src/auth/Authenticator.js';
-import type { Caller } from '../../src/auth/caller.js';
+import { anyone, type Caller, holderOf, localDeveloper, router } from '../../src/auth/caller.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
 import { bearer, jwtAuthenticator } from '../support/jwtAuthenticator.js';
 
@@ -71,6 +71,7 @@ describe('the rights of a caller', () => {
     ['a path through a text', 'a.b', { a: 'taxpayers:read' }, []],
     ['a path to an object', 'a', { a: { roles: ['taxpayers:any'] } }, []],
     ['a path through a prototype', 'a.constructor.name', { a: {} }, []],
+    ['a path through a null', 'a.b,scope', { a: null, scope: 'taxpayers:read' }, ['taxpayers:read']],
     ['a path to a null', 'a,scope', { a: null, scope: 'taxpayers:any' }, []],
     ['what a value stands for', 'roles', { roles: ['Reader', 'unknown'] }, ['taxpayers:read']],
     [
@@ -99,5 +100,12 @@ describe('the rights of a caller', () => {
     expect((await named.authenticate(bearer(await provider.token()))).taxpayers).toEqual(new Set());
     const own = await provider.token({ [name]: ['t1'] });
     expect((await named.authenticate(bearer(own))).taxpayers).toEqual(new Set(['t1']));
+  });
+
+  it('counts calls under the name of who can be told apart, and of nobody else', async () => {
+    const caller = await authenticate(bearer(await provider.token()));
+    expect(holderOf(caller)).toBe(caller.key);
+    expect(holderOf(router)).toBe(router.key);
+    expect([anyone, localDeveloper].map(holderOf)).toEqual([undefined, undefined]);
   });
 });

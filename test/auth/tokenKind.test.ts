@@ -25,15 +25,23 @@ describe('A token of the issuer, for our audience', () => {
     expect(caller.subject).toBe('ada');
   });
 
-  it.each(['id_token+jwt', 'logout+jwt', 'dpop+jwt', 'secevent+jwt', '', null, 7, ['at+jwt'], 'x/at+jwt'])(
-    'is refused with typ %j, without a look at its signature',
-    async (typ) => {
-      const asked = provider.counts.jwks;
-      const message = await refusalOf(jwtAuthenticator([provider]), bearer(await tokenOf(typ)));
-      expect(message).toBe('The access token is not of an accepted type (typ)');
-      expect(provider.counts.jwks).toBe(asked);
-    },
-  );
+  it.each([
+    'id_token+jwt',
+    'logout+jwt',
+    'dpop+jwt',
+    'secevent+jwt',
+    '',
+    null,
+    7,
+    ['at+jwt'],
+    'x/at+jwt',
+    'japplication/wt',
+  ])('is refused with typ %j, without a look at its signature', async (typ) => {
+    const asked = provider.counts.jwks;
+    const message = await refusalOf(jwtAuthenticator([provider]), bearer(await tokenOf(typ)));
+    expect(message).toBe('The access token is not of an accepted type (typ)');
+    expect(provider.counts.jwks).toBe(asked);
+  });
 
   it.each(['JWT', undefined])('is refused with typ %s where only at+jwt is accepted', async (typ) => {
     expect(await refusalOf(jwtAuthenticator([provider], strict), bearer(await tokenOf(typ)))).toMatch(/accepted type/);
@@ -47,6 +55,7 @@ describe('A token of the issuer, for our audience', () => {
     ['an ID token of Keycloak', { typ: 'ID' }],
     ['a refresh token of Keycloak', { typ: 'Refresh' }],
     ['an offline token of Keycloak', { typ: 'Offline' }],
+    ['a logout token of Keycloak', { typ: 'Logout' }],
     ['an ID token of Cognito', { token_use: 'id' }],
     ['a logout token', { events: { 'http://schemas.openid.net/event/backchannel-logout': {} } }],
   ])('is refused as %s', async (_, claims) => {
@@ -57,6 +66,7 @@ describe('A token of the issuer, for our audience', () => {
   it.each<[string, string, Record<string, unknown>]>([
     ['that says it is an access token, whatever else is in it', 'at+jwt', { nonce: 'n' }],
     ['of Keycloak before version 25, with a nonce', 'JWT', { typ: 'Bearer', nonce: 'n' }],
+    ['of Keycloak that is bound to a key of its client, with a nonce', 'JWT', { typ: 'DPoP', nonce: 'n' }],
     ['with a claim typ that says nothing', 'JWT', { typ: 'company-token' }],
     ['of Cognito', 'JWT', { token_use: 'access' }],
   ])('is accepted %s', async (_, typ, claims) => {
