@@ -4,10 +4,14 @@
 import { Agent, get } from 'node:http';
 import nodeFetch from 'node-fetch';
 import { ResilientFetch } from '../../dist/upstream/ResilientFetch.js';
-import { median } from './measure.js';
+import { cpuRatio, median } from './measure.js';
 import { round, table } from './report.js';
 
 const calls = 5000;
+const bare = 'node-fetch';
+const ours = 'node-fetch with deadlines, bounds, breaker (ours)';
+/** Of what a bare call costs, how much ours may. */
+const most = 1.1;
 
 /** Prints and returns the table. */
 export async function upstreamClients(service) {
@@ -21,9 +25,8 @@ export async function upstreamClients(service) {
   const clients = {
     'node:http': () => bareGet(url, { agent, headers }),
     'undici (fetch of Node.js)': async () => (await fetch(url, { headers })).json(),
-    'node-fetch': async () => (await nodeFetch(url, { headers, agent })).json(),
-    'node-fetch with deadlines, bounds, breaker (ours)': async () =>
-      (await resilient.call({ endpoint: 'taxpayerToken', method: 'GET', url, headers })).json,
+    [bare]: async () => (await nodeFetch(url, { headers, agent })).json(),
+    [ours]: async () => (await resilient.call({ endpoint: 'taxpayerToken', method: 'GET', url, headers })).json,
   };
   const samples = new Map(Object.keys(clients).map((name) => [name, []]));
   for (let turn = 0; turn < 6; turn += 1) {
@@ -34,8 +37,14 @@ export async function upstreamClients(service) {
   }
   agent.destroy();
   resilient.stop();
-  const rows = [...samples].map(([name, costs]) => [name, round(median(costs))]);
-  const text = `**One call to the service, by client** (\`upstream-clients\`)\n\n${table(['client', 'CPU µs/call'], rows)}`;
+  const bareCosts = samples.get(bare);
+  const rows = [...samples].map(([name, costs]) => {
+    const ratio = cpuRatio({ cpuOfRounds: costs }, { cpuOfRounds: bareCosts });
+    const met = name === ours ? `at most ${most}x: ${ratio <= most ? 'yes' : 'no'}` : '';
+    return [name, round(median(costs)), `${ratio.toFixed(2)}x`, met];
+  });
+  const columns = ['client', 'CPU µs/call', `to ${bare}`, 'meant'];
+  const text = `**One call to the service, by client** (\`upstream-clients\`)\n\n${table(columns, rows)}`;
   process.stdout.write(`\n${text}`);
   return text;
 }
