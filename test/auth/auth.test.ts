@@ -1,12 +1,17 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Authenticator } from '../../src/auth/Authenticator.js';
-import { allScopes, type Caller } from '../../src/auth/caller.js';
-import { RouterSecrets } from '../../src/auth/identify.js';
+import { allScopes, type Caller, router } from '../../src/auth/caller.js';
+import { credentialsOf, credentialsOfSocket, identifier, RouterSecrets } from '../../src/auth/identify.js';
 import { loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import { createLogger } from '../../src/observability/log.js';
 import { type IdentityProvider, startIdentityProvider, strangeKey } from '../support/identityProvider.js';
 import { bearer, jwtAuthenticator, refusalOf } from '../support/jwtAuthenticator.js';
+import { until } from '../support/redis.js';
 
 const seconds = 1000;
 const planted = 'planted-claim';
@@ -190,6 +195,95 @@ describe('Authenticator', () => {
   });
 });
 
+describe('Authenticator, asked a second time', () => {
+  let provider: IdentityProvider;
+  let clock: number;
+  let authenticator: Authenticator;
+  const now = () => clock;
+
+  beforeAll(async () => {
+    provider = await startIdentityProvider({ keys: ['ES256'] });
+  });
+  afterAll(() => provider.stop());
+  beforeEach(() => {
+    provider.behave('ok');
+    clock = Math.floor(Date.now() / seconds) * seconds;
+    authenticator = jwtAuthenticator([provider], { now });
+  });
+
+  const authenticate = async (authorization?: string): Promise<Caller> => authenticator.authenticate(authorization);
+
+  it('says what is missing or too long', async () => {
+    expect(await refusalOf(authenticator, undefined)).toBe('An Authorization header with a Bearer token is required');
+    expect(await refusalOf(authenticator, bearer('x'.repeat(8193)))).toBe('The access token is too long');
+    expect(await refusalOf(authenticator, bearer('x'.repeat(8192)))).toBe('The access token is malformed');
+  });
+
+  it.each([
+    ['DPoP', /DPoP/],
+    ['dpop', /DPoP/],
+    ['xdpop', /the word Bearer and one token/],
+  ])('refuses the scheme %s', async (scheme, message) => {
+    expect(await refusalOf(authenticator, `${scheme} token`)).toMatch(message);
+  });
+
+  it('takes a token from its first moment on, each time', async () => {
+    const nbf = clock / seconds + 5;
+    const token = bearer(await provider.token({ nbf, iat: undefined }));
+    const caller = await authenticate(token);
+    expect(authenticator.authenticate(token)).toBe(caller);
+    clock -= 1;
+    expect(await refusalOf(authenticator, token)).toBe('The access token is not valid yet');
+  });
+
+  it('looks again at a refused token when the clock is set back', async () => {
+    const early = bearer(
+      await provider.token({ nbf: clock / seconds - 100, iat: undefined, exp: clock / seconds + 60 }),
+    );
+    clock += 100 * seconds;
+    expect(await refusalOf(authenticator, early)).toBe('The access token has expired');
+    clock -= 100 * seconds;
+    expect((await authenticate(early)).subject).toBe('ada');
+  });
+
+  it('looks again at a token that could not be verified for want of keys, and says why', async () => {
+    const token = bearer(await provider.token());
+    provider.behave('error');
+    const unavailable = {
+      code: 'AUTH_UNAVAILABLE',
+      message: 'The keys of the identity provider cannot be read at the moment',
+      reason: 'key set: HTTP 503',
+    };
+    await expect(authenticate(token)).rejects.toMatchObject(unavailable);
+    const again = authenticator.authenticate(token);
+    expect(again).toBeInstanceOf(Promise);
+    await expect(again).rejects.toMatchObject(unavailable);
+    provider.behave('ok');
+    clock += 10 * seconds;
+    expect((await authenticate(token)).subject).toBe('ada');
+  });
+
+  it('tells when keys were read, and reads none once it is stopped', async () => {
+    const read: string[] = [];
+    const onKeySetRead = (issuer: string) => read.push(issuer);
+    const stopped = jwtAuthenticator([provider], { onKeySetRead });
+    stopped.start();
+    stopped.stop();
+    const started = jwtAuthenticator([provider], { onKeySetRead });
+    started.start();
+    await until(() => read.length > 0);
+    started.stop();
+    expect(read).toEqual([provider.issuer]);
+    expect(started.keySets.get(provider.issuer)?.keysAgeMs).toBeGreaterThanOrEqual(0);
+    expect(stopped.keySets.get(provider.issuer)?.keysAgeMs).toBeUndefined();
+  });
+
+  it('is ready where no provider is asked', () => {
+    const { auth } = loadConfig({ AUTH_MODE: 'disabled', NODE_ENV: 'development' });
+    expect(new Authenticator({ ...auth, mode: 'disabled' }).reasonNotReady()).toBeUndefined();
+  });
+});
+
 describe('The secrets shared with the router', () => {
   const current = new Secret('the-current-router-secret');
   const previous = new Secret('the-previous-router-secret');
@@ -209,5 +303,100 @@ describe('The secrets shared with the router', () => {
   ])('%s', (_, header, secret, previousSecret, expected) => {
     const secrets = new RouterSecrets({ ...federation, secret, previousSecret }, createLogger('error'));
     expect(secrets.accept(header)).toBe(expected);
+  });
+
+  it.each<[string, readonly string[], readonly string[] | undefined, Secret | undefined, boolean | undefined]>([
+    [
+      'accept a certificate of one of the names',
+      ['a.example', 'router.example'],
+      ['x', 'router.example'],
+      current,
+      true,
+    ],
+    ['refuse a certificate of other names', ['router.example'], ['x'], undefined, false],
+    ['refuse a certificate without names', ['router.example'], [], current, false],
+    ['refuse no certificate', ['router.example'], undefined, undefined, false],
+    ['prove nothing by a certificate when no name is set', [], ['router.example'], undefined, undefined],
+  ])('%s', (_, certificateNames, machineNames, secret, expected) => {
+    const secrets = new RouterSecrets({ ...federation, secret, certificateNames }, createLogger('error'));
+    const certificate = machineNames && { subject: 'CN=any', machineNames };
+    expect(secrets.accept(undefined, { address: undefined, certificate })).toBe(expected);
+  });
+
+  it('accept the secret of a file from when it is written there, and nothing too short', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'router-secret-'));
+    const secretFile = join(directory, 'secret');
+    writeFileSync(secretFile, current.reveal());
+    const lines: string[] = [];
+    const log = createLogger('info', { write: (line: string) => lines.push(line) });
+    const secrets = new RouterSecrets({ ...federation, secret: current, secretFile }, log);
+    try {
+      expect(secrets.accept(current.reveal())).toBe(true);
+      writeFileSync(secretFile, 'too-short\n');
+      await until(() => lines.some((line) => line.includes('too short')));
+      expect(secrets.accept(current.reveal())).toBe(true);
+      writeFileSync(secretFile, `${previous.reveal()}\n`);
+      await until(() => secrets.accept(previous.reveal()) === true);
+      expect(secrets.accept(current.reveal())).toBe(false);
+      expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+        { which: 'current', msg: 'the secret shared with the router is too short in its file: the one in use stays' },
+        { which: 'current', msg: 'the secret shared with the router was rotated' },
+      ]);
+    } finally {
+      secrets.stop();
+      rmSync(directory, { recursive: true });
+    }
+  });
+});
+
+describe('What a caller shows', () => {
+  const requestWith = (headers: Record<string, unknown>, address?: string) =>
+    ({
+      headers,
+      socket: { remoteAddress: '192.0.2.1' },
+      ...(address !== undefined && { peer: { address, certificate: undefined } }),
+    }) as unknown as IncomingMessage;
+  const headers = { authorization: 'Bearer header', 'x-gateway-router-secret': 'of-the-header' };
+
+  it('is in the headers of a request; its address is what trusted proxies say', () => {
+    expect(credentialsOf(requestWith(headers))).toMatchObject({
+      authorization: 'Bearer header',
+      routerSecret: 'of-the-header',
+      remoteAddress: '192.0.2.1',
+    });
+    expect(credentialsOf(requestWith(headers, '203.0.113.9')).remoteAddress).toBe('203.0.113.9');
+    expect(credentialsOf(requestWith({})).routerSecret).toBeUndefined();
+  });
+
+  it.each<[string, Record<string, unknown> | undefined, string, string]>([
+    ['no parameters', undefined, 'Bearer header', 'of-the-header'],
+    [
+      'parameters that are null',
+      { authorization: null, 'x-gateway-router-secret': null },
+      'Bearer header',
+      'of-the-header',
+    ],
+    ['names in any case', { Authorization: 'Bearer own', 'X-Gateway-Router-Secret': 'own' }, 'Bearer own', 'own'],
+    ['parameters that are no text', { authorization: 7, 'x-gateway-router-secret': {} }, '', ''],
+  ])('is in the parameters of a socket, or its headers: %s', (_, parameters, authorization, routerSecret) => {
+    expect(credentialsOfSocket(parameters, requestWith(headers))).toMatchObject({ authorization, routerSecret });
+  });
+
+  it('makes a router of who shows its secret and no token, and nothing else', async () => {
+    const provider = await startIdentityProvider({ keys: ['ES256'] });
+    const { federation } = loadConfig({});
+    const secret = new Secret('the-current-router-secret');
+    const secrets = new RouterSecrets({ ...federation, secret }, createLogger('error'));
+    const identify = identifier(jwtAuthenticator([provider]), secrets);
+    const shown = credentialsOf(requestWith({ 'x-gateway-router-secret': secret.reveal() }));
+    expect(identify(shown)).toMatchObject({ caller: router, fromRouter: true, remoteAddress: '192.0.2.1' });
+    expect(() => identify({ ...shown, routerSecret: 'another' })).toThrow('An Authorization header');
+    expect(() => identify({ ...shown, authorization: 'Basic YTpi' })).toThrow('the word Bearer and one token');
+    const token = bearer(await provider.token());
+    expect(await identify({ ...shown, authorization: token })).toMatchObject({
+      caller: { kind: 'bearer' },
+      fromRouter: true,
+    });
+    await provider.stop();
   });
 });

@@ -47,6 +47,7 @@ export const rooms = {
     'discovery',
     'callerRights',
     'auth',
+    'decisions',
     'keySet',
     'boundTokens',
     'decisionPoint',

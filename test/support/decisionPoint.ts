@@ -39,6 +39,8 @@ export const misbehaviours = {
     end(response, 200, JSON.stringify({ ...decided, subject: { type: 'user', id: 'somebody-else' } })),
   'decides about another taxpayer': (response) =>
     end(response, 200, JSON.stringify(everyDecision(true, { resource: { type: 'taxpayer', id: 'another' } }))),
+  'decides about another action': (response) =>
+    end(response, 200, JSON.stringify(everyDecision(true, { action: { name: 'another' } }))),
   'sends more than a megabyte': (response) =>
     end(response, 200, JSON.stringify({ decision: true, x: 'x'.repeat(2 ** 21) })),
 } as const satisfies Readonly<Record<string, (response: ServerResponse, decided: Decided, words: string) => void>>;
