@@ -305,7 +305,7 @@ describe('The secrets shared with the router', () => {
     expect(secrets.accept(header)).toBe(expected);
   });
 
-  it.each<[string, readonly string[], readonly string[] | undefined, Secret | undefined, boolean | undefined]>([
+  it.each<[string, string[], readonly string[] | undefined, Secret | undefined, boolean | undefined]>([
     [
       'accept a certificate of one of the names',
       ['a.example', 'router.example'],
