@@ -99,7 +99,7 @@ export class ClientLinks {
   }
 
   async #createOnce(attempt: Attempt): Promise<CreatedLink> {
-    /** Since when we wait for the same earlier try (told by its start), or for a record that can be read. */
+    /** Since when we wait for the same earlier try (told by its start), or for a record that can be read; of the clock that nobody sets. */
     let waiting: { readonly startedAt: number | undefined; readonly since: number } | undefined;
     for (let record: LinkRecord | undefined; ; ) {
       // Not while a record is there: what is claimed for a moment, key by key, looks to others like another try.
@@ -112,12 +112,13 @@ export class ClientLinks {
       if (record?.state === 'created') return { link: record.link, replayed: true };
       if (record?.state === 'unknown') throw unknown();
       const startedAt = record?.startedAt;
-      const now = this.options.runtime.now();
-      if (waiting === undefined || waiting.startedAt !== startedAt) waiting = { startedAt, since: now };
+      const { runtime, workMs } = this.options;
+      const [now, elapsedMs] = [runtime.now(), runtime.monotonicNow()];
+      if (waiting === undefined || waiting.startedAt !== startedAt) waiting = { startedAt, since: elapsedMs };
       // Clocks differ, so what counts is how long we have waited, unless the creation is too old for any clock.
-      const isTooOld = now - (startedAt ?? now) > this.options.workMs + mostSkewMs;
-      if (isTooOld || now - waiting.since > this.options.workMs) throw unknown();
-      await pause(this.options.runtime, lookAgainMs);
+      const isTooOld = now - (startedAt ?? now) > workMs + mostSkewMs;
+      if (isTooOld || elapsedMs - waiting.since > workMs) throw unknown();
+      await pause(runtime, lookAgainMs);
     }
   }
 
