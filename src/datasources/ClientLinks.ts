@@ -99,8 +99,12 @@ export class ClientLinks {
   }
 
   async #createOnce(attempt: Attempt): Promise<CreatedLink> {
-    /** Since when we wait for the same earlier try (told by its start), or for a record that can be read; of the clock that nobody sets. */
-    let waiting: { readonly startedAt: number | undefined; readonly since: number } | undefined;
+    const { runtime, workMs } = this.options;
+    /**
+     * For the same earlier try (told by its start), or for a record that can be read. `sinceMs` is of the monotonic clock: the
+     * other may be set back meanwhile.
+     */
+    let waiting: { readonly startedAt: number | undefined; readonly sinceMs: number } | undefined;
     for (let record: LinkRecord | undefined; ; ) {
       // Not while a record is there: what is claimed for a moment, key by key, looks to others like another try.
       const claim = record === undefined ? await this.#claim(attempt) : undefined;
@@ -112,12 +116,12 @@ export class ClientLinks {
       if (record?.state === 'created') return { link: record.link, replayed: true };
       if (record?.state === 'unknown') throw unknown();
       const startedAt = record?.startedAt;
-      const { runtime, workMs } = this.options;
-      const [now, elapsedMs] = [runtime.now(), runtime.monotonicNow()];
-      if (waiting === undefined || waiting.startedAt !== startedAt) waiting = { startedAt, since: elapsedMs };
+      if (waiting === undefined || waiting.startedAt !== startedAt) {
+        waiting = { startedAt, sinceMs: runtime.monotonicNow() };
+      }
       // Clocks differ, so what counts is how long we have waited, unless the creation is too old for any clock.
-      const isTooOld = now - (startedAt ?? now) > workMs + mostSkewMs;
-      if (isTooOld || elapsedMs - waiting.since > workMs) throw unknown();
+      const isTooOld = startedAt !== undefined && runtime.now() - startedAt > workMs + mostSkewMs;
+      if (isTooOld || runtime.monotonicNow() - waiting.sinceMs > workMs) throw unknown();
       await pause(runtime, lookAgainMs);
     }
   }

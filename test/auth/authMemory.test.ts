@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Authenticator } from '../../src/auth/Authenticator.js';
+import { Authenticator } from '../../src/auth/Authenticator.js';
 import type { Caller } from '../../src/auth/caller.js';
+import { loadConfig } from '../../src/config/config.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
 import { bearer, jwtAuthenticator, refusalOf } from '../support/jwtAuthenticator.js';
+import { until } from '../support/redis.js';
 
 const seconds = 1000;
 
@@ -122,6 +124,27 @@ describe('Authenticator', () => {
       expect(await refusalOf(authenticator, bearer(token))).toMatch(/not valid yet/);
     });
 
+    it('takes a token from its first moment on, each time', async () => {
+      clock = nowSeconds() * seconds;
+      const nbf = clock / seconds + 5;
+      const token = bearer(await provider.token({ nbf, iat: undefined }));
+      const caller = await authenticate(token);
+      expect(authenticator.authenticate(token)).toBe(caller);
+      clock -= 1;
+      expect(await refusalOf(authenticator, token)).toBe('The access token is not valid yet');
+    });
+
+    it('looks again at a refused token when the clock is set back', async () => {
+      clock = nowSeconds() * seconds;
+      const early = bearer(
+        await provider.token({ nbf: clock / seconds - 100, iat: undefined, exp: clock / seconds + 60 }),
+      );
+      clock += 100 * seconds;
+      expect(await refusalOf(authenticator, early)).toBe('The access token has expired');
+      clock -= 100 * seconds;
+      expect((await authenticate(early)).subject).toBe('ada');
+    });
+
     it('forgets what an issuer signed once its keys change, and nothing of another issuer', async () => {
       const [changing, steady] = await Promise.all([
         startIdentityProvider(),
@@ -172,14 +195,19 @@ describe('Authenticator', () => {
       late.outage(true);
       clock = Date.now();
       const token = await late.token();
-      await expect(authenticate(bearer(token))).rejects.toMatchObject({
+      const unavailable = {
         code: 'AUTH_UNAVAILABLE',
+        message: 'The keys of the identity provider cannot be read at the moment',
+        reason: 'key set: ECONNRESET',
         retryable: true,
         retryAfterSeconds: expect.any(Number),
         extensions: { http: { status: 503 } },
-      });
+      };
+      await expect(authenticate(bearer(token))).rejects.toMatchObject(unavailable);
       const asked = late.counts.jwks;
-      await expect(authenticate(bearer(token))).rejects.toMatchObject({ code: 'AUTH_UNAVAILABLE' });
+      const again = authenticator.authenticate(bearer(token)); // not thrown at once, as what is remembered as refused
+      expect(again).toBeInstanceOf(Promise);
+      await expect(again).rejects.toMatchObject(unavailable);
       expect(late.counts.jwks).toBe(asked);
       await refusalOf(authenticator, bearer(await late.token({ iss: 'https://other.example/' })));
       late.outage(false);
@@ -251,6 +279,26 @@ describe('Authenticator', () => {
       expect((await authenticate(token)).subject).toBe('ada');
       expect(authenticator.reasonNotReady()).toBeUndefined();
       await failing.stop();
+    });
+
+    it('tells when keys were read, and reads none once it is stopped', async () => {
+      const read: string[] = [];
+      const onKeySetRead = (issuer: string) => read.push(issuer);
+      const stopped = jwtAuthenticator([provider], { onKeySetRead });
+      stopped.start();
+      stopped.stop();
+      const started = jwtAuthenticator([provider], { onKeySetRead });
+      started.start();
+      await until(() => read.length > 0);
+      started.stop();
+      expect(read).toEqual([provider.issuer]);
+      expect(started.keySets.get(provider.issuer)?.keysAgeMs).toBeGreaterThanOrEqual(0);
+      expect(stopped.keySets.get(provider.issuer)?.keysAgeMs).toBeUndefined();
+    });
+
+    it('is ready where no provider is asked', () => {
+      const { auth } = loadConfig({ AUTH_MODE: 'disabled', NODE_ENV: 'development' });
+      expect(new Authenticator({ ...auth, mode: 'disabled' }).reasonNotReady()).toBeUndefined();
     });
 
     it('is read at the start, and a failure reported by issuer', async () => {

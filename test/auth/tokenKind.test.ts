@@ -35,7 +35,7 @@ describe('A token of the issuer, for our audience', () => {
     7,
     ['at+jwt'],
     'x/at+jwt',
-    'japplication/wt',
+    'japplication/wt', // application/ counts only at its beginning
   ])('is refused with typ %j, without a look at its signature', async (typ) => {
     const asked = provider.counts.jwks;
     const message = await refusalOf(jwtAuthenticator([provider]), bearer(await tokenOf(typ)));

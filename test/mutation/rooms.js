@@ -47,6 +47,7 @@ export const rooms = {
     'discovery',
     'callerRights',
     'auth',
+    'identify',
     'decisions',
     'keySet',
     'boundTokens',
