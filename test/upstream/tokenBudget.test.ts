@@ -10,14 +10,8 @@ describe('the hourly budget of token calls', () => {
   let fleet: Fleet;
   afterEach(() => fleet.stop());
 
-  /** Members that each reach the shared store by a link of their own, which can be cut. */
   async function scene({ budgetPerHour = 64, size = 1, ...options }: FleetOptions = {}) {
-    const links: StoreLink[] = [];
-    const connect = (shared: Store) => {
-      const link = new StoreLink(shared);
-      links.push(link);
-      return link.store;
-    };
+    const { links, connect } = cuttable();
     fleet = await startFleet({ size, budgetPerHour, connect, ...options });
     const { control } = fleet.sandbox;
     return {
@@ -190,6 +184,18 @@ describe("one caller's share of the hourly budget", () => {
     expect(await read(undefined, 40)).toBe(8);
   });
 
+  it('is counted by each process while the store is away, and told apart by caller and hour', async () => {
+    const { links, connect } = cuttable();
+    fleet = await startFleet({ size: 1, budgetPerHour: 64, budgetCallerShare: 0.1, connect });
+    for (const link of links) link.state = 'down';
+    expect(await read('greedy', 20)).toBe(6);
+    expect(fleet.members[0]?.events).toContain('caller-share-exhausted');
+    expect(await read('honest', 20)).toBe(6);
+    expect(await read(undefined, 20)).toBe(16 - 6 - 6); // a quarter of the budget is for a process that is alone
+    fleet.advance(hour);
+    expect(await read('greedy', 20)).toBe(6);
+  });
+
   it('is all of it where the setting says so', async () => {
     fleet = await startFleet({ budgetPerHour: 64, budgetCallerShare: 1 });
     expect(await read('alone', 100)).toBe(64);
@@ -241,6 +247,17 @@ describe('the share of watchers in the hourly budget', () => {
     expect([poll, query]).toEqual(['TOKEN_BUDGET_EXHAUSTED', 'answered']);
   });
 });
+
+/** For members that each reach the shared store by a link of their own, which can be cut. */
+function cuttable() {
+  const links: StoreLink[] = [];
+  const connect = (shared: Store) => {
+    const link = new StoreLink(shared);
+    links.push(link);
+    return link.store;
+  };
+  return { links, connect };
+}
 
 /** A store that always gives the same count, with a lifetime of a year. */
 class Lying extends MemoryStore {
