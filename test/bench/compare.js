@@ -16,23 +16,24 @@ export async function compare(scenario, targets, world) {
   return [...results].map(([name, samples]) => ({ name, ...summary(samples) }));
 }
 
-/** Warms the targets up. @returns what runs one round on one of them */
+/** Warms the targets up, while the service answers at once. @returns what runs one round on one of them */
 export async function preparedRounds(scenario, targets, world) {
-  const { seconds, warmUpSeconds, service } = world;
-  const amount = scenario.amount && (world.quick ? scenario.amount / 4 : scenario.amount);
-  const asked = await scenario.bodies(service, { ...world, amount });
+  const { seconds, warmUpSeconds, service, quick } = world;
+  const [amount, warmUpAmount] = [scenario.amount, scenario.warmUpAmount].map(
+    (full) => full && (quick ? full / 4 : full),
+  );
+  const [warmUp, load] = amount ? [{ amount: warmUpAmount }, { amount }] : [{ seconds: warmUpSeconds }, { seconds }];
+  const asked = await scenario.bodies(service, { ...world, amount, warmUpAmount });
   const bodies = asked.map(asLoad);
   const before = (await scenario.before?.(service, asked))?.map(asLoad);
   for (const target of before ? targets : []) {
     await measure(target, { ...world, bodies: before, amount: whole(before.length) });
   }
-  await service.control('set-latency', { latencyMs: scenario.latencyMs ?? 0 });
-  const load = amount === undefined ? { seconds } : { amount };
-  const warmUp = amount === undefined ? { seconds: warmUpSeconds } : load;
   for (const target of targets) {
-    if (amount !== undefined) target.asked = 0; // rounds of an amount ask for nothing twice
+    if (amount) target.asked = 0; // rounds of an amount ask for nothing twice
     await measure(target, { ...world, bodies, ...warmUp });
   }
+  await service.control('set-latency', { latencyMs: scenario.latencyMs ?? 0 });
   return (target) => measure(target, { ...world, bodies, ...load });
 }
 

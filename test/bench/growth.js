@@ -5,10 +5,10 @@ import { ensureBuilt, orExplain } from '../../scripts/build.js';
 import { cacheGrowth } from './growth/cache.js';
 import { watcherGrowth } from './growth/watchers.js';
 import { measure, median } from './measure.js';
-import { residentMegabytes } from './processCost.js';
+import { cpuMicroseconds, residentMegabytes } from './processCost.js';
 import { jobAliases, jobAliasVariables } from './queries.js';
 import { machine, round, table, writeSection } from './report.js';
-import { startGateway, startIssuer, startLoader, startService } from './targets.js';
+import { cores, startGateway, startIssuer, startLoader, startService } from './targets.js';
 
 const help = `Measures how the costs of the gateway grow: npm run bench:growth -- [options]
 
@@ -95,15 +95,28 @@ async function processGrowth(world) {
   const variables = jobAliasVariables(world.service.jobs.slice(0, 50));
   const body = JSON.stringify({ query: jobAliases(50, 'a'), variables });
   const rows = [];
+  let ofOne;
   for (const workers of values.quick ? [1, 2] : [1, 2, 4, 8]) {
     const gateway = await startGateway({ ...world, core: 'any', env: { WORKERS: String(workers) } });
     const load = { ...world, bodies: [body], connections: 32 };
     await measure(gateway, { ...load, seconds: 4 });
+    const taken = coresTaken([world.service.pid, world.loader.pid]);
     const { cpuUs, perSecond, p99Ms, megabytes } = await medianOf(gateway, world, [body], 32);
-    rows.push([workers, round(cpuUs), Math.round(perSecond), p99Ms.toFixed(2), Math.round(megabytes)]);
+    // Of a core, in the time in which neither the load nor the service had it.
+    const ofEachCore = perSecond / Math.min(workers, cores - taken());
+    ofOne ??= ofEachCore;
+    const toOne = workers > cores ? '–' : `${((workers * ofEachCore) / ofOne).toFixed(2)}x`;
+    rows.push([workers, round(cpuUs), Math.round(perSecond), toOne, p99Ms.toFixed(2), Math.round(megabytes)]);
     await gateway.stop();
   }
-  return table(['processes', 'CPU µs/request', 'requests/s', 'p99 ms', 'RSS MB, all'], rows);
+  return table(['processes', 'CPU µs/request', 'requests/s', 'to one', 'p99 ms', 'RSS MB, all'], rows);
+}
+
+/** @returns what tells how many cores the processes `pids` have taken on average since now */
+function coresTaken(pids) {
+  const spentUs = () => pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0);
+  const [before, beganAt] = [spentUs(), performance.now()];
+  return () => (spentUs() - before) / (1000 * (performance.now() - beganAt));
 }
 
 async function startCost(world) {

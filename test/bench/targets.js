@@ -12,7 +12,7 @@ import { startRedisProcess } from './processes.js';
 import { lmdbTransactions, redisCommands } from './storeCost.js';
 
 const client = { clientId: 'bench-client', clientSecret: 'bench-secret-not-real' };
-const cores = availableParallelism();
+export const cores = availableParallelism();
 const canPin = cores > 1 && spawnSync('taskset', ['--version']).status === 0;
 const helperCores = `0-${Math.max(0, cores - 2)}`;
 
@@ -134,6 +134,7 @@ export function startLoader({ core = 'helper' } = {}) {
   const { child, run, stop: end } = startWorker('load.js', core);
   let sent;
   return {
+    pid: child.pid,
     async run({ requests, ...order }) {
       if (requests !== sent) child.send({ requests }); // there may be megabytes of them
       sent = requests;
