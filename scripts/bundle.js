@@ -5,8 +5,11 @@
 import { join } from 'node:path';
 import { build } from 'esbuild';
 
-/** Read from node_modules as they are: native code, an optional peer that we never use, and a page of nine megabytes. */
-const external = ['lmdb', 'class-validator', '@graphql-yoga/render-graphiql'];
+/**
+ * Read from node_modules as they are: native code, an optional peer that we never use, a page of nine megabytes, and what
+ * node-fetch asks for only where Node.js has no streams of its own.
+ */
+const external = ['lmdb', 'class-validator', '@graphql-yoga/render-graphiql', 'web-streams-polyfill'];
 
 /** Replaces `main.js` in a directory of compiled files by its bundle. Everything else in it stays usable by itself. */
 export async function bundleMain(directory) {

@@ -1,5 +1,5 @@
 import type { RequestInit } from 'node-fetch';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { TaxpayerScope } from './caller.js';
 import { type ReadFault, readJson } from './readKeySet.js';
 

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { JWTPayload } from 'jose';
-import { z } from 'zod';
+import * as z from 'zod';
 import { unauthenticated } from '../errors/errors.js';
 
 /** Also for a client that names the scheme DPoP in place of Bearer, as RFC 9449 section 7.1 has it. */

@@ -1,7 +1,7 @@
 import { link, mkdir, readFile, unlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
-import { z } from 'zod';
+import * as z from 'zod';
 import { realRuntime } from '../process/Runtime.js';
 import type { Scope } from './caller.js';
 import type { KeySource } from './keySet.js';

@@ -1,5 +1,5 @@
 import type { JWK } from 'jose';
-import { z } from 'zod';
+import * as z from 'zod';
 import { type AgentFor, type KeySetFailure, readJson, readKeySet } from './readKeySet.js';
 
 /** Where the keys of an issuer are: at `jwksUrl`, or else where the issuer's metadata says. */

@@ -3,7 +3,7 @@ import type { Agent } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { JWK } from 'jose';
 import fetch, { type FetchError, type RequestInit } from 'node-fetch';
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only. */
 export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'] as const;

@@ -1,5 +1,5 @@
 import type { JWTPayload } from 'jose';
-import { z } from 'zod';
+import * as z from 'zod';
 import { allScopes, type Caller, type Scope } from './caller.js';
 
 /** Which claims say what a caller may do. A claim is named by its path, such as `realm_access.roles`. */

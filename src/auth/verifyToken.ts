@@ -1,5 +1,5 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
-import { z } from 'zod';
+import * as z from 'zod';
 import { unauthenticated, withoutStack } from '../errors/errors.js';
 import { type Caller, callerKey } from './caller.js';
 import { boundCertificate } from './clientCertificate.js';

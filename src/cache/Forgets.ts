@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import { leaseMs } from './leases.js';
 import type { SealedStore } from './SealedStore.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { failureKeyOf, leaseKeyOf, type Store, type Turn } from '../stores/Store.js';
 import type { KeyRing } from './sealing.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { type ErrorCode, errorCodes, GatewayError } from '../errors/errors.js';
 
 /** A cached answer of the service. */

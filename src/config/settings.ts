@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { allScopes } from '../auth/caller.js';
 import { isAddressRange } from '../network/addressRanges.js';
 import { Secret } from './secret.js';

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { stringify as stableStringify } from 'safe-stable-stringify';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { FairQueue } from '../admission/FairQueue.js';
 import { heldBytes } from '../cache/heldBytes.js';
 import type { Claim, SealedStore } from '../cache/SealedStore.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { Entry } from '../cache/StoredEntries.js';
 import type { JobId, TaxpayerId } from './identifiers.js';

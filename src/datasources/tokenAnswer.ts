@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Codec, Entry } from '../cache/StoredEntries.js';
 import { GatewayError } from '../errors/errors.js';
 import type { Runtime } from '../process/Runtime.js';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { Secret } from '../config/secret.js';
 import { GatewayError } from '../errors/errors.js';
 import { isNestedWithin, pathOfInfinity } from '../json.js';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Answer } from '../operations/Exit.js';
 
 const shortText = z.string().min(1).max(1024);

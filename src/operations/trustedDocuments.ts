@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { z } from 'zod';
+import * as z from 'zod';
 import { watch } from '../config/watchFile.js';
 import { GatewayError } from '../errors/errors.js';
 import type { Client } from './clientName.js';

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { z } from 'zod';
+import * as z from 'zod';
 import { apiEndpoints, type Route } from './endpoints.js';
 import { type Fault, faultSchema } from './Fault.js';
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { z } from 'zod';
+import * as z from 'zod';
 import { type Answer, errorAnswer, jsonAnswer } from './Answer.js';
 import { demoData } from './demoData.js';
 import { endpointNames } from './endpoints.js';

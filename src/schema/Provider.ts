@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { registerEnumType } from 'type-graphql';
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** One value of the `Provider` enum: the service's `value` (interface, 2.4) under the `name` the schema shows. */
 export interface ProviderEntry {

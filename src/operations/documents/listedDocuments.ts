@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { stripIgnoredCharacters } from 'graphql';
-import { z } from 'zod';
+import * as z from 'zod';
 import { clientOf } from '../clientName.js';
 
 interface ListedDocument {
