@@ -77,8 +77,8 @@ const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
   },
   AUTH_UNAVAILABLE: { before: 'no keys', cause: 'key set: ' },
   RATE_LIMITED: {
+    document: '{ first: __typename second: __typename }', // too many in any minute
     env: { RATE_LIMIT_PER_MINUTE: '1' },
-    before: 'another record',
     cause: 'At most 1 root fields per minute (RATE_LIMIT_PER_MINUTE)',
   },
   SHUTTING_DOWN: { before: 'draining', cause: 'The gateway is shutting down' },
