@@ -26,6 +26,8 @@ interface Count {
 const windowMs = 60_000;
 /** How often processes exchange their counts through the store. */
 const exchangeEveryMs = 1000;
+/** How soon they do for a caller who is new in a minute: what comes meanwhile is written together. */
+const exchangeNewAfterMs = 20;
 const maxCallers = 100_000;
 /** Each process stops at the limit by itself: a fleet's count above that many limits is not believed. */
 const maxProcesses = 1000;
@@ -45,6 +47,9 @@ export class Admission {
   #latest: Count | undefined;
   /** Those with root fields to send. */
   readonly #changed = new Set<Count>();
+  /** Those of them that are new: the other processes may know these callers well. */
+  readonly #new: Count[] = [];
+  #newTimer: NodeJS.Timeout | undefined;
   readonly #timer = setInterval(() => {
     for (const count of this.#changed) void this.#exchange(count);
   }, exchangeEveryMs).unref();
@@ -96,6 +101,7 @@ export class Admission {
 
   stop(): void {
     clearInterval(this.#timer);
+    clearTimeout(this.#newTimer);
   }
 
   #count(key: string, rootFields = 1): void {
@@ -113,7 +119,13 @@ export class Admission {
     this.#changed.add(count);
     if (count === known) return;
     this.#counts.set(key, count);
-    void this.#exchange(count); // the other processes may know this caller well: ask at once
+    this.#new.push(count);
+    this.#newTimer ??= setTimeout(() => this.#exchangeNew(), exchangeNewAfterMs).unref();
+  }
+
+  #exchangeNew(): void {
+    this.#newTimer = undefined;
+    for (const count of this.#new.splice(0)) void this.#exchange(count);
   }
 
   #countOf(key: string): Count | undefined {
@@ -121,8 +133,8 @@ export class Admission {
   }
 
   async #exchange(count: Count): Promise<void> {
+    if (!this.#changed.delete(count)) return; // sent meanwhile
     const sending = count.unsent;
-    this.#changed.delete(count);
     count.unsent = 0;
     count.fleet += sending;
     const { store, perMinute } = this.options;

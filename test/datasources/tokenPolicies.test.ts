@@ -171,6 +171,11 @@ describe('token policies', () => {
     fleet.advance(16 * minute);
     await ask(1000);
     expect(calls()).toBe(1003);
+    fleet.advance(hour); // of the next clock hour there are none yet
+    await ask(1001);
+    fleet.advance(16_000);
+    await ask(1001);
+    expect(calls()).toBe(1005);
   });
 
   it('does not show the record of a taxpayer that the service no longer knows', async () => {
