@@ -5,9 +5,6 @@ import { makeLmdbDirectory, setAside, setAsideDamaged, textOf } from './lmdbDire
 
 export type Database = RootDatabase<Buffer, string>;
 
-/** What is written within so many milliseconds, or up to so many writes, is one commit: that costs more than the writes. */
-const gathering = { commitDelay: 1, txnStartThreshold: 500 }; // the second is not in the types
-
 /** What LMDB says of a file that is no database, of another version, or damaged. */
 const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
 
@@ -35,7 +32,6 @@ export function openDatabase(path: string): Database {
     useVersions: true,
     separateFlushed: true,
     eventTurnBatching: false, // with it, a failed commit rejects a promise that we cannot reach
-    ...gathering,
   });
   try {
     for (const reverse of [false, true]) db.getRange({ limit: 1, reverse }).asArray; // throws when it is damaged

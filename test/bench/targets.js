@@ -16,6 +16,12 @@ export const cores = availableParallelism();
 const canPin = cores > 1 && spawnSync('taskset', ['--version']).status === 0;
 const helperCores = `0-${Math.max(0, cores - 2)}`;
 
+/** When the benchmark itself fails, nothing is left behind. */
+const children = new Set();
+process.once('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+});
+
 export const pinning = canPin ? `targets on core ${cores - 1}, the rest elsewhere` : 'none';
 
 /** The service and the world in it: `{ url, control, taxpayerIds, jobs, stop }`. Its jobs never end. */
@@ -174,9 +180,8 @@ function launch(args, { core = 'helper', env = {}, cwd, stdio = ['ignore', 'pipe
   const list = { target: `${cores - 1}`, helper: helperCores, any: `0-${cores - 1}` }[core];
   const command = [...(canPin ? ['taskset', '-c', list] : []), process.execPath, ...args];
   const child = spawn(command[0], command.slice(1), { env: { PATH: process.env.PATH, ...env }, cwd, stdio });
-  const end = () => child.kill('SIGKILL'); // when the benchmark itself fails, nothing is left behind
-  process.once('exit', end);
-  child.once('exit', () => process.off('exit', end));
+  children.add(child);
+  child.once('exit', () => children.delete(child));
   return child;
 }
 
