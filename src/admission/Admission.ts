@@ -50,9 +50,7 @@ export class Admission {
   /** Those of them that are new: the other processes may know these callers well. */
   readonly #new: Count[] = [];
   #newTimer: NodeJS.Timeout | undefined;
-  readonly #timer = setInterval(() => {
-    for (const count of this.#changed) void this.#exchange(count);
-  }, exchangeEveryMs).unref();
+  readonly #timer = setInterval(() => this.#exchangeAll(this.#changed), exchangeEveryMs).unref();
 
   constructor(private readonly options: AdmissionOptions) {}
 
@@ -120,12 +118,14 @@ export class Admission {
     if (count === known) return;
     this.#counts.set(key, count);
     this.#new.push(count);
-    this.#newTimer ??= setTimeout(() => this.#exchangeNew(), exchangeNewAfterMs).unref();
+    this.#newTimer ??= setTimeout(() => {
+      this.#newTimer = undefined;
+      this.#exchangeAll(this.#new.splice(0));
+    }, exchangeNewAfterMs).unref();
   }
 
-  #exchangeNew(): void {
-    this.#newTimer = undefined;
-    for (const count of this.#new.splice(0)) void this.#exchange(count);
+  #exchangeAll(counts: Iterable<Count>): void {
+    for (const count of counts) void this.#exchange(count);
   }
 
   #countOf(key: string): Count | undefined {

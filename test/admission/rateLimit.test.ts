@@ -74,6 +74,24 @@ describe('the limit of operations per caller', () => {
     expect(admitted(two, bob, 9)).toBe(5);
   });
 
+  test('sends the counts of callers who are new in a minute together, and each once', async () => {
+    const store = sharedStore();
+    const sent: unknown[] = [];
+    const add = store.increment.bind(store);
+    store.increment = (name, by, ...rest) => {
+      sent.push([name[1 as never], by]);
+      return add(name, by, ...rest);
+    };
+    const limit = process(store);
+    expect([admitted(limit, ada, 2), admitted(limit, bob, 3)]).toEqual([2, 3]);
+    expect(sent).toEqual([]);
+    await until(() => sent.length > 0);
+    expect(sent).toEqual([
+      ['ada', 2],
+      ['bob', 3],
+    ]);
+  });
+
   test('holds within each process while the store is away', async () => {
     const store = sharedStore();
     store.increment = () => Promise.reject(new Error('away'));

@@ -35,7 +35,8 @@ const titles = {
   aliases: 'Jobs asked for in one request',
   cache: 'Taxpayers in the memory of one process',
   watchers: 'Watchers in one process, ten of each job',
-  processes: 'Processes on one port (`WORKERS`), 50 jobs in one request, with loader and service on the same cores',
+  processes:
+    'Processes on one port (`WORKERS`), 50 jobs in one request; loader and service share the cores, `to one` is of the time they leave',
   start: 'Start of the built gateway, alone and idle',
 };
 

@@ -66,7 +66,7 @@ describe('the address of a caller', () => {
     for (const address of ['203.0.113.7', '203.0.113.8']) {
       const statuses: unknown[] = [];
       for (let sent = 0; sent < 5; sent += 1) statuses.push(await statusFor(address)); // may span two minutes
-      expect(statuses[0]).toBe(200);
+      expect(statuses.slice(0, 2)).toEqual([200, 200]);
       expect(new Set(statuses)).toEqual(new Set([200, 429]));
     }
     expect(await statusFor('203.0.113.7, 203.0.113.9')).toBe(200);

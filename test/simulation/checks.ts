@@ -7,7 +7,7 @@ const deadlineMs = 10_000;
 /** Waiting for two holders, then for a call of one's own; a job waits for its token as well. */
 const boundMs = { read: 45_000, job: 90_000, link: 45_000 } as const;
 const marginMs = 1000;
-/** How far a record's time may be off for the gateway: one that looks no older than this before a call may be newer than it. */
+/** How far the gateway allows clocks to differ: a record that looks older than a call by less may be newer than that call. */
 const mostSkewMs = 10_000;
 
 /** One call per taxpayer and token lifetime; another needs a reason that `docs/token-broker.md` names. */
@@ -130,6 +130,7 @@ function whoCausedACallIsToldOfIt(auditor: Auditor, asked: Asked): string | unde
     (call) => call.life === life && call.sentAt > askedAt && (call.deliveredAt as number) <= endedAt,
   );
   const shown = calls.filter((call) => call.content === content);
+  // The clocks of this fleet make it look younger than it is by up to `skewMs`.
   const isOld = shown.every(({ deliveredAt }) => (deliveredAt as number) < askedAt - mostSkewMs - auditor.skewMs);
   return own && isOld ? `${what} ${index} on node ${asked.node} made a call and was shown ${content}` : undefined;
 }
