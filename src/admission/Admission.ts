@@ -26,8 +26,8 @@ interface Count {
 const windowMs = 60_000;
 /** How often processes exchange their counts through the store. */
 const exchangeEveryMs = 1000;
-/** How soon they do for a caller who is new in a minute: what comes meanwhile is written together. */
-const exchangeNewAfterMs = 20;
+/** The share of a caller's limit up to which a process keeps its count to itself: most callers never ask for more. */
+const keptShare = 0.01;
 const maxCallers = 100_000;
 /** Each process stops at the limit by itself: a fleet's count above that many limits is not believed. */
 const maxProcesses = 1000;
@@ -37,8 +37,8 @@ const leastWorkMs = 1;
 /**
  * Decides when an operation may begin: bounds each caller's part of the event loop, and the root fields it asks for in windows
  * of one clock minute. Nothing waits for the store: each process counts by itself and exchanges counts with the others about once
- * a second, so the fleet may let through what arrives within a second beyond the limit. Without the store each process
- * bounds by itself.
+ * a second, so the fleet may let through beyond the limit what arrives within a second, and a hundredth of the limit for each
+ * process. Without the store each process bounds by itself.
  */
 export class Admission {
   readonly #refusals = new RefusalPace();
@@ -47,10 +47,7 @@ export class Admission {
   #latest: Count | undefined;
   /** Those with root fields to send. */
   readonly #changed = new Set<Count>();
-  /** Those of them that are new: the other processes may know these callers well. */
-  readonly #new: Count[] = [];
-  #newTimer: NodeJS.Timeout | undefined;
-  readonly #timer = setInterval(() => this.#exchangeAll(this.#changed), exchangeEveryMs).unref();
+  readonly #timer = setInterval(() => this.#exchangeAll(), exchangeEveryMs).unref();
 
   constructor(private readonly options: AdmissionOptions) {}
 
@@ -99,7 +96,6 @@ export class Admission {
 
   stop(): void {
     clearInterval(this.#timer);
-    clearTimeout(this.#newTimer);
   }
 
   #count(key: string, rootFields = 1): void {
@@ -114,18 +110,14 @@ export class Admission {
     }
     count.unsent += rootFields;
     this.#latest = count;
+    if (count !== known) this.#counts.set(key, count);
+    if (count.fleet + count.unsent <= perMinute * keptShare) return;
     this.#changed.add(count);
-    if (count === known) return;
-    this.#counts.set(key, count);
-    this.#new.push(count);
-    this.#newTimer ??= setTimeout(() => {
-      this.#newTimer = undefined;
-      this.#exchangeAll(this.#new.splice(0));
-    }, exchangeNewAfterMs).unref();
+    if (count.fleet === 0) void this.#exchange(count); // the other processes may know this caller well
   }
 
-  #exchangeAll(counts: Iterable<Count>): void {
-    for (const count of counts) void this.#exchange(count);
+  #exchangeAll(): void {
+    for (const count of this.#changed) void this.#exchange(count);
   }
 
   #countOf(key: string): Count | undefined {
@@ -133,7 +125,7 @@ export class Admission {
   }
 
   async #exchange(count: Count): Promise<void> {
-    if (!this.#changed.delete(count)) return; // sent meanwhile
+    this.#changed.delete(count);
     const sending = count.unsent;
     count.unsent = 0;
     count.fleet += sending;

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { resolve } from 'node:path';
+import { CommitPace } from './CommitPace.js';
 import { DeleteWaiters } from './DeleteWaiters.js';
 import { JoinedIncrements } from './JoinedIncrements.js';
 import { type Database, inodeIn, openDatabase, openOrCreate } from './lmdbDatabase.js';
@@ -53,6 +54,7 @@ export class LmdbStore implements Store {
   #careTimer: NodeJS.Timeout | undefined;
   #purgedTo = '';
   readonly #increments = new JoinedIncrements((...increment) => this.#untilDone(() => this.#add(...increment)));
+  readonly #pace = new CommitPace();
   #closing: Promise<void> | undefined;
 
   /** Opens or creates the store in `directory`, in place of a damaged one. Throws a `misconfigured` {@link StoreError}. */
@@ -179,7 +181,7 @@ export class LmdbStore implements Store {
     clearTimeout(this.#careTimer);
     this.#waiters.wakeAll();
     // Bounded, because another process may have been stopped while it held the write lock.
-    this.#closing ??= timeLimit(() => this.db.close(), 2000).catch(() => undefined);
+    this.#closing ??= timeLimit(() => this.#pace.next().then(() => this.db.close()), 2000).catch(() => undefined);
     return this.#closing;
   }
 
@@ -222,18 +224,24 @@ export class LmdbStore implements Store {
   }
 
   /** Does `writes` if every condition holds; tells whether it did. */
-  async #writeIf([[key, held], ...others]: Conditions, writes: () => readonly Promise<boolean>[]): Promise<boolean> {
+  #writeIf(conditions: Conditions, writes: () => readonly Promise<boolean>[]): Promise<boolean> {
+    return this.#write(() => this.#doIf(conditions, writes));
+  }
+
+  async #doIf([[key, held], ...others]: Conditions, writes: () => readonly Promise<boolean>[]): Promise<boolean> {
     const done: Promise<boolean>[] = []; // an inner condition that was never looked at counts as held
     const work = () => {
-      if (isSome(others)) done.push(this.#writeIf(others, writes));
+      if (isSome(others)) done.push(this.#doIf(others, writes));
       else for (const write of writes()) write.catch(() => undefined); // the condition tells how it went
     };
-    done.push(this.#write(() => (held ? this.db.ifVersion(key, held.version, work) : this.db.ifNoExists(key, work))));
+    done.push(held ? this.db.ifVersion(key, held.version, work) : this.db.ifNoExists(key, work));
     return (await Promise.all(done)).every(Boolean);
   }
 
+  /** Writes that begin in one turn of the event loop share a commit, which costs more than they do. */
   async #write(work: () => Promise<boolean>): Promise<boolean> {
     this.#assertOpen();
+    await this.#pace.next();
     try {
       return await work();
     } catch (error) {

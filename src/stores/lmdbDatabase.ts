@@ -5,6 +5,9 @@ import { makeLmdbDirectory, setAside, setAsideDamaged, textOf } from './lmdbDire
 
 export type Database = RootDatabase<Buffer, string>;
 
+/** The driver begins a commit after so many writes although the turn of the event loop is not over; not in its types. */
+const commitsOfATurn = { txnStartThreshold: 500 };
+
 /** What LMDB says of a file that is no database, of another version, or damaged. */
 const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
 
@@ -26,6 +29,7 @@ export function openOrCreate(path: string, onSetAside?: (name: string) => void):
 /** Opens the database that is in the directory `path`. May throw. */
 export function openDatabase(path: string): Database {
   const db = open<Buffer, string>({
+    ...commitsOfATurn,
     path,
     noSubdir: false,
     encoding: 'binary',

@@ -6,6 +6,7 @@ import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
 import type { GatewayError } from '../../src/errors/errors.js';
+import { pause, realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { until } from '../support/redis.js';
@@ -74,7 +75,7 @@ describe('the limit of operations per caller', () => {
     expect(admitted(two, bob, 9)).toBe(5);
   });
 
-  test('sends the counts of callers who are new in a minute together, and each once', async () => {
+  test('keeps the count of a caller to itself up to a hundredth of the limit, and then sends all of it at once', async () => {
     const store = sharedStore();
     const sent: unknown[] = [];
     const add = store.increment.bind(store);
@@ -82,13 +83,17 @@ describe('the limit of operations per caller', () => {
       sent.push([name[1 as never], by]);
       return add(name, by, ...rest);
     };
-    const limit = process(store);
-    expect([admitted(limit, ada, 2), admitted(limit, bob, 3)]).toEqual([2, 3]);
+    const limit = process(store, 500);
+    expect([admitted(limit, ada, 5), admitted(limit, bob, 5)]).toEqual([5, 5]);
+    await pause(realRuntime, 1100); // longer than between two exchanges
     expect(sent).toEqual([]);
-    await until(() => sent.length > 0);
+    admitted(limit, ada, 1);
+    expect(sent).toEqual([['ada', 6]]);
+    admitted(limit, ada, 3);
+    await until(() => sent.length > 1);
     expect(sent).toEqual([
-      ['ada', 2],
-      ['bob', 3],
+      ['ada', 6],
+      ['ada', 3],
     ]);
   });
 
