@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { Entry } from '../cache/StoredEntries.js';
+import { partOf } from './freshness.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall, ReadingOptions } from './reading.js';
 import type { TokenBroker } from './TokenBroker.js';
@@ -17,6 +18,10 @@ type Observation = Omit<JobView, 'observedAt'>;
 
 /** A status that can still change is shared by everyone who asks within this time, in milliseconds. */
 export const sharedMs = 1000;
+/** A status that was shown so often is read anew before that time is over: then nobody waits for it. */
+const oftenShown = 10;
+/** After which part of the time, from first to last: what was read together is not read anew together. */
+const renewedAfter = [0.75, 0.95] as const;
 const processingTtlMs = 3_600_000; // so that its history is known to the next poll
 
 /** Whether the service will never report another status for the job (interface, 3.2; an unknown one may be followed by others). */
@@ -52,8 +57,8 @@ export class RefreshJobs {
 
   /** The status when memory holds one that {@link status} would answer with. */
   held(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs): JobView | undefined {
-    const entry = this.#cache.held(idOf(taxpayerId, jobId), (held) => this.#isCurrent(held, maxAgeMs));
-    return entry && viewOf(entry);
+    const entry = this.#held(taxpayerId, jobId, maxAgeMs);
+    return entry && shownOf(entry).view;
   }
 
   /**
@@ -63,13 +68,30 @@ export class RefreshJobs {
    * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
    */
   status(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs, call: ReadCall = {}): JobView | Promise<JobView> {
-    const held = this.held(taxpayerId, jobId, maxAgeMs);
+    const held = this.#held(taxpayerId, jobId, maxAgeMs);
     if (held !== undefined) {
       call.trail?.read('memory');
-      return held;
+      const shown = shownOf(held);
+      shown.times += 1;
+      if (shown.times >= oftenShown) this.#renew(taxpayerId, jobId, held, call);
+      return shown.view;
     }
     const look = () => this.#lookUp(taxpayerId, jobId, maxAgeMs, call);
     return call.once?.(`job ${idOf(taxpayerId, jobId)}`, look) ?? look();
+  }
+
+  #held(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number): Entry<Observation> | undefined {
+    return this.#cache.held(idOf(taxpayerId, jobId), (entry) => this.#isCurrent(entry, maxAgeMs));
+  }
+
+  /** Once for each reading. A failure is left to those who ask when its time is over. */
+  #renew(taxpayerId: TaxpayerId, jobId: JobId, entry: Entry<Observation>, { holder }: ReadCall): void {
+    const shown = shownOf(entry);
+    const [first, last] = renewedAfter;
+    const dueMs = sharedMs * (first + (last - first) * partOf(entry.fetchedAt));
+    if (shown.isRenewed || this.#isCurrent(entry, dueMs)) return;
+    shown.isRenewed = true;
+    this.#lookUp(taxpayerId, jobId, dueMs, { holder }).catch(() => undefined);
   }
 
   async #lookUp(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall): Promise<JobView> {
@@ -90,7 +112,7 @@ export class RefreshJobs {
         holder,
         trail,
       });
-    return viewOf(await places.run(holder, read));
+    return shownOf(await places.run(holder, read)).view;
   }
 
   #isCurrent(entry: Entry<Observation>, maxAgeMs: number): boolean {
@@ -108,11 +130,22 @@ export class RefreshJobs {
 /** Ids hold no slash (see `identifiers.ts`), so that no two pairs look alike. */
 const idOf = (taxpayerId: TaxpayerId, jobId: JobId) => `${taxpayerId}/${jobId}`;
 
-/** Of one entry always the same view, so that what is made of it can be kept with it. */
-function viewOf(entry: Entry<Observation>): JobView {
+interface Shown {
+  readonly view: JobView;
+  /** How often it was shown from memory. */
+  times: number;
+  isRenewed: boolean;
+}
+
+/** Of one entry always the same, so that what is made of the view can be kept with it. */
+function shownOf(entry: Entry<Observation>): Shown {
   const { job, unchangedSince } = entry.value;
-  entry.view ??= { job, observedAt: entry.fetchedAt, unchangedSince } satisfies JobView;
-  return entry.view as JobView;
+  entry.view ??= {
+    view: { job, observedAt: entry.fetchedAt, unchangedSince },
+    times: 0,
+    isRenewed: false,
+  } satisfies Shown;
+  return entry.view as Shown;
 }
 
 export const storedObservation = z.object({ job: jobStatus, unchangedSince: z.number() });

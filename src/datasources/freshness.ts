@@ -57,3 +57,6 @@ export function isSame(one: TokenRecord, other: TokenRecord): boolean {
   const [a, b] = [one, other].map((record) => JSON.parse(JSON.stringify({ ...record, accessToken: undefined })));
   return isDeepStrictEqual(a, b);
 }
+
+/** A part from 0 to 1 that differs widely between moments close together, and is the same in every process. */
+export const partOf = (epochMs: number): number => (epochMs * 0.618_033_988_75) % 1;

@@ -32,6 +32,8 @@ const probeValue = Buffer.from('probe');
  */
 export class FallbackStore implements Store {
   readonly kind: Store['kind'];
+  /** What is to be done before the primary is told of what was written meanwhile; while it rejects, nothing is told. */
+  beforeDelivery: (() => Promise<void>) | undefined;
   readonly #runtime: Runtime;
   readonly #journal: WriteJournal;
   readonly #reads: Circuit;
@@ -240,8 +242,11 @@ export class FallbackStore implements Store {
 
   /** In the background, one delivery at a time; what fails stays pending for the next. */
   #deliver(): void {
-    this.#delivery ??= this.#journal
-      .deliver(this.primary)
+    const deliver = async () => {
+      await this.beforeDelivery?.();
+      await this.#journal.deliver(this.primary);
+    };
+    this.#delivery ??= deliver()
       .catch(() => undefined)
       .finally(() => {
         this.#delivery = undefined;

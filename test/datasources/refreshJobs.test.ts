@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { isTerminal } from '../../src/datasources/RefreshJobs.js';
 import { Trail } from '../../src/observability/Trail.js';
 import { type Fleet, type Member, notedOnce, startFleet } from '../support/fleet.js';
+import { until } from '../support/redis.js';
 
 const processing = { id: 'job-1', status: 'processing', startedAt: '2026-01-05T10:00:00.000Z' };
 
@@ -97,5 +98,47 @@ describe('RefreshJobs', () => {
     fleet.sandbox.control.updateJob(taxpayer, job, { status: 'completed' });
     fleet.advance(5000);
     expect(await one.jobs.status(taxpayer, job)).toMatchObject({ unchangedSince: fleet.now() });
+  });
+
+  describe('that is shown often', () => {
+    const shown = async (times: number, { taxpayer, job }: ReturnType<typeof newJob>) => {
+      for (let n = 0; n < times; n += 1) await one.jobs.status(taxpayer, job);
+    };
+
+    it('is read anew before its second is over, once, and nobody waits for it', async () => {
+      const wanted = newJob();
+      await shown(11, wanted);
+      fleet.advance(749);
+      await shown(11, wanted);
+      expect(calls()).toBe(1);
+      fleet.advance(201); // some are read anew after 750 ms, and all of them after 950
+      const { taxpayer, job } = wanted;
+      fleet.sandbox.control.updateJob(taxpayer, job, { status: 'completed' });
+      expect(one.jobs.status(taxpayer, job)).toMatchObject({ job: { status: 'processing' } });
+      await shown(11, wanted);
+      await until(() => one.jobs.held(taxpayer, job)?.job.status === 'completed');
+      expect(calls()).toBe(2);
+    });
+
+    it('is read anew when its second is over if it was shown seldom', async () => {
+      const wanted = newJob();
+      await shown(9, wanted);
+      fleet.advance(999);
+      await shown(1, wanted);
+      await new Promise(setImmediate);
+      expect(calls()).toBe(1);
+    });
+
+    it('is shown until its second is over when it could not be read anew', async () => {
+      const wanted = newJob();
+      await shown(10, wanted);
+      fleet.sandbox.control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-with-status', status: 500 } });
+      fleet.advance(960);
+      await shown(1, wanted);
+      await until(() => calls() > 1);
+      expect(one.jobs.status(wanted.taxpayer, wanted.job)).toMatchObject({ job: { status: 'processing' } });
+      fleet.advance(40);
+      await expect(shown(1, wanted)).rejects.toMatchObject({ code: 'UPSTREAM_UNAVAILABLE' });
+    });
   });
 });

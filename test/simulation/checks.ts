@@ -332,9 +332,13 @@ function forgottenStaysForgotten(auditor: Auditor, asked: Asked): string | undef
   );
   if (!order) return undefined;
   // A failover that loses the erasing brings it back.
-  if (auditor.disturbances.some(({ kind, until }) => kind === 'store-loss' && until >= order.begunAt)) return undefined;
+  const isDuring = (which: string) =>
+    auditor.disturbances.some(({ kind, until }) => kind === which && until >= order.begunAt);
+  if (isDuring('store-loss')) return undefined;
   // Who went from the first secret to the third cannot read a list under the second.
   if (auditor.disturbances.filter(({ kind }) => kind === 'key').length > 1) return undefined;
+  // What a process copied under the new key is erased by itself; one that crashes before leaves it to others with both keys.
+  if (isDuring('key') && isDuring('crash')) return undefined;
   const isLate = asked.askedAt > auditor.plan.healthyFrom;
   if (!isLate && auditor.disturbances.some(({ kind }) => kind !== 'forget')) return undefined;
   const brought = auditor.calls.filter(

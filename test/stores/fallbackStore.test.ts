@@ -176,6 +176,36 @@ describe('FallbackStore over a real Redis', () => {
     await one.close();
   });
 
+  it('tells the primary nothing of what was written meanwhile until what is to be done before was done', async () => {
+    const inner = new MemoryStore();
+    const primary = new Moody(inner);
+    const told: string[] = [];
+    const set = inner.set.bind(inner);
+    const one = new FallbackStore(primary, { limitMs: 60_000 });
+    primary.fails = true;
+    await one.set('forgotten', bytes('old'), 60_000);
+    primary.fails = false;
+    primary.set = (key, ...rest) => {
+      told.push(key);
+      return set(key, ...rest);
+    };
+    let asked = 0;
+    one.beforeDelivery = async () => {
+      asked += 1;
+      if (asked === 1) throw new Error('not yet');
+      await one.compareAndDelete('forgotten', bytes('old'));
+    };
+    await one.set('other', bytes('x'), 60_000);
+    await until(() => asked === 1);
+    expect(await one.get('forgotten')).toEqual(bytes('old'));
+    await one.set('another', bytes('x'), 60_000);
+    await until(() => asked === 2);
+    await until(() => !one.takeUnsettled());
+    expect(told).toEqual(['other', 'another']);
+    expect(await one.get('forgotten')).toBeUndefined();
+    await one.close();
+  });
+
   it('still reads a Redis that is full, keeps what is written for itself, and does not forget either', async () => {
     await store.set('token-old', bytes('old'), 60_000);
     await store.claim('held', bytes('somebody'), 60_000);
