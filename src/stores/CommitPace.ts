@@ -1,3 +1,5 @@
+import { realRuntime } from '../process/Runtime.js';
+
 const pauseMs = 2;
 
 /**
@@ -8,17 +10,20 @@ export class CommitPace {
   #lastAt = Number.NEGATIVE_INFINITY;
   #next: Promise<void> | undefined;
 
+  constructor(private readonly runtime = realRuntime) {}
+
   /** Resolves when the next writes are to begin. */
   next(): Promise<void> {
+    const { runtime } = this;
     this.#next ??= new Promise<void>((resolve) => {
       const begin = () => {
-        this.#lastAt = performance.now();
+        this.#lastAt = runtime.monotonicNow();
         this.#next = undefined;
         resolve();
       };
-      const leftMs = this.#lastAt + pauseMs - performance.now();
-      if (leftMs > 0) setTimeout(begin, leftMs);
-      else setImmediate(begin); // with what else this turn writes
+      const leftMs = this.#lastAt + pauseMs - runtime.monotonicNow();
+      if (leftMs > 0) runtime.setTimeout(begin, leftMs);
+      else runtime.setImmediate(begin); // with what else this turn writes
     });
     return this.#next;
   }

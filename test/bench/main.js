@@ -15,6 +15,7 @@ import { scenarios } from './scenarios.js';
 import { sockets } from './sockets.js';
 import { tail, tailTargets } from './tail.js';
 import { inWorld, pinning, startBaseline, startGateway, startGatewayOnRedis } from './targets.js';
+import { tokenVerification } from './tokenVerification.js';
 import { upstreamClients } from './upstreamClients.js';
 
 /** What is no scenario of {@link scenarios}: each prints its table. `needs`: the targets it asks. */
@@ -26,7 +27,8 @@ const parts = {
     run: (_targets, world) => sockets({ ...world, starts: measuredStarts(['gateway', 'rawHttp']) }),
   },
   revoked: { needs: ['gateway', 'apolloExpress', 'mercuriusJit', 'yoga', 'rawHttp'], run: revoked },
-  'upstream-clients': { needs: [], run: (_targets, { service }) => upstreamClients(service) },
+  'upstream-clients': { needs: [], run: (_targets, { service }, results) => upstreamClients(service, results) },
+  'token-verification': { needs: [], run: (_targets, _world, results) => tokenVerification(results) },
   observability: { needs: [], run: (_targets, world) => observability(world, { ...world, rounds: 2 * world.rounds }) },
   decisions: { needs: [], run: (_targets, world) => decisions(world, { ...world, rounds: 2 * world.rounds }) },
 };

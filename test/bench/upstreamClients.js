@@ -4,17 +4,14 @@
 import { Agent, get } from 'node:http';
 import nodeFetch from 'node-fetch';
 import { ResilientFetch } from '../../dist/upstream/ResilientFetch.js';
-import { cpuRatio, median } from './measure.js';
-import { round, table } from './report.js';
+import { costsInTurn, costsTable, ratioOf } from './inTurn.js';
 
 const calls = 5000;
 const bare = 'node-fetch';
 const ours = 'node-fetch with deadlines, bounds, breaker (ours)';
-/** Of what a bare call costs, how much ours may. */
-const most = 1.1;
 
-/** Prints and returns the table. */
-export async function upstreamClients(service) {
+/** Prints and returns the table; leaves the ratio that is meant in `results`. */
+export async function upstreamClients(service, results) {
   const agent = new Agent({ keepAlive: true });
   const limits = { timeoutMs: 5000, deadlineMs: 10_000, breakerResetMs: 10_000, maxResponseBytes: 1_048_576 };
   const resilient = new ResilientFetch(limits);
@@ -28,32 +25,14 @@ export async function upstreamClients(service) {
     [bare]: async () => (await nodeFetch(url, { headers, agent })).json(),
     [ours]: async () => (await resilient.call({ endpoint: 'taxpayerToken', method: 'GET', url, headers })).json,
   };
-  const samples = new Map(Object.keys(clients).map((name) => [name, []]));
-  for (let turn = 0; turn < 6; turn += 1) {
-    for (const [name, call] of Object.entries(clients)) {
-      const cost = await cpuPerCall(call);
-      if (turn > 0) samples.get(name).push(cost); // the first turn warms up
-    }
-  }
+  const samples = await costsInTurn(clients, calls);
   agent.destroy();
   resilient.stop();
-  const bareCosts = samples.get(bare);
-  const rows = [...samples].map(([name, costs]) => {
-    const ratio = cpuRatio({ cpuOfRounds: costs }, { cpuOfRounds: bareCosts });
-    const met = name === ours ? `at most ${most}x: ${ratio <= most ? 'yes' : 'no'}` : '';
-    return [name, round(median(costs)), `${ratio.toFixed(2)}x`, met];
-  });
-  const columns = ['client', 'CPU µs/call', `to ${bare}`, 'meant'];
-  const text = `**One call to the service, by client** (\`upstream-clients\`)\n\n${table(columns, rows)}`;
+  const columns = ['client', 'CPU µs/call', `to ${bare}`];
+  const text = `**One call to the service, by client** (\`upstream-clients\`)\n\n${costsTable(columns, samples, bare)}`;
   process.stdout.write(`\n${text}`);
+  results['upstream-clients'] = ratioOf(samples, ours, bare);
   return text;
-}
-
-async function cpuPerCall(call) {
-  const before = process.cpuUsage();
-  for (let made = 0; made < calls; made += 4) await Promise.all([call(), call(), call(), call()]);
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / calls;
 }
 
 function bareGet(url, options) {
