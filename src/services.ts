@@ -26,10 +26,10 @@ import { type OperatorLogs, operatorLogs } from './observability/operatorLogs.js
 import type { LogDestination } from './observability/StandardOutput.js';
 import type { Tracing } from './observability/Tracing.js';
 import { watchedDecisionPoint } from './observability/watchedDecisionPoint.js';
+import { openWatchedStore } from './observability/watchedStore.js';
 import { type Runtime, realRuntime } from './process/Runtime.js';
-import { type OpenedStore, openStore, shownStore } from './stores/openStore.js';
+import type { OpenedStore } from './stores/openStore.js';
 import type { Store } from './stores/Store.js';
-import { storeCause } from './stores/StoreError.js';
 import { CallGate } from './upstream/CallGate.js';
 import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from './upstream/ResilientFetch.js';
 
@@ -61,11 +61,11 @@ const cleanEveryMs = 600_000;
 export async function startServices(
   surroundings: Surroundings & { readonly upstream: UpstreamCredentials; readonly logDestination: LogDestination },
 ): Promise<RunningServices> {
-  const { config, upstream, log, logDestination: destination, metrics, tracing } = surroundings;
+  const { config, upstream, log, logDestination: destination, metrics, tracing, ways } = surroundings;
   const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const { baseUrl, clientId, clientSecret } = upstream;
   const credentials = { clientId, clientSecret };
-  const store = await openObservedStore(surroundings);
+  const store = await openWatchedStore(config.cache.url, ways?.cache.tls, surroundings);
   const traced = tracing?.store(store) ?? store;
   const traceId = tracing && (() => tracing.traceId);
   const logs = operatorLogs({ config, log, destination, sealer, metrics, traceId });
@@ -80,7 +80,7 @@ export async function startServices(
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => wired.http.breakerState(endpoint));
   const { decision } = config.auth;
-  const agent = surroundings.ways?.auth.agentFor;
+  const agent = ways?.auth.agentFor;
   const decisions = decision && watchedDecisionPoint({ ...decision, agent }, surroundings);
   const unwatch = followClientSecret(upstream, log, (secret) => {
     credentials.clientSecret = secret;
@@ -260,29 +260,6 @@ function servicePlaces(config: Config, workTime: WorkTime, runtime: Runtime): Fa
     isContended: () => workTime.isContended,
     runtime,
     onEnter: (holder) => workTime.spend(holder, readWorkMs),
-  });
-}
-
-function openObservedStore({ config, log, metrics, ways }: Surroundings) {
-  const store = shownStore(config.cache.url);
-  const kind = store.startsWith('lmdb:') ? 'lmdb' : 'redis';
-  return openStore(config.cache.url, {
-    tls: ways?.cache.tls,
-    onDegraded: (trouble, detail) => {
-      metrics.storeDegraded.set(1);
-      const cause = storeCause(kind, trouble, detail);
-      log.error({ store, trouble, cause }, 'the store of CACHE_URL cannot be used: this process goes on by itself');
-    },
-    onRecovered: (durationMs, count) => {
-      metrics.storeDegraded.set(0);
-      log.info({ store, durationMs: Math.round(durationMs), count }, 'the store of CACHE_URL is used again');
-    },
-    onSetAside: (file) => {
-      metrics.storeSetAside.inc();
-      log.error({ file }, 'the database in the directory of CACHE_URL was damaged: it is renamed and a new one begun');
-    },
-    onMoved: () =>
-      log.error({ store }, 'the directory of CACHE_URL was moved or deleted: what is in its place is used'),
   });
 }
 

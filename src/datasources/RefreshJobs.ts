@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { LeasedCache } from '../cache/LeasedCache.js';
 import type { Entry } from '../cache/StoredEntries.js';
-import { partOf } from './freshness.js';
+import { jitterOf } from './freshness.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ReadCall, ReadingOptions } from './reading.js';
 import type { TokenBroker } from './TokenBroker.js';
@@ -20,8 +20,8 @@ type Observation = Omit<JobView, 'observedAt'>;
 export const sharedMs = 1000;
 /** A status that was shown so often is read anew before that time is over: then nobody waits for it. */
 const oftenShown = 10;
-/** After which part of the time, from first to last: what was read together is not read anew together. */
-const renewedAfter = [0.75, 0.95] as const;
+/** How old it is then, in milliseconds: statuses that were read together are not read anew together. */
+const renewedAtMs = (readAt: number): number => sharedMs * (0.75 + 0.2 * jitterOf(readAt));
 const processingTtlMs = 3_600_000; // so that its history is known to the next poll
 
 /** Whether the service will never report another status for the job (interface, 3.2; an unknown one may be followed by others). */
@@ -73,7 +73,7 @@ export class RefreshJobs {
       call.trail?.read('memory');
       const shown = shownOf(held);
       shown.times += 1;
-      if (shown.times >= oftenShown) this.#renew(taxpayerId, jobId, held, call);
+      if (shown.times >= oftenShown && !shown.isRenewed) this.#renewWhenDue(taxpayerId, jobId, held, call);
       return shown.view;
     }
     const look = () => this.#lookUp(taxpayerId, jobId, maxAgeMs, call);
@@ -84,13 +84,11 @@ export class RefreshJobs {
     return this.#cache.held(idOf(taxpayerId, jobId), (entry) => this.#isCurrent(entry, maxAgeMs));
   }
 
-  /** Once for each reading. A failure is left to those who ask when its time is over. */
-  #renew(taxpayerId: TaxpayerId, jobId: JobId, entry: Entry<Observation>, { holder }: ReadCall): void {
-    const shown = shownOf(entry);
-    const [first, last] = renewedAfter;
-    const dueMs = sharedMs * (first + (last - first) * partOf(entry.fetchedAt));
-    if (shown.isRenewed || this.#isCurrent(entry, dueMs)) return;
-    shown.isRenewed = true;
+  /** A failure is left to those who ask when the time of `entry` is over. */
+  #renewWhenDue(taxpayerId: TaxpayerId, jobId: JobId, entry: Entry<Observation>, { holder }: ReadCall): void {
+    const dueMs = renewedAtMs(entry.fetchedAt);
+    if (this.#isCurrent(entry, dueMs)) return;
+    shownOf(entry).isRenewed = true;
     this.#lookUp(taxpayerId, jobId, dueMs, { holder }).catch(() => undefined);
   }
 
@@ -134,6 +132,7 @@ interface Shown {
   readonly view: JobView;
   /** How often it was shown from memory. */
   times: number;
+  /** Whether it was asked for anew meanwhile. */
   isRenewed: boolean;
 }
 

@@ -58,5 +58,5 @@ export function isSame(one: TokenRecord, other: TokenRecord): boolean {
   return isDeepStrictEqual(a, b);
 }
 
-/** A part from 0 to 1 that differs widely between moments close together, and is the same in every process. */
-export const partOf = (epochMs: number): number => (epochMs * 0.618_033_988_75) % 1;
+/** A number from 0 to 1 that differs widely between moments close together, and is the same in every process. */
+export const jitterOf = (epochMs: number): number => (epochMs * 0.618_033_988_75) % 1;

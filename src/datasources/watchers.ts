@@ -1,4 +1,4 @@
-import { isFinal, isSame, partOf } from './freshness.js';
+import { isFinal, isSame, jitterOf } from './freshness.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import { isTerminal, type JobView, type RefreshJobs, sharedMs } from './RefreshJobs.js';
 import type { TokenBroker, TokenView } from './TokenBroker.js';
@@ -29,7 +29,7 @@ export function jobWatcher({ jobs, pollMinMs, pollMaxMs, ...options }: JobWatche
       isFinal: ({ job }) => isTerminal(job),
       dueInMs({ observedAt, unchangedSince }) {
         // From the observation, so that it is the same in every process.
-        const jitter = 0.9 + 0.2 * partOf(observedAt);
+        const jitter = 0.9 + 0.2 * jitterOf(observedAt);
         const pauseMs = clamped((observedAt - unchangedSince) / 2) * jitter;
         // Never longer than the pause: the observation may bear the time of a machine whose clock is ahead.
         return Math.min(Math.max(observedAt + pauseMs - now(), 0), pauseMs);

@@ -242,15 +242,16 @@ export class FallbackStore implements Store {
 
   /** In the background, one delivery at a time; what fails stays pending for the next. */
   #deliver(): void {
-    const deliver = async () => {
-      await this.beforeDelivery?.();
-      await this.#journal.deliver(this.primary);
-    };
-    this.#delivery ??= deliver()
+    this.#delivery ??= this.#tellPrimary()
       .catch(() => undefined)
       .finally(() => {
         this.#delivery = undefined;
       });
+  }
+
+  async #tellPrimary(): Promise<void> {
+    await this.beforeDelivery?.();
+    await this.#journal.deliver(this.primary);
   }
 
   readonly #onOpen = (trouble: StoreTrouble, detail?: string): void => {

@@ -180,7 +180,7 @@ export class LmdbStore implements Store {
   close(): Promise<void> {
     clearTimeout(this.#careTimer);
     this.#waiters.wakeAll();
-    // Bounded, because another process may have been stopped while it held the write lock.
+    // After the writes that wait for their turn; bounded, because a process that was stopped may hold the write lock.
     this.#closing ??= timeLimit(() => this.#pace.next().then(() => this.db.close()), 2000).catch(() => undefined);
     return this.#closing;
   }

@@ -28,8 +28,7 @@ export const ratioOf = (samples, one, other) =>
 
 /** A row for each way, with its ratio to `base`. */
 export function costsTable(columns, samples, base) {
-  const rows = [...samples].map(([name, costs]) => [
-    ...[name, round(median(costs)), `${ratioOf(samples, name, base).toFixed(2)}x`],
-  ]);
+  const ratio = (name) => `${ratioOf(samples, name, base).toFixed(2)}x`;
+  const rows = [...samples].map(([name, costs]) => [name, round(median(costs)), ratio(name)]);
   return table(columns, rows);
 }

@@ -331,13 +331,13 @@ function forgottenStaysForgotten(auditor: Auditor, asked: Asked): string | undef
     ({ taxpayer, doneAt }) => taxpayer === asked.index && doneAt !== undefined && asked.askedAt > doneAt + 5000,
   );
   if (!order) return undefined;
-  // A failover that loses the erasing brings it back.
   const isDuring = (which: string) =>
     auditor.disturbances.some(({ kind, until }) => kind === which && until >= order.begunAt);
+  // A failover that loses the erasing brings it back.
   if (isDuring('store-loss')) return undefined;
   // Who went from the first secret to the third cannot read a list under the second.
   if (auditor.disturbances.filter(({ kind }) => kind === 'key').length > 1) return undefined;
-  // What a process copied under the new key is erased by itself; one that crashes before leaves it to others with both keys.
+  // Nobody else may have the key under which a process has just copied it, and that one crashes before it looks at the list.
   if (isDuring('key') && isDuring('crash')) return undefined;
   const isLate = asked.askedAt > auditor.plan.healthyFrom;
   if (!isLate && auditor.disturbances.some(({ kind }) => kind !== 'forget')) return undefined;

@@ -176,7 +176,7 @@ describe('FallbackStore over a real Redis', () => {
     await one.close();
   });
 
-  it('tells the primary nothing of what was written meanwhile until what is to be done before was done', async () => {
+  it('tells the primary nothing of what was written meanwhile while what is to be done before fails', async () => {
     const inner = new MemoryStore();
     const primary = new Moody(inner);
     const told: string[] = [];
