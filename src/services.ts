@@ -101,6 +101,7 @@ export async function startServices(
       clearInterval(cleaning);
       wired.stop();
       logs.flush();
+      await Promise.all([wired.broker.endLeases(), wired.jobs.endLeases()]);
       await store.close();
     },
   };
@@ -119,7 +120,7 @@ export interface Wiring extends Surroundings {
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
   /** How the store is; by default it always answers. */
-  readonly health?: Pick<OpenedStore, 'takeUnsettled' | 'beforeDelivery'>;
+  readonly health?: Pick<OpenedStore, 'takeUnsettled' | 'forgottenKeys'>;
   readonly audit?: AuditLog;
   /** A try of a call to the service, and for whom it is made. */
   readonly onCall?: (holder: string | undefined) => void;
@@ -163,8 +164,7 @@ export function wireServices(wiring: Wiring) {
     { forget: (id) => jobWatches.forget(([taxpayerId]) => id === undefined || taxpayerId === id) },
     { forget: (id) => recordWatches.forget((taxpayerId) => id === undefined || taxpayerId === id) },
   ]);
-  // What was kept back of somebody who was forgotten meanwhile must not come back, not even for a moment.
-  if (wiring.health) wiring.health.beforeDelivery = () => forgets.look();
+  if (wiring.health) wiring.health.forgottenKeys = () => forgets.forgottenKeys();
   const stopWatches = () => {
     jobWatches.stop();
     recordWatches.stop();

@@ -131,6 +131,13 @@ export class Forgets {
     return records.some((each) => each.subject === undefined || each.subject === subject);
   }
 
+  /** Tells of each key of the store whether it may be about somebody on the list. @throws StoreError */
+  async forgottenKeys(): Promise<(key: string) => boolean> {
+    const subjects = (await recordsOf(this.options.store)).map(({ subject }) => subject);
+    const named = subjects.filter((subject) => subject !== undefined);
+    return named.length < subjects.length ? () => true : this.options.entries.keysAbout(named);
+  }
+
   #forget(subject: string | undefined): void {
     for (const holder of this.options.holders) holder.forget(subject);
   }

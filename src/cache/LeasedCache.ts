@@ -3,7 +3,7 @@ import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/err
 import { BoundedCache } from '../process/BoundedCache.js';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { heldBytes } from './heldBytes.js';
-import { keepRenewing, leaseMarginMs, leaseMs } from './leases.js';
+import { Leases, leaseMarginMs, leaseMs } from './leases.js';
 import type { EntryName } from './OneKeyStore.js';
 import type { CacheTier, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
 import { decodeEntry, decodeFailure, type Entry, encodeEntry, encodeFailure } from './StoredEntries.js';
@@ -46,6 +46,7 @@ export class LeasedCache<Value> {
   readonly #runtime: Runtime;
   readonly #memory: BoundedCache<Entry<Value>>;
   readonly #flights = new Map<string, Flight<Value>>();
+  readonly #leases = new Leases();
   readonly #subjectOf: (id: string) => string;
   readonly #longestHoldMs: number;
   readonly #skewMs: number;
@@ -99,6 +100,11 @@ export class LeasedCache<Value> {
       reader.isForgotten = true;
       this.#flights.delete(id); // whoever asks from now on starts another
     }
+  }
+
+  /** Ends the leases of what is being read: other processes need not wait for one that stops. */
+  endLeases(): Promise<void> {
+    return this.#leases.end();
   }
 
   /** Drops what the store would not keep any longer. */
@@ -157,8 +163,7 @@ export class LeasedCache<Value> {
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
         before = this.peek(id) ?? entry ?? before; // memory may drop it before it is needed
       } else {
-        const lease = { store, name, owner, runtime: this.#runtime, longestMs: this.#longestHoldMs };
-        const stopRenewing = keepRenewing(lease);
+        const letGo = this.#leases.keep({ store, name, owner, runtime: this.#runtime, longestMs: this.#longestHoldMs });
         try {
           if (prepare && !prepared) {
             prepared = { value: await prepare() };
@@ -178,7 +183,7 @@ export class LeasedCache<Value> {
           else await store.release(name, owner);
           throw error;
         } finally {
-          stopRenewing();
+          letGo();
         }
       }
     }

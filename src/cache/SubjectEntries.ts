@@ -24,6 +24,15 @@ export class SubjectEntries {
     return this.sealed.stores.map((store) => store.keyOf(name));
   }
 
+  /** Tells of each key, also that of a lease or a failure, whether it is about one of `subjects`. */
+  keysAbout(subjects: readonly string[]): (key: string) => boolean {
+    const known = new Set(subjects.flatMap(this.namesOf).flatMap((name) => this.keysOf(name)));
+    const beginnings = new Set(
+      subjects.flatMap((subject) => this.sealed.stores.map((one) => one.beginningOf(subject))),
+    );
+    return (key) => known.has(baseKeyOf(key)) || beginnings.has(key.slice(0, key.indexOf('.') + 1));
+  }
+
   /** @throws StoreError */
   async list(subject: string): Promise<readonly SubjectEntry[]> {
     const entries: SubjectEntry[] = [];

@@ -17,18 +17,33 @@ interface Lease {
   readonly runtime: Runtime;
 }
 
-/**
- * Renews a lease that `owner` holds, until the returned function is called or the lease was held for `longestMs`. Losing it
- * ends nothing but the renewals.
- */
-export function keepRenewing({ store, name, owner, longestMs, runtime }: Lease): () => void {
-  const endsAt = runtime.monotonicNow() + longestMs;
-  const renew = async () => {
-    const leftMs = endsAt - runtime.monotonicNow();
-    const isHeld = leftMs > 0 && (await store.renew(name, owner, Math.min(leaseMs, leftMs)));
-    if (!isHeld) stop();
-  };
-  const timer = runtime.setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
-  const stop = () => runtime.clearTimer(timer);
-  return stop;
+/** Those that this process holds. */
+export class Leases {
+  readonly #held = new Set<Lease>();
+
+  /**
+   * Renews a lease until the returned function is called or it was held for `longestMs`. Losing it ends nothing but the
+   * renewals.
+   */
+  keep(lease: Lease): () => void {
+    const { store, name, owner, longestMs, runtime } = lease;
+    const endsAt = runtime.monotonicNow() + longestMs;
+    const renew = async () => {
+      const leftMs = endsAt - runtime.monotonicNow();
+      const isHeld = leftMs > 0 && (await store.renew(name, owner, Math.min(leaseMs, leftMs)));
+      if (!isHeld) stop();
+    };
+    const timer = runtime.setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
+    const stop = () => runtime.clearTimer(timer);
+    this.#held.add(lease);
+    return () => {
+      stop();
+      this.#held.delete(lease);
+    };
+  }
+
+  /** Ends all of them; what they cover goes on. */
+  async end(): Promise<void> {
+    await Promise.all([...this.#held].map(({ store, name, owner }) => store.release(name, owner)));
+  }
 }

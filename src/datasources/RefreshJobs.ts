@@ -51,6 +51,11 @@ export class RefreshJobs {
     this.#cache.forget(taxpayerId);
   }
 
+  /** As {@link LeasedCache.endLeases}. */
+  endLeases(): Promise<void> {
+    return this.#cache.endLeases();
+  }
+
   dropExpired(): void {
     this.#cache.dropExpired();
   }
@@ -73,7 +78,7 @@ export class RefreshJobs {
       call.trail?.read('memory');
       const shown = shownOf(held);
       shown.times += 1;
-      if (shown.times >= oftenShown && !shown.isRenewed) this.#renewWhenDue(taxpayerId, jobId, held, call);
+      if (shown.times >= oftenShown && !shown.renewalBegan) this.#renewWhenDue(taxpayerId, jobId, held, call);
       return shown.view;
     }
     const look = () => this.#lookUp(taxpayerId, jobId, maxAgeMs, call);
@@ -84,33 +89,41 @@ export class RefreshJobs {
     return this.#cache.held(idOf(taxpayerId, jobId), (entry) => this.#isCurrent(entry, maxAgeMs));
   }
 
-  /** A failure is left to those who ask when the time of `entry` is over. */
+  /**
+   * After the answers of this turn, and only while the status can still be shown: when no place was free that long, nobody may
+   * be asking for it any more. A failure is left to those who do.
+   */
   #renewWhenDue(taxpayerId: TaxpayerId, jobId: JobId, entry: Entry<Observation>, { holder }: ReadCall): void {
     const dueMs = renewedAtMs(entry.fetchedAt);
     if (this.#isCurrent(entry, dueMs)) return;
-    shownOf(entry).isRenewed = true;
-    this.#lookUp(taxpayerId, jobId, dueMs, { holder }).catch(() => undefined);
+    shownOf(entry).renewalBegan = true;
+    const { places, runtime } = this.options;
+    const isShown = () => this.#cache.peek(idOf(taxpayerId, jobId)) === entry && this.#isCurrent(entry, sharedMs);
+    const renew = async () => void (isShown() && (await this.#read(taxpayerId, jobId, dueMs, { holder })));
+    runtime.setImmediate(() => void places.run(holder, renew).catch(() => undefined));
   }
 
   async #lookUp(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall): Promise<JobView> {
-    const { service, broker, places } = this.options;
-    const { holder, trail } = call;
+    const read = () => this.#read(taxpayerId, jobId, maxAgeMs, call);
+    return shownOf(await this.options.places.run(call.holder, read)).view;
+  }
+
+  #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, { holder, trail }: ReadCall) {
+    const { service, broker } = this.options;
     const id = idOf(taxpayerId, jobId);
-    const read = () =>
-      this.#cache.read(id, {
-        acceptable: (held) => this.#isCurrent(held, maxAgeMs),
-        takesFetchedMeanwhile: true,
-        prepare: () => broker.credential(taxpayerId, undefined, { holder, trail }),
-        fetch: async (first, signal) => {
-          const job = await broker.readWithToken(taxpayerId, first, { signal, holder, trail }, (credential) =>
-            service.refreshJob(taxpayerId, jobId, credential, { holder, trail, signal }),
-          );
-          return this.#observationOf(id, job);
-        },
-        holder,
-        trail,
-      });
-    return shownOf(await places.run(holder, read)).view;
+    return this.#cache.read(id, {
+      acceptable: (held) => this.#isCurrent(held, maxAgeMs),
+      takesFetchedMeanwhile: true,
+      prepare: () => broker.credential(taxpayerId, undefined, { holder, trail }),
+      fetch: async (first, signal) => {
+        const job = await broker.readWithToken(taxpayerId, first, { signal, holder, trail }, (credential) =>
+          service.refreshJob(taxpayerId, jobId, credential, { holder, trail, signal }),
+        );
+        return this.#observationOf(id, job);
+      },
+      holder,
+      trail,
+    });
   }
 
   #isCurrent(entry: Entry<Observation>, maxAgeMs: number): boolean {
@@ -132,8 +145,8 @@ interface Shown {
   readonly view: JobView;
   /** How often it was shown from memory. */
   times: number;
-  /** Whether it was asked for anew meanwhile. */
-  isRenewed: boolean;
+  /** Whether it is to be read anew, or was, with or without success. */
+  renewalBegan: boolean;
 }
 
 /** Of one entry always the same, so that what is made of the view can be kept with it. */
@@ -142,7 +155,7 @@ function shownOf(entry: Entry<Observation>): Shown {
   entry.view ??= {
     view: { job, observedAt: entry.fetchedAt, unchangedSince },
     times: 0,
-    isRenewed: false,
+    renewalBegan: false,
   } satisfies Shown;
   return entry.view as Shown;
 }

@@ -1,10 +1,11 @@
 import { realRuntime } from '../process/Runtime.js';
 
+/** Between two beginnings, in milliseconds. */
 const pauseMs = 2;
 
 /**
- * Says when writes are to begin: at once when the last ones began two milliseconds ago, else together when that is over. What
- * begins in one turn of the event loop is one commit, and that costs more than what it writes.
+ * Writes that begin in one turn of the event loop share one commit, and a commit costs more than the writes in it. So writes
+ * begin at the end of the turn, but not within {@link pauseMs} of the last ones.
  */
 export class CommitPace {
   #lastAt = Number.NEGATIVE_INFINITY;

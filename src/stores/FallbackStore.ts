@@ -1,7 +1,9 @@
 import { pause, type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import { type Answer, Circuit, failuresToOpen } from './Circuit.js';
+import { Delivery, type KeyTest } from './Delivery.js';
 import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
+import { timeLimit } from './timeLimit.js';
 import { type PendingWrite, WriteJournal } from './WriteJournal.js';
 
 export interface FallbackStoreOptions {
@@ -15,6 +17,9 @@ export interface FallbackStoreOptions {
   /** The primary answers again, reads and writes; once per episode, with the operations it did not do meanwhile. */
   readonly onRecovered?: (durationMs: number, count: number) => void;
 }
+
+/** How long {@link FallbackStore.close} waits for the last delivery, in milliseconds. */
+const lastDeliveryMs = 1000;
 
 const isAmong = (values: readonly Buffer[], value: Buffer) => values.some((each) => each.equals(value));
 
@@ -32,10 +37,9 @@ const probeValue = Buffer.from('probe');
  */
 export class FallbackStore implements Store {
   readonly kind: Store['kind'];
-  /** What is to be done before the primary is told of what was written meanwhile; while it rejects, nothing is told. */
-  beforeDelivery: (() => Promise<void>) | undefined;
   readonly #runtime: Runtime;
   readonly #journal: WriteJournal;
+  readonly #delivery: Delivery;
   readonly #reads: Circuit;
   readonly #writes: Circuit;
   readonly #probeEveryMs: number;
@@ -45,7 +49,6 @@ export class FallbackStore implements Store {
   #recoveredAt = Number.NEGATIVE_INFINITY;
   #probeMs: number;
   #probeTimer: Timer | undefined;
-  #delivery: Promise<void> | undefined;
   #closed = false;
   #unsettled = false;
 
@@ -56,11 +59,17 @@ export class FallbackStore implements Store {
     this.kind = primary.kind;
     this.#runtime = options.runtime ?? realRuntime;
     this.#journal = new WriteJournal(this.#runtime);
+    this.#delivery = new Delivery(this.#journal, primary, () => this.#missed, this.#runtime);
     this.#probeEveryMs = options.probeEveryMs ?? 1000;
     this.#probeMs = this.#probeEveryMs;
     const newCircuit = () => new Circuit(options.limitMs ?? 250, this.#onOpen, this.#onClose, this.#runtime);
     this.#reads = newCircuit();
     this.#writes = newCircuit();
+  }
+
+  /** As {@link Delivery.forgottenKeys}. */
+  set forgottenKeys(forgottenKeys: () => Promise<KeyTest>) {
+    this.#delivery.forgottenKeys = forgottenKeys;
   }
 
   /** Whether some operations are done in this process only. */
@@ -194,7 +203,12 @@ export class FallbackStore implements Store {
     return wasUnsettled;
   }
 
+  /** Tells the primary what it has not heard of, if it answers. */
   async close(): Promise<void> {
+    if (!this.degraded && !this.#journal.isEmpty && !this.#closed) {
+      this.#delivery.begin();
+      await timeLimit(async () => this.#delivery.underWay, lastDeliveryMs, this.#runtime).catch(() => undefined);
+    }
     this.#closed = true;
     this.#runtime.clearTimer(this.#probeTimer);
     this.#journal.close();
@@ -231,27 +245,13 @@ export class FallbackStore implements Store {
     const answer = await this.#writes.ask(work);
     if (!answer.answered) this.#miss();
     if (!answer.answered && this.#probeTimer === undefined) this.#scheduleProbe();
-    if (answer.answered && !this.#journal.isEmpty) this.#deliver();
+    if (answer.answered && !this.#journal.isEmpty) this.#delivery.begin();
     return answer;
   }
 
   #miss(): void {
     this.#missed += 1;
     this.#unsettled = true;
-  }
-
-  /** In the background, one delivery at a time; what fails stays pending for the next. */
-  #deliver(): void {
-    this.#delivery ??= this.#tellPrimary()
-      .catch(() => undefined)
-      .finally(() => {
-        this.#delivery = undefined;
-      });
-  }
-
-  async #tellPrimary(): Promise<void> {
-    await this.beforeDelivery?.();
-    await this.#journal.deliver(this.primary);
   }
 
   readonly #onOpen = (trouble: StoreTrouble, detail?: string): void => {
@@ -271,7 +271,7 @@ export class FallbackStore implements Store {
     const missed = this.#missed;
     this.#degradedSince = undefined;
     this.#missed = 0;
-    this.#deliver();
+    this.#delivery.begin();
     this.options.onRecovered?.(durationMs, missed);
   };
 
@@ -281,8 +281,8 @@ export class FallbackStore implements Store {
     this.#probeTimer = this.#runtime
       .setTimeout(async () => {
         this.#probeTimer = undefined;
-        if ((await this.#probe()) && !this.#journal.isEmpty) this.#deliver();
-        await this.#delivery;
+        if ((await this.#probe()) && !this.#journal.isEmpty) this.#delivery.begin();
+        await this.#delivery.underWay;
         if ((this.degraded || !this.#journal.isEmpty) && !this.#closed) this.#scheduleProbe();
       }, this.#probeMs)
       .unref();

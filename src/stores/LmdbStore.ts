@@ -238,7 +238,6 @@ export class LmdbStore implements Store {
     return (await Promise.all(done)).every(Boolean);
   }
 
-  /** Writes that begin in one turn of the event loop share a commit, which costs more than they do. */
   async #write(work: () => Promise<boolean>): Promise<boolean> {
     this.#assertOpen();
     await this.#pace.next();

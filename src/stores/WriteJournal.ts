@@ -93,20 +93,33 @@ export class WriteJournal {
     this.#waiters.wakeAll();
   }
 
-  /** Tells `primary` everything pending. Rejects at the first failure and keeps the rest. */
-  async deliver(primary: Store): Promise<void> {
+  /** Tells `primary` everything pending; what is unwanted by now is deleted there. Rejects at the first failure and keeps the rest. */
+  async deliver(primary: Store, isUnwanted: (key: string) => Promise<boolean>): Promise<void> {
     const deliverWrites = async (kinds: readonly PendingWrite['kind'][]) => {
-      for (const [key, write] of [...this.#writes]) {
-        const isPending = kinds.includes(write.kind) && this.#writes.peek(key) === write;
-        if (isPending) await this.#deliverWrite(key, write, primary);
+      for (const [key, write] of [...this.#writes].filter(([, { kind }]) => kinds.includes(kind))) {
+        const isDropped = await isUnwanted(key);
+        if (this.#writes.peek(key) !== write) continue;
+        if (isDropped) this.#drop(key, write);
+        else await this.#deliverWrite(key, write, primary);
       }
     };
     await deliverWrites(['covered']); // before the deletions, which may end the lease that covers it
+    await this.#deliverDeletions(primary);
+    await deliverWrites(['set', 'added', 'covered']);
+    await this.#deliverDeletions(primary); // of what was dropped
+  }
+
+  /** The primary may hold it all the same, when it was its answer that was lost. */
+  #drop(key: string, { value }: PendingWrite): void {
+    this.addDeletion(key, value);
+    this.forgetWrite(key);
+  }
+
+  async #deliverDeletions(primary: Store): Promise<void> {
     for (const [key, deletions] of [...this.#deletions]) {
       for (const expected of deletions) await primary.compareAndDelete(key, expected);
       if (this.#deletions.peek(key) === deletions) this.#deletions.delete(key);
     }
-    await deliverWrites(['set', 'added', 'covered']);
   }
 
   async #deliverWrite(key: string, write: PendingWrite, primary: Store): Promise<void> {

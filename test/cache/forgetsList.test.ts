@@ -401,6 +401,25 @@ describe('A look at the list', () => {
     expect(told).toEqual([ofEverybody('1', 'done')]);
   });
 
+  it('tells which keys are about somebody on the list, whether or not this process has seen it there', async () => {
+    const { forgets, setList, sealed, memory, plant } = scene();
+    await plant();
+    const [planted] = await memory.list('');
+    await sealed.set(['known', 'another'], 'value', minute);
+    const told = async () => (await memory.list('')).filter(await forgets.forgottenKeys());
+    expect(await told()).toEqual([]);
+    await setList({ records: [begun('1')] });
+    expect(await told()).toEqual([planted]);
+    await forgets.look();
+    expect(await told()).toEqual([planted]);
+  });
+
+  it('tells that any key may be about somebody when the list says everybody', async () => {
+    const { forgets, setList } = scene();
+    await setList({ records: [ofEverybody('1', 'done'), done('2')] });
+    expect((await forgets.forgottenKeys())('any')).toBe(true);
+  });
+
   it('forgets again for a record that left the list and came back', async () => {
     const { forgets, setList, takeLog } = scene();
     const lists = [[begun('1'), begun('2', 'another')], [begun('2', 'another')], [begun('1'), begun('2', 'another')]];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { LeasedCache } from '../../src/cache/LeasedCache.js';
-import { keepRenewing, leaseMarginMs, leaseMs } from '../../src/cache/leases.js';
+import { Leases, leaseMarginMs, leaseMs } from '../../src/cache/leases.js';
 import type { EntryName } from '../../src/cache/OneKeyStore.js';
 import type { LeasedCacheOptions, ReadRequest } from '../../src/cache/ReadRequest.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
@@ -723,6 +723,33 @@ describe('The time of a fetch', () => {
   });
 });
 
+describe('The leases of a process that stops', () => {
+  it('end at once, so that another process reads without waiting for them', async () => {
+    const { processWith, pass, sealed, x } = scene();
+    const [stopping, other] = [processWith(), processWith()];
+    stopping.begin({ takesMs: 500, brings: 'late' });
+    await settled();
+    const waiting = other.begin({ brings: 'of the other' });
+    await settled();
+    expect(waiting.endedAt).toBeUndefined();
+    await stopping.cache.endLeases();
+    await pass(1);
+    expect(waiting).toMatchObject({ value: 'of the other' });
+    expect(await sealed.leaseOwner(x)).toBeUndefined();
+  });
+
+  it('are not ended for what was read before: another process may hold them by now', async () => {
+    const { processWith, sealed, x } = scene();
+    const { cache, read } = processWith();
+    await read();
+    await read({ id: 'y', brings: new Error('no answer') });
+    await sealed.acquire(x, 'another', leaseMs, Buffer.from('refused'));
+    const held = await sealed.leaseOwner(x);
+    await cache.endLeases();
+    expect(await sealed.leaseOwner(x)).toEqual(held);
+  });
+});
+
 describe('What was fetched under a lease that was lost', () => {
   it('is written when the store has nothing', async () => {
     const { processWith, pass, endLease, stored, sealed, x } = scene();
@@ -864,7 +891,7 @@ describe('A lease', () => {
       },
     });
     await sealed.acquire(x, 'me', leaseMs);
-    const stop = keepRenewing({ store: sealedOver(store), name: x, owner: 'me', longestMs, runtime });
+    const stop = new Leases().keep({ store: sealedOver(store), name: x, owner: 'me', longestMs, runtime });
     const isHeld = async () => (await sealed.leaseOwner(x)) !== undefined;
     return { renewals, stop, pass, isHeld, release: () => sealed.release(x, 'me') };
   }

@@ -56,6 +56,17 @@ describe.each([
   const knownKey = (ring: KeyRing, subject = who, name = 'known') => ring.name(['scope', name, subject]);
   const keyUnder = (ring: KeyRing, ...parts: string[]) => `${ring.name(['scope', 'subject', who])}.${ring.name(parts)}`;
 
+  it('is told by its keys from what is about another subject', async () => {
+    const { entries, memory, plant } = scene();
+    for (const subject of [who, 'another', 'a third']) await plant(subject);
+    const isAbout = entries.keysAbout([who, 'another']);
+    const found = (await memory.list('')).filter(isAbout);
+    const listed = [...(await entries.list(who)), ...(await entries.list('another'))].map(({ key }) => key);
+    expect(new Set(found)).toEqual(new Set(listed));
+    expect((await memory.list('')).some((key) => !isAbout(key))).toBe(true);
+    expect((await memory.list('')).filter(entries.keysAbout([]))).toEqual([]);
+  });
+
   it('is listed by part, key and value, and nothing of another subject', async () => {
     const { entries, plant } = scene();
     await plant('another');

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { realRuntime } from '../../src/process/Runtime.js';
 import { FallbackStore, type FallbackStoreOptions } from '../../src/stores/FallbackStore.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { RedisStore } from '../../src/stores/RedisStore.js';
@@ -176,34 +177,105 @@ describe('FallbackStore over a real Redis', () => {
     await one.close();
   });
 
-  it('tells the primary nothing of what was written meanwhile while what is to be done before fails', async () => {
+  describe('of what was written about somebody who was forgotten meanwhile', () => {
+    const isForgotten = (key: string): boolean => key === 'forgotten';
+    type ForgottenKeys = () => Promise<typeof isForgotten>;
+
+    /** Keeps both of `keys` back; `primary` takes them, and whatever else, from the moment that it no longer `fails`. */
+    const cutOff = async (forgottenKeys: ForgottenKeys, keys = ['forgotten', 'kept'], runtime = realRuntime) => {
+      const inner = new MemoryStore();
+      const primary = new Moody(inner);
+      const one = new FallbackStore(primary, { limitMs: 60_000, probeEveryMs: 20, runtime });
+      one.forgottenKeys = forgottenKeys;
+      primary.fails = true;
+      for (const key of keys) await one.set(key, bytes('old'), 60_000);
+      const told: string[] = [];
+      const { set } = primary;
+      primary.set = (key, ...rest) => {
+        if (!primary.fails && !key.startsWith('probe')) told.push(key);
+        return set(key, ...rest);
+      };
+      const isTold = () => until(() => !one.takeUnsettled());
+      return { inner, primary, one, told, isTold };
+    };
+
+    it('tells the primary nothing, deletes what it took without an answer, and tells the rest', async () => {
+      const { inner, primary, one, told, isTold } = await cutOff(async () => isForgotten);
+      await inner.set('forgotten', bytes('old'), 60_000);
+      primary.fails = false;
+      await isTold();
+      expect(told).toEqual(['kept']);
+      expect([await inner.get('forgotten'), await one.get('forgotten')]).toEqual([undefined, undefined]);
+      expect(await inner.get('kept')).toEqual(bytes('old'));
+      await one.close();
+    });
+
+    it('leaves what another process has written since', async () => {
+      const { inner, primary, one, isTold } = await cutOff(async () => isForgotten);
+      await inner.set('forgotten', bytes('new'), 60_000);
+      primary.fails = false;
+      await isTold();
+      expect(await one.get('forgotten')).toEqual(bytes('new'));
+      await one.close();
+    });
+
+    it('tells nothing at all until it knows who that is', async () => {
+      const toldBefore: (readonly string[])[] = [];
+      const { primary, one, told, isTold } = await cutOff(async () => {
+        toldBefore.push([...told]);
+        if (toldBefore.length === 1) throw new Error('not known yet');
+        if (toldBefore.length > 2) return isForgotten;
+        const { get } = primary;
+        primary.get = () => Promise.reject(new StoreError('unreachable'));
+        expect(await one.get('the list')).toBeUndefined(); // a lost answer looks like an empty list
+        primary.get = get;
+        return () => false;
+      });
+      primary.fails = false;
+      await isTold();
+      expect(toldBefore).toEqual([[], [], []]);
+      expect(told).toEqual(['kept']);
+      await one.close();
+    });
+
+    it('asks again who that is while it has much to tell', async () => {
+      let pausedMs = 0;
+      const runtime = { ...realRuntime, monotonicNow: () => realRuntime.monotonicNow() + pausedMs };
+      const forgottenKeys = async () => (pausedMs === 0 ? () => false : isForgotten);
+      const { inner, primary, one, isTold } = await cutOff(forgottenKeys, ['forgotten', 'first'], runtime); // the latest is told first
+      const { set } = primary;
+      primary.set = (key, ...rest) => {
+        if (key === 'first') pausedMs = 100; // meanwhile the other is forgotten
+        return set(key, ...rest);
+      };
+      primary.fails = false;
+      await isTold();
+      expect([await inner.get('first'), await inner.get('forgotten')]).toEqual([bytes('old'), undefined]);
+      await one.close();
+    });
+  });
+
+  it('tells what it kept back before it closes, when the primary answers', async () => {
     const inner = new MemoryStore();
     const primary = new Moody(inner);
-    const told: string[] = [];
-    const set = inner.set.bind(inner);
-    const one = new FallbackStore(primary, { limitMs: 60_000 });
+    const close = jest.spyOn(primary, 'close').mockResolvedValue();
+    const one = new FallbackStore(primary, { limitMs: 60_000, probeEveryMs: 60_000 });
     primary.fails = true;
-    await one.set('forgotten', bytes('old'), 60_000);
+    await one.set('token', bytes('x'), 60_000);
     primary.fails = false;
-    primary.set = (key, ...rest) => {
-      told.push(key);
-      return set(key, ...rest);
-    };
-    let asked = 0;
-    one.beforeDelivery = async () => {
-      asked += 1;
-      if (asked === 1) throw new Error('not yet');
-      await one.compareAndDelete('forgotten', bytes('old'));
-    };
-    await one.set('other', bytes('x'), 60_000);
-    await until(() => asked === 1);
-    expect(await one.get('forgotten')).toEqual(bytes('old'));
-    await one.set('another', bytes('x'), 60_000);
-    await until(() => asked === 2);
-    await until(() => !one.takeUnsettled());
-    expect(told).toEqual(['other', 'another']);
-    expect(await one.get('forgotten')).toBeUndefined();
     await one.close();
+    expect(await inner.get('token')).toEqual(bytes('x'));
+    expect(close).toHaveBeenCalledTimes(1);
+  });
+
+  it('closes within a second when the primary does not take what was kept back', async () => {
+    const primary = new Moody(new MemoryStore());
+    const one = new FallbackStore(primary, { limitMs: 60_000, probeEveryMs: 60_000 });
+    primary.fails = true;
+    await one.set('token', bytes('x'), 60_000);
+    primary.set = () => new Promise(() => {});
+    await one.close();
+    await expect(one.get('token')).rejects.toMatchObject({ trouble: 'closed' });
   });
 
   it('still reads a Redis that is full, keeps what is written for itself, and does not forget either', async () => {
