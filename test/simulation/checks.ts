@@ -236,7 +236,7 @@ function budgetIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
  * The process that called last before the store lost its count restores it with its next call: what others counted until
  * then stands for as many calls that were lost. With a call close to the loss, either may have been first.
  */
-function callsLostBy(loss: Disturbance, { calls, plan }: Auditor): number {
+function callsLostBy(loss: Disturbance, { asked, calls, plan }: Auditor): number {
   const reserve = Math.floor(plan.budgetPerHour / 16); // which a process counts with its calls
   const made = calls.filter(({ endpoint }) => endpoint === 'token');
   const [from, until] = [loss.from - marginMs, loss.until + marginMs];
@@ -249,7 +249,10 @@ function callsLostBy(loss: Disturbance, { calls, plan }: Auditor): number {
     const others = made.filter(({ life, sentAt }) => life !== last.life && sentAt > since && sentAt < to);
     return others.length + new Set(others.map(({ life }) => life)).size * reserve;
   });
-  return Math.max(...lost);
+  // A call that a share forbade was counted as well, and its process may make another in its place.
+  const isForbidden = ({ error, endedAt = 0 }: Asked) =>
+    error === 'TOKEN_BUDGET_EXHAUSTED' && endedAt >= from && endedAt < until;
+  return Math.max(...lost) + asked.filter(isForbidden).length;
 }
 
 /** After a 429 nothing is asked of that endpoint, by nobody, until the pause is over. */
