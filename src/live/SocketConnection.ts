@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { CloseCode, type Message, MessageType, parseMessage } from 'graphql-ws';
-import type { WebSocket } from 'ws';
+import { CloseCode, type Message, MessageType, type PingMessage, parseMessage } from 'graphql-ws';
+import type { RawData, WebSocket } from 'ws';
 import type { Holder, Release } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
-import { credentialsOfSocket } from '../auth/identify.js';
+import { credentialsOf, credentialsOfSocket, type Identity } from '../auth/identify.js';
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
 import { requestIdOf } from '../http/answering.js';
@@ -12,7 +12,9 @@ import { isNestedWithin, parseJson } from '../json.js';
 import { addressOf } from '../network/peer.js';
 import { type Client, clientOf } from '../operations/clientName.js';
 import { atTime } from '../operations/ResultStream.js';
-import { keepAliveMs, type LiveOptions, type LiveTracing } from './admitStream.js';
+import type { LiveOptions, LiveTracing } from './admitStream.js';
+import { keepAlive } from './keepAlive.js';
+import { MessagePace } from './MessagePace.js';
 import { SocketOperations } from './SocketOperations.js';
 import { tryAgainLater, UnfinishedMessage } from './UnfinishedMessage.js';
 
@@ -34,6 +36,9 @@ export class SocketConnection {
   readonly #unfinished: UnfinishedMessage;
   #phase: Phase = 'unauthenticated';
   #holder: Holder;
+  /** The caller once it is known; until then the address. */
+  #identity: Partial<Identity>;
+  readonly #pace: MessagePace;
   #forgetExpiry = () => {};
   /** A log line says how it ended. */
   #isTold = false;
@@ -51,13 +56,17 @@ export class SocketConnection {
     private readonly options: LiveOptions,
   ) {
     this.#holder = addressOf(request);
+    this.#identity = { remoteAddress: credentialsOf(request).remoteAddress };
     this.#requestId = requestIdOf(request);
     this.#trace = options.tracing?.socket(request, '/graphql');
     const { ledger, pipeline, streams } = options;
+    this.#pace = new MessagePace(() => pipeline.waitOfRefusal(this.#identity));
     const close = (code: number, reason: string) => this.#close(code, reason);
     this.#unfinished = new UnfinishedMessage(socket, request.socket, ledger, pipeline.limits.bodyBytes, close);
     const remove = streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
-    const stopPings = keepAlive(socket);
+    // It counts no bytes: an idle socket must not be cut because there is no room.
+    const ping = () => void this.#write(0, (taken) => socket.ping(undefined, false, taken));
+    const stopPings = keepAlive(socket, ping);
     const initTimer = setTimeout(() => {
       if (this.#phase !== 'unauthenticated') return;
       this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
@@ -66,9 +75,11 @@ export class SocketConnection {
     socket.on('error', () => this.#end());
     socket.on('ping', (data) => {
       this.#holdBack();
+      this.#keepPace(data.length);
       void this.#write(data.length, (taken) => socket.pong(data, false, taken));
     });
-    socket.on('message', (data) => this.#receive(String(data)));
+    socket.on('pong', (data) => this.#keepPace(data.length));
+    socket.on('message', (data) => this.#receive(data));
     socket.once('close', () => {
       clearTimeout(initTimer);
       stopPings();
@@ -81,27 +92,33 @@ export class SocketConnection {
     if (socket.protocol === '') this.#close(CloseCode.SubprotocolNotAcceptable, 'Subprotocol not acceptable');
   }
 
-  #receive(text: string): void {
+  #receive(data: RawData): void {
     this.#holdBack();
     const phase = this.#phase;
     if (phase === 'closing') return;
+    const beganAt = performance.now();
+    const text = String(data);
     const message = readMessage(text);
+    const pong = message?.type === MessageType.Ping ? pongTo(message) : undefined;
+    this.options.pipeline.noteWork(this.#holder, beganAt);
     switch (message?.type) {
       case MessageType.ConnectionInit:
         void this.#authenticate(message.payload);
         return;
       case MessageType.Ping:
-        // The payload goes back as it came, so it is nested no deeper than can be written.
-        if (!isNestedWithin(message.payload, maxPingDepth)) break;
-        void this.#send(JSON.stringify({ type: MessageType.Pong, payload: message.payload }));
+        if (pong === undefined) break;
+        this.#keepPace(text.length);
+        void this.#send(pong);
         return;
       case MessageType.Pong:
+        this.#keepPace(text.length);
         return;
       case MessageType.Subscribe:
         this.#run(message.id, { ...message.payload }, text.length);
         return;
       case MessageType.Complete:
-        if (typeof phase === 'object') phase.operations.complete(message.id);
+        if (typeof phase === 'object' && phase.operations.complete(message.id)) return;
+        this.#keepPace(text.length);
         return;
     }
     this.#close(CloseCode.BadRequest, 'Invalid message received');
@@ -121,10 +138,11 @@ export class SocketConnection {
       this.leavePlace();
       this.leavePlace = leavePlace;
       this.#holder = holder;
+      this.#identity = identity;
       this.#unfinished.authenticate(holder);
       const send = (message: string) => this.#send(message);
       const onIdle = () => this.#closeWhenDrained();
-      const onRefused = (pauseMs: number) => this.#readNothingFor(pauseMs);
+      const onRefused = (size: number) => this.#readNothingFor(this.#pace.afterRefusal(size));
       const client = this.#clientOf(parameters);
       const operations = new SocketOperations({ ...this.options, identity, client, send, onIdle, onRefused });
       this.#phase = { operations };
@@ -227,6 +245,16 @@ export class SocketConnection {
     if (this.socket.bufferedAmount > maxBacklogBytes) this.socket.pause();
   }
 
+  /** After a message that is no operation. */
+  #keepPace(characters: number): void {
+    if (this.#phase === 'closing') return;
+    const waitMs = this.#pace.afterMessage(characters);
+    if (waitMs === Number.POSITIVE_INFINITY) {
+      this.socket.pause();
+      this.#close(tryAgainLater, 'Too many messages');
+    } else this.#readNothingFor(waitMs);
+  }
+
   #readNothingFor(ms: number): void {
     if (ms === 0) return;
     clearTimeout(this.#pause);
@@ -246,19 +274,6 @@ export class SocketConnection {
   }
 }
 
-function keepAlive(socket: WebSocket): () => void {
-  let answered = true;
-  socket.on('pong', () => {
-    answered = true;
-  });
-  const timer = setInterval(() => {
-    if (!answered) socket.terminate();
-    answered = false;
-    socket.ping();
-  }, keepAliveMs);
-  return () => clearInterval(timer);
-}
-
 /** A message of the protocol; undefined for what is none. */
 function readMessage(text: string): Message | undefined {
   try {
@@ -267,4 +282,9 @@ function readMessage(text: string): Message | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** The payload goes back as it came, so it may be nested no deeper than can be written; undefined for one that is. */
+function pongTo({ payload }: PingMessage): string | undefined {
+  return isNestedWithin(payload, maxPingDepth) ? JSON.stringify({ type: MessageType.Pong, payload }) : undefined;
 }

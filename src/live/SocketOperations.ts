@@ -13,8 +13,8 @@ export interface SocketOperationsOptions extends LiveOptions {
   readonly client: Client;
   /** Sends a message; resolves when the peer can take another. */
   readonly send: (message: string) => Promise<void>;
-  /** An operation was refused: nothing more is to be read for so many milliseconds. */
-  readonly onRefused: (pauseMs: number) => void;
+  /** An operation was refused whose message had so many characters. */
+  readonly onRefused: (size: number) => void;
   /** Called when the last running operation has ended. */
   readonly onIdle: () => void;
 }
@@ -51,7 +51,7 @@ export class SocketOperations {
       const message = `At most ${maxOperations} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
       const error = new GatewayError('RATE_LIMITED', message);
       const facts = { ...identity, client, requestId: randomUUID(), startedAt: performance.now() };
-      return this.#refuse(operation, pipeline.refuse(error, facts, 'ws'));
+      return this.#refuse(operation, pipeline.refuse(error, facts, 'ws'), size);
     }
     this.#running.add(operation);
     try {
@@ -62,9 +62,11 @@ export class SocketOperations {
     }
   }
 
-  /** Ends an operation whose caller wants no more of it. */
-  complete(id: string): void {
-    this.#find(id)?.left.abort();
+  /** Ends an operation whose caller wants no more of it; false when there is none with this id. */
+  complete(id: string): boolean {
+    const operation = this.#find(id);
+    operation?.left.abort();
+    return operation !== undefined;
   }
 
   /** Ends subscriptions without `complete`. */
@@ -92,14 +94,14 @@ export class SocketOperations {
       const read = () => ({ ...requestOf('POST', parameters, pipeline.limits.metadataDepth), size });
       operation = pipeline.prepare(await pipeline.admit(identity, read), facts, 'ws');
     } catch (error) {
-      return this.#refuse(running, pipeline.refuse(error, facts, 'ws'));
+      return this.#refuse(running, pipeline.refuse(error, facts, 'ws'), size);
     }
     if (left.signal.aborted) return;
     const { by, type } = operation.work;
     running.isSubscription = by !== 'refusal' && type === 'subscription';
     if (running.isSubscription && streams.draining) return;
     const result = await pipeline.runLive(operation);
-    if (by === 'refusal') return this.#refuse(running, result as Answer);
+    if (by === 'refusal') return this.#refuse(running, result as Answer, size);
     const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
     await forEachAnswer(result, left.signal, ({ text }) => send(`${head}${text}}`));
     if (left.signal.aborted) return;
@@ -108,9 +110,9 @@ export class SocketOperations {
   }
 
   /** An error is the last message about an id. */
-  async #refuse({ id, left }: RunningOperation, { errors: payload }: Answer): Promise<void> {
-    const { pipeline, identity, onRefused, send } = this.options;
-    onRefused(pipeline.waitOfRefusal(identity));
+  async #refuse({ id, left }: RunningOperation, { errors: payload }: Answer, size: number): Promise<void> {
+    const { onRefused, send } = this.options;
+    onRefused(size);
     if (left.signal.aborted) return;
     left.abort();
     await send(JSON.stringify({ id, type: 'error', payload }));

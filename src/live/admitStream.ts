@@ -44,7 +44,8 @@ export type Serve = (request: IncomingMessage, response: ServerResponse, visit: 
 export const keepAliveMs = 12_000;
 
 const retryAfterSeconds = 1;
-const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', {
+/** Refuses a stream while the process drains. */
+export const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', {
   httpStatus: 503,
   retryAfterSeconds,
 });

@@ -4,7 +4,7 @@ import { rateLimitHeaders, writeRefusal } from '../http/answering.js';
 import { readGraphQLRequest } from '../http/graphqlRequest.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import { forEachAnswer, ResultStream } from '../operations/ResultStream.js';
-import { admitStream, interruption, type LiveOptions, type Serve } from './admitStream.js';
+import { admitStream, interruption, type LiveOptions, type Serve, shuttingDown } from './admitStream.js';
 import { CallbackPoster, type CallbackTarget, callbackTarget } from './CallbackPoster.js';
 
 /** The answer to the request itself. */
@@ -32,10 +32,17 @@ export function callbackEndpoint(options: LiveOptions): Serve {
     if (!isRefused && !(await poster.check())) {
       throw badRequest('The callback address did not confirm the subscription', 400);
     }
+    // The process may begin to drain while we wait: a stream would end at once, and look complete.
+    if (!isRefused && streams.draining) throw shuttingDown;
     const leavePlace = ledger.take('streams', holder);
     const result = await pipeline.runLive(operation);
     const isStream = result instanceof ResultStream;
     if (!isStream) leavePlace();
+    else if (streams.draining) {
+      leavePlace();
+      void result.return();
+      throw shuttingDown;
+    }
     if (!isStream && isRefused) return writeRefusal(response, requestId, result, pipeline.rateLimitOf(identity));
     const rateLimit = pipeline.rateLimitOf(identity);
     response.writeHead(200, [

@@ -9,7 +9,15 @@ import type { Answer } from '../operations/Exit.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import type { LiveTransport } from '../operations/observeOperations.js';
 import { atTime, forEachAnswer } from '../operations/ResultStream.js';
-import { admitStream, interruption, keepAliveMs, type LiveOptions, type Serve, type Visit } from './admitStream.js';
+import {
+  admitStream,
+  interruption,
+  keepAliveMs,
+  type LiveOptions,
+  type Serve,
+  shuttingDown,
+  type Visit,
+} from './admitStream.js';
 
 /** How results are written into a response that stays open. */
 interface StreamFormat {
@@ -78,6 +86,8 @@ export function streamEndpoint(format: StreamFormat, options: LiveOptions): Serv
       throw badRequest('A mutation must be sent with POST', 405, { allow: 'POST' });
     }
     const isSubscription = by !== 'refusal' && type === 'subscription';
+    // The process may have begun to drain since the stream was admitted: it would end at once, and look complete.
+    if (isSubscription && options.streams.draining) throw shuttingDown;
     const stream = new HttpStream({ ...options, response, identity, visit, format, holder, isSubscription });
     // A subscription ends with its caller's token, even if nothing of it was read.
     const expiresAt = isSubscription ? identity.caller.expiresAt + lastWordsMs : Number.POSITIVE_INFINITY;

@@ -79,6 +79,15 @@ export class WorkFinder {
 
   /** Never throws: a refusal is work as well. */
   find(asked: GraphQLRequest, facts: OperationFacts, transport: Transport): Work {
+    const { trustedDocuments, noteWork } = this.options;
+    const beganAt = performance.now();
+    const work = this.#find(asked, facts, transport);
+    // A plan by itself is found in no time.
+    if (trustedDocuments !== undefined || work.by !== 'plan') noteWork(holderOf(facts.caller), beganAt);
+    return work;
+  }
+
+  #find(asked: GraphQLRequest, facts: OperationFacts, transport: Transport): Work {
     // A router that presents its secret writes its own documents.
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
     let request: GraphQLRequest;
@@ -88,7 +97,7 @@ export class WorkFinder {
       return refusing(error);
     }
     const plan = this.#planFor(request);
-    const work = plan ?? this.#timedCheck(request, facts, transport);
+    const work = plan ?? this.#checked(request, transport);
     // A body that comes again need not be parsed. Not a mutation's, whose input may hold personal data.
     if (plan?.type === 'query' && asked.body !== undefined) {
       this.memory.requests.offer(asked.body, { ...asked, body: undefined, size: undefined });
@@ -96,13 +105,6 @@ export class WorkFinder {
     const isUntrusted = trusted !== undefined && request === asked && work.by !== 'refusal';
     if (isUntrusted) trusted.report(asked.query ?? '', work.label, facts);
     return work;
-  }
-
-  #timedCheck(request: GraphQLRequest, facts: OperationFacts, transport: Transport): Work {
-    const beganAt = performance.now();
-    const checked = this.#checked(request, transport);
-    this.options.noteWork(holderOf(facts.caller), beganAt);
-    return checked;
   }
 
   /** Extensions may ask for something else than the text says: such a request gets no plan. */

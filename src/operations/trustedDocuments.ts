@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { Lexer, Source, TokenKind } from 'graphql';
 import * as z from 'zod';
 import { watch } from '../config/watchFile.js';
 import { GatewayError } from '../errors/errors.js';
@@ -9,8 +10,8 @@ import type { OperationFacts } from './OperationContext.js';
 
 /** An operation that may run only because unknown documents are let through. */
 export interface UntrustedDocument extends Client {
-  /** SHA-256 of its text, in hexadecimal, as Apollo's clients name it. */
-  readonly hash: string;
+  /** SHA-256 of its text, in hexadecimal, as Apollo's clients name it. Undefined for a text that may hold personal data. */
+  readonly hash: string | undefined;
   /** See {@link operationLabel}. */
   readonly operation: string;
   readonly requestId: string;
@@ -82,7 +83,9 @@ export class TrustedDocuments {
 
   /** Tells of a document that was let through. */
   report(query: string, operation: string, { requestId, client }: OperationFacts): void {
-    this.options.onUntrusted({ hash: hash('sha256', query), operation, ...client, requestId });
+    // Short values such as an SSN can be found out from a hash, by trying all of them.
+    const name = holdsValues(query) ? undefined : hash('sha256', query);
+    this.options.onUntrusted({ hash: name, operation, ...client, requestId });
   }
 }
 
@@ -101,6 +104,15 @@ export function withDocument(
   // An automatic persisted query has an answer of its own, which tells Apollo's clients to send the text.
   if (!request.query && !request.extensions?.['persistedQuery']) throw badRequest('The request must have a query');
   return request;
+}
+
+const valueKinds: readonly TokenKind[] = [TokenKind.STRING, TokenKind.BLOCK_STRING, TokenKind.INT, TokenKind.FLOAT];
+
+/** Whether strings or numbers are written into a document, which is valid. */
+function holdsValues(query: string): boolean {
+  const lexer = new Lexer(new Source(query));
+  while (lexer.advance().kind !== TokenKind.EOF) if (valueKinds.includes(lexer.token.kind)) return true;
+  return false;
 }
 
 /** Lines of a document: graphql-js counts them anew for each place it names. */

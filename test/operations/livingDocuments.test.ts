@@ -167,13 +167,13 @@ describe('Lists of trusted documents', () => {
 });
 
 describe('TRUSTED_DOCUMENTS_MODE=report', () => {
-  const planted = 'planted-in-an-unknown-document';
-  const unknown = `{ taxpayer(id: "${planted}") { id } }`;
+  const planted = 'planted-in-a-variable';
+  const unknown = 'query ($id: ID!) { taxpayer(id: $id) { id } }';
 
   it('lets unknown documents run, counts them, and tells each once a second by hash, client and operation', async () => {
     const file = write('all.json', { a: named('A') });
     await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
-    const ask = (client: string) => send({ query: unknown }, client);
+    const ask = (client: string) => send({ query: unknown, variables: { id: planted } }, client);
     const answers = await Promise.all(Array.from({ length: 20 }, () => ask('web')));
     expect(answers).toEqual(Array(20).fill({ status: 200, data: { taxpayer: { id: planted } } }));
     expect(await runs({ query: named('A') })).toBe(true);
@@ -191,6 +191,28 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
     expect(told).toBe(20);
     expect(gateway?.logs.join('')).not.toContain(planted);
   });
+
+  it.each([
+    ['a string', '{ value: "078-05-1120" }'],
+    ['a block string', '{ value: """078-05-1120""" }'],
+    ['an integer', '{ value: 78051120 }'],
+    ['a number', '{ value: 78051.120 }'],
+    ['the default of a variable', '$metadata', '($metadata: JSONObject = { value: "078-05-1120" })'],
+  ])(
+    'names no document by its hash that holds an SSN as %s: it could be found by trying',
+    async (_, value, more = '') => {
+      const file = write('all.json', { a: named('A') });
+      await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
+      const query = `mutation M${more} { createClientLink(input: { metadata: ${value} }) { replayed } }`;
+      expect(await send({ query }, 'web')).toMatchObject({ status: 200 });
+      await gateway?.stop();
+      const [line, ...rest] = linesOf('untrusted document');
+      expect(rest).toEqual([]);
+      expect(line).toMatchObject({ operation: 'createClientLink', client: 'web', requestId: expect.any(String) });
+      expect(line).not.toHaveProperty('hash');
+      expect(gateway?.logs.join('')).not.toContain(digest('sha256', query));
+    },
+  );
 
   it('keeps a flood of different ones out of the log, and their number in it', async () => {
     const file = write('all.json', {});

@@ -27,10 +27,21 @@ const textsByHash = z.record(filled, filled);
 /** Documents read in one go, after which others have their turn. */
 const documentsPerTurn = 100;
 
+/** Texts by what names them. */
+interface OneList {
+  readonly byId: Map<string, string>;
+  readonly byText: Map<string, string>;
+}
+
+/** A longer text is compared as it is: to read its layout takes time, and it is hardly a listed document. */
+const longestLayout = { characters: 10_000, timesTheLongest: 10 };
+
 /** Documents by what a request may name them with: the id, the text in any layout, or both if they agree. */
 export class ListedDocuments {
   /** By the client that they are for; undefined for any. */
-  readonly #byClient = new Map<string | undefined, { byId: Map<string, string>; byText: Map<string, string> }>();
+  readonly #byClient = new Map<string | undefined, OneList>();
+  /** Characters of the longest text. */
+  #longest = 0;
   size = 0;
 
   /** Says what is wrong, if something is. */
@@ -46,21 +57,29 @@ export class ListedDocuments {
     if (!byId.has(id)) this.size += 1;
     byId.set(id, text);
     byText.set(normal, text).set(body, text);
+    this.#longest = Math.max(this.#longest, body.length);
     return undefined;
   }
 
   find(id: string | undefined, query: string | undefined, client: string | undefined): string | undefined {
-    return this.#find(client, id, query) ?? (client === undefined ? undefined : this.#find(undefined, id, query));
+    const ofClient = client === undefined ? undefined : this.#byClient.get(client);
+    const ofAll = this.#byClient.get(undefined);
+    const find = (text: string | undefined) => findIn(ofClient, id, text) ?? findIn(ofAll, id, text);
+    const found = find(query);
+    if (found !== undefined || query === undefined) return found;
+    const { characters, timesTheLongest } = longestLayout;
+    if (query.length > Math.max(characters, timesTheLongest * this.#longest)) return undefined;
+    const normal = normalised(query);
+    return normal === undefined ? undefined : find(normal);
   }
+}
 
-  #find(client: string | undefined, id: string | undefined, query: string | undefined): string | undefined {
-    const listed = this.#byClient.get(client);
-    if (listed === undefined) return undefined;
-    const byId = id === undefined ? undefined : listed.byId.get(id);
-    if (query === undefined) return byId;
-    const byText = listed.byText.get(query) ?? listed.byText.get(normalised(query) ?? '');
-    return id === undefined || byId === byText ? byText : undefined;
-  }
+/** What both names agree on; without a text, what the id names. */
+function findIn(list: OneList | undefined, id: string | undefined, text: string | undefined): string | undefined {
+  const byId = id === undefined ? undefined : list?.byId.get(id);
+  if (text === undefined) return byId;
+  const byText = list?.byText.get(text);
+  return id === undefined || byId === byText ? byText : undefined;
 }
 
 /** Without what has no meaning in GraphQL; undefined for what is not GraphQL. */
