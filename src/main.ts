@@ -2,7 +2,10 @@
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { ConfigError, packageVersion } from './config/config.js';
+import { commandNames, isUsage } from './commands/Command.js';
+import { ConfigError } from './config/ConfigError.js';
+import { packageVersion } from './config/config.js';
+import { listenProblem } from './process/listenProblem.js';
 
 const help = `taxpayer-gateway: a GraphQL gateway in front of a taxpayer-authorization service
 
@@ -28,8 +31,6 @@ Settings are environment variables; the ones to know first:
 All of them: docs/configuration.md of this package.
 `;
 
-const commands = ['inspect', 'forget', 'pseudonym', 'check'] as const;
-
 // Newer Node.js keeps compiled code, for the next start: beside the build, since others may write temporary directories.
 (module as { enableCompileCache?(directory: string): unknown }).enableCompileCache?.(
   fileURLToPath(new URL('compiled', import.meta.url)),
@@ -47,7 +48,7 @@ try {
 
 /** Loads only what is asked for: a gateway starts without the commands, and a command without the gateway. */
 async function main([first, ...rest]: readonly string[]): Promise<void> {
-  const command = commands.find((name) => name === first);
+  const command = commandNames.find((name) => name === first);
   if (command !== undefined) {
     const { runCommand } = await import('./commands/runCommand.js');
     process.exitCode = await runCommand(command, rest);
@@ -61,21 +62,14 @@ async function main([first, ...rest]: readonly string[]): Promise<void> {
   else await (await import('./process/serve.js')).serve();
 }
 
-function isUsage(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS') ?? false;
-}
-
 /** For operators: one plain line for each thing that is wrong, without a stack trace. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.problems.join('\n');
   const { code, message } = error as NodeJS.ErrnoException;
   // Node.js would quote the word, which may be an id.
   if (code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL') {
-    return `The first word must be ${commands.join(', ')}, or none: see taxpayer-gateway --help`;
+    return `The first word must be ${commandNames.join(', ')}, or none: see taxpayer-gateway --help`;
   }
   if (isUsage(error)) return `${message}: see taxpayer-gateway --help`;
-  if (code === 'EADDRINUSE') return 'PORT is in use by another process: expected a free one';
-  if (code === 'EACCES') return 'PORT or HOST may not be used by this user';
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return 'HOST is not an address of this machine';
-  return message;
+  return listenProblem(error, 'PORT') ?? message;
 }

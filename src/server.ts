@@ -141,7 +141,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   });
 
   const metricsText = joinMachine?.(metrics.registry) ?? ((form: MetricsForm) => expose(metrics.registry, form));
-  const metricsServer = joinMachine ? undefined : await serveMetrics(config, metricsText);
+  const metricsServer = joinMachine ? undefined : await serveMetrics(config, metricsText, log);
   closings.push(() => metricsServer?.drain(0));
   const endpoint = new GraphQLEndpoint(given, live);
   const graphql: Handler = (request, response) => endpoint.handle(request, response);
@@ -166,7 +166,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const { siblings } = options;
   const meetPeer = peerMeeter(config);
   const before = beforeRoutes(config, meetPeer, pipeline);
-  const http = new HttpServer({ host, port, tls, routes, onNotFound, siblings, before });
+  const http = new HttpServer({ host, port, tls, routes, onNotFound, siblings, before, log });
   // What is refused here is answered like a request that does not offer an upgrade.
   http.onUpgrade((request, ...rest) => meetPeer?.(request) === undefined && live.upgrade(request, ...rest));
   const listeningOn = await http.listen();

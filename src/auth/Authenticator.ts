@@ -8,7 +8,7 @@ import { dpopRefused, requireCertificate } from './clientCertificate.js';
 import type { DeveloperKeys } from './developerKeys.js';
 import type { KeyPlace } from './discovery.js';
 import { KeySet } from './keySet.js';
-import type { AgentFor, ReadFault } from './readKeySet.js';
+import type { AgentFor, ReadFault } from './readJson.js';
 import {
   maxTokenLength,
   type TokenPolicy,
@@ -209,8 +209,11 @@ class RememberedTokens {
   add(digest: string, token: VerifiedToken, now: number): VerifiedToken {
     const { key, expiresAt } = token.caller;
     const held = this.#digests.get(key) ?? new Set();
-    const [oldest] = held;
-    if (oldest !== undefined && held.size === maxPerCaller) this.#tokens.delete(oldest);
+    for (const oldest of held) {
+      const isOver = (this.#tokens.peek(oldest)?.until ?? 0) <= now;
+      if (!isOver && held.size < maxPerCaller) break;
+      this.#tokens.delete(oldest);
+    }
     const until = Math.min(expiresAt, now + Math.min(rememberMs, token.source.usableForMs));
     this.#tokens.set(digest, { ...token, until });
     this.#digests.set(key, held.add(digest));

@@ -1,7 +1,7 @@
 import type { RequestInit } from 'node-fetch';
 import * as z from 'zod';
 import type { TaxpayerScope } from './caller.js';
-import { type ReadFault, readJson } from './readKeySet.js';
+import { type ReadFault, readJson } from './readJson.js';
 
 /** What is asked: may the subject do this with this taxpayer? */
 export interface Question {

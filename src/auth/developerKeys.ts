@@ -65,11 +65,16 @@ export class DeveloperKeys {
 
 /**
  * Reads the key pair kept in a directory, making it on the first call. Processes that call at once get the same pair.
- * Throws an Error in plain words when the file holds something else.
+ * Throws an Error in plain words when the file cannot be read or made, and when it holds something else.
  */
 export async function loadDeveloperKeys(directory: string): Promise<DeveloperKeys> {
   const file = path.join(directory, fileName);
-  const text = await readFile(file, 'utf8').catch(() => create(directory, file));
+  const text = await readFile(file, 'utf8')
+    .catch(() => create(directory, file))
+    .catch((error: NodeJS.ErrnoException) => {
+      const expected = `expected ${directory} to be a directory that this user may read and write`;
+      throw new Error(`${file} can be neither read nor created (${error.code}): ${expected}`, { cause: error });
+    });
   try {
     return new DeveloperKeys(pairSchema.parse(JSON.parse(text)));
   } catch {

@@ -1,6 +1,7 @@
 import type { JWK } from 'jose';
 import * as z from 'zod';
-import { type AgentFor, type KeySetFailure, readJson, readKeySet } from './readKeySet.js';
+import { type AgentFor, type ReadFailure, readJson } from './readJson.js';
+import { readKeySet } from './readKeySet.js';
 
 /** Where the keys of an issuer are: at `jwksUrl`, or else where the issuer's metadata says. */
 export interface KeyPlace {
@@ -15,7 +16,7 @@ export interface KeyPlace {
 export async function readIssuerKeys(
   { issuer, jwksUrl, agentFor }: KeyPlace,
   signal: AbortSignal,
-): Promise<readonly JWK[] | KeySetFailure> {
+): Promise<readonly JWK[] | ReadFailure> {
   const url = jwksUrl ?? (await discover(issuer, signal, agentFor));
   return typeof url === 'string' ? readKeySet(url, signal, agentFor) : url;
 }
@@ -24,7 +25,7 @@ export async function readIssuerKeys(
  * The address of an issuer's key set, from its metadata as OpenID Connect Discovery 1.0 (section 4) places it, or else as
  * RFC 8414 (section 3) does. Not remembered: a provider may move its keys, and they are read rarely.
  */
-async function discover(issuer: string, signal: AbortSignal, agentFor?: AgentFor): Promise<string | KeySetFailure> {
+async function discover(issuer: string, signal: AbortSignal, agentFor?: AgentFor): Promise<string | ReadFailure> {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, '');
   const openId = await read(`${origin}${path}/.well-known/openid-configuration`, issuer, signal, agentFor);
@@ -42,7 +43,7 @@ async function read(
   issuer: string,
   signal: AbortSignal,
   agent: AgentFor | undefined,
-): Promise<string | KeySetFailure> {
+): Promise<string | ReadFailure> {
   const answer = await readJson(url, 'application/json', signal, { agent });
   if ('fault' in answer) return { ...answer, cause: `metadata: ${answer.cause}` };
   const metadata = metadataSchema.safeParse(answer.json).data;

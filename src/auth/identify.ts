@@ -79,12 +79,15 @@ function textOf(value: unknown): string | undefined {
 
 /**
  * What proves to be the router: a secret shared with it, the current one and, during a rotation, the previous one; or a
- * certificate with one of the names that are the router's. A secret that came from a file follows it. To rotate, write the old secret to the previous file, the new one to the current file, then give the
- * new one to the router; no process restarts.
+ * certificate with one of the names that are the router's. A secret that came from a file follows it. To rotate, write the
+ * old secret to the previous file, the new one to the current file, then give the new one to the router, and empty the
+ * previous file; no process restarts.
  */
 export class RouterSecrets {
   readonly #digests = new Map<'current' | 'previous', Buffer>();
   readonly #certificateNames: readonly string[];
+  /** Whether a proof is asked for: also when every secret was withdrawn. */
+  readonly #isConfigured: boolean;
   readonly #stops: readonly (() => void)[];
 
   constructor(
@@ -96,6 +99,8 @@ export class RouterSecrets {
       { which: 'current', secret, file: secretFile },
       { which: 'previous', secret: previousSecret, file: previousSecretFile },
     ] as const;
+    this.#isConfigured =
+      certificateNames.length > 0 || sources.some(({ secret, file }) => secret !== undefined || file !== undefined);
     this.#stops = sources.map(({ which, secret, file }) => {
       if (secret !== undefined) this.#digests.set(which, digestOf(secret.reveal()));
       if (file === undefined) return () => {};
@@ -106,6 +111,12 @@ export class RouterSecrets {
           this.#digests.set(which, digestOf(rotated.reveal()));
           log.info({ which }, 'the secret shared with the router was rotated');
         },
+        ...(which === 'previous' && {
+          onWithdrawn: () => {
+            this.#digests.delete(which);
+            log.info({ which }, 'the secret shared with the router was withdrawn');
+          },
+        }),
         onRefused: () =>
           log.warn({ which }, 'the secret shared with the router is too short in its file: the one in use stays'),
       });
@@ -116,7 +127,7 @@ export class RouterSecrets {
   accept(presented: string | undefined, peer?: Peer): boolean | undefined {
     const names = this.#certificateNames;
     if (names.length > 0 && peer?.certificate?.machineNames.some((name) => names.includes(name))) return true;
-    if (this.#digests.size === 0) return names.length > 0 ? false : undefined;
+    if (!this.#isConfigured) return undefined;
     const digest = digestOf(presented ?? '');
     const matches = [...this.#digests.values()].map((each) => timingSafeEqual(digest, each));
     return presented !== undefined && matches.includes(true);

@@ -2,7 +2,7 @@ import { type CryptoKey, createLocalJWKSet, errors, type JWK, type JWSHeaderPara
 import { GatewayError } from '../errors/errors.js';
 import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
 import { type KeyPlace, readIssuerKeys } from './discovery.js';
-import type { KeySetFailure, ReadFault } from './readKeySet.js';
+import type { ReadFailure, ReadFault } from './readJson.js';
 
 /** Where the keys of one issuer come from. */
 export interface KeySource {
@@ -50,7 +50,7 @@ export class KeySet implements KeySource {
   #retryAt = -Infinity;
   #reading: Promise<void> | undefined;
   /** Why the last read failed. */
-  #failure: KeySetFailure = { fault: 'network', cause: 'it was not read yet' };
+  #failure: ReadFailure = { fault: 'network', cause: 'it was not read yet' };
   #mayLookAgainAt = -Infinity;
 
   constructor(options: KeySetOptions) {

@@ -1,34 +1,11 @@
 import { createPublicKey } from 'node:crypto';
-import type { Agent } from 'node:http';
-import type { Readable } from 'node:stream';
 import type { JWK } from 'jose';
-import fetch, { type FetchError, type RequestInit } from 'node-fetch';
 import * as z from 'zod';
+import { type AgentFor, type ReadFailure, readJson } from './readJson.js';
 
 /** The signature algorithms a token may use (RFC 7518, RFC 8037, RFC 9864): asymmetric only. */
 export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA', 'Ed25519'] as const;
 
-/** Why there is no usable key, and that in a few words, such as `HTTP 503`. */
-export interface KeySetFailure {
-  readonly fault: ReadFault;
-  readonly cause: string;
-}
-
-export type ReadFault =
-  | 'timeout'
-  | 'network'
-  | 'redirect'
-  | 'status'
-  | 'too-large'
-  | 'not-metadata'
-  | 'other-issuer'
-  | 'not-a-key-set'
-  | 'no-usable-key';
-
-/** The agent for an address; undefined for Node's own. */
-export type AgentFor = (url: URL) => Agent | undefined;
-
-const maxBodyBytes = 1024 * 1024;
 const maxKeys = 200;
 
 /**
@@ -40,7 +17,7 @@ export async function readKeySet(
   url: string,
   signal: AbortSignal,
   agent?: AgentFor,
-): Promise<readonly JWK[] | KeySetFailure> {
+): Promise<readonly JWK[] | ReadFailure> {
   const answer = await readJson(url, 'application/jwk-set+json, application/json', signal, { agent });
   if ('fault' in answer) return answer;
   const set = setSchema.safeParse(answer.json);
@@ -50,33 +27,7 @@ export async function readKeySet(
   return usable.length > 0 ? usable : { fault: 'no-usable-key', cause: 'no key in it can be used' };
 }
 
-/**
- * What an identity provider answers, or a decision point that is sent `init`, of bounded size; `json` is undefined for what
- * is not JSON. Never rejects.
- */
-export async function readJson(
-  url: string,
-  accept: string,
-  signal: AbortSignal,
-  init: Pick<RequestInit, 'method' | 'headers' | 'body' | 'agent'> = {},
-): Promise<{ readonly json: unknown } | KeySetFailure> {
-  try {
-    const headers = { ...init.headers, accept };
-    const response = await fetch(url, { ...init, headers, redirect: 'error', size: maxBodyBytes, signal });
-    if (response.status === 200) return { json: await response.json() };
-    (response.body as Readable | null)?.destroy(); // what is not read would keep its connection open
-    return { fault: 'status', cause: `HTTP ${response.status}` };
-  } catch (error) {
-    if (signal.aborted) return { fault: 'timeout', cause: 'no answer in time' };
-    if (error instanceof SyntaxError) return { json: undefined };
-    const { type, code = '' } = error as FetchError;
-    if (type === 'no-redirect') return { fault: 'redirect', cause: 'redirects are not followed' };
-    if (type === 'max-size') return { fault: 'too-large', cause: `larger than ${maxBodyBytes} bytes` };
-    return { fault: 'network', cause: /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : 'the connection was lost' };
-  }
-}
-
-export const notAKeySet: KeySetFailure = { fault: 'not-a-key-set', cause: 'the answer is no JSON Web Key Set' };
+const notAKeySet: ReadFailure = { fault: 'not-a-key-set', cause: 'the answer is no JSON Web Key Set' };
 
 const setSchema = z.object({ keys: z.array(z.unknown()) });
 

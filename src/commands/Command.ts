@@ -1,5 +1,9 @@
 import type { Config } from '../config/config.js';
 
+/** What the entry takes as its first word. */
+export const commandNames = ['inspect', 'forget', 'pseudonym', 'check'] as const;
+export type CommandName = (typeof commandNames)[number];
+
 /** What a command found: `data` for programs, `lines` for people. */
 export interface Finding {
   /** False when something is wrong that the command was to find. */
@@ -27,3 +31,9 @@ export interface Given {
 
 /** The command was called wrongly; the message says what was expected. */
 export class UsageError extends Error {}
+
+/** Whether the entry or a command was called wrongly: the exit code is then 2. */
+export function isUsage(error: unknown): boolean {
+  const code = (error as { readonly code?: unknown } | undefined)?.code;
+  return error instanceof UsageError || code === 'BAD_USER_INPUT' || String(code).startsWith('ERR_PARSE_ARGS');
+}

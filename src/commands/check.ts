@@ -4,6 +4,7 @@ import { access, constants } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import fetch from 'node-fetch';
 import { readIssuerKeys } from '../auth/discovery.js';
+import { ConfigError } from '../config/ConfigError.js';
 import type { Config } from '../config/config.js';
 import { WayOut } from '../network/WayOut.js';
 import { readListedDocuments } from '../operations/documents/listedDocuments.js';
@@ -22,10 +23,14 @@ Usage: taxpayer-gateway check [--json]
 Reads the same environment as the gateway. Exit code 0 when all of it works, 1 when something does not, 2 when called wrongly.
 `;
 
-interface Part {
-  readonly part: string;
+/** What was found out about one part. */
+interface Found {
   readonly ok: boolean;
   readonly detail: string;
+}
+
+interface Part extends Found {
+  readonly part: string;
 }
 
 /** Longest time for one part, in milliseconds. */
@@ -34,16 +39,14 @@ const limitMs = 5000;
 export const check: Command = {
   help,
   async run({ config }) {
-    const parts = (
-      await Promise.all([
-        configuration(config),
-        ...documents(config),
-        store(config),
-        ...keySets(config),
-        decisionPoint(config),
-        service(config),
-      ])
-    ).flat();
+    const parts = await Promise.all([
+      configuration(config),
+      ...documents(config),
+      tried('store', () => store(config)),
+      ...keySets(config),
+      ...decisionPoint(config),
+      tried('service', () => service(config)),
+    ]);
     return {
       ok: parts.every(({ ok }) => ok),
       data: { parts },
@@ -51,6 +54,16 @@ export const check: Command = {
     };
   },
 };
+
+/** A setting that cannot be used is a failure of the part that needs it: the others still run. */
+async function tried(part: string, attempt: () => Promise<Found>): Promise<Part> {
+  try {
+    return { part, ...(await attempt()) };
+  } catch (error) {
+    if (error instanceof ConfigError) return { part, ok: false, detail: error.message };
+    throw error;
+  }
+}
 
 async function configuration({ warnings }: Config): Promise<Part> {
   return { part: 'configuration', ok: true, detail: ['complete', ...warnings].join('; ') };
@@ -69,13 +82,13 @@ function documents({ trustedDocuments }: Config): Promise<Part>[] {
 }
 
 /** Writes and deletes an entry that no gateway looks for. */
-async function store({ cache: { url, tls }, proxies }: Config): Promise<Part> {
-  const part = 'store';
-  if (url === 'memory:') return { part, ok: true, detail: 'memory: each process has its own' };
+async function store({ cache: { url, tls }, proxies }: Config): Promise<Found> {
+  if (url === 'memory:') return { ok: true, detail: 'memory: each process has its own' };
   const missing = url.startsWith('lmdb:') && !existsSync(join(url.slice('lmdb:'.length), 'data.mdb'));
   if (missing) return newDirectory(resolve(url.slice('lmdb:'.length)));
+  const wayOut = new WayOut(proxies, tls);
   try {
-    const opened = await openExistingStore(url, new WayOut(proxies, tls).tls);
+    const opened = await openExistingStore(url, wayOut.tls);
     try {
       const startedAt = performance.now();
       const [key, bytes] = [`check-${randomUUID()}`, Buffer.from('check')];
@@ -84,18 +97,18 @@ async function store({ cache: { url, tls }, proxies }: Config): Promise<Part> {
       const detail = isWritten
         ? `${opened.kind} writes, reads and deletes in ${msSince(startedAt)} ms`
         : 'it loses writes';
-      return { part, ok: isWritten, detail };
+      return { ok: isWritten, detail };
     } finally {
       await opened.close();
     }
   } catch (error) {
     const isKnown = error instanceof StoreError;
-    return { part, ok: false, detail: isKnown ? storeProblem(url, error) : 'CACHE_URL cannot be used' };
+    return { ok: false, detail: isKnown ? storeProblem(url, error) : 'CACHE_URL cannot be used' };
   }
 }
 
 /** The gateway will create it; whether it may shows the nearest directory that is there. */
-async function newDirectory(directory: string): Promise<Part> {
+async function newDirectory(directory: string): Promise<Found> {
   let parent = directory;
   while (!existsSync(parent)) parent = dirname(parent);
   const mayWrite = await access(parent, constants.W_OK | constants.X_OK).then(
@@ -103,44 +116,45 @@ async function newDirectory(directory: string): Promise<Part> {
     () => false,
   );
   const detail = mayWrite ? 'lmdb: not there yet, the gateway creates it' : `CACHE_URL: ${parent} is not writable`;
-  return { part: 'store', ok: mayWrite, detail };
+  return { ok: mayWrite, detail };
 }
 
 function keySets({ auth, authTls, proxies }: Config): Promise<Part>[] {
   if (auth.mode !== 'jwt')
     return [Promise.resolve({ part: 'key set', ok: true, detail: `none: AUTH_MODE is ${auth.mode}` })];
-  const { agentFor } = new WayOut(proxies, authTls);
-  return auth.issuers.map(async (place) => {
-    const read = await readIssuerKeys({ ...place, agentFor }, AbortSignal.timeout(limitMs));
-    const part = `key set of ${place.issuer}`;
-    if ('fault' in read) return { part, ok: false, detail: `${read.fault}: ${read.cause}` };
-    return { part, ok: true, detail: read.length === 1 ? '1 usable key' : `${read.length} usable keys` };
-  });
+  return auth.issuers.map((place) =>
+    tried(`key set of ${place.issuer}`, async () => {
+      const { agentFor } = new WayOut(proxies, authTls);
+      const read = await readIssuerKeys({ ...place, agentFor }, AbortSignal.timeout(limitMs));
+      if ('fault' in read) return { ok: false, detail: `${read.fault}: ${read.cause}` };
+      return { ok: true, detail: read.length === 1 ? '1 usable key' : `${read.length} usable keys` };
+    }),
+  );
 }
 
-async function decisionPoint({ auth: { decision }, authTls, proxies }: Config): Promise<Part[]> {
+function decisionPoint({ auth: { decision }, authTls, proxies }: Config): Promise<Part>[] {
   if (decision === undefined) return [];
-  return [await answering('decision point', 'AUTH_DECISION_URL', decision.url, new WayOut(proxies, authTls))];
+  const ask = async () => answering('AUTH_DECISION_URL', decision.url, new WayOut(proxies, authTls));
+  return [tried('decision point', ask)];
 }
 
-async function service({ upstream, service: { tls }, proxies }: Config): Promise<Part> {
-  const part = 'service';
-  if (upstream === 'embedded-sandbox') return { part, ok: true, detail: 'the embedded sandbox' };
-  return answering(part, 'UPSTREAM_BASE_URL', upstream.baseUrl, new WayOut(proxies, tls));
+async function service({ upstream, service: { tls }, proxies }: Config): Promise<Found> {
+  if (upstream === 'embedded-sandbox') return { ok: true, detail: 'the embedded sandbox' };
+  return answering('UPSTREAM_BASE_URL', upstream.baseUrl, new WayOut(proxies, tls));
 }
 
 /** Any answer will do: what a base address answers without credentials is not known. */
-async function answering(part: string, setting: string, url: string, { agentFor: agent }: WayOut): Promise<Part> {
+async function answering(setting: string, url: string, { agentFor: agent }: WayOut): Promise<Found> {
   const startedAt = performance.now();
   try {
     const signal = AbortSignal.timeout(limitMs) as never;
     const response = await fetch(url, { redirect: 'manual', signal, agent });
     response.body?.on('error', () => undefined);
     (response.body as { destroy?: () => void } | null)?.destroy?.();
-    return { part, ok: true, detail: `${setting} answers (${response.status}) in ${msSince(startedAt)} ms` };
+    return { ok: true, detail: `${setting} answers (${response.status}) in ${msSince(startedAt)} ms` };
   } catch (error) {
     const reason = (error as { code?: string }).code ?? 'no answer in time';
-    return { part, ok: false, detail: `${setting} does not answer: ${reason}` };
+    return { ok: false, detail: `${setting} does not answer: ${reason}` };
   }
 }
 

@@ -1,18 +1,17 @@
 import { text } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
-import { ConfigError, loadConfig } from '../config/config.js';
+import { ConfigError } from '../config/ConfigError.js';
+import { loadConfig } from '../config/config.js';
 import { GatewayError } from '../errors/errors.js';
 import { StoreError } from '../stores/StoreError.js';
-import { type Command, type Finding, UsageError } from './Command.js';
+import { type Command, type CommandName, type Finding, isUsage, UsageError } from './Command.js';
 
-const commands = {
+const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   inspect: async () => (await import('./inspect.js')).inspect,
   forget: async () => (await import('./forget.js')).forget,
   pseudonym: async () => (await import('./pseudonym.js')).pseudonym,
   check: async () => (await import('./check.js')).check,
 };
-
-type CommandName = keyof typeof commands;
 
 /** Runs a command and returns its exit code: 0 when all is well, 1 when it found a problem, 2 when it was called wrongly. */
 export async function runCommand(name: CommandName, args: readonly string[]): Promise<number> {
@@ -59,12 +58,6 @@ async function argumentOf({ argument }: Command, given: readonly string[]): Prom
 
 function write({ ok, data, lines }: Finding, json: boolean): void {
   process.stdout.write(json ? `${JSON.stringify({ ok, ...data })}\n` : `${lines.join('\n')}\n`);
-}
-
-function isUsage(error: unknown): boolean {
-  const isBadArgument = error instanceof GatewayError && error.code === 'BAD_USER_INPUT';
-  const code = (error as NodeJS.ErrnoException | undefined)?.code;
-  return error instanceof UsageError || isBadArgument || (code?.startsWith('ERR_PARSE_ARGS') ?? false);
 }
 
 /** One line for each thing that is wrong; an error that is not ours is a bug, and its message may quote anything. */

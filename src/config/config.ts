@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import { distance } from 'fastest-levenshtein';
 import type { Scope } from '../auth/caller.js';
 import { tokenType } from '../auth/tokenKind.js';
+import { ConfigError } from './ConfigError.js';
 import { decisionOf } from './decisionSettings.js';
 import { Secret } from './secret.js';
 import { type Expect, type Parsed, type Setting, type SettingName, settings, webUrl } from './settings.js';
@@ -20,13 +21,6 @@ type Problems = Map<SettingName, string>;
 
 /** What the process runs with: parsed once, frozen, complete. Secrets are {@link Secret}s. */
 export type Config = ReturnType<typeof assemble>;
-
-/** Everything wrong with the environment, one line each; the lines never hold a value. */
-export class ConfigError extends Error {
-  constructor(readonly problems: readonly string[]) {
-    super(problems.join('\n'));
-  }
-}
 
 /**
  * Reads the settings from an environment, by default the process's own. An empty variable counts as unset.
@@ -61,6 +55,8 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
   try {
     const text = secretIn(readCompleteSync(file).toString());
     if (text !== '') return text;
+    // Emptied once a rotation is over. That of CACHE_ENCRYPTION_KEY_PREVIOUS is not: stored entries may still need the key.
+    if (name === 'FEDERATION_SHARED_SECRET_PREVIOUS') return undefined;
     problems.set(name, `${name}_FILE is empty: expected a value in the file it names`);
   } catch (error) {
     problems.set(name, `${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);

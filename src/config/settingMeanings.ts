@@ -93,7 +93,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   FEDERATION_SHARED_SECRET:
     'When set, _service, _entities and callback subscriptions answer only to a router that presents it in x-gateway-router-secret. From a file it is read again when the file changes.',
   FEDERATION_SHARED_SECRET_PREVIOUS:
-    'The shared secret before a rotation, still accepted. From a file it is read again when the file changes.',
+    'The shared secret before a rotation, still accepted. From a file it is read again when the file changes; an empty file withdraws it.',
   FEDERATION_CERTIFICATE_NAMES:
     "DNS names and SPIFFE ids of the router's client certificate, which then stands for the shared secret.",
   CALLBACK_ORIGINS: 'Origins that callback subscriptions may post to.',

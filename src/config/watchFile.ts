@@ -76,16 +76,23 @@ export interface FollowedSecret {
   /** Shorter ones are refused, in characters. */
   readonly minLength: number;
   readonly onRotated: (secret: Secret) => void;
+  /** Called when the file is emptied; without it, an empty file is refused. */
+  readonly onWithdrawn?: () => void;
   /** What the file holds cannot be the secret: the one in use stays. */
   readonly onRefused: () => void;
 }
 
 /** Returns how to stop. */
-export function watchSecretFile(path: string, { secret, minLength, onRotated, onRefused }: FollowedSecret): () => void {
-  let inUse = secret?.reveal();
+export function watchSecretFile(path: string, options: FollowedSecret): () => void {
+  const { secret, minLength, onRotated, onWithdrawn, onRefused } = options;
+  let inUse = secret?.reveal() ?? '';
   return watchFile(path, (content) => {
     const text = secretIn(content.toString());
     if (text === inUse) return;
+    if (text === '' && onWithdrawn) {
+      inUse = text;
+      return onWithdrawn();
+    }
     if (text.length < minLength) return onRefused();
     inUse = text;
     onRotated(new Secret(text));

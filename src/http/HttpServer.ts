@@ -5,6 +5,7 @@ import { type AddressInfo, Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import type { TlsMaterial } from '../network/tlsFiles.js';
+import type { Logger } from '../observability/log.js';
 import {
   type AcceptingTurn,
   closeWithConnection,
@@ -13,7 +14,7 @@ import {
   whenNobodyConnects,
 } from './connections.js';
 
-/** Answers one request completely; must not reject. */
+/** Answers one request completely. A rejection is a bug: it is answered with 500, or ends the answer that has begun. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
 
 /** Takes over the connection of a request that offers another protocol, or returns false; `head` is what was read beyond it. */
@@ -36,6 +37,7 @@ export interface HttpServerOptions {
   readonly onNotFound?: Handler;
   /** Runs before every route; returns true when it has answered (preflights, refused origins). */
   readonly before: (request: IncomingMessage, response: ServerResponse) => boolean;
+  readonly log: Pick<Logger, 'error'>;
   readonly siblings?: Siblings | undefined;
   readonly timeouts?: Pick<ServerOptions, 'headersTimeout' | 'requestTimeout' | 'connectionsCheckingInterval'>;
 }
@@ -53,6 +55,8 @@ const quietForMs = 250;
 const alone: Siblings = { turn: () => nextTurn(true), allClosed: async () => {} };
 
 const nodeMajor = Number.parseInt(process.versions.node, 10);
+
+const plainText = ['content-type', 'text/plain; charset=utf-8'];
 
 /** Longest body that is read only to keep the connection of a request that was answered without it. */
 const maxDroppedBytes = 65_536;
@@ -110,7 +114,8 @@ export class HttpServer {
           (headers['content-length'] ?? headers['transfer-encoding']) === undefined,
       }),
     };
-    const listener = (request: IncomingMessage, response: ServerResponse) => void this.#serve(request, response);
+    const listener = (request: IncomingMessage, response: ServerResponse) =>
+      void this.#serve(request, response).catch((error) => this.#fail(response, error));
     this.server =
       tls === undefined
         ? createServer(limits, listener)
@@ -189,7 +194,14 @@ export class HttpServer {
     const handler = this.options.routes.get(end === -1 ? url : url.slice(0, end));
     if (handler !== undefined) return handler(request, response);
     this.options.onNotFound?.(request, response);
-    response.writeHead(404, ['content-type', 'text/plain; charset=utf-8']).end('Not found\n');
+    response.writeHead(404, plainText).end('Not found\n');
+  }
+
+  /** One request must not end the process, as a rejection that nothing catches would. */
+  #fail(response: ServerResponse, error: unknown): void {
+    this.options.log.error({ err: error }, 'a bug of the gateway');
+    if (response.headersSent || response.destroyed) response.destroy();
+    else response.writeHead(500, plainText).end('Internal server error\n');
   }
 }
 

@@ -56,13 +56,18 @@ function refuseSimpleRequest({ headers }: IncomingMessage): void {
   throw badRequest('A GET needs the header apollo-require-preflight: it may come from a page of another origin', 400);
 }
 
-/** By events: an async iterator would cost as much as the rest of a small request. */
+/**
+ * By events: an async iterator would cost as much as the rest of a small request. Node.js tells nobody of a client that left
+ * before there were listeners, and a destroyed request emits nothing more: it is refused at once.
+ */
 function readBody(request: IncomingMessage, holder: Holder, { ledger, pipeline }: ReadOptions): Promise<Buffer> {
   const maxBytes = pipeline.limits.bodyBytes;
   const tooLarge = () => badRequest(`The body must have at most ${maxBytes} bytes (MAX_BODY_BYTES)`, 413);
+  const endedTooEarly = () => badRequest('The body ended too early', 400);
   return new Promise((resolve, reject) => {
+    if (request.destroyed) throw endedTooEarly(); // rejects
     const expected = Number(request.headers['content-length'] ?? maxBytes);
-    if (expected > maxBytes) throw tooLarge(); // rejects
+    if (expected > maxBytes) throw tooLarge();
     const chunks: Buffer[] = [];
     let size = 0;
     let release: Release | undefined;
@@ -91,7 +96,7 @@ function readBody(request: IncomingMessage, holder: Holder, { ledger, pipeline }
       settle();
       resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks));
     };
-    const fail = () => refuse(badRequest('The body ended too early', 400));
+    const fail = () => refuse(endedTooEarly());
     request.on('data', take).on('end', end).on('error', fail);
   });
 }

@@ -23,7 +23,7 @@ export class WayOut {
   /** By origin. */
   readonly #agents = new Map<string, HttpAgent | undefined>();
 
-  /** Follows the files where there is a `log`. @throws Error in one line, when a file cannot be used */
+  /** Follows the files where there is a `log`. @throws ConfigError in one line, when a file cannot be used */
   constructor(proxies: Config['proxies'], files: TlsFiles | undefined, log?: Logger) {
     this.#proxies = new Proxies(proxies);
     this.#certificates = files && new Certificates(files, log);

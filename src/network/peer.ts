@@ -61,6 +61,7 @@ export class Peers {
     if (x509 === undefined) return 'no client certificate';
     const { authorized, authorizationError } = socket as TLSSocket;
     if (!authorized) return `client certificate: ${authorizationError}`;
+    // Node.js quotes a name with a comma, which it writes as \u002c: this splits between names only, and no quoted one counts.
     const names = (x509.subjectAltName ?? '').split(', ').map((name) => /^(?:DNS:|URI:(?=spiffe:))([^"]+)$/.exec(name));
     const certificate = { subject: x509.subject, machineNames: names.flatMap((match) => match?.[1] ?? []) };
     this.#certificates.set(socket, certificate);

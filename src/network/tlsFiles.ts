@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
+import { ConfigError } from '../config/ConfigError.js';
 import { readCompleteSync, watchFile } from '../config/watchFile.js';
 import type { Logger } from '../observability/log.js';
 
@@ -21,7 +22,7 @@ export type TlsMaterial = { readonly [Which in keyof TlsFiles]?: Buffer };
 
 const kinds = ['ca', 'cert', 'key'] as const;
 
-/** Reads the files. @throws Error in one line that names the setting and holds nothing of the files */
+/** Reads the files. @throws ConfigError in one line that names the setting and holds nothing of the files */
 export function readTlsFiles(files: TlsFiles): TlsMaterial {
   return checked(files, Object.fromEntries(kinds.flatMap((kind) => (files[kind] ? [[kind, read(files[kind])]] : []))));
 }
@@ -64,7 +65,7 @@ function checked(files: TlsFiles, material: TlsMaterial): TlsMaterial {
     if (cert && key) createSecureContext({ cert, key });
     return material;
   } catch {
-    throw new Error(problem);
+    throw new ConfigError([problem]);
   }
 }
 
@@ -79,6 +80,6 @@ function read({ setting, file }: NamedFile): Buffer {
   try {
     return readCompleteSync(file);
   } catch (error) {
-    throw new Error(`${setting} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);
+    throw new ConfigError([`${setting} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`]);
   }
 }

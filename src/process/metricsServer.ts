@@ -2,9 +2,11 @@ import type { Config } from '../config/config.js';
 import { HttpServer } from '../http/HttpServer.js';
 import { metricsPage } from '../http/health.js';
 import type { MetricsText } from '../observability/exposition.js';
+import type { Logger } from '../observability/log.js';
+import { listenProblem } from './listenProblem.js';
 
 /** Serves `/metrics`, and nothing else, on METRICS_PORT; undefined when that is not set. @throws Error in one plain line */
-export async function serveMetrics(config: Config, text: MetricsText): Promise<HttpServer | undefined> {
+export async function serveMetrics(config: Config, text: MetricsText, log: Logger): Promise<HttpServer | undefined> {
   if (config.metricsPort === undefined) return undefined;
   const server = new HttpServer({
     host: config.host,
@@ -12,12 +14,13 @@ export async function serveMetrics(config: Config, text: MetricsText): Promise<H
     tls: undefined,
     routes: new Map([['/metrics', metricsPage(text)]]),
     before: () => false,
+    log,
   });
   try {
     await server.listen();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
-    throw new Error('METRICS_PORT is in use by another process: expected a free one');
+    const problem = listenProblem(error, 'METRICS_PORT');
+    throw problem === undefined ? error : new Error(problem, { cause: error });
   }
   return server;
 }

@@ -38,7 +38,7 @@ async function serveWithWorkers(config: Config, output: StandardOutput, log: Log
   prepareStore(config.cache.url);
   const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
   const metrics = new MachineMetrics();
-  const metricsServer = await serveMetrics(config, metrics.text);
+  const metricsServer = await serveMetrics(config, metrics.text, log);
   const workers = new Workers({ count: config.workers, sandbox, metrics, log });
   const starting = workers.start();
   stopOnSignal(async () => {

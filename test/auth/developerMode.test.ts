@@ -63,6 +63,14 @@ describe('developer mode', () => {
     expect(JSON.stringify(keys)).toContain(keys.publicKey.x);
   });
 
+  it('names the file that can be neither read nor made, and what was expected', async () => {
+    await writeFile(directory, 'a file where the directory should be');
+    const file = path.join(directory, 'developer-key.json');
+    await expect(loadDeveloperKeys(directory)).rejects.toThrow(
+      `${file} can be neither read nor created (EEXIST): expected ${directory} to be a directory that this user may`,
+    );
+  });
+
   it.each(['', '{}', 'not JSON'])('says what to do when the file holds %p', async (text) => {
     await loadDeveloperKeys(directory);
     await writeFile(path.join(directory, 'developer-key.json'), text);

@@ -75,6 +75,33 @@ describe('The secrets shared with the router', () => {
       rmSync(directory, { recursive: true });
     }
   });
+
+  it('refuse the previous secret once its file is emptied, also after a restart, and still ask for one', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'router-secret-'));
+    const file = join(directory, 'previous');
+    writeFileSync(file, previous.reveal());
+    const lines: string[] = [];
+    const log = createLogger('info', { write: (line: string) => lines.push(line) });
+    const start = () => new RouterSecrets(loadConfig({ FEDERATION_SHARED_SECRET_PREVIOUS_FILE: file }).federation, log);
+    const running = start();
+    let restarted: RouterSecrets | undefined;
+    try {
+      expect(running.accept(previous.reveal())).toBe(true);
+      writeFileSync(file, '\n');
+      await until(() => running.accept(previous.reveal()) === false);
+      restarted = start();
+      for (const secrets of [running, restarted]) expect(secrets.accept(undefined)).toBe(false);
+      expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+        { level: 'info', which: 'previous', msg: 'the secret shared with the router was withdrawn' },
+      ]);
+      writeFileSync(file, current.reveal());
+      await until(() => running.accept(current.reveal()) === true && restarted?.accept(current.reveal()) === true);
+    } finally {
+      running.stop();
+      restarted?.stop();
+      rmSync(directory, { recursive: true });
+    }
+  });
 });
 
 describe('What a caller shows', () => {

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { commandNames } from '../../src/commands/Command.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { type Environment, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
@@ -211,6 +212,17 @@ describe('check', () => {
       /^AUTH_DECISION_URL does not answer: ECONNREFUSED$/,
     ],
     ['key set of', { AUTH_JWKS_URL: 'http://127.0.0.1:9/' }, /^network: .*ECONNREFUSED/],
+    ['key set of', { AUTH_CA_FILE: './planted.pem' }, /^AUTH_CA_FILE cannot be read \(ENOENT\)$/],
+    [
+      'store',
+      { CACHE_URL: 'rediss://127.0.0.1:9', CACHE_CA_FILE: './planted.pem' },
+      /^CACHE_CA_FILE cannot be read \(ENOENT\)$/,
+    ],
+    [
+      'service',
+      { UPSTREAM_BASE_URL: 'https://127.0.0.1:9/', UPSTREAM_CA_FILE: './planted.pem' },
+      /^UPSTREAM_CA_FILE cannot be read \(ENOENT\)$/,
+    ],
     ['key set of', { AUTH_JWKS_URL: '', AUTH_ISSUER: 'http://127.0.0.1:9/' }, /^network: metadata: ECONNREFUSED/],
   ])('finds a %s that does not work, ends with 1, and says no secret', async (part, wrong, detail) => {
     const { code, stdout, stderr } = await runCommand({ ...configured, ...wrong }, ['check', '--json']);
@@ -221,6 +233,18 @@ describe('check', () => {
     expect(stdout).not.toContain('planted');
   });
 
+  it('fails each part that needs a file that cannot be used, and no other', async () => {
+    const decision = { AUTH_DECISION_URL: 'https://127.0.0.1:9/', AUTH_CA_FILE: './planted.pem' };
+    const { parts } = JSON.parse((await runCommand({ ...configured, ...decision }, ['check', '--json'])).stdout);
+    expect(parts.map(({ part, ok }: { part: string; ok: boolean }) => [part.split(' ', 2).join(' '), ok])).toEqual([
+      ['configuration', true],
+      ['store', true],
+      ['key set', false],
+      ['decision point', false],
+      ['service', true],
+    ]);
+  });
+
   it('names every wrong setting', async () => {
     const { code, stdout } = await runCommand({ PORT: 'x', WORKERS: '0' }, ['check', '--json']);
     expect(code).toBe(1);
@@ -229,9 +253,7 @@ describe('check', () => {
 });
 
 describe('Every command', () => {
-  const names = ['inspect', 'forget', 'pseudonym', 'check'];
-
-  it.each(names)('%s has help, and ends with 2 when it is called wrongly', async (name) => {
+  it.each(commandNames)('%s has help, and ends with 2 when it is called wrongly', async (name) => {
     const { code, stdout } = await runCommand({}, [name, '--help']);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(`Usage: taxpayer-gateway ${name}`) });
     const wrong = [[name, 'a', 'b'], [name, 'a', '--nope'], ...(name === 'check' ? [] : [[name], [name, 'a/b']])];
@@ -253,11 +275,14 @@ describe('Every command', () => {
     const { code, stdout, stderr } = await runCommand(away, [name, 'x']);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toMatch(/^CACHE_URL \(redis:\/\/127.0.0.1:9, with a password\): Redis cannot be reached.*\n$/);
+    const noAuthority = { ...env, CACHE_URL: 'rediss://127.0.0.1:9', CACHE_CA_FILE: './absent.pem' };
+    const line = 'CACHE_CA_FILE cannot be read (ENOENT)\n';
+    expect(await runCommand(noAuthority, [name, 'x'])).toEqual({ code: 1, stdout: '', stderr: line });
   });
 
   it('is named by the help of the whole, which a wrong word points to', async () => {
     const { stdout } = await runCommand({}, ['--help']);
-    for (const name of names) expect(stdout).toContain(`taxpayer-gateway ${name}`);
+    for (const name of commandNames) expect(stdout).toContain(`taxpayer-gateway ${name}`);
     expect(await runCommand({}, ['serve'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--help') });
   });
 });

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { type ConnectionOptions, connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { HttpServer } from '../../src/http/HttpServer.js';
+import { createLogger } from '../../src/observability/log.js';
 import { issueCertificate } from '../support/certificate.js';
 import { launchGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { until } from '../support/redis.js';
@@ -137,6 +138,7 @@ describe('a client that sends slowly on purpose', () => {
       tls: undefined,
       routes: new Map([['/', () => {}]]),
       before: () => false,
+      log: createLogger('silent'),
       timeouts: { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 50 },
     });
     const port = await http.listen();

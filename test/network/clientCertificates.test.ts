@@ -13,6 +13,8 @@ const file = (name: string) => join(directory, name);
 const clients = makeAuthority(directory, 'clients');
 const strangers = makeAuthority(directory, 'strangers');
 const router = clients.issue('router', 'DNS:router.example,URI:spiffe://example/router');
+/** An address with commas: if these separated names, one would be the router's. */
+const forger = clients.issue('forger', '@names\n[names]\nURI.1=https://m.example/?a, DNS:router.example, b');
 const person = clients.issue('Ada Planted', 'email:ada@planted.example');
 const expired = clients.issue('late', 'DNS:late.example', -1);
 const foreign = strangers.issue('foreign', 'DNS:router.example');
@@ -108,6 +110,11 @@ describe('a client', () => {
     const query = '{ _service { sdl } }';
     expect(codeIn((await send(router, { query })).text)).toBeUndefined();
     expect(codeIn((await send(person, { query })).text)).toBe('FORBIDDEN');
+  });
+
+  test('has no name that only stands inside another one', async () => {
+    expect(codeIn((await send(forger, { query: '{ _service { sdl } }' })).text)).toBe('FORBIDDEN');
+    expect(lastAudited('access-denied').certificate).toMatch(/^[\w-]{20,}$/);
   });
 
   test('is accepted by the authorities in the file as it is now; one that holds none changes nothing', async () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Authenticator } from '../../src/auth/Authenticator.js';
 import { credentialsOf, identifier } from '../../src/auth/identify.js';
 import { type Handler, HttpServer } from '../../src/http/HttpServer.js';
+import { createLogger } from '../../src/observability/log.js';
 import { issueCertificate } from './certificate.js';
 
 /** A self-signed pair, and the thumbprint of its certificate as RFC 8705 has it: the SHA-256 of the DER form. */
@@ -35,7 +36,8 @@ export async function startCertificateListener(authenticator: Authenticator) {
   // Nobody is refused here: what a certificate is good for is for the token to say.
   const tls = { cert, key, ca: cert };
   const routes = new Map([['/who', handler]]);
-  const server = new HttpServer({ host: '127.0.0.1', port: 0, tls, routes, before: () => false });
+  const log = createLogger('silent');
+  const server = new HttpServer({ host: '127.0.0.1', port: 0, tls, routes, before: () => false, log });
   const port = await server.listen();
   return {
     server: server.server,

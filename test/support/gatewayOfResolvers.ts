@@ -79,6 +79,7 @@ export async function startGatewayOf(
       ['/graphql/stream', live.stream],
     ]),
     before: () => false,
+    log,
   });
   http.onUpgrade((...upgrade) => live.upgrade(...upgrade));
   const origin = `http://127.0.0.1:${await http.listen()}`;
