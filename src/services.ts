@@ -120,7 +120,7 @@ export interface Wiring extends Surroundings {
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
   /** How the store is; by default it always answers. */
-  readonly health?: Pick<OpenedStore, 'takeUnsettled' | 'forgottenKeys'>;
+  readonly health?: Pick<OpenedStore, 'takeUnsettled' | 'delivery'>;
   readonly audit?: AuditLog;
   /** A try of a call to the service, and for whom it is made. */
   readonly onCall?: (holder: string | undefined) => void;
@@ -130,7 +130,8 @@ export interface Wiring extends Surroundings {
 export function wireServices(wiring: Wiring) {
   const { config, metrics, store, sealer, runtime = realRuntime, workTime = new WorkTime() } = wiring;
   const scope = scopeOf(wiring.baseUrl, wiring.credentials().clientId, config.service.apiVersion);
-  const sealed = new SealedStore({ store, sealer, scope, runtime });
+  const sealedOver = (reached: Store) => new SealedStore({ store: reached, sealer, scope, runtime });
+  const sealed = sealedOver(store);
   const http = resilientFetch(wiring);
   const episodes = endpointEpisodes(wiring.log, runtime);
   const service = taxpayerService(wiring, http, sealed, episodes);
@@ -164,7 +165,8 @@ export function wireServices(wiring: Wiring) {
     { forget: (id) => jobWatches.forget(([taxpayerId]) => id === undefined || taxpayerId === id) },
     { forget: (id) => recordWatches.forget((taxpayerId) => id === undefined || taxpayerId === id) },
   ]);
-  if (wiring.health) wiring.health.forgottenKeys = () => forgets.forgottenKeys();
+  const { delivery } = wiring.health ?? {};
+  if (delivery) delivery.forgottenKeys = (primary) => forgets.forgottenKeys(sealedOver(primary));
   const stopWatches = () => {
     jobWatches.stop();
     recordWatches.stop();

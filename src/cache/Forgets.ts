@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import { leaseMs } from './leases.js';
+import { isSubjectKey } from './OneKeyStore.js';
 import type { SealedStore } from './SealedStore.js';
 import type { SubjectEntries } from './SubjectEntries.js';
 
@@ -131,11 +132,16 @@ export class Forgets {
     return records.some((each) => each.subject === undefined || each.subject === subject);
   }
 
-  /** Tells of each key of the store whether it may be about somebody on the list. @throws StoreError */
-  async forgottenKeys(): Promise<(key: string) => boolean> {
-    const subjects = (await recordsOf(this.options.store)).map(({ subject }) => subject);
+  /**
+   * Tells of each key whether it is about somebody on the list in `store`. When the list says everybody, tokens cannot be told
+   * from what is about nobody, such as a link that was created: they count as forgotten only where they are named.
+   * @throws StoreError
+   */
+  async forgottenKeys(store: SealedStore): Promise<(key: string) => boolean> {
+    const subjects = (await recordsOf(store)).map(({ subject }) => subject);
     const named = subjects.filter((subject) => subject !== undefined);
-    return named.length < subjects.length ? () => true : this.options.entries.keysAbout(named);
+    const isAboutNamed = this.options.entries.keysAbout(named);
+    return named.length === subjects.length ? isAboutNamed : (key) => isAboutNamed(key) || isSubjectKey(key);
   }
 
   #forget(subject: string | undefined): void {

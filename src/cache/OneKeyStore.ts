@@ -12,6 +12,9 @@ export interface SubjectName {
   readonly parts: readonly string[];
 }
 
+/** Whether a key of the store is that of a {@link SubjectName}, or derived from one: keyed hashes hold no dot. */
+export const isSubjectKey = (key: string): boolean => key.includes('.');
+
 /** `expiresAt` in epoch milliseconds; `ttlMs` is how long it was to live, which earlier versions did not write. */
 const content = z.object({ value: z.unknown(), expiresAt: z.number(), ttlMs: z.number().optional() });
 export type Content = z.output<typeof content>;

@@ -20,6 +20,7 @@ interface Lease {
 /** Those that this process holds. */
 export class Leases {
   readonly #held = new Set<Lease>();
+  #isEnded = false;
 
   /**
    * Renews a lease until the returned function is called or it was held for `longestMs`. Losing it ends nothing but the
@@ -36,14 +37,16 @@ export class Leases {
     const timer = runtime.setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
     const stop = () => runtime.clearTimer(timer);
     this.#held.add(lease);
+    if (this.#isEnded) void this.end().catch(() => undefined);
     return () => {
       stop();
       this.#held.delete(lease);
     };
   }
 
-  /** Ends all of them; what they cover goes on. */
+  /** Ends all of them, and those that are still to come; what they cover goes on. */
   async end(): Promise<void> {
+    this.#isEnded = true;
     await Promise.all([...this.#held].map(({ store, name, owner }) => store.release(name, owner)));
   }
 }

@@ -145,7 +145,7 @@ interface Shown {
   readonly view: JobView;
   /** How often it was shown from memory. */
   times: number;
-  /** Whether it is to be read anew, or was, with or without success. */
+  /** It is read anew in the background once, with or without success. */
   renewalBegan: boolean;
 }
 

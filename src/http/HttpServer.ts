@@ -200,7 +200,8 @@ export class HttpServer {
   /** One request must not end the process, as a rejection that nothing catches would. */
   #fail(response: ServerResponse, error: unknown): void {
     this.options.log.error({ err: error }, 'a bug of the gateway');
-    if (response.headersSent || response.destroyed) response.destroy();
+    if (response.writableEnded) return; // it is complete
+    if (response.headersSent) response.destroy();
     else response.writeHead(500, plainText).end('Internal server error\n');
   }
 }

@@ -6,7 +6,7 @@ const charactersPerTurn = 16_384;
 
 /**
  * Spreads what a socket sends besides operations: pings, pongs, and the ends of operations that it does not have. Clients
- * that ping every few seconds stay within what is free; a flood takes turns among the refusals of its caller.
+ * that ping every few seconds stay within what is free; what is beyond it is paced like the refusals of its caller.
  */
 export class MessagePace {
   /** When the latest free message was due, in milliseconds of `now`. */

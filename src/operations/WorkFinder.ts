@@ -82,7 +82,7 @@ export class WorkFinder {
     const { trustedDocuments, noteWork } = this.options;
     const beganAt = performance.now();
     const work = this.#find(asked, facts, transport);
-    // A plan by itself is found in no time.
+    // To find a plan takes next to no time; to look among trusted documents may take as long as a check.
     if (trustedDocuments !== undefined || work.by !== 'plan') noteWork(holderOf(facts.caller), beganAt);
     return work;
   }

@@ -108,8 +108,9 @@ export function withDocument(
 
 const valueKinds: readonly TokenKind[] = [TokenKind.STRING, TokenKind.BLOCK_STRING, TokenKind.INT, TokenKind.FLOAT];
 
-/** Whether strings or numbers are written into a document, which is valid. */
+/** Whether strings, numbers or comments are written into a document, which is valid. */
 function holdsValues(query: string): boolean {
+  if (query.includes('#')) return true;
   const lexer = new Lexer(new Source(query));
   while (lexer.advance().kind !== TokenKind.EOF) if (valueKinds.includes(lexer.token.kind)) return true;
   return false;

@@ -1,6 +1,5 @@
 import type { Runtime } from '../process/Runtime.js';
 import type { Store } from './Store.js';
-import { StoreError } from './StoreError.js';
 import type { WriteJournal } from './WriteJournal.js';
 
 export type KeyTest = (key: string) => boolean;
@@ -11,17 +10,15 @@ const askAgainMs = 100;
 /** Tells the primary what the journal holds, once it answers again: in the background, one delivery at a time. */
 export class Delivery {
   /**
-   * Tells of which keys nothing may be delivered, because those they are about were forgotten meanwhile. Asked again during a
-   * long delivery; while it cannot be told, nothing is delivered.
+   * Finds out from the primary for which keys nothing may be delivered, because those they are about were forgotten meanwhile.
+   * Asked again during a long delivery; while it rejects, nothing is delivered.
    */
-  forgottenKeys: (() => Promise<KeyTest>) | undefined;
+  forgottenKeys: (primary: Store) => Promise<KeyTest> = async () => () => false;
   #underWay: Promise<void> | undefined;
 
-  /** @param missed how many operations the primary has left without an answer so far */
   constructor(
     private readonly journal: WriteJournal,
     private readonly primary: Store,
-    private readonly missed: () => number,
     private readonly runtime: Runtime,
   ) {}
 
@@ -39,23 +36,23 @@ export class Delivery {
       });
   }
 
+  /** By a second one after a delivery under way, which may fail or not know of the latest writes. Never rejects. */
+  async complete(): Promise<void> {
+    for (let tries = 0; tries < 2 && !this.journal.isEmpty; tries++) {
+      this.begin();
+      await this.#underWay;
+    }
+  }
+
   async #tellPrimary(): Promise<void> {
     let isForgotten: KeyTest = () => false;
     let askedAt = Number.NEGATIVE_INFINITY;
     await this.journal.deliver(this.primary, async (key) => {
       if (this.runtime.monotonicNow() - askedAt >= askAgainMs) {
         askedAt = this.runtime.monotonicNow();
-        isForgotten = await this.#askWhoIsForgotten();
+        isForgotten = await this.forgottenKeys(this.primary);
       }
       return isForgotten(key);
     });
-  }
-
-  async #askWhoIsForgotten(): Promise<KeyTest> {
-    const missed = this.missed();
-    const isForgotten = await this.forgottenKeys?.();
-    // It is read through the store that waits for us, which takes a lost answer for an empty list.
-    if (this.missed() !== missed) throw new StoreError('unreachable');
-    return isForgotten ?? (() => false);
   }
 }

@@ -1,6 +1,6 @@
 import { pause, type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import { type Answer, Circuit, failuresToOpen } from './Circuit.js';
-import { Delivery, type KeyTest } from './Delivery.js';
+import { Delivery } from './Delivery.js';
 import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
@@ -37,9 +37,9 @@ const probeValue = Buffer.from('probe');
  */
 export class FallbackStore implements Store {
   readonly kind: Store['kind'];
+  readonly delivery: Delivery;
   readonly #runtime: Runtime;
   readonly #journal: WriteJournal;
-  readonly #delivery: Delivery;
   readonly #reads: Circuit;
   readonly #writes: Circuit;
   readonly #probeEveryMs: number;
@@ -59,17 +59,12 @@ export class FallbackStore implements Store {
     this.kind = primary.kind;
     this.#runtime = options.runtime ?? realRuntime;
     this.#journal = new WriteJournal(this.#runtime);
-    this.#delivery = new Delivery(this.#journal, primary, () => this.#missed, this.#runtime);
+    this.delivery = new Delivery(this.#journal, primary, this.#runtime);
     this.#probeEveryMs = options.probeEveryMs ?? 1000;
     this.#probeMs = this.#probeEveryMs;
     const newCircuit = () => new Circuit(options.limitMs ?? 250, this.#onOpen, this.#onClose, this.#runtime);
     this.#reads = newCircuit();
     this.#writes = newCircuit();
-  }
-
-  /** As {@link Delivery.forgottenKeys}. */
-  set forgottenKeys(forgottenKeys: () => Promise<KeyTest>) {
-    this.#delivery.forgottenKeys = forgottenKeys;
   }
 
   /** Whether some operations are done in this process only. */
@@ -205,10 +200,12 @@ export class FallbackStore implements Store {
 
   /** Tells the primary what it has not heard of, if it answers. */
   async close(): Promise<void> {
-    if (!this.degraded && !this.#journal.isEmpty && !this.#closed) {
-      this.#delivery.begin();
-      await timeLimit(async () => this.#delivery.underWay, lastDeliveryMs, this.#runtime).catch(() => undefined);
-    }
+    const deliver = async () => {
+      if (this.degraded) await this.#probe();
+      if (!this.degraded) await this.delivery.complete();
+    };
+    const isPending = !this.#closed && !this.#journal.isEmpty;
+    if (isPending) await timeLimit(deliver, lastDeliveryMs, this.#runtime).catch(() => undefined);
     this.#closed = true;
     this.#runtime.clearTimer(this.#probeTimer);
     this.#journal.close();
@@ -245,7 +242,7 @@ export class FallbackStore implements Store {
     const answer = await this.#writes.ask(work);
     if (!answer.answered) this.#miss();
     if (!answer.answered && this.#probeTimer === undefined) this.#scheduleProbe();
-    if (answer.answered && !this.#journal.isEmpty) this.#delivery.begin();
+    if (answer.answered && !this.#journal.isEmpty) this.delivery.begin();
     return answer;
   }
 
@@ -271,7 +268,7 @@ export class FallbackStore implements Store {
     const missed = this.#missed;
     this.#degradedSince = undefined;
     this.#missed = 0;
-    this.#delivery.begin();
+    this.delivery.begin();
     this.options.onRecovered?.(durationMs, missed);
   };
 
@@ -281,8 +278,8 @@ export class FallbackStore implements Store {
     this.#probeTimer = this.#runtime
       .setTimeout(async () => {
         this.#probeTimer = undefined;
-        if ((await this.#probe()) && !this.#journal.isEmpty) this.#delivery.begin();
-        await this.#delivery.underWay;
+        if ((await this.#probe()) && !this.#journal.isEmpty) this.delivery.begin();
+        await this.delivery.underWay;
         if ((this.degraded || !this.#journal.isEmpty) && !this.#closed) this.#scheduleProbe();
       }, this.#probeMs)
       .unref();

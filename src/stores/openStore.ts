@@ -25,7 +25,7 @@ export interface OpenStoreOptions extends FallbackStoreOptions {
 /** `degraded`: it now answers from this process alone. */
 export type OpenedStore = Store &
   Pick<FallbackStore, 'degraded' | 'takeUnsettled'> &
-  Partial<Pick<FallbackStore, 'forgottenKeys'>>;
+  Partial<Pick<FallbackStore, 'delivery'>>;
 
 /**
  * Opens the store that `CACHE_URL` names, loading only the driver it needs. With a Redis that is down it starts degraded.

@@ -406,7 +406,7 @@ describe('A look at the list', () => {
     await plant();
     const [planted] = await memory.list('');
     await sealed.set(['known', 'another'], 'value', minute);
-    const told = async () => (await memory.list('')).filter(await forgets.forgottenKeys());
+    const told = async () => (await memory.list('')).filter(await forgets.forgottenKeys(sealed));
     expect(await told()).toEqual([]);
     await setList({ records: [begun('1')] });
     expect(await told()).toEqual([planted]);
@@ -414,10 +414,16 @@ describe('A look at the list', () => {
     expect(await told()).toEqual([planted]);
   });
 
-  it('tells that any key may be about somebody when the list says everybody', async () => {
-    const { forgets, setList } = scene();
+  it('tells of what is about somebody, and of no link or silence, when the list says everybody', async () => {
+    const { forgets, setList, sealed, memory, plant } = scene();
+    await sealed.set(['client-link', 'key'], 'created', minute);
+    const before = await memory.list('');
+    await sealed.set({ subject: 'another', parts: ['job'] }, 'status', minute);
+    await plant();
+    const about = (await memory.list('')).filter((key) => !before.includes(key));
     await setList({ records: [ofEverybody('1', 'done'), done('2')] });
-    expect((await forgets.forgottenKeys())('any')).toBe(true);
+    const told = (await memory.list('')).filter(await forgets.forgottenKeys(sealed));
+    expect(new Set(told)).toEqual(new Set(about));
   });
 
   it('forgets again for a record that left the list and came back', async () => {

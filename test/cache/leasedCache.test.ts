@@ -738,6 +738,15 @@ describe('The leases of a process that stops', () => {
     expect(await sealed.leaseOwner(x)).toBeUndefined();
   });
 
+  it('end also when they are taken afterwards', async () => {
+    const { processWith, sealed, x } = scene();
+    const { cache, begin } = processWith();
+    await cache.endLeases();
+    begin({ takesMs: 500 });
+    await settled();
+    expect(await sealed.leaseOwner(x)).toBeUndefined();
+  });
+
   it('are not ended for what was read before: another process may hold them by now', async () => {
     const { processWith, sealed, x } = scene();
     const { cache, read } = processWith();

@@ -198,6 +198,7 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
     ['an integer', '{ value: 78051120 }'],
     ['a number', '{ value: 78051.120 }'],
     ['the default of a variable', '$metadata', '($metadata: JSONObject = { value: "078-05-1120" })'],
+    ['a comment', '$metadata # 078-05-1120\n', '($metadata: JSONObject)'],
   ])(
     'names no document by its hash that holds an SSN as %s: it could be found by trying',
     async (_, value, more = '') => {

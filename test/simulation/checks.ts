@@ -249,10 +249,10 @@ function callsLostBy(loss: Disturbance, { asked, calls, plan }: Auditor): number
     const others = made.filter(({ life, sentAt }) => life !== last.life && sentAt > since && sentAt < to);
     return others.length + new Set(others.map(({ life }) => life)).size * reserve;
   });
-  // A call that a share forbade was counted as well, and its process may make another in its place.
-  const isForbidden = ({ error, endedAt = 0 }: Asked) =>
-    error === 'TOKEN_BUDGET_EXHAUSTED' && endedAt >= from && endedAt < until;
-  return Math.max(...lost) + asked.filter(isForbidden).length;
+  // A call that a share forbade was counted as well: its process may make one in its place, and keeps no second.
+  const isForbidden = ({ error, isStale, endedAt = 0 }: Asked) =>
+    (error === 'TOKEN_BUDGET_EXHAUSTED' || isStale === true) && endedAt >= from && endedAt < until;
+  return Math.max(...lost) + new Set(asked.filter(isForbidden).map(({ life }) => life)).size;
 }
 
 /** After a 429 nothing is asked of that endpoint, by nobody, until the pause is over. */

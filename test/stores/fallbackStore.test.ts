@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { realRuntime } from '../../src/process/Runtime.js';
+import type { Delivery } from '../../src/stores/Delivery.js';
 import { FallbackStore, type FallbackStoreOptions } from '../../src/stores/FallbackStore.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { RedisStore } from '../../src/stores/RedisStore.js';
@@ -179,14 +180,16 @@ describe('FallbackStore over a real Redis', () => {
 
   describe('of what was written about somebody who was forgotten meanwhile', () => {
     const isForgotten = (key: string): boolean => key === 'forgotten';
-    type ForgottenKeys = () => Promise<typeof isForgotten>;
-
     /** Keeps both of `keys` back; `primary` takes them, and whatever else, from the moment that it no longer `fails`. */
-    const cutOff = async (forgottenKeys: ForgottenKeys, keys = ['forgotten', 'kept'], runtime = realRuntime) => {
+    const cutOff = async (
+      forgottenKeys: Delivery['forgottenKeys'],
+      keys = ['forgotten', 'kept'],
+      runtime = realRuntime,
+    ) => {
       const inner = new MemoryStore();
       const primary = new Moody(inner);
       const one = new FallbackStore(primary, { limitMs: 60_000, probeEveryMs: 20, runtime });
-      one.forgottenKeys = forgottenKeys;
+      one.delivery.forgottenKeys = forgottenKeys;
       primary.fails = true;
       for (const key of keys) await one.set(key, bytes('old'), 60_000);
       const told: string[] = [];
@@ -221,19 +224,15 @@ describe('FallbackStore over a real Redis', () => {
 
     it('tells nothing at all until it knows who that is', async () => {
       const toldBefore: (readonly string[])[] = [];
-      const { primary, one, told, isTold } = await cutOff(async () => {
+      const { primary, one, told, isTold } = await cutOff(async (asked) => {
+        expect(asked).toBe(primary); // by itself, which says when it does not answer
         toldBefore.push([...told]);
-        if (toldBefore.length === 1) throw new Error('not known yet');
-        if (toldBefore.length > 2) return isForgotten;
-        const { get } = primary;
-        primary.get = () => Promise.reject(new StoreError('unreachable'));
-        expect(await one.get('the list')).toBeUndefined(); // a lost answer looks like an empty list
-        primary.get = get;
-        return () => false;
+        if (toldBefore.length === 1) throw new StoreError('unreachable');
+        return isForgotten;
       });
       primary.fails = false;
       await isTold();
-      expect(toldBefore).toEqual([[], [], []]);
+      expect(toldBefore).toEqual([[], []]);
       expect(told).toEqual(['kept']);
       await one.close();
     });
@@ -266,6 +265,39 @@ describe('FallbackStore over a real Redis', () => {
     await one.close();
     expect(await inner.get('token')).toEqual(bytes('x'));
     expect(close).toHaveBeenCalledTimes(1);
+  });
+
+  it('tells it also when it has found nothing but trouble so far, and the primary answers by now', async () => {
+    const inner = new MemoryStore();
+    const primary = new Moody(inner);
+    jest.spyOn(primary, 'close').mockResolvedValue();
+    const one = new FallbackStore(primary, { limitMs: 60_000, probeEveryMs: 60_000 });
+    primary.fails = true;
+    for (const key of ['one', 'two']) await one.set(key, bytes('x'), 60_000);
+    expect(one.degraded).toBe(true);
+    primary.fails = false;
+    await one.close();
+    expect([await inner.get('one'), await inner.get('two')]).toEqual([bytes('x'), bytes('x')]);
+  });
+
+  it('tells it once more when a delivery under way fails', async () => {
+    const inner = new MemoryStore();
+    const primary = new Moody(inner);
+    jest.spyOn(primary, 'close').mockResolvedValue();
+    const one = new FallbackStore(primary, { limitMs: 60_000, probeEveryMs: 60_000 });
+    primary.fails = true;
+    await one.set('token', bytes('x'), 60_000);
+    primary.fails = false;
+    let asked = 0;
+    one.delivery.forgottenKeys = async () => {
+      asked += 1;
+      if (asked === 1) throw new StoreError('unreachable');
+      return () => false;
+    };
+    await one.set('other', bytes('x'), 60_000); // begins one
+    await one.close();
+    expect(asked).toBe(2);
+    expect(await inner.get('token')).toEqual(bytes('x'));
   });
 
   it('closes within a second when the primary does not take what was kept back', async () => {
