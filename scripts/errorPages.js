@@ -42,8 +42,9 @@ const prose = {
     operator: `For many callers at once compare \`AUTH_ISSUER\` and \`AUTH_AUDIENCE\` with the tokens ([what each provider writes](../identity-providers.md)), and see ${alert('KeySetOld')}. Audit lines of the ${log} with \`token-refused\` have the reason.`,
   },
   FORBIDDEN: {
-    means: 'The token is good, but lacks a scope or does not list this taxpayer; or only a router may ask for this.',
-    status: `${atField}; 403 for a stream from an origin that is not in \`CORS_ORIGINS\``,
+    means:
+      'The token is good, but lacks a scope or does not list this taxpayer; only a router may ask for this; or the origin or the client certificate is not accepted.',
+    status: `${atField}; 403 for a stream from an origin that is not in \`CORS_ORIGINS\`, for a callback subscription that is not allowed, and for a client without an accepted certificate`,
     brief: 'ask for the scope or the taxpayer',
     caller:
       'The message names the scope that is missing. Signing in again helps only when the new token has more rights.',
@@ -140,7 +141,7 @@ const prose = {
   },
   RATE_LIMITED: {
     means: 'This caller is at one of its own limits; the message says at which.',
-    status: `429; ${atField}, for one watch too many`,
+    status: `429; ${atField}, for one watch too many, or too many reads and creations, or decisions, at once`,
     brief: 'wait `retryAfterSeconds`; for a limit on what is held at once, end a stream first',
     caller:
       'Other callers are not affected. Where the limit is that of a minute, the header `RateLimit` says what is left.',

@@ -15,7 +15,10 @@ What a caller gets for each fault of the service behind the gateway, when nothin
 is how often the gateway calls the endpoint at fault for one request. Nothing the service says in an error reaches a caller
 or a log.
 
-An answer, whatever it is, comes within the times below; a try that was too slow is repeated only while they last.
+A request that waits for no other is answered within the times below, whatever the answer; a try that was too slow is repeated
+only while they last. These waits come before that: up to \`UPSTREAM_DEADLINE_MS\` for a place, while the caller has 32 reads
+and creations under way; 3 s for the lease of a process that died; and up to \`UPSTREAM_DEADLINE_MS\` and 2 s for another try
+with the same \`idempotencyKey\`.
 
 ${names.map((name) => `- \`${name}\`: ${bound(operations[name])}`).join('\n')}
 

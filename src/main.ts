@@ -10,7 +10,7 @@ import { listenProblem } from './process/listenProblem.js';
 const help = `taxpayer-gateway: a GraphQL gateway in front of a taxpayer-authorization service
 
 Usage: taxpayer-gateway                          serves
-       taxpayer-gateway check                    tries store, key sets and service
+       taxpayer-gateway check                    tries all that the configuration names
        taxpayer-gateway inspect <taxpayerId>     shows what is stored about a taxpayer
        taxpayer-gateway forget <taxpayerId>      erases it, in the whole fleet
        taxpayer-gateway pseudonym <taxpayerId>   prints the hash that names a taxpayer in the log
@@ -24,9 +24,10 @@ Settings are environment variables; the ones to know first:
 
   PORT                port of every path (4000)
   UPSTREAM_BASE_URL   the real service, with UPSTREAM_CLIENT_ID and UPSTREAM_CLIENT_SECRET
-  AUTH_JWKS_URL       the identity provider's keys, with AUTH_ISSUER and AUTH_AUDIENCE
+  AUTH_ISSUER         who issues callers' tokens, with AUTH_AUDIENCE
   CACHE_URL           lmdb:<directory> (default), redis://<host> or memory:
   WORKERS             processes that share the port (1)
+  NODE_ENV            production turns introspection and explorers off
 
 All of them: docs/configuration.md of this package.
 `;

@@ -18,7 +18,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   NO_PROXY:
     'Hosts with all below them, addresses and ranges that are called directly, or *. Loopback addresses always are.',
   LOG_LEVEL:
-    'Least severe level that is logged. Audit lines have a level of their own and are only left out by silent.',
+    'Least severe level that is logged. Operation lines have info; audit lines have a level of their own and are only left out by silent.',
   LOG_OPERATIONS:
     'Operations that get a log line at their end: those refused, failed, slow, and mutations; all; or none.',
   LOG_SLOW_MS: 'From how many milliseconds on an operation is slow, for LOG_OPERATIONS.',
@@ -39,7 +39,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
     'How long an endpoint that kept failing is left alone before one call tries it again, in milliseconds.',
   PROVIDERS_FILE: 'JSON list of { name, value, description } that replaces the provider catalogue.',
 
-  CACHE_URL: 'Where tokens, job statuses and leases are shared.',
+  CACHE_URL:
+    'Where tokens, job statuses and leases are shared: lmdb:directory on one machine; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group or redis+cluster://host:6379,host:6379, each also as rediss for TLS; memory: in one process.',
   CACHE_CA_FILE: "The same as UPSTREAM_CA_FILE, for Redis's certificate.",
   CACHE_CERT_FILE: 'PEM certificate chain to present to Redis; read again when it changes.',
   CACHE_KEY_FILE: 'Its PEM private key; read again when it changes.',

@@ -150,7 +150,7 @@ export const settings = {
       error: 'must be one of fatal, error, warn, info, debug, trace, silent',
     }),
     'info',
-    'warn',
+    'debug',
   ),
   LOG_OPERATIONS: setting(
     z.enum(['notable', 'all', 'none'], { error: 'must be notable, all or none' }),

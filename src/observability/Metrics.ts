@@ -4,6 +4,7 @@ import type { CacheTier, ReadReason } from '../cache/ReadRequest.js';
 import type { TokenEvent } from '../datasources/TokenBroker.js';
 import { type ErrorCode, errorCodes } from '../errors/errors.js';
 import { type OperationHooks, type OperationObserver, transports } from '../operations/observeOperations.js';
+import type { ValueKind } from '../schema/Vocabulary.js';
 import type { BreakerState } from '../upstream/EndpointBreaker.js';
 import { type Endpoint, endpoints, type TryOutcome } from '../upstream/ResilientFetch.js';
 import { HotCounter, HotHistogram } from './hotMetrics.js';
@@ -98,6 +99,10 @@ export class Metrics {
     for (const transport of transports) {
       this.#requests.touch(transport, 'ok');
       this.#requestsFailed.touch(transport);
+    }
+    this.#tokenEvents.touch('budget-exhausted' satisfies TokenEvent);
+    for (const kind of ['provider', 'taxpayer-status', 'job-status'] satisfies ValueKind[]) {
+      this.unknownValues.inc({ kind }, 0);
     }
     for (const endpoint of endpoints) {
       for (const reason of ['rate-limited', 'credentials-rejected', 'forbidden']) {

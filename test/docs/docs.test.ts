@@ -31,7 +31,7 @@ const headingsOf = (page: string) =>
       .replaceAll(' ', '-'),
   );
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-const npmBuiltIns = ['ci', 'test', 'start', 'publish', 'install'];
+const npmBuiltIns = ['ci', 'test', 'start', 'publish', 'install', 'pack'];
 
 let gateway: GatewayProcess;
 beforeAll(async () => {

@@ -87,6 +87,20 @@ describe('What operators are given', () => {
     expect(sections.sort()).toEqual([...new Set(alerts.map(({ alert }) => alert))].sort());
   });
 
+  it('alerts on the first event as well: the series it is counted in are there before, at 0', async () => {
+    const metrics = new Metrics();
+    metrics.showLogLinesDropped(() => 0);
+    const counted = alerts.flatMap(({ expr }) => [...expr.matchAll(/^increase\((\w+)(?:\{(\w+)=~?"(.+)"\})?\[/g)]);
+    expect(counted.length).toBeGreaterThan(5);
+    for (const [, name = '', label, values = ''] of counted) {
+      const series = (await metrics.registry.getSingleMetric(name)?.get())?.values ?? [];
+      const begun = series.filter(({ value }) => value === 0).map(({ labels }) => label && labels[label]);
+      expect({ name, begun }).toEqual({ name, begun: expect.arrayContaining(label ? values.split('|') : [undefined]) });
+    }
+    const kinds = (await metrics.unknownValues.get()).values.map(({ labels }) => labels.kind);
+    expect(kinds).toEqual(['provider', 'taxpayer-status', 'job-status']);
+  });
+
   it('has a test of every alert', () => {
     const tests = file('ops/alerts.test.yml');
     expect(alerts.filter(({ alert }) => !new RegExp(`alertname(: |=")${alert}\\b`).test(tests))).toEqual([]);

@@ -98,7 +98,6 @@ describe('A Prometheus that scrapes a gateway', () => {
     }
     expect(empty).toEqual([
       'Lease waits, 95th percentile', // one process
-      'What the broker did', // nothing but reading
       'Watchers and open streams', // no stream was opened
       'Client links', // none was made
       'Workers', // one process
