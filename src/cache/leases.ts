@@ -37,14 +37,14 @@ export class Leases {
     const timer = runtime.setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
     const stop = () => runtime.clearTimer(timer);
     this.#held.add(lease);
-    if (this.#isEnded) void this.end().catch(() => undefined);
+    if (this.#isEnded) void store.release(name, owner).catch(() => undefined);
     return () => {
       stop();
       this.#held.delete(lease);
     };
   }
 
-  /** Ends all of them, and those that are still to come; what they cover goes on. */
+  /** Ends all of them, and at once those that are taken later; the work that they cover goes on. */
   async end(): Promise<void> {
     this.#isEnded = true;
     await Promise.all([...this.#held].map(({ store, name, owner }) => store.release(name, owner)));

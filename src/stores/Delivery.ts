@@ -2,7 +2,7 @@ import type { Runtime } from '../process/Runtime.js';
 import type { Store } from './Store.js';
 import type { WriteJournal } from './WriteJournal.js';
 
-export type KeyTest = (key: string) => boolean;
+type KeyTest = (key: string) => boolean;
 
 /** How long a delivery goes on with what it knows of who was forgotten, in milliseconds. */
 const askAgainMs = 100;
@@ -36,7 +36,10 @@ export class Delivery {
       });
   }
 
-  /** By a second one after a delivery under way, which may fail or not know of the latest writes. Never rejects. */
+  /**
+   * Delivers what is pending, in a second try when the one under way failed or had begun before the latest writes. Never
+   * rejects; what fails twice stays pending.
+   */
   async complete(): Promise<void> {
     for (let tries = 0; tries < 2 && !this.journal.isEmpty; tries++) {
       this.begin();

@@ -37,6 +37,7 @@ const probeValue = Buffer.from('probe');
  */
 export class FallbackStore implements Store {
   readonly kind: Store['kind'];
+  /** Of what this process wrote while the primary did not answer. */
   readonly delivery: Delivery;
   readonly #runtime: Runtime;
   readonly #journal: WriteJournal;
@@ -198,7 +199,7 @@ export class FallbackStore implements Store {
     return wasUnsettled;
   }
 
-  /** Tells the primary what it has not heard of, if it answers. */
+  /** First tells the primary what it has not heard of, if it answers. */
   async close(): Promise<void> {
     const deliver = async () => {
       if (this.degraded) await this.#probe();

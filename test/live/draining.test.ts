@@ -73,6 +73,15 @@ function expectRefused(status: number | undefined, retryAfter: string | null | u
   expect([status, retryAfter, body]).toEqual([503, '1', expect.stringContaining('"code":"SHUTTING_DOWN"')]);
 }
 
+/** What the gateway waits for is released once it drains. */
+async function expectRefusedInDrain(gateway: TestGateway, release: () => void, asked: Promise<Response>) {
+  const stopped = gateway.stop();
+  release();
+  const response = await asked;
+  expectRefused(response.status, response.headers.get('retry-after'), await response.text());
+  await stopped;
+}
+
 it.each(['text/event-stream', 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0'])(
   'a %s whose body comes after the gateway has begun to drain is refused, and not called complete',
   async (accept) => {
@@ -100,11 +109,7 @@ it('a callback that is confirmed after the gateway has begun to drain is refused
   const release = router.hold();
   const asked = askForCallback(gateway, router.origin, addJob(gateway));
   await until(() => router.posted.length > 0);
-  const stopped = gateway.stop();
-  release();
-  const response = await asked;
-  expectRefused(response.status, response.headers.get('retry-after'), await response.text());
-  await stopped;
+  await expectRefusedInDrain(gateway, release, asked);
   expect(router.posted).toEqual(['check']);
 });
 
@@ -129,10 +134,6 @@ it('a callback that is permitted after the gateway has begun to drain is refused
   const release = point.hold();
   const asked = askForCallback(gateway, router.origin, job, await provider.watcherOf([]));
   await until(() => point.asked.length > 0);
-  const stopped = gateway.stop();
-  release();
-  const response = await asked;
-  expectRefused(response.status, response.headers.get('retry-after'), await response.text());
-  await stopped;
+  await expectRefusedInDrain(gateway, release, asked);
   expect(router.posted).toEqual(['check']);
 });

@@ -254,50 +254,45 @@ describe('FallbackStore over a real Redis', () => {
     });
   });
 
-  it('tells what it kept back before it closes, when the primary answers', async () => {
-    const inner = new MemoryStore();
-    const primary = new Moody(inner);
-    const close = jest.spyOn(primary, 'close').mockResolvedValue();
-    const one = new FallbackStore(primary, { limitMs: 60_000, probeEveryMs: 60_000 });
-    primary.fails = true;
-    await one.set('token', bytes('x'), 60_000);
-    primary.fails = false;
-    await one.close();
-    expect(await inner.get('token')).toEqual(bytes('x'));
-    expect(close).toHaveBeenCalledTimes(1);
-  });
-
-  it('tells it also when it has found nothing but trouble so far, and the primary answers by now', async () => {
-    const inner = new MemoryStore();
-    const primary = new Moody(inner);
-    jest.spyOn(primary, 'close').mockResolvedValue();
-    const one = new FallbackStore(primary, { limitMs: 60_000, probeEveryMs: 60_000 });
-    primary.fails = true;
-    for (const key of ['one', 'two']) await one.set(key, bytes('x'), 60_000);
-    expect(one.degraded).toBe(true);
-    primary.fails = false;
-    await one.close();
-    expect([await inner.get('one'), await inner.get('two')]).toEqual([bytes('x'), bytes('x')]);
-  });
-
-  it('tells it once more when a delivery under way fails', async () => {
-    const inner = new MemoryStore();
-    const primary = new Moody(inner);
-    jest.spyOn(primary, 'close').mockResolvedValue();
-    const one = new FallbackStore(primary, { limitMs: 60_000, probeEveryMs: 60_000 });
-    primary.fails = true;
-    await one.set('token', bytes('x'), 60_000);
-    primary.fails = false;
-    let asked = 0;
-    one.delivery.forgottenKeys = async () => {
-      asked += 1;
-      if (asked === 1) throw new StoreError('unreachable');
-      return () => false;
+  describe('that kept something back, when it closes', () => {
+    const keptBack = async (...keys: string[]) => {
+      const inner = new MemoryStore();
+      const primary = new Moody(inner);
+      const close = jest.spyOn(primary, 'close').mockResolvedValue(); // its content is looked at afterwards
+      const one = new FallbackStore(primary, { limitMs: 60_000, probeEveryMs: 60_000 });
+      primary.fails = true;
+      for (const key of keys) await one.set(key, bytes('x'), 60_000);
+      primary.fails = false;
+      return { inner, close, one };
     };
-    await one.set('other', bytes('x'), 60_000); // begins one
-    await one.close();
-    expect(asked).toBe(2);
-    expect(await inner.get('token')).toEqual(bytes('x'));
+
+    it('tells it first, when the primary answers', async () => {
+      const { inner, close, one } = await keptBack('token');
+      await one.close();
+      expect(await inner.get('token')).toEqual(bytes('x'));
+      expect(close).toHaveBeenCalledTimes(1);
+    });
+
+    it('tells it also when it has found nothing but trouble so far, and the primary answers by now', async () => {
+      const { inner, one } = await keptBack('one', 'two');
+      expect(one.degraded).toBe(true);
+      await one.close();
+      expect([await inner.get('one'), await inner.get('two')]).toEqual([bytes('x'), bytes('x')]);
+    });
+
+    it('tells it once more when a delivery under way fails', async () => {
+      const { inner, one } = await keptBack('token');
+      let asked = 0;
+      one.delivery.forgottenKeys = async () => {
+        asked += 1;
+        if (asked === 1) throw new StoreError('unreachable');
+        return () => false;
+      };
+      await one.set('other', bytes('x'), 60_000); // begins one
+      await one.close();
+      expect(asked).toBe(2);
+      expect(await inner.get('token')).toEqual(bytes('x'));
+    });
   });
 
   it('closes within a second when the primary does not take what was kept back', async () => {
