@@ -76,12 +76,19 @@ class UnreadConnection {
   }
 }
 
+interface Handle {
+  readonly bytesWritten: number;
+  readonly writeQueueSize: number;
+  /** The connection under TLS. */
+  readonly _parent?: Handle;
+}
+
 /**
- * Bytes the peer has taken, and those waiting in the system. Only the handle knows them: `writableLength` counts a write
- * until its last byte is taken.
+ * Bytes the peer has taken, and those waiting in the system. Only the handle of the connection knows them: `writableLength`
+ * counts a write until its last byte is taken, and so does the handle of TLS.
  */
 function progressOf(socket: Socket): { readonly taken: number; readonly waiting: number } {
-  const { _handle: handle } = socket as { _handle?: { bytesWritten: number; writeQueueSize: number } | null };
-  const { bytesWritten, writeQueueSize: waiting } = handle ?? { bytesWritten: 0, writeQueueSize: 0 };
+  const { _handle: handle } = socket as { _handle?: Handle | null };
+  const { bytesWritten, writeQueueSize: waiting } = handle?._parent ?? handle ?? { bytesWritten: 0, writeQueueSize: 0 };
   return { taken: bytesWritten - waiting, waiting };
 }

@@ -1,7 +1,12 @@
+import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { freePort } from '../../scripts/freePort.js';
 import { startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider } from '../support/authenticated.js';
+import { issueCertificate } from '../support/certificate.js';
 import { environmentFor, spawnGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { metric, quickPolls } from '../support/liveJob.js';
 import { rawRequest } from '../support/rawHttp.js';
@@ -14,10 +19,10 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** A job whose status fills more than the system's buffers take: 60 times its name of 100 kB. */
-function addLargeJob({ sandbox }: Pick<TestGateway, 'sandbox'>) {
+/** A job whose status fills more than the system's buffers take: 60 times its name, here of 100 kB. */
+function addLargeJob({ sandbox }: Pick<TestGateway, 'sandbox'>, nameLength = 100_000) {
   const { id: taxpayerId } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
-  const { jobId } = sandbox.control.addJob({ taxpayerId, endsAs: null, name: 'x'.repeat(100_000) });
+  const { jobId } = sandbox.control.addJob({ taxpayerId, endsAs: null, name: 'x'.repeat(nameLength) });
   return { taxpayerId, jobId };
 }
 
@@ -37,54 +42,68 @@ function eventStream(origin: string, query: string, variables: object, authoriza
 const openStreams = (gateway: { origin: string }, transport: string) =>
   metric(gateway, `gateway_open_streams{transport="${transport}"}`);
 
-describe('a peer that does not read', () => {
+describe.each(['http', 'https'])('over %s, a peer that does not read', (protocol) => {
   async function startImpatientGateway(stallMs: number) {
-    const gateway = await startTestGateway(quickPolls, {}, undefined, { stallMs });
+    const secure = protocol === 'https' ? await secureEnvironment() : undefined;
+    const gateway = await startTestGateway({ ...quickPolls, ...secure?.env }, {}, undefined, { stallMs });
     cleanups.push(() => gateway.stop());
-    return gateway;
+    return { gateway, origin: gateway.origin.replace('http', protocol), metrics: secure?.metrics ?? gateway };
   }
 
   it.each([
     ['an answer', readLarge],
     ['a subscription', watchLarge],
   ])('is cut off from %s on an event stream', async (_, query) => {
-    const gateway = await startImpatientGateway(400);
-    eventStream(gateway.origin, query, addLargeJob(gateway));
-    await until(async () => (await openStreams(gateway, 'sse')) === 1);
-    await until(async () => (await openStreams(gateway, 'sse')) === 0, 6000);
-    expect(await metric(gateway, 'gateway_job_watchers')).toBe(0);
+    const { gateway, origin, metrics } = await startImpatientGateway(400);
+    eventStream(origin, query, addLargeJob(gateway));
+    await until(async () => (await openStreams(metrics, 'sse')) === 1);
+    await until(async () => (await openStreams(metrics, 'sse')) === 0, 6000);
+    expect(await metric(metrics, 'gateway_job_watchers')).toBe(0);
   });
 
   it('is cut off from a WebSocket, long before a ping would tell', async () => {
-    const gateway = await startImpatientGateway(400);
-    const client = rawSocket(gateway.origin);
+    const { gateway, origin, metrics } = await startImpatientGateway(400);
+    const client = rawSocket(origin);
     cleanups.push(() => client.end());
     await client.init();
     client.socket.pause();
     for (const id of ['1', '2']) {
       client.send({ type: 'subscribe', id, payload: { query: readLarge, variables: addLargeJob(gateway) } });
     }
-    await until(async () => (await openStreams(gateway, 'ws')) === 0, 6000);
+    await until(async () => (await openStreams(metrics, 'ws')) === 1);
+    await until(async () => (await openStreams(metrics, 'ws')) === 0, 6000);
   });
 
   it('is distinguished from one that reads slowly', async () => {
-    const gateway = await startImpatientGateway(1000);
-    const socket = eventStream(gateway.origin, readLarge, addLargeJob(gateway));
+    const { gateway, origin } = await startImpatientGateway(1500);
+    const socket = eventStream(origin, readLarge, addLargeJob(gateway, 130_000));
     let bytes = 0;
     let end = '';
-    await new Promise<void>((resolve) => {
+    await new Promise<void>((resolve, reject) => {
+      socket.once('close', () => reject(new Error(`cut after ${bytes} bytes`)));
       socket.on('data', (data) => {
         bytes += data.length;
         end = (end + data.toString('latin1')).slice(-200);
         if (end.includes('event: complete')) resolve();
         socket.pause();
-        setTimeout(() => socket.resume(), 20);
+        setTimeout(() => socket.resume(), 10);
       });
       socket.resume();
     });
-    expect(bytes).toBeGreaterThan(6_000_000);
+    expect(bytes).toBeGreaterThan(7_800_000);
   });
 });
+
+/** Of a gateway that speaks TLS, and tells its metrics without it. */
+async function secureEnvironment() {
+  const directory = mkdtempSync(join(tmpdir(), 'gateway-unread-'));
+  cleanups.push(() => rmSync(directory, { recursive: true, force: true }));
+  const files = { certFile: join(directory, 'tls.crt'), keyFile: join(directory, 'tls.key') };
+  issueCertificate('gateway', files);
+  const port = await freePort();
+  const env = { TLS_CERT_FILE: files.certFile, TLS_KEY_FILE: files.keyFile, METRICS_PORT: String(port) };
+  return { env, metrics: { origin: `http://127.0.0.1:${port}` } };
+}
 
 it('an event stream that nobody reads ends with its token', async () => {
   const provider = await startTrustedProvider();
