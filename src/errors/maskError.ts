@@ -83,13 +83,6 @@ function publicFace(error: unknown, openSchema: boolean): PublicFace {
       return { code, message: withoutValues(original) };
     case 'BAD_USER_INPUT':
       return { code, message: variableMessage(message) };
-    case 'OPERATION_RESOLUTION_FAILURE':
-      return { code: 'BAD_USER_INPUT', message: unknownOperation };
-    // Apollo's refusals of a request: their texts are its own
-    case 'BAD_REQUEST':
-    case 'PERSISTED_QUERY_NOT_FOUND':
-    case 'PERSISTED_QUERY_NOT_SUPPORTED':
-      return { code: 'BAD_USER_INPUT', message };
     default:
       return bug;
   }

@@ -34,7 +34,11 @@ export async function whenAnswered(earlier: readonly ServerResponse[], socket: S
   return !wasPaused && !socket.destroyed && !socket.writableEnded;
 }
 
-const upgradeHeaders = new Set(['upgrade', 'connection', 'http2-settings']);
+const upgradeHeaders = new Set(['upgrade', 'http2-settings']);
+
+/** What a header asks of the connection besides its upgrade, such as `close`. */
+const withoutUpgrade = (options: string) =>
+  options.split(',').filter((option) => !upgradeHeaders.has(option.trim().toLowerCase()));
 
 /**
  * Answers a request as if it had not offered an upgrade (RFC 9110, 7.8). Once there is an `upgrade` listener, Node.js gives
@@ -44,8 +48,10 @@ export function reissueWithoutUpgrade(server: Server, request: IncomingMessage, 
   const { method, url, httpVersion, rawHeaders } = request;
   const lines = [`${method} ${url} HTTP/${httpVersion}`];
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] ?? '';
-    if (!upgradeHeaders.has(name.toLowerCase())) lines.push(`${name}: ${rawHeaders[i + 1]}`);
+    const [name, value] = [rawHeaders[i] ?? '', rawHeaders[i + 1] ?? ''];
+    if (upgradeHeaders.has(name.toLowerCase())) continue;
+    const kept = name.toLowerCase() === 'connection' ? withoutUpgrade(value).join() : value;
+    if (kept !== '') lines.push(`${name}: ${kept}`);
   }
   socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
   server.emit(socket instanceof TLSSocket ? 'secureConnection' : 'connection', socket);

@@ -33,7 +33,7 @@ export async function readGraphQLRequest(
   if (request.method !== 'POST') throw badRequest('The method must be GET or POST', 405, { allow: 'GET, POST' });
   const contentType = request.headers['content-type'];
   if (contentType !== 'application/json') refuseOtherContentType(contentType); // the usual one needs no parsing
-  const encoding = request.headers['content-encoding'];
+  const encoding = request.headers['content-encoding']?.toLowerCase();
   if (encoding !== undefined && encoding !== 'identity') throw badRequest('The body must not be compressed', 415);
   const bytes = await readBody(request, holder, options);
   const beganAt = bytes.length < largeBody ? undefined : performance.now();

@@ -15,6 +15,8 @@ export interface Result {
   /** `data` as JSON, where it is written already. */
   readonly json?: string;
   readonly errors?: readonly unknown[] | undefined;
+  /** About how long the event loop was busy with it after it had to wait, in milliseconds. */
+  readonly busyMs?: number;
 }
 
 /** An answer, ready to be written. */
@@ -121,7 +123,7 @@ export class Exit {
     return { ...written({ errors, data: null }), status: 294, allow: undefined, isRefusal: false };
   }
 
-  /** In the order of the document, then of the lists in the answer: which call failed first does not show. */
+  /** In the order of the document, then of their paths: which call failed first does not show. */
   #masked(errors: readonly unknown[], requestId: string): readonly GraphQLFormattedError[] {
     const { onBug, onError } = this.hooks;
     const masked = errors.map((error) => {
@@ -161,6 +163,6 @@ function inDocumentOrder(a: GraphQLFormattedError, b: GraphQLFormattedError): nu
   const byPlace = (here?.line ?? 0) - (there?.line ?? 0) || (here?.column ?? 0) - (there?.column ?? 0);
   if (byPlace !== 0) return byPlace;
   const index = a.path?.findIndex((step, depth) => step !== b.path?.[depth]) ?? -1;
-  const [left, right] = [a.path?.[index], b.path?.[index]];
-  return typeof left === 'number' && typeof right === 'number' ? left - right : 0;
+  const [left, right] = [a.path?.[index] ?? '', b.path?.[index] ?? ''];
+  return left === right ? 0 : left < right ? -1 : 1;
 }

@@ -112,7 +112,9 @@ export class Pipeline {
     if (!(performing instanceof Promise)) return this.#leave(operation, performing, end, beganAt);
     this.noteWork(context.holder, beganAt);
     const release = ledger.take('bytes', context.holder, heldBytes);
-    return performing.finally(release).then((result) => this.#leave(operation, result, end, performance.now()));
+    return performing
+      .finally(release)
+      .then((result) => this.#leave(operation, result, end, performance.now() - (result.busyMs ?? 0)));
   }
 
   /** Runs any operation: a subscription gives a stream of answers. Never rejects, and neither does the stream. */

@@ -12,9 +12,10 @@ import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
 import { neededScopes } from './neededScopes.js';
 import type { Asked, OperationContext, OperationFacts } from './OperationContext.js';
 import { type EndOfOperation, type OperationHooks, operationLabel, type Transport } from './observeOperations.js';
+import { refuseTooMuch, rootFieldsOf } from './operationSize.js';
 import { PlanCache, type PlanMode } from './plans/PlanCache.js';
 import { type TrustedDocuments, withDocument } from './trustedDocuments.js';
-import { coercedVariables, refuseManyRepresentations, rootFieldsOf } from './variables.js';
+import { coercedVariables } from './variables.js';
 
 export interface WorkFinderOptions {
   readonly schema: GraphQLSchema;
@@ -42,6 +43,8 @@ export interface Work extends Asked {
   readonly args?: Pick<ExecutionArgs, 'schema' | 'document' | 'operationName' | 'variableValues'>;
 }
 
+/** About how long Apollo takes to answer one field, in milliseconds: it waits before it begins, so that nobody can measure it. */
+const apolloFieldMs = 0.002;
 const noVariables = Object.freeze({});
 const noScopes: ReadonlySet<string> = new Set();
 
@@ -79,11 +82,9 @@ export class WorkFinder {
 
   /** Never throws: a refusal is work as well. */
   find(asked: GraphQLRequest, facts: OperationFacts, transport: Transport): Work {
-    const { trustedDocuments, noteWork } = this.options;
     const beganAt = performance.now();
     const work = this.#find(asked, facts, transport);
-    // To find a plan takes next to no time; to look among trusted documents may take as long as a check.
-    if (trustedDocuments !== undefined || work.by !== 'plan') noteWork(holderOf(facts.caller), beganAt);
+    this.options.noteWork(holderOf(facts.caller), beganAt);
     return work;
   }
 
@@ -130,13 +131,16 @@ export class WorkFinder {
       label = operationLabel(schema, operation);
       if (transport === 'http') refuseOverPlainHttp(method, type);
       const coerced = coercedVariables(schema, operation, variables, introspection);
-      const fields = rootFieldsOf(schema, document, operation, coerced);
-      refuseManyRepresentations(fields, coerced, this.options.limits.representations);
+      const roots = rootFieldsOf(schema, document, operation, coerced);
+      const fields = refuseTooMuch(roots, coerced, this.options.limits.representations);
       const args = { schema, document, operationName, variableValues: variables };
-      const perform: Work['perform'] = (context) => this.#execute(request, document, context);
+      const perform: Work['perform'] = async (context) => {
+        const result = await this.#execute(request, document, context);
+        return { ...result, busyMs: fields * apolloFieldMs };
+      };
       const deprecated = this.#deprecations.in(document);
       return {
-        ...{ by: 'apollo', type, label, deprecated, args, rootFields: fields.length, perform },
+        ...{ by: 'apollo', type, label, deprecated, args, rootFields: roots.byKey.length, perform },
         get scopes() {
           return neededScopes(schema, document); // seldom asked for
         },

@@ -1,18 +1,12 @@
-import { collectFields } from '@graphql-tools/utils';
 import {
   coerceInputValue,
-  type DocumentNode,
-  type FieldNode,
   type GraphQLInputType,
-  type GraphQLObjectType,
   type GraphQLSchema,
   isNonNullType,
-  Kind,
   type OperationDefinitionNode,
   typeFromAST,
   type VariableDefinitionNode,
   valueFromAST,
-  valueFromASTUntyped,
 } from 'graphql';
 import { countOf, maxMistakes, maxViolations } from '../errors/errorBounds.js';
 import type { Violation } from '../errors/errors.js';
@@ -91,32 +85,4 @@ function withoutValues(message: string): string {
   if (absent) return `is missing its field ${absent[1]}: expected ${absent[2]}`;
   const unknown = /^Field [\s\S]* is not defined by type "(\w+)"/.exec(message);
   return unknown ? `has a field that ${unknown[1]} does not define` : misfit;
-}
-
-/** The fields at the root of an operation; those of one key are one, and were found to be the same. */
-export function rootFieldsOf(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-  variables: Variables,
-): readonly FieldNode[] {
-  const fragments = Object.fromEntries(
-    document.definitions.flatMap((one) => (one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one]] : [])),
-  );
-  const root = schema.getRootType(operation.operation) as GraphQLObjectType;
-  const { fields } = collectFields(schema, fragments, variables, root, operation.selectionSet);
-  return [...fields.values()].flatMap(([first]) => first ?? []);
-}
-
-/** Refuses more than `most` representations in all `_entities` of an operation together. @throws GatewayError (422) */
-export function refuseManyRepresentations(fields: readonly FieldNode[], variables: Variables, most: number): void {
-  let count = 0;
-  for (const { name, arguments: [given] = [] } of fields) {
-    if (name.value !== '_entities' || given === undefined) continue;
-    const value = valueFromASTUntyped(given.value, variables);
-    count += Array.isArray(value) ? value.length : 1;
-  }
-  if (count <= most) return;
-  const message = `must have at most ${most} items in the whole document (MAX_REPRESENTATIONS)`;
-  throw badRequest(`representations ${message}`, 422, { violations: [{ path: 'representations', message }] });
 }

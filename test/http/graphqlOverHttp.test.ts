@@ -94,6 +94,11 @@ describe('GraphQL over HTTP', () => {
     }
   });
 
+  it('takes a body as it is, however that is written', async () => {
+    const response = await post({ query: '{ __typename }' }, { 'content-encoding': 'IDENTITY' });
+    expect(response.status).toBe(200);
+  });
+
   it('takes an empty parameter of a GET as one that is not given', async () => {
     const query = `query=${encodeURIComponent('{ __typename }')}`;
     for (const rest of ['variables=', 'extensions=', 'operationName=', 'documentId=', 'variables=&extensions=']) {

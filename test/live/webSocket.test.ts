@@ -222,15 +222,18 @@ describe('subscriptions over WebSocket', () => {
   });
 
   it('leave requests that offer another upgrade alone', async () => {
-    const answer = await new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
-      const headers = { connection: 'Upgrade, HTTP2-Settings', upgrade: 'h2c', 'content-type': 'application/json' };
+    const answer = await new Promise<object>((resolve, reject) => {
+      const connection = 'Upgrade, HTTP2-Settings, close';
+      const headers = { connection, upgrade: 'h2c', 'content-type': 'application/json' };
       const sent = httpRequest(`${gateway.origin}/graphql`, { method: 'POST', headers }, (response) => {
         let body = '';
-        response.on('data', (chunk) => (body += chunk)).on('end', () => resolve({ status: response.statusCode, body }));
+        response
+          .on('data', (chunk) => (body += chunk))
+          .on('end', () => resolve({ status: response.statusCode, connection: response.headers.connection, body }));
       });
       sent.on('error', reject).end('{"query":"{ __typename }"}');
     });
-    expect(answer).toEqual({ status: 200, body: '{"data":{"__typename":"Query"}}' });
+    expect(answer).toEqual({ status: 200, connection: 'close', body: '{"data":{"__typename":"Query"}}' });
     const elsewhere = new Promise((resolve) => {
       const socket = socketTo(gateway, { path: '/elsewhere' });
       socket.socket.on('unexpected-response', (_, response) => resolve(response.statusCode));

@@ -74,6 +74,20 @@ describe('a process with a heap of 256 MB outlives', () => {
     socket.end();
     expect(gateway.child.exitCode).toBeNull();
   }, 300_000);
+
+  it('short documents that stand for much under entities, each sent until it has a plan', async () => {
+    const fields = 'taxpayerId name status provider providerId createdAt metadata fetchedAt stale __typename';
+    const aliases = Array.from({ length: 55 }, (_, n) => `a${n}: token { ${fields} taxpayer { id token { ...T } } }`);
+    for (let n = 0; n < 400; n += 1) {
+      const query = `query Q${n}($r: [_Any!]!) { _entities(representations: $r) { ... on Taxpayer { ${aliases.join(' ')} } } }
+        fragment T on TaxpayerToken { ${fields} }`;
+      const body = JSON.stringify({ query, variables: { r: [] } });
+      for (let time = 0; time < 3; time += 1) {
+        expect(await post(gateway, '/graphql', body)).toBe('{"data":{"_entities":[]}}');
+      }
+    }
+    expect(gateway.child.exitCode).toBeNull();
+  }, 120_000);
 });
 
 describe('a process with a heap of 100 MB outlives', () => {

@@ -454,3 +454,28 @@ describe('an answer of a plan', () => {
     },
   );
 });
+
+it('a text that is no Unicode is refused, also after one that looks the same in UTF-8', async () => {
+  const logged = planned.logs.length;
+  for (const text of ['{ taxpayer(id: "#") { id } }', '{ __typename } # #']) {
+    for (let time = 0; time < 3; time += 1) await planned.query(text.replaceAll('#', '\ufffd'));
+    const { errors } = await planned.query(text.replaceAll('#', '\ud800'));
+    expect(errors?.[0]?.extensions.code).toBe('GRAPHQL_PARSE_FAILED');
+  }
+  expect(planned.logs.slice(logged).join()).not.toContain('bug');
+});
+
+it('errors of one place in the document are in the order of their paths, whichever came first', async () => {
+  const own = await startTestGateway();
+  try {
+    const ask = async (a: string, b: string) => {
+      const both = `{ a: taxpayer(id: "${a}") { ...F } b: taxpayer(id: "${b}") { ...F } } fragment F on Taxpayer { token { name } }`;
+      const { errors } = await own.query(both);
+      return errors?.map(({ path }) => path?.join('.'));
+    };
+    expect(await ask('missing-1', 'missing-2')).toEqual(['a.token', 'b.token']);
+    expect(await ask('missing-3', 'missing-1')).toEqual(['a.token', 'b.token']);
+  } finally {
+    await own.stop();
+  }
+});

@@ -63,9 +63,9 @@ export class Recurring<Value extends NonNullable<unknown>> {
   }
 }
 
-/** SHA-256: a caller cannot make two texts with one digest. */
-function digestOf(text: string): string {
-  return hash('sha256', text, 'base64');
+/** SHA-256 of its UTF-16: a caller cannot make two texts with one digest. In UTF-8 all lone surrogates are the same. */
+export function digestOf(text: string): string {
+  return hash('sha256', Buffer.from(text, 'utf16le'), 'base64');
 }
 
 const entryBytes = 500;
@@ -95,10 +95,11 @@ function planBytes(plan: KnownPlan, text: string): number {
 
 function bytesOfSteps(steps: readonly Step[]): number {
   let bytes = 0;
-  for (const { args, positions, selection, fields } of steps) {
-    bytes += stepBytes + slotBytes * positions.length + characterBytes * (selection?.length ?? 0);
+  for (const { args, positions, selection, fields, members } of steps) {
+    bytes += stepBytes + slotBytes * positions.length;
     for (const argument of args) if (argument.from === 'document') bytes += heldBytes(argument.value);
-    if (fields) bytes += bytesOfSteps(fields);
+    const selected = members ? [...members.byType.values()] : fields ? [{ fields, selection }] : [];
+    for (const one of selected) bytes += characterBytes * (one.selection?.length ?? 0) + bytesOfSteps(one.fields);
   }
   return bytes;
 }

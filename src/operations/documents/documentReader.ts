@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { maxAliasesRule } from '@escape.tech/graphql-armor-max-aliases';
 import { maxDepthRule } from '@escape.tech/graphql-armor-max-depth';
 import { maxDirectivesRule } from '@escape.tech/graphql-armor-max-directives';
@@ -6,11 +5,9 @@ import {
   type DocumentNode,
   GraphQLError,
   type GraphQLSchema,
-  Kind,
   type OperationDefinitionNode,
   OperationTypeNode,
   parse,
-  type SelectionSetNode,
   specifiedRules,
   type ValidationContext,
   type ValidationRule,
@@ -18,7 +15,8 @@ import {
 } from 'graphql';
 import { maxMistakes } from '../../errors/errorBounds.js';
 import { LimitError, withoutSchema } from './closedSchema.js';
-import type { Recurring } from './DocumentMemory.js';
+import { digestOf, type Recurring } from './DocumentMemory.js';
+import { fieldCounter } from './fieldCounter.js';
 
 /** How large an operation may be; the setting of each is MAX_ and its name. */
 export interface OperationLimits {
@@ -35,7 +33,7 @@ export interface OperationLimits {
 
 /**
  * The one place where documents are parsed and validated, for every transport. Gives the document of a text that is valid
- * and within all limits. `memory` is by the SHA-256 of the text. @throws GraphQLError, or AggregateError of all that is wrong
+ * and within all limits. `memory` is by the digest of the text. @throws GraphQLError, or AggregateError of all that is wrong
  */
 export function documentReader(
   schema: GraphQLSchema,
@@ -45,7 +43,7 @@ export function documentReader(
 ) {
   const rules = [...specifiedRules, ...(introspection ? [] : [noIntrospection]), ...documentRules(limits)];
   return (query: string): DocumentNode => {
-    const name = hash('sha256', query, 'hex');
+    const name = digestOf(query);
     const known = memory.get(name);
     if (known) return known;
     const document = parsed(query, limits.tokens);
@@ -133,22 +131,12 @@ const maxRootFieldsRule =
   (type?: OperationTypeNode) =>
   ({ n, onReject: [reject] }: RuleOptions) =>
   (context: ValidationContext): OperationVisitor => {
-    const counted = new Map<string, number>();
-    const count = (selectionSet: SelectionSetNode | undefined): number =>
-      selectionSet?.selections.reduce((sum, selection) => {
-        if (selection.kind === Kind.FIELD) return sum + 1;
-        if (selection.kind === Kind.INLINE_FRAGMENT) return sum + count(selection.selectionSet);
-        return sum + countFragment(selection.name.value);
-      }, 0) ?? 0;
-    const countFragment = (name: string): number => {
-      if (!counted.has(name)) {
-        counted.set(name, 0); // within itself, a cycle adds nothing
-        counted.set(name, count(context.getFragment(name)?.selectionSet));
-      }
-      return counted.get(name) ?? 0;
-    };
+    const count = fieldCounter(
+      (name) => context.getFragment(name),
+      () => 1,
+    );
     const enter = (operation: OperationDefinitionNode) => {
-      if ((type ?? operation.operation) === operation.operation && count(operation.selectionSet) > n) reject?.();
+      if ((type ?? operation.operation) === operation.operation && count(operation) > n) reject?.();
     };
     return { OperationDefinition: { enter } };
   };

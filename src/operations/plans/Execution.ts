@@ -30,6 +30,8 @@ export class Execution {
   readonly #errors: GraphQLError[] = [];
   /** Characters of JSON so far, each of which takes a byte or more. */
   #written = 0;
+  /** Milliseconds of work after something was waited for. */
+  #busyMs = 0;
 
   constructor(
     private readonly plan: Plan,
@@ -48,7 +50,10 @@ export class Execution {
     try {
       const pending = this.#fill(root, undefined);
       if (pending === undefined) return this.#finish(root);
-      return pending.then(() => this.#finish(root)).catch((reason) => this.#end(reason));
+      return pending
+        .then(() => this.#resume(() => this.#finish(root)))
+        .catch((reason) => this.#end(reason))
+        .then((result) => ({ ...result, busyMs: this.#busyMs }));
     } catch (reason) {
       return this.#end(reason);
     }
@@ -56,6 +61,16 @@ export class Execution {
 
   #finish(root: Target): Result {
     return { json: this.#jsonOf(root), errors: this.#errors.length > 0 ? this.#errors : undefined };
+  }
+
+  /** Goes on after something was waited for. */
+  #resume<T>(work: () => T): T {
+    const beganAt = performance.now();
+    try {
+      return work();
+    } finally {
+      this.#busyMs += performance.now() - beganAt;
+    }
   }
 
   #end(reason: unknown): Result {
@@ -66,19 +81,8 @@ export class Execution {
 
   /** Finds the values of an object's fields. Throws or rejects with {@link nulled} when the object has to be null. */
   #fill(target: Target, source: unknown): Promise<unknown> | undefined {
-    let waiting: Promise<unknown>[] | undefined;
-    try {
-      for (let place = 0; place < target.steps.length; place += 1) {
-        const pending = this.#take(target.steps[place] as Step, place, source, target);
-        if (pending === undefined) continue;
-        waiting ??= [];
-        waiting.push(pending);
-      }
-    } catch (reason) {
-      if (waiting) Promise.all(waiting).catch(() => {}); // the other fields are not needed any more
-      throw reason;
-    }
-    return waiting && Promise.all(waiting);
+    const { steps } = target;
+    return forEach(steps.length, (place) => this.#take(steps[place] as Step, place, source, target));
   }
 
   #take(step: Step, place: number, source: unknown, target: Target): Promise<unknown> | undefined {
@@ -95,7 +99,7 @@ export class Execution {
     }
     if (!(value instanceof Promise)) return this.#complete(step, place, value, target);
     return value.then(
-      (ready) => this.#complete(step, place, ready, target),
+      (ready) => this.#resume(() => this.#complete(step, place, ready, target)),
       (error) => this.#refuse(step, error, target),
     );
   }
@@ -121,14 +125,7 @@ export class Execution {
     const values = value as readonly unknown[];
     const list: Target = { steps: [], values: values.map(() => null), parent, key: step.key };
     parent.values[place] = list;
-    let waiting: Promise<unknown>[] | undefined;
-    for (const [index, member] of values.entries()) {
-      const pending = this.#takeMember(step, members, index, member, list);
-      if (pending === undefined) continue;
-      waiting ??= [];
-      waiting.push(pending);
-    }
-    return waiting && Promise.all(waiting);
+    return forEach(values.length, (index) => this.#takeMember(step, members, index, values[index], list));
   }
 
   #takeMember(
@@ -140,7 +137,7 @@ export class Execution {
   ): Promise<unknown> | undefined {
     if (member instanceof Promise) {
       return member.then(
-        (ready) => this.#takeMember(step, members, index, ready, list),
+        (ready) => this.#resume(() => this.#takeMember(step, members, index, ready, list)),
         (error) => this.#refuse({ ...step, key: index, isNullable: true }, error, list),
       );
     }
@@ -249,4 +246,21 @@ export class Execution {
     this.#written += characters;
     if (this.#written > this.context.maxAnswerBytes) throw tooLarge;
   }
+}
+
+/** Takes each place in turn; returns what there is to wait for. Once one throws, what the others bring is not needed. */
+function forEach(places: number, take: (place: number) => Promise<unknown> | undefined): Promise<unknown> | undefined {
+  let waiting: Promise<unknown>[] | undefined;
+  try {
+    for (let place = 0; place < places; place += 1) {
+      const pending = take(place);
+      if (pending === undefined) continue;
+      waiting ??= [];
+      waiting.push(pending);
+    }
+  } catch (reason) {
+    if (waiting) Promise.all(waiting).catch(() => {});
+    throw reason;
+  }
+  return waiting && Promise.all(waiting);
 }

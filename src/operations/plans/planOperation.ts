@@ -28,8 +28,12 @@ import {
 import type { Deprecations } from '../documents/Deprecations.js';
 import { neededScopes } from '../neededScopes.js';
 import { operationLabel } from '../observeOperations.js';
+import { mayAnswer, rootFieldsOf } from '../operationSize.js';
 import { variableReader } from '../variables.js';
 import type { Argument, Members, Plan, Resolve, Selection, Step } from './Plan.js';
+
+/** Most steps of a plan: it takes as long to make one as to execute some hundred fields, and about a kilobyte to keep it. */
+const maxSteps = 2000;
 
 /** Thrown while planning: Apollo is to execute this operation. */
 export class NotPlannable extends Error {}
@@ -38,7 +42,7 @@ export class NotPlannable extends Error {}
  * The plan of a document that graphql-js has validated. `literalCount`: how many string literals of `text` were emptied and
  * may be any. There is no plan for: several operations, since validation looks at the literals of all; directives; lists
  * and abstract types other than `_entities`, of which this schema has none; introspection and `_service`; several mutations,
- * which have to wait for each other. @throws NotPlannable
+ * which have to wait for each other; more than {@link maxSteps} steps. @throws NotPlannable
  */
 export function planOf(
   schema: GraphQLSchema,
@@ -57,6 +61,7 @@ export function planOf(
   const withDefault = variableDefinitions.filter((one) => one.defaultValue).map((one) => one.variable.name.value);
   const steps = new Planner(schema, document, literalStarts).steps(root, [operation]);
   const representations = representationsOf(steps);
+  const { fieldsWith } = rootFieldsOf(schema, document, operation, {});
   return {
     type,
     label: operationLabel(schema, operation),
@@ -67,7 +72,10 @@ export function planOf(
     literalStarts,
     readVariables: (given) => {
       const represented = representations && given[representations];
-      if (Array.isArray(represented) && represented.length > maxRepresentations) return undefined;
+      if (Array.isArray(represented)) {
+        const { length } = represented;
+        if (length > maxRepresentations || !mayAnswer(fieldsWith(() => length))) return undefined;
+      }
       // A null instead of a default may reach an argument that needs a value.
       if (withDefault.some((variable) => given[variable] === null)) return undefined;
       try {
@@ -110,6 +118,7 @@ const isForPlans = (field: string) => !field.startsWith('_') || field === '__typ
 
 class Planner {
   readonly #fragments: Record<string, FragmentDefinitionNode> = {};
+  #stepCount = 0;
 
   constructor(
     private readonly schema: GraphQLSchema,
@@ -125,6 +134,8 @@ class Planner {
   steps(type: GraphQLObjectType, nodes: readonly { readonly selectionSet?: SelectionSetNode | undefined }[]): Step[] {
     if (type.isTypeOf) notPlannable();
     const { fields } = collectSubFields(this.schema, this.#fragments, {}, type, nodes as FieldNode[]);
+    this.#stepCount += fields.size;
+    if (this.#stepCount > maxSteps) notPlannable();
     return Array.from(fields, ([key, fieldNodes]) => this.#step(type, key, fieldNodes));
   }
 
