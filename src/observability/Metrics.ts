@@ -94,6 +94,9 @@ export class Metrics {
   /** @param recordedTraceId the id of the trace of the request under way, where one is recorded: for exemplars */
   constructor(private readonly recordedTraceId?: () => string | undefined) {
     collectDefaultMetrics({ register: this.registry });
+    // Of several processes the one that is held up shows, not their average.
+    const lag = this.registry.getSingleMetric('nodejs_eventloop_lag_p99_seconds');
+    if (lag) Object.assign(lag, { aggregator: 'max' });
     // A series that begins with its first event has no increase to alert on.
     for (const code of Object.keys(errorCodes)) this.#errors.touch(code);
     for (const transport of transports) {

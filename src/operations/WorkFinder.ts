@@ -128,7 +128,7 @@ export class WorkFinder {
       const operation = getOperationAST(document, operationName);
       if (!operation) throw badRequest(unknownOperation);
       type = operation.operation;
-      label = operationLabel(schema, operation);
+      label = operationLabel(schema, operation, document);
       if (transport === 'http') refuseOverPlainHttp(method, type);
       const coerced = coercedVariables(schema, operation, variables, introspection);
       const roots = rootFieldsOf(schema, document, operation, coerced);

@@ -1,9 +1,11 @@
 import {
+  type DocumentNode,
   type GraphQLFormattedError,
   type GraphQLSchema,
   Kind,
   type OperationDefinitionNode,
   type OperationTypeNode,
+  type SelectionSetNode,
 } from 'graphql';
 import type { ErrorCode } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
@@ -68,13 +70,24 @@ export function observeBoth(one: OperationObserver, other: OperationObserver | u
 }
 
 /**
- * The name of an operation in metrics and traces: its root field as the schema spells it, `several`, or `none`. Never the
- * name a client gave.
+ * The name of an operation in metrics and traces: its root field as the schema spells it, `several`, or `none`; that of the
+ * field that waits for something to happen, where one does, because such an operation is slow on purpose. Never the name a
+ * client gave.
  */
-export function operationLabel(schema: GraphQLSchema, { operation, selectionSet }: OperationDefinitionNode): string {
+export function operationLabel(
+  schema: GraphQLSchema,
+  { operation, selectionSet }: OperationDefinitionNode,
+  { definitions }: DocumentNode,
+): string {
   const names = new Set(selectionSet.selections.map((one) => (one.kind === Kind.FIELD ? one.name.value : undefined)));
   const [name] = names;
-  if (names.size !== 1 || name === undefined) return 'several';
+  if (names.size !== 1 || name === undefined) {
+    const fragments = definitions.filter((one) => one.kind === Kind.FRAGMENT_DEFINITION);
+    return [selectionSet, ...fragments.map((one) => one.selectionSet)].some(hasLongPoll) ? 'refreshJob' : 'several';
+  }
   if (name.startsWith('__')) return 'introspection';
   return schema.getRootType(operation)?.getFields()[name] === undefined ? 'none' : name;
 }
+
+const hasLongPoll = ({ selections }: SelectionSetNode): boolean =>
+  selections.some((one) => one.kind === Kind.FIELD && one.arguments?.some(({ name }) => name.value === 'waitSeconds'));

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { freePort } from '../../scripts/freePort.js';
+import { Metrics } from '../../src/observability/Metrics.js';
 import { childrenOf } from '../support/childrenOf.js';
 import { postQuery, spawnGateway, startTestGateway } from '../support/gateway.js';
 
@@ -24,11 +25,16 @@ describe('Metrics', () => {
     const [id] = Object.values(sandbox.demo.taxpayerIds);
     await query(`query SsnOf900001234 { mine: taxpayerToken(taxpayerId: "${id}") { status } }`);
     await query(`{ a: taxpayer(id: "${id}") { id } b: taxpayerToken(taxpayerId: "${id}") { status } }`);
+    const wait = `refreshJob(taxpayerId: "${id}", jobId: "none", waitSeconds: 1) { status }`;
+    await query(`{ ${wait} a: taxpayer(id: "${id}") { id } }`);
+    await query(`query { ...F a: taxpayer(id: "${id}") { id } } fragment F on Query { ${wait} }`);
     await query('{ __typename }');
     await query('{ noSuchField900001234 }');
     const page = await scrape(origin);
     expect(seriesOf(page, 'gateway_operations_total{operation="taxpayerToken",outcome="ok"}')).toBe(1);
     expect(seriesOf(page, 'gateway_operations_total{operation="several",outcome="ok"}')).toBe(1);
+    // slow on purpose, so that it is told apart from what has to be quick
+    expect(seriesOf(page, 'gateway_operations_total{operation="refreshJob",outcome="errors"}')).toBe(2);
     expect(seriesOf(page, 'gateway_operations_total{operation="introspection",outcome="ok"}')).toBe(1);
     expect(seriesOf(page, 'gateway_operations_total{operation="none",outcome="errors"}')).toBe(1);
     expect(page).not.toContain('900001234');
@@ -63,6 +69,12 @@ describe('Metrics', () => {
     expect(seriesOf(page, silenced)).toBe(1);
     expect(seriesOf(page, 'gateway_breaker_open{endpoint="taxpayerToken"}')).toBe(0);
     expect(seriesOf(page, 'gateway_errors_total{code="UPSTREAM_CREDENTIALS_REJECTED"}')).toBe(1);
+  });
+
+  it('show the worker that is held up, not the average of all', async () => {
+    const metrics = await new Metrics().registry.getMetricsAsJSON();
+    const lag = metrics.find(({ name }) => name === 'nodejs_eventloop_lag_p99_seconds');
+    expect(lag?.aggregator).toBe('max');
   });
 
   it('are on METRICS_PORT alone when that is set', async () => {

@@ -64,7 +64,7 @@ export function planOf(
   const { fieldsWith } = rootFieldsOf(schema, document, operation, {});
   return {
     type,
-    label: operationLabel(schema, operation),
+    label: operationLabel(schema, operation, document),
     scopes: neededScopes(schema, document),
     deprecated: deprecations.in(document),
     operationName: name?.value,
