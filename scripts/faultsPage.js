@@ -29,8 +29,11 @@ once the service is well, and when other requests succeed again. Nobody has to r
 | --- |${' --- |'.repeat(names.length)} --- | --- |
 ${classes.map((row) => line(row, operations, errorCodes)).join('\n')}
 
-A record that was read before is served with \`stale: true\` in place of most of these errors. Once a job was read with a
-taxpayer's token, 400 and 431 are about the request and no more about the token: \`UPSTREAM_REJECTED\`, without a second call.
+A record that was read before is served with \`stale: true\` in place of most of these errors. One that could not be read twice
+in a row is left alone by that process for a second, then for twice as long after each further time, up to half a minute.
+
+400 and 431 to a taxpayer's token that is longer than 4,096 characters, or holds others than
+[RFC 6750, 2.1](https://www.rfc-editor.org/rfc/rfc6750#section-2.1) has, count as a 401: the header may be what is refused.
 
 A 403 on \`taxpayerToken\` or \`createClientLink\` is about that request. When three different requests of one caller meet it
 in a row, that caller's calls stop for 30 seconds with \`UPSTREAM_CREDENTIALS_REJECTED\`; when requests of three callers do, or

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Registry } from 'prom-client';
 import { Admission } from './admission/Admission.js';
@@ -171,11 +172,16 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   http.onUpgrade((request, ...rest) => meetPeer?.(request) === undefined && live.upgrade(request, ...rest));
   const listeningOn = await http.listen();
   closings.push(async () => {
+    const over = new AbortController();
+    const timer = setTimeout(() => over.abort(), config.drainTimeoutMs);
     // Streams first: once the watchers stop, what they fed would look complete.
     const drained = streams.drain(config.drainTimeoutMs);
     services.stopWatches();
     await http.drain(config.drainTimeoutMs);
     await drained;
+    // What the service was asked for a caller who has left is worth having as well.
+    await Promise.race([services.places.whenIdle(), over.signal.aborted || once(over.signal, 'abort')]);
+    clearTimeout(timer);
   });
   if (config.tls && tls) closings.push(followTlsFiles(config.tls, tls, log, (renewed) => http.renewTls(renewed)));
   return { port: listeningOn, sandbox, firstQuery, log };

@@ -49,6 +49,8 @@ export type WaysOut = Readonly<Record<'service' | 'auth' | 'cache' | 'collector'
 export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'topCallers' | 'onUntrusted'> {
   readonly sealed: SealedStore;
   readonly workTime: WorkTime;
+  /** Everything that is under way at the service. */
+  readonly places: FairQueue;
   stopWatches(): void;
   /** Ends watches, connections, timers and the store. */
   stop(): Promise<void>;
@@ -143,7 +145,8 @@ export function wireServices(wiring: Wiring) {
     mayHaveForgotten: (subject: string, beganAt: number) => forgets.mayHaveForgotten(subject, beganAt),
   };
   const { keepMs } = config.cache;
-  const shared = { service, store: sealed, places: servicePlaces(config, workTime, runtime), keepMs, runtime };
+  const places = servicePlaces(config, workTime, runtime);
+  const shared = { service, store: sealed, places, keepMs, runtime };
   const { onTokenEvent: onEvent, onBudget } = metrics;
   const onRecord: TokenBrokerOptions['onRecord'] = (id, view) => recordWatches.see(id, view);
   const broker = new TokenBroker({ ...shared, ...config.tokens, cache, onEvent, onBudget, onRecord });
@@ -177,7 +180,7 @@ export function wireServices(wiring: Wiring) {
     http.stop();
     for (const one of Object.values(episodes)) one.stop();
   };
-  return { sealed, http, workTime, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
+  return { sealed, http, workTime, places, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
 }
 
 function forgetsOf(wiring: Wiring, sealed: SealedStore, holders: readonly Holder[]): Forgets {

@@ -24,6 +24,7 @@ export class FairQueue {
   /** What begins each waiting work, in the order of the holders' turns, then of arrival; no set is empty. */
   readonly #waiting = new Map<Holder, Set<() => void>>();
   #total = 0;
+  #whenIdle: (() => void)[] = [];
 
   constructor(private readonly options: FairQueueOptions) {}
 
@@ -43,6 +44,11 @@ export class FairQueue {
     } finally {
       this.#leave(holder);
     }
+  }
+
+  /** Resolves once no work runs or waits. */
+  async whenIdle(): Promise<void> {
+    if (this.#total > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
   }
 
   #wait(holder: Holder): Promise<void> {
@@ -83,6 +89,7 @@ export class FairQueue {
       this.#count(holder, 1);
       begin();
     }
+    if (this.#total === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
   #moveToEnd(holder: Holder): void {

@@ -40,8 +40,6 @@ export interface Credential {
   readonly version: string;
   /** Epoch milliseconds. */
   readonly fetchedAt: number;
-  /** The service has taken it before. */
-  readonly isProven: boolean;
 }
 
 /** One call of an endpoint: with a body a POST, without one a GET. */
@@ -121,12 +119,12 @@ export class TaxpayerService {
   }
 
   /** For endpoints that take a taxpayer's token. */
-  async #callWithToken({ accessToken, isProven }: Credential, call: Call): Promise<ServiceAnswer> {
+  async #callWithToken({ accessToken }: Credential, call: Call): Promise<ServiceAnswer> {
     const fingerprint = this.options.credentials().clientSecret.fingerprint();
     const answer = await this.#call(accessToken.reveal(), fingerprint, call);
     const { status } = answer;
-    // A token that is too long for a header, or holds what a server does not take in one, is answered with 400 or 431.
-    if (status === 401 || (!isProven && (status === 400 || status === 431))) throw new AccessTokenRefused();
+    const isMalformed = (status === 400 || status === 431) && isUnusual(accessToken.reveal());
+    if (status === 401 || isMalformed) throw new AccessTokenRefused();
     if (status !== 403) return answer;
     const message = 'The service refuses access to this taxpayer';
     throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', message, { reason: 'HTTP 403' });
@@ -198,6 +196,8 @@ function failureIn(error: unknown): ServiceFailure | undefined {
   return kind && { kind, reason: own.reason ?? kind };
 }
 
+/** Whether a server may take a token for a mistake in the header: it is long, or of another form than RFC 6750 (2.1) has it. */
+const isUnusual = (token: string) => token.length > 4096 || !/^[\w.~+/-]+=*$/.test(token);
 /** What a GET is about, as a taxpayer or a job. */
 const subjectOf = ({ path, body }: Call) => (body === undefined ? path.join('/') : undefined);
 const placeOf = ({ endpoint }: Call, fingerprint: string) => `${endpoint} ${fingerprint}`;

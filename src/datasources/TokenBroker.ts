@@ -1,10 +1,10 @@
 import { LeasedCache } from '../cache/LeasedCache.js';
 import { GatewayError } from '../errors/errors.js';
-import { BoundedCache } from '../process/BoundedCache.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
 import { type FreshnessRule, freshMsOf, unchangedSince } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
+import { RepeatedFailures } from './RepeatedFailures.js';
 import { endingWith, type ReadCall, type ReadingOptions } from './reading.js';
 import { AccessTokenRefused, type Credential } from './TaxpayerService.js';
 import {
@@ -66,14 +66,13 @@ type Call = CallOptions & Spender;
 export class TokenBroker {
   readonly #cache: LeasedCache<TokenAnswer>;
   readonly #budget: TokenBudget;
-  /** The versions of tokens that the service has taken. */
-  readonly #proven: BoundedCache<true>;
+  readonly #failures: RepeatedFailures;
   readonly #absences: Absences;
 
   constructor(private readonly options: TokenBrokerOptions) {
     const { store, runtime, onEvent } = options;
     this.#absences = new Absences(runtime);
-    this.#proven = new BoundedCache({ max: options.cache.maxEntries });
+    this.#failures = new RepeatedFailures(options.cache.maxEntries, runtime);
     this.#cache = new LeasedCache({
       ...options.cache,
       kind: 'token',
@@ -113,6 +112,7 @@ export class TokenBroker {
 
   /** As {@link LeasedCache.forget}. */
   forget(id?: string): void {
+    this.#failures.clear(id);
     this.#cache.forget(id);
   }
 
@@ -140,7 +140,7 @@ export class TokenBroker {
   }
 
   /**
-   * A fresh record for watchers, within their share of the budget. Never a stale one.
+   * A fresh record for watchers, within their share of the budget. Stale only where its token was refused.
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
    */
@@ -189,7 +189,11 @@ export class TokenBroker {
       entry.version !== refused &&
       (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, entry.value.forMs));
     const read = this.#read(id, acceptable, call);
-    return read instanceof Promise ? read.then((entry) => this.#credentialOf(entry)) : this.#credentialOf(read);
+    if (!(read instanceof Promise)) return this.#credentialOf(read);
+    return read.then((entry) => {
+      if (entry.value.kind === 'record') this.options.onRecord(id, this.#viewOf(entry));
+      return this.#credentialOf(entry);
+    });
   }
 
   /**
@@ -211,7 +215,6 @@ export class TokenBroker {
       const { version, fetchedAt } = credential;
       try {
         const answer = await read(credential);
-        this.#proven.set(version, true);
         this.#note(id, version, false);
         return answer;
       } catch (error) {
@@ -253,7 +256,7 @@ export class TokenBroker {
   }
 
   #credentialOf({ value, version, fetchedAt }: TokenEntry): Credential {
-    return { accessToken: recordOf(value).accessToken, version, fetchedAt, isProven: this.#proven.has(version) };
+    return { accessToken: recordOf(value).accessToken, version, fetchedAt };
   }
 
   #read(id: TaxpayerId, acceptable: Acceptable, call: Call, takesFetchedMeanwhile = false) {
@@ -264,22 +267,30 @@ export class TokenBroker {
 
   async #fetch(id: TaxpayerId, signal: AbortSignal, call: Call, before?: TokenEntry): Promise<TokenAnswer> {
     const { holder, trail } = call;
+    this.#failures.throwInPause(id);
+    let wasCalled = false;
     try {
-      // Each try is spent for, because the service counts those.
-      const beforeTry = () => this.#budget.spend(call);
+      const beforeTry = async () => {
+        await this.#budget.spend(call); // for each try, because the service counts those
+        wasCalled = true;
+      };
       const record = await this.options.service.tokenRecord(id, { holder, trail, signal, beforeTry });
+      this.#failures.clear(id);
       const since = unchangedSince(record, this.options.runtime.now(), before && readingOf(before));
       return { kind: 'record', record, unchangedSince: since };
     } catch (error) {
-      if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
+      if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') {
+        if (wasCalled) this.#failures.note(id, error);
+        throw error;
+      }
+      this.#failures.clear(id);
       this.options.onEvent('absent-remembered');
       return { kind: 'no-such-taxpayer', forMs: this.#absences.nextMs() };
     }
   }
 
   #isFresh(entry: TokenEntry, maxAgeMs: number): boolean {
-    if (entry.value.kind === 'no-such-taxpayer') return this.#cache.isYoungerThan(entry, entry.value.forMs);
-    const { freshMs } = this.#viewOf(entry);
+    const freshMs = entry.value.kind === 'record' ? this.#viewOf(entry).freshMs : entry.value.forMs;
     return this.#cache.isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
 

@@ -87,28 +87,24 @@ describe('a token that the service no longer takes', () => {
     expect(calls()).toBe(2);
   });
 
-  it.each([400, 431])('is replaced when the first job call with it is answered %i', async (status) => {
-    const { control, id, addJob, member, calls } = await scene();
-    const job = addJob(1);
-    control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-with-status', status }, times: 1 });
-    expect(await outcomeOf(member(0).jobs.status(id, job))).toBe('answered');
+  it.each([400, 431])('is not what a %i to a job is about: no other token is fetched, now or later', async (status) => {
+    const { control, id, addJob, member, calls } = await scene(2);
+    control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-with-status', status } });
+    for (const n of [0, 1]) {
+      expect(await outcomeOf(member(n).jobs.status(id, addJob(n)))).toBe('UPSTREAM_REJECTED');
+    }
+    expect(calls()).toBe(1);
+    control.disarmAll();
+    control.rotateToken(id);
+    expect(await outcomeOf(member(1).jobs.status(id, addJob(2)))).toBe('answered');
     expect(calls()).toBe(2);
   });
 
-  it.each([400, 431])('is not what a %i is about once a job was read with it', async (status) => {
+  it('is replaced when the first job call with it is answered 400, and its form may be why', async () => {
     const { control, id, addJob, member, calls } = await scene();
-    await member(0).jobs.status(id, addJob(1));
-    control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-with-status', status } });
-    expect(await outcomeOf(member(0).jobs.status(id, addJob(2)))).toBe('UPSTREAM_REJECTED');
-    expect(calls()).toBe(1);
-  });
-
-  it('costs one fetch in a minute while all job calls are answered 400', async () => {
-    const { control, id, addJob, member, calls } = await scene(2);
-    control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-with-status', status: 400 } });
-    for (const n of [0, 1, 2, 3]) {
-      expect(await outcomeOf(member(n).jobs.status(id, addJob(n)))).toBe('TAXPAYER_NOT_AUTHORIZED');
-    }
+    control.updateTaxpayer(id, { accessToken: `strange"token` });
+    control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-with-status', status: 400 }, times: 1 });
+    expect(await outcomeOf(member(0).jobs.status(id, addJob(1)))).toBe('answered');
     expect(calls()).toBe(2);
   });
 
