@@ -19,9 +19,15 @@ const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
 );
 
 /** `Date.parse` makes a date of almost any text with a number in it; without a zone it asks the machine for one. */
-const isoDate = z
-  .union([z.iso.datetime({ offset: true, local: true }), z.iso.date()])
-  .transform((text) => (/T.*(Z|[+-]\d\d:\d\d)$|^[^T]*$/.test(text) ? text : `${text}Z`));
+const isoDate = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
+const isoForm = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(?:(Z)|([+-]\d\d):?(\d\d)?)?)?$/i;
+
+/** The date in RFC 3339, of any usual form of ISO 8601; UTC where no zone is given. Null for anything else. */
+function isoDateIn(value: unknown): string | null {
+  const [, day, minutes, seconds = ':00', , hours, rest = '00'] = isoForm.exec(String(value)) ?? [];
+  const text = minutes === undefined ? day : `${day}T${minutes}${seconds}${hours ? `${hours}:${rest}` : 'Z'}`;
+  return isoDate.safeParse(text).data ?? null;
+}
 
 const clientLink = z.object({
   id: z.string().min(1),
@@ -37,7 +43,8 @@ const tokenRecord = z.object({
   status: z.string(),
   name: z.string().nullish(),
   metadata: jsonObject.nullish(),
-  created_at: isoDate.nullish(),
+  /** For display, and a first guess at how long the record has been as it is: the rest is of use without it. */
+  created_at: z.unknown().transform(isoDateIn).optional(),
 });
 
 /** A token record as we name and keep it. Provider and status are the service's own values, known to us or not. */

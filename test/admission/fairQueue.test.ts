@@ -82,6 +82,20 @@ describe('A fair queue', () => {
     await expect(run('alice', 'a2')).rejects.toMatchObject({ code: 'RATE_LIMITED', retryAfterSeconds: 1 });
   });
 
+  it('tells when it is idle, which it is once nothing runs or waits', async () => {
+    const queue = queueOf();
+    await queue.whenIdle();
+    const { run, begun } = workOn(queue);
+    for (const name of ['a1', 'a2', 'a3']) void run('alice', name);
+    let isIdle = false;
+    const idle = queue.whenIdle().then(() => (isIdle = true));
+    for (const place of [0, 1]) begun[place]?.end();
+    await settled();
+    expect(isIdle).toBe(false);
+    begun[2]?.end();
+    await idle;
+  });
+
   it('gives the place back when the work fails', async () => {
     const queue = queueOf({ perProcess: 1 });
     await expect(queue.run('alice', () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');

@@ -81,6 +81,20 @@ describe('the watcher of token records', () => {
     expect(recordWatches.polled).toBe(0);
   });
 
+  it('brings at once what a job of this process found out', async () => {
+    const { recordWatches, jobs, ids } = await startProcess({ TOKEN_FRESH_SECONDS: '3600' });
+    const taxpayer = addTaxpayer('TAX_AUTHORIZATION_SUBMITTED');
+    const { jobId } = sandbox.control.addJob({ taxpayerId: taxpayer.id, endsAs: null });
+    const watch = recordWatches.watch(taxpayer.id);
+    expect((await watch.next()).value.record.status).toBe('TAX_AUTHORIZATION_SUBMITTED');
+    taxpayer.become('AUTHORIZED');
+    sandbox.control.rotateToken(taxpayer.id);
+    await jobs.status(taxpayer.id, ids.jobId(jobId));
+    expect((await watch.next()).value.record.status).toBe('AUTHORIZED');
+    expect(taxpayer.calls()).toBe(2);
+    await watch.return();
+  });
+
   it('says nothing of a token that was replaced by itself', async () => {
     const { recordWatches } = await startProcess();
     const taxpayer = addTaxpayer();

@@ -163,6 +163,28 @@ describe('a gateway that is told to end', () => {
     rmSync(directory, { recursive: true });
   });
 
+  it('waits for what the service was asked for a client that has gone: a link is not lost', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'links-'));
+    await start({ CACHE_URL: `lmdb:${directory}`, DRAIN_TIMEOUT_MS: '30000' });
+    const gate = 'after the signal';
+    sandbox.control.arm({ endpoint: 'createClientLink', fault: { kind: 'hold-until-released', gate }, times: 1 });
+    const called = sandbox.control.whenCalled('createClientLink', 1);
+    const create = 'mutation { createClientLink(input: { idempotencyKey: "k" }) { replayed } }';
+    const headers = { 'content-type': 'application/json' };
+    const sent = request(`${gateway.origin}/graphql`, { method: 'POST', agent: false, headers }).on('error', () => {});
+    sent.end(JSON.stringify({ query: create }));
+    await called;
+    sent.destroy();
+    const stopped = gateway.stop();
+    await until(async () => !(await ask(gateway.origin)).connected);
+    sandbox.control.release(gate);
+    expect(await stopped).toBe(0);
+    await start({ CACHE_URL: `lmdb:${directory}` });
+    expect(await postQuery(gateway.origin, create)).toMatchObject({ data: { createClientLink: { replayed: true } } });
+    expect(await gateway.stop()).toBe(0);
+    rmSync(directory, { recursive: true });
+  });
+
   it('with DRAIN_TIMEOUT_MS=0 accepts no connection any more', async () => {
     const { origin, stop } = await startTestGateway({ DRAIN_TIMEOUT_MS: '0' });
     const stopped = stop();
