@@ -3,7 +3,7 @@ import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/err
 import { BoundedCache } from '../process/BoundedCache.js';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { heldBytes } from './heldBytes.js';
-import { Leases, leaseMarginMs, leaseMs } from './leases.js';
+import { type KeptLease, Leases, leaseMarginMs, leaseMs } from './leases.js';
 import type { EntryName } from './OneKeyStore.js';
 import type { CacheTier, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
 import { decodeEntry, decodeFailure, type Entry, encodeEntry, encodeFailure } from './StoredEntries.js';
@@ -25,6 +25,7 @@ interface Reader<Value, Prepared> extends ReadRequest<Value, Prepared> {
 
 interface Fetched<Value> {
   readonly fetched: Entry<Value>;
+  readonly lease: KeptLease;
   /** When its fetch began, in epoch milliseconds. */
   readonly beganAt: number;
   /** What the store held then. */
@@ -163,7 +164,7 @@ export class LeasedCache<Value> {
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
         before = this.peek(id) ?? entry ?? before; // memory may drop it before it is needed
       } else {
-        const letGo = this.#leases.keep({ store, name, owner, runtime: this.#runtime, longestMs: this.#longestHoldMs });
+        const lease = this.#leases.keep({ store, name, owner, runtime: this.#runtime, longestMs: this.#longestHoldMs });
         try {
           if (prepare && !prepared) {
             prepared = { value: await prepare() };
@@ -175,7 +176,7 @@ export class LeasedCache<Value> {
           }
           const beganAt = this.#runtime.now();
           const fetched = await this.#fetch(reader, prepared?.value as Prepared, before);
-          return await this.#publish(reader, owner, { fetched, beganAt, before: refused });
+          return await this.#publish(reader, owner, { fetched, lease, beganAt, before: refused });
         } catch (error) {
           // What one caller alone is refused says nothing to others.
           const isShared = error instanceof GatewayError && error.refused === undefined;
@@ -183,7 +184,7 @@ export class LeasedCache<Value> {
           else await store.release(name, owner);
           throw error;
         } finally {
-          letGo();
+          lease.letGo();
         }
       }
     }
@@ -211,15 +212,12 @@ export class LeasedCache<Value> {
    * Writes what was fetched and ends the lease. A process whose lease was over must not overwrite what the next holder wrote:
    * it takes the lease again, and writes only when the store has nothing newer than `before`.
    */
-  async #publish<Prepared>(
-    reader: Reader<Value, Prepared>,
-    owner: string,
-    { fetched, beganAt, before }: Fetched<Value>,
-  ) {
+  async #publish<Prepared>(reader: Reader<Value, Prepared>, owner: string, work: Fetched<Value>) {
+    const { fetched, lease, beganAt, before } = work;
     const { store, codec, ttlMs, mayHaveForgotten } = this.options;
     const { id, name } = reader;
     const settle = () => store.settle(name, encodeEntry(fetched, codec), ttlMs(fetched.value), owner);
-    if (await settle()) return fetched;
+    if (!lease.isLost && (await settle())) return fetched; // a store that is away does not look whether it is lost
     let turn = await store.acquire(name, owner, leaseMs, before);
     // What was there all along, when the store could not be read or this process stood still, is not newer: it is written over.
     if (turn.state === 'found' && this.#isFromBefore(turn.entry.value, beganAt)) {
@@ -227,7 +225,7 @@ export class LeasedCache<Value> {
     }
     if (turn.state === 'taken') {
       // Erasing ends leases too. Asked under the lease, because an erasing that begins now ends this one.
-      const isForgotten = await mayHaveForgotten?.(this.#subjectOf(id), reader.askedAt);
+      const isForgotten = reader.isForgotten || (await mayHaveForgotten?.(this.#subjectOf(id), reader.askedAt));
       await (isForgotten ? store.release(name, owner) : settle());
     }
     const newer = turn.state === 'found' ? decodeEntry(turn.entry.value, codec) : undefined;

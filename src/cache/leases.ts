@@ -17,31 +17,44 @@ interface Lease {
   readonly runtime: Runtime;
 }
 
+/** One that is renewed. */
+export interface KeptLease {
+  /** The store said that it is over, before it was let go. */
+  readonly isLost: boolean;
+  /** Renews it no more. */
+  letGo(): void;
+}
+
 /** Those that this process holds. */
 export class Leases {
   readonly #held = new Set<Lease>();
   #isEnded = false;
 
   /**
-   * Renews a lease until the returned function is called or it was held for `longestMs`. Losing it ends nothing but the
-   * renewals.
+   * Renews a lease until it is let go, lost or was held for `longestMs`. Losing it ends nothing but the renewals.
    */
-  keep(lease: Lease): () => void {
+  keep(lease: Lease): KeptLease {
     const { store, name, owner, longestMs, runtime } = lease;
     const endsAt = runtime.monotonicNow() + longestMs;
     const renew = async () => {
       const leftMs = endsAt - runtime.monotonicNow();
       const isHeld = leftMs > 0 && (await store.renew(name, owner, Math.min(leaseMs, leftMs)));
-      if (!isHeld) stop();
+      if (isHeld) return;
+      stop();
+      kept.isLost = true;
     };
     const timer = runtime.setInterval(() => renew().catch(() => undefined), renewEveryMs).unref();
     const stop = () => runtime.clearTimer(timer);
     this.#held.add(lease);
     if (this.#isEnded) void store.release(name, owner).catch(() => undefined);
-    return () => {
-      stop();
-      this.#held.delete(lease);
+    const kept = {
+      isLost: false,
+      letGo: () => {
+        stop();
+        this.#held.delete(lease);
+      },
     };
+    return kept;
   }
 
   /** Ends all of them, and at once those that are taken later; the work that they cover goes on. */

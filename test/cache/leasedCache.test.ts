@@ -900,9 +900,9 @@ describe('A lease', () => {
       },
     });
     await sealed.acquire(x, 'me', leaseMs);
-    const stop = new Leases().keep({ store: sealedOver(store), name: x, owner: 'me', longestMs, runtime });
+    const lease = new Leases().keep({ store: sealedOver(store), name: x, owner: 'me', longestMs, runtime });
     const isHeld = async () => (await sealed.leaseOwner(x)) !== undefined;
-    return { renewals, stop, pass, isHeld, release: () => sealed.release(x, 'me') };
+    return { renewals, lease, pass, isHeld, release: () => sealed.release(x, 'me') };
   }
 
   it('lasts as long as its holder may need it, to the millisecond, and is not renewed beyond', async () => {
@@ -931,9 +931,9 @@ describe('A lease', () => {
   });
 
   it('is not renewed after its holder is done', async () => {
-    const { renewals, stop, pass } = await renewed(6000);
+    const { renewals, lease, pass } = await renewed(6000);
     await pass(1001);
-    stop();
+    lease.letGo();
     await pass(10_000);
     expect(renewals).toHaveLength(1);
   });
