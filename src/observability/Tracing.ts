@@ -24,7 +24,7 @@ import { openExporter, shareOfNewTraces, startExport, type TraceExportOptions } 
 export { openExporter };
 
 /** How long the end of the process waits for the collector, in milliseconds. */
-const stopMs = 5000;
+const stopMs = 2000;
 
 export interface TracingOptions extends TraceExportOptions {
   /** Where the service is. */

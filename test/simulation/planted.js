@@ -15,7 +15,7 @@ export const planted = [
   defect(
     'the lease is released before the value is written',
     leased,
-    'if (await settle()) return fetched;',
+    'if (!lease.isLost && (await settle())) return fetched;',
     'await store.release(name, owner); await store.set(name, encodeEntry(fetched, codec), ttlMs(fetched.value)); return fetched;',
   ),
   defect('a lease is never renewed', leases, 'const renewEveryMs = 1000;', 'const renewEveryMs = 1_000_000;'),
@@ -29,7 +29,7 @@ export const planted = [
   defect(
     'a value that was fetched is not written',
     leased,
-    'if (await settle()) return fetched;',
+    'if (!lease.isLost && (await settle())) return fetched;',
     'if (await store.renew(name, owner, 1)) return fetched;',
   ),
   defect(
@@ -116,8 +116,8 @@ export const planted = [
   defect(
     'repeated tries do not count in the budget',
     broker,
-    'const beforeTry = () => this.#budget.spend(call);',
-    'let isSpent = false;\n      const beforeTry = async () => {\n        if (!isSpent) await this.#budget.spend(call);\n        isSpent = true;\n      };',
+    'await this.#budget.spend(call); // for each try',
+    'if (!wasCalled) await this.#budget.spend(call); // for each try',
   ),
   defect(
     'a job status is shared for ten seconds',
