@@ -3,6 +3,7 @@ export default {
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  globalSetup: '<rootDir>/test/support/builtGateway.js',
   testSequencer: '<rootDir>/test/support/slowestFirst.js',
   transform: {
     '^.+\\.ts$': [

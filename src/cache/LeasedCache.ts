@@ -85,7 +85,8 @@ export class LeasedCache<Value> {
   }
 
   /**
-   * An acceptable entry: at once when memory has it. Waits for other processes at most twice the work time plus the margin.
+   * An acceptable entry: at once when memory has it. Waits for other processes at most twice the work time plus the margin,
+   * once more after a preparation that took long.
    * @throws what the fetch threw, here or in the process that held the lease
    */
   read<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Entry<Value> | Promise<Entry<Value>> {

@@ -69,8 +69,8 @@ export class Watcher<Key, View> {
     });
     const timer = runtime.setTimeout(() => reader.return(), Math.min(maxMs, this.options.watchMaxMs)).unref();
     this.options.onWatchers(++this.#watchers);
-    loop.join(reader, { holder, trail });
-    if (this.#stopped) loop.end();
+    if (this.#stopped) void reader.return();
+    else loop.join(reader, { holder, trail });
     return reader;
   }
 

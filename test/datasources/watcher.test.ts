@@ -289,9 +289,11 @@ describe('Watcher', () => {
       [1, 'end'],
       [1, 'end'],
     ]);
+    brings = [2];
     const late = follow('one');
     await pass(10 * pollMs);
     expect(late.seen).toEqual(['end']);
+    expect(brings).toEqual([2]);
     expect(watcher.polled).toBe(0);
   });
 

@@ -5,6 +5,7 @@ const room = process.env.MUTATION_ROOM;
 
 export default {
   ...jest,
+  globalSetup: undefined, // nothing that is built is mutated
   rootDir: process.cwd(), // where Stryker has copied the project to
   testMatch: rooms[room].map((name) => `<rootDir>/test/${room}/${name}.test.ts`),
   testSequencer: '<rootDir>/test/mutation/inOrder.js',
