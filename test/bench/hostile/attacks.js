@@ -20,6 +20,7 @@ export function hangUp() {
 /** By name, in the order of the bounds they try. One that counts its answers resolves with their number. */
 export const attacks = {
   documents,
+  'fields through fragments': fieldsThroughFragments,
   'large answers': largeAnswers,
   'unread answers': unreadAnswers,
   'silent sockets': silentSockets,
@@ -45,6 +46,26 @@ async function documents(target, over) {
     await delay(20);
   }
   socket.terminate();
+}
+
+/** Short documents that stand for very many fields; each comes twice, so that a plan is made of it. */
+async function fieldsThroughFragments(target, over) {
+  const fields = 'taxpayerId name status provider providerId createdAt metadata fetchedAt stale';
+  const levels = Array.from({ length: 5 }, (_, n) => {
+    const deeper = n === 0 ? '' : `taxpayer { token { ...T${n - 1} } }`;
+    return `fragment T${n} on TaxpayerToken { ${fields} ${deeper} }`;
+  }).join(' ');
+  const aliases = Array.from({ length: 55 }, (_, n) => `a${n}: token { ...T4 }`).join(' ');
+  for (let n = unusedNumber(); !over.aborted; n += 1) {
+    for (const directive of ['', '@include(if: true)']) {
+      const query = `query Q${n}($r: [_Any!]!) { _entities(representations: $r) ${directive} { ... on Taxpayer { ${aliases} } } } ${levels}`;
+      for (const count of [6, 6, 200]) {
+        const r = Array(count).fill({ __typename: 'Taxpayer', id: target.heavy });
+        post(target, { query, variables: { r } });
+        await delay(10);
+      }
+    }
+  }
 }
 
 /** A small request for an answer of hundreds of megabytes. */
