@@ -15,9 +15,10 @@ export const gatewayConfig = {
   ...(isProduction && { disableIntrospection: {}, graphiql: false, landingPage: false }),
   plugins: () => [{ onParse, onValidate }],
   propagateHeaders: {
-    fromClientToSubgraphs({ request }) {
+    fromClientToSubgraphs({ request, subgraphName }) {
       const authorization = request.headers.get('authorization');
-      const secret = process.env.FEDERATION_SHARED_SECRET;
+      // The secret opens the gateway's doors of federation: no other subgraph may see it.
+      const secret = subgraphName === 'taxpayers' && process.env.FEDERATION_SHARED_SECRET;
       return { ...(authorization && { authorization }), ...(secret && { 'x-gateway-router-secret': secret }) };
     },
   },

@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect } from '@jest/globals';
 import { startCases } from '../../examples/supergraph/casesSubgraph.js';
 import { startTrustedProvider } from './authenticated.js';
@@ -27,13 +30,17 @@ export async function startSubgraphs(env: Environment = {}) {
   const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, endsAs: null, name: 'A refresh' });
   const one = { id: '1', title: 'First', taxpayerId, jobId };
   const cases = await startCases({ cases: [one] });
+  const casesTap = await startTap(cases.url);
   return {
     provider,
     gateway,
     /** The one case, of an authorized taxpayer whose job is running. */
     one,
-    addresses: { taxpayersUrl: `${gateway.origin}/graphql`, casesUrl: cases.url },
+    addresses: { taxpayersUrl: `${gateway.origin}/graphql`, casesUrl: casesTap.url },
+    /** The headers of each request to the cases. */
+    casesHeaders: casesTap.headers,
     stop: async () => {
+      await casesTap.stop();
       await cases.stop();
       await gateway.stop();
       await provider.stop();
@@ -41,8 +48,30 @@ export async function startSubgraphs(env: Environment = {}) {
   };
 }
 
-/** Expects that {@link crossing} is answered by both subgraphs. */
-export async function expectCrossing({ provider, one }: Subgraphs, ask: Ask): Promise<void> {
+/** Passes requests on to `target`, and keeps their headers. */
+async function startTap(target: string) {
+  const headers: IncomingHttpHeaders[] = [];
+  const server = createServer((incoming, response) => {
+    headers.push(incoming.headers);
+    const { method } = incoming;
+    const outgoing = request(target, { method, headers: incoming.headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 500, answer.headers);
+      answer.pipe(response);
+    });
+    incoming.pipe(outgoing);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const stop = async () => {
+    server.close();
+    server.closeAllConnections();
+    await once(server, 'close');
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, headers, stop };
+}
+
+/** Expects that {@link crossing} is answered by both subgraphs, and that the router shows its secret to the gateway alone. */
+export async function expectCrossing({ provider, one, casesHeaders }: Subgraphs, ask: Ask): Promise<void> {
+  casesHeaders.length = 0;
   const { data, errors } = await ask(crossing, { jobId: one.jobId }, await provider.watcherOf([one.taxpayerId]));
   expect([data, errors]).toEqual([
     {
@@ -53,6 +82,11 @@ export async function expectCrossing({ provider, one }: Subgraphs, ask: Ask): Pr
     },
     undefined,
   ]);
+  expect(casesHeaders).not.toEqual([]);
+  for (const headers of casesHeaders) {
+    expect(headers).toHaveProperty('authorization');
+    expect(headers).not.toHaveProperty('x-gateway-router-secret');
+  }
 }
 
 /** Expects that a subscription arrives as events, with fields of the other subgraph; the job is completed on the way. */
