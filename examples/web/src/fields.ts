@@ -3,10 +3,10 @@ import type { CreateClientLinkInput } from 'taxpayer-gateway/client';
 export interface FieldGroup {
   readonly key: 'personalInfo' | 'businessInfo' | 'address';
   readonly legend: string;
-  readonly fields: readonly { readonly name: string; readonly label: string; readonly autoComplete?: string }[];
+  readonly fields: readonly { readonly name: string; readonly label: string }[];
 }
 
-/** Everything that can be prefilled. `autoComplete` is off where a browser would offer the clerk's own data. */
+/** Everything that can be prefilled. */
 export const groups: readonly FieldGroup[] = [
   {
     key: 'personalInfo',
