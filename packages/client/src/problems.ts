@@ -30,16 +30,7 @@ export class WatchFailed extends Error {
  * {@link WatchFailed}, the body of an answer, its `errors`, or one of them. Empty when nothing came from the gateway, as when the network is down.
  */
 export function problemsOf(source: unknown): readonly GatewayProblem[] {
-  if (Array.isArray(source)) return source.flatMap(problemsOf);
-  if (source instanceof WatchFailed) return source.problems;
-  if (!isObject(source)) return [];
-  const own = problemOf(source);
-  if (own !== undefined) return [own];
-  for (const key of ['errors', 'graphQLErrors', 'networkError', 'result', 'response', 'source', 'cause']) {
-    const found = problemsOf(source[key]);
-    if (found.length > 0) return found;
-  }
-  return [];
+  return problemsWithin(source, maxNesting);
 }
 
 /** The code of the first problem in `source`. */
@@ -53,13 +44,30 @@ export function errorCodeOf(source: unknown): ErrorCode | undefined {
  */
 export function isRetryable(source: unknown): boolean {
   const problems = problemsOf(source);
-  return problems.length > 0 ? problems.every(({ retryable }) => retryable) : isNetworkFailure(source);
+  return problems.length > 0 ? problems.every(({ retryable }) => retryable) : isNetworkFailure(source, maxNesting);
 }
 
 /** The longest time the gateway asked to wait before trying again, in seconds; undefined when it named none. */
 export function retryAfterSeconds(source: unknown): number | undefined {
   const times = problemsOf(source).flatMap((problem) => problem.retryAfterSeconds ?? []);
   return times.length > 0 ? Math.max(...times) : undefined;
+}
+
+/** How deep errors are looked for in each other; some hold themselves. */
+const maxNesting = 10;
+
+function problemsWithin(source: unknown, nesting: number): readonly GatewayProblem[] {
+  if (nesting === 0) return [];
+  if (Array.isArray(source)) return source.flatMap((each) => problemsWithin(each, nesting - 1));
+  if (source instanceof WatchFailed) return source.problems;
+  if (!isObject(source)) return [];
+  const own = problemOf(source);
+  if (own !== undefined) return [own];
+  for (const key of ['errors', 'graphQLErrors', 'networkError', 'result', 'response', 'source', 'cause']) {
+    const found = problemsWithin(source[key], nesting - 1);
+    if (found.length > 0) return found;
+  }
+  return [];
 }
 
 function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | undefined {
@@ -80,10 +88,10 @@ function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | 
 }
 
 /** fetch rejects with a TypeError in every engine's own words; a bug of the app is a TypeError as well. */
-function isNetworkFailure(source: unknown): boolean {
-  if (!isObject(source)) return false;
+function isNetworkFailure(source: unknown, nesting: number): boolean {
+  if (nesting === 0 || !isObject(source)) return false;
   if (source['name'] === 'TypeError' && /fetch|network|load failed/i.test(String(source['message']))) return true;
-  return isNetworkFailure(source['networkError']) || isNetworkFailure(source['cause']);
+  return isNetworkFailure(source['networkError'], nesting - 1) || isNetworkFailure(source['cause'], nesting - 1);
 }
 
 const isErrorCode = (code: unknown): code is ErrorCode => typeof code === 'string' && Object.hasOwn(errorCodes, code);

@@ -1,0 +1,34 @@
+import { describe, expect, it } from '@jest/globals';
+import { isRetryable, problemsOf, retryAfterSeconds } from '../../packages/client/src/index.js';
+
+const problem = {
+  message: 'Too many calls',
+  extensions: { code: 'UPSTREAM_RATE_LIMITED', retryable: true, retryAfterSeconds: 7 },
+};
+
+describe('Errors that hold themselves', () => {
+  const cyclic = (key: string) => {
+    const error: Record<string, unknown> = { message: 'a bug of the app' };
+    error[key] = error;
+    return error;
+  };
+
+  it.each(['cause', 'errors', 'networkError', 'response'])('as their %s come from no gateway', (key) => {
+    expect(problemsOf(cyclic(key))).toEqual([]);
+    expect(isRetryable(cyclic(key))).toBe(false);
+    expect(retryAfterSeconds(cyclic(key))).toBeUndefined();
+  });
+
+  it('are searched for the problem beside the cycle', () => {
+    const error = { ...cyclic('source'), cause: new Error('failed', { cause: { errors: [problem] } }) };
+    expect(problemsOf(error)).toMatchObject([{ code: 'UPSTREAM_RATE_LIMITED' }]);
+    expect(isRetryable(error)).toBe(true);
+    expect(retryAfterSeconds(error)).toBe(7);
+  });
+
+  it('as a list come from no gateway', () => {
+    const list: unknown[] = [];
+    list.push(list);
+    expect(problemsOf(list)).toEqual([]);
+  });
+});
