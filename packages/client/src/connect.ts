@@ -14,7 +14,7 @@ export interface WebSocketLike {
 }
 
 export interface ConnectOptions {
-  /** Address of the gateway's GraphQL endpoint, such as `https://gateway.example/graphql`. */
+  /** Address of the gateway's GraphQL endpoint, such as `https://gateway.example/graphql`; on a page also a path. */
   readonly url: string;
   /** `sse` (default) goes through fetch; `ws` through a WebSocket. */
   readonly transport?: 'sse' | 'ws';
@@ -29,10 +29,13 @@ type Connect = (
   token?: string,
 ) => { readonly results: AsyncIterable<unknown>; readonly end: () => void };
 
+/** @throws TypeError for a `url` that is no address */
 export function eventStreams({ url, fetch: fetcher = fetch }: ConnectOptions): Connect {
+  const address = parseUrl(url, ['http:', 'https:']);
+  address.pathname = `${address.pathname.replace(/\/+$/, '')}/stream`;
   return (operation, token) => {
     const client = createSseClient({
-      url: `${url.replace(/\/+$/, '')}/stream`,
+      url: address.href,
       headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
       retryAttempts: 0,
       fetchFn: async (...request: Parameters<typeof fetch>) => adapted(await fetcher(...request)),
@@ -43,16 +46,18 @@ export function eventStreams({ url, fetch: fetcher = fetch }: ConnectOptions): C
 
 async function adapted(response: Response): Promise<Response> {
   // The error that graphql-sse throws holds the response, so the gateway's reason is found in it.
-  if (!response.ok) return Object.assign(response, { result: await response.json() });
+  if (!response.ok) return Object.assign(response, { result: await response.json().catch(() => undefined) });
   // graphql-sse 2.6 waits for ever when a body ends at once with a result: here the end comes a moment later.
   const flush = () => new Promise<void>((resolve) => setTimeout(resolve));
   return new Response(response.body?.pipeThrough(new TransformStream({ flush })), response);
 }
 
+/** @throws TypeError for a `url` that is no address, or where there is no WebSocket */
 export function webSockets({ url, openWebSocket = globalWebSocket() }: ConnectOptions): Connect {
+  const address = parseUrl(url, ['http:', 'https:', 'ws:', 'wss:']).href.replace(/^http/, 'ws');
   return (operation, token) => {
     // Opened here: an error would go unhandled where graphql-ws constructs its socket.
-    const socket = openWebSocket(url.replace(/^http/, 'ws'), GRAPHQL_TRANSPORT_WS_PROTOCOL);
+    const socket = openWebSocket(address, GRAPHQL_TRANSPORT_WS_PROTOCOL);
     const Opened = Object.assign(class {}, { CONNECTING: 0, OPEN: 1, CLOSING: 2, CLOSED: 3 });
     let acknowledged = false;
     const end = () => {
@@ -60,7 +65,7 @@ export function webSockets({ url, openWebSocket = globalWebSocket() }: ConnectOp
       socket.close(1000);
     };
     const client = createWsClient({
-      url,
+      url: address,
       webSocketImpl: new Proxy(Opened, { construct: () => socket }),
       connectionParams: token === undefined ? {} : { authorization: `Bearer ${token}` },
       retryAttempts: 0,
@@ -87,6 +92,17 @@ async function* withRefusal(results: AsyncIterable<unknown>, isAcknowledged: () 
     const code: ErrorCode = closeCode === 4401 || isAcknowledged() ? 'UNAUTHENTICATED' : 'FORBIDDEN';
     throw { message: reason || 'The gateway refused the connection', extensions: { code } };
   }
+}
+
+function parseUrl(url: string, protocols: readonly string[]): URL {
+  const page = (globalThis as { readonly location?: { readonly href: string } }).location;
+  try {
+    const parsed = new URL(url, page?.href);
+    if (protocols.includes(parsed.protocol)) return parsed;
+  } catch {
+    // As for another protocol.
+  }
+  throw new TypeError(`url must be an address such as https://gateway.example/graphql (found: ${url})`);
 }
 
 function globalWebSocket() {

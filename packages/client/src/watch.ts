@@ -10,11 +10,18 @@ export type TokenUpdate = TaxpayerTokenUpdatedSubscription['taxpayerTokenUpdated
 
 export interface TokenWatchOptions extends ConnectOptions {
   readonly taxpayerId: string;
-  /** The caller's access token without `Bearer`; a function gives one per connection, so that the watch outlives a token. */
+  /**
+   * The caller's access token without `Bearer`; a function gives one per connection, so that the watch outlives a token. An
+   * error of the function ends the watch.
+   */
   readonly token?: string | (() => string | Promise<string>);
   readonly signal?: AbortSignal;
-  /** Told before each pause between two connections, in milliseconds: for "reconnecting…" on a page. */
-  readonly onReconnect?: (pauseMs: number) => void;
+  /**
+   * Called before each pause between two connections, with its milliseconds: for "reconnecting…" on a page. `cause` is why the
+   * connection ended, an error or the gateway's answer with its `errors`, for a log or {@link problemsOf}; undefined when the
+   * gateway ended it without one.
+   */
+  readonly onReconnect?: (pauseMs: number, cause: unknown) => void;
 }
 
 export interface WatchOptions extends TokenWatchOptions {
@@ -23,10 +30,11 @@ export interface WatchOptions extends TokenWatchOptions {
 
 /**
  * The status of a job now, then each change, never the same twice in a row; ends after a final one. Connects again, with
- * growing pauses, when the connection is lost or the token expired (where `token` is a function). Leaving the loop ends it.
+ * growing pauses, when the connection is lost, and when the token
+ * expired (where `token` is a function). Leaving the loop ends it. What `token` throws is passed on.
  *
  * @throws WatchFailed when the gateway refuses for a reason that will not pass, such as a token that was never good
- * @throws TypeError when `ws` is wanted where there is neither `openWebSocket` nor a global `WebSocket`
+ * @throws TypeError when `url` is no address, or when `ws` is wanted where there is neither `openWebSocket` nor a global `WebSocket`
  */
 export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate, void, undefined> {
   const { taxpayerId, jobId } = options;
@@ -82,22 +90,34 @@ async function* watch<Data, Update extends { readonly status: string }>(
   const connect = options.transport === 'ws' ? webSockets(options) : eventStreams(options);
   let interrupt: (() => void) | undefined;
   const onAbort = () => interrupt?.();
+  /** What ends the present wait when the signal aborts; at once when it has. */
+  const interruptBy = (by: () => void) => {
+    interrupt = by;
+    if (signal?.aborted) by();
+  };
   signal?.addEventListener('abort', onAbort);
   let lastState: string | undefined;
   let attempt = 0;
   try {
     while (!signal?.aborted) {
-      let wantedPauseMs = 0;
+      const accessToken =
+        typeof token === 'function'
+          ? await new Promise<string | undefined>((resolve, reject) => {
+              interruptBy(() => resolve(undefined));
+              Promise.resolve(token()).then(resolve, reject);
+            })
+          : token;
+      if (signal?.aborted) return;
+      let cause: unknown;
       // A token that brought an update and is refused later has expired; asking again after any other could go on for ever.
       let renewable = false;
       try {
-        const accessToken = typeof token === 'function' ? await token() : token;
-        if (signal?.aborted) return;
         const { results, end } = connect({ query, variables }, accessToken);
-        interrupt = end;
+        interruptBy(end);
         for await (const result of results) {
-          wantedPauseMs = Math.max(wantedPauseMs, pauseAfter(result, renewable));
-          const { data } = result as { readonly data?: Data | null };
+          const { data, errors } = result as { readonly data?: Data | null; readonly errors?: unknown };
+          cause = errors === undefined ? undefined : result;
+          throwUnlessPassing(cause, renewable);
           const update = data && updateIn(data);
           if (!update) continue;
           attempt = 0;
@@ -110,16 +130,18 @@ async function* watch<Data, Update extends { readonly status: string }>(
       } catch (error) {
         if (signal?.aborted) return;
         if (error instanceof WatchFailed) throw error;
-        wantedPauseMs = Math.max(wantedPauseMs, pauseAfter(error, renewable));
+        throwUnlessPassing(error, renewable);
+        cause ??= error;
       } finally {
         interrupt?.();
       }
       if (signal?.aborted) return;
-      const pauseMs = Math.max(wantedPauseMs, Math.min(30_000, 1000 * 2 ** attempt++) * (0.5 + Math.random() / 2));
-      options.onReconnect?.(pauseMs);
+      const askedMs = 1000 * (retryAfterSeconds(cause) ?? 0);
+      const pauseMs = Math.max(askedMs, Math.min(30_000, 1000 * 2 ** attempt++) * (0.5 + Math.random() / 2));
+      options.onReconnect?.(pauseMs, cause);
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, pauseMs);
-        interrupt = () => resolve(clearTimeout(timer));
+        interruptBy(() => resolve(clearTimeout(timer)));
       });
     }
   } finally {
@@ -127,10 +149,9 @@ async function* watch<Data, Update extends { readonly status: string }>(
   }
 }
 
-/** In milliseconds. @throws WatchFailed for a problem that will not pass; UNAUTHENTICATED passes with a `renewable` token */
-function pauseAfter(source: unknown, renewable: boolean): number {
+/** @throws WatchFailed for a problem that will not pass; UNAUTHENTICATED passes with a `renewable` token */
+function throwUnlessPassing(source: unknown, renewable: boolean): void {
   const problems = problemsOf(source);
   const passes = ({ code, retryable }: GatewayProblem) => retryable || (renewable && code === 'UNAUTHENTICATED');
   if (!problems.every(passes)) throw new WatchFailed(problems);
-  return 1000 * (retryAfterSeconds(source) ?? 0);
 }
