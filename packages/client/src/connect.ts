@@ -29,27 +29,47 @@ type Connect = (
   token?: string,
 ) => { readonly results: AsyncIterable<unknown>; readonly end: () => void };
 
+/** A connection that brings nothing for so long is dead: the gateway sends something every 12 seconds. */
+const silenceLimitMs = 40_000;
+/** For a WebSocket: browsers hide the gateway's pings from pages, so the answers to ours show that it is alive. */
+const pingMs = 12_000;
+
 /** @throws TypeError for a `url` that is no address */
 export function eventStreams({ url, fetch: fetcher = fetch }: ConnectOptions): Connect {
   const address = parseUrl(url, ['http:', 'https:']);
   address.pathname = `${address.pathname.replace(/\/+$/, '')}/stream`;
   return (operation, token) => {
+    const end = (reason?: Error) => {
+      silence.stop();
+      void results.throw?.(reason);
+      client.dispose();
+    };
+    const silence = limitSilence(end);
     const client = createSseClient({
       url: address.href,
       headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
       retryAttempts: 0,
-      fetchFn: async (...request: Parameters<typeof fetch>) => adapted(await fetcher(...request)),
+      fetchFn: async (...request: Parameters<typeof fetch>) => adapted(await fetcher(...request), silence.restart),
     });
-    return { results: client.iterate(operation), end: () => client.dispose() };
+    const results = client.iterate(operation);
+    return { results, end };
   };
 }
 
-async function adapted(response: Response): Promise<Response> {
+async function adapted(response: Response, onChunk: () => void): Promise<Response> {
   // The error that graphql-sse throws holds the response, so the gateway's reason is found in it.
   if (!response.ok) return Object.assign(response, { result: await response.json().catch(() => undefined) });
-  // graphql-sse 2.6 waits for ever when a body ends at once with a result: here the end comes a moment later.
-  const flush = () => new Promise<void>((resolve) => setTimeout(resolve));
-  return new Response(response.body?.pipeThrough(new TransformStream({ flush })), response);
+  const body = response.body?.pipeThrough(
+    new TransformStream({
+      transform: (chunk, controller) => {
+        onChunk();
+        controller.enqueue(chunk);
+      },
+      // graphql-sse 2.6 waits for ever when a body ends at once with a result: here the end comes a moment later.
+      flush: () => new Promise<void>((resolve) => setTimeout(resolve)),
+    }),
+  );
+  return new Response(body, response);
 }
 
 /** @throws TypeError for a `url` that is no address, or where there is no WebSocket */
@@ -60,25 +80,53 @@ export function webSockets({ url, openWebSocket = globalWebSocket() }: ConnectOp
     const socket = openWebSocket(address, GRAPHQL_TRANSPORT_WS_PROTOCOL);
     const Opened = Object.assign(class {}, { CONNECTING: 0, OPEN: 1, CLOSING: 2, CLOSED: 3 });
     let acknowledged = false;
-    const end = () => {
+    const close = () => {
+      silence.stop();
       void results.return?.();
       socket.close(1000);
     };
+    const end = (reason?: Error) => {
+      // Or a peer that is gone would be waited for, to acknowledge the connection or its end.
+      void results.throw?.(reason);
+      close();
+    };
+    const silence = limitSilence(end);
     const client = createWsClient({
       url: address,
       webSocketImpl: new Proxy(Opened, { construct: () => socket }),
       connectionParams: token === undefined ? {} : { authorization: `Bearer ${token}` },
       retryAttempts: 0,
+      keepAlive: pingMs,
       on: {
+        message: silence.restart,
+        // Browsers hold back the timers of a page in the background: a late ping must have time for its answer.
+        ping: silence.restart,
         connected: () => {
           acknowledged = true;
         },
         // Or the client would connect again by itself after the close code 1000.
-        closed: end,
+        closed: close,
       },
     });
     const results = client.iterate(operation);
     return { results: withRefusal(results, () => acknowledged), end };
+  };
+}
+
+/** Calls `onSilence` after {@link silenceLimitMs}, unless it is restarted or stopped before. */
+function limitSilence(onSilence: (reason: Error) => void) {
+  const giveUp = () => onSilence(new Error(`The gateway sent nothing for ${silenceLimitMs / 1000} seconds`));
+  let timer: ReturnType<typeof setTimeout> | undefined = setTimeout(giveUp, silenceLimitMs);
+  return {
+    restart: () => {
+      if (timer === undefined) return;
+      clearTimeout(timer);
+      timer = setTimeout(giveUp, silenceLimitMs);
+    },
+    stop: () => {
+      clearTimeout(timer);
+      timer = undefined;
+    },
   };
 }
 

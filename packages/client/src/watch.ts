@@ -30,7 +30,7 @@ export interface WatchOptions extends TokenWatchOptions {
 
 /**
  * The status of a job now, then each change, never the same twice in a row; ends after a final one. Connects again, with
- * growing pauses, when the connection is lost, and when the token
+ * growing pauses, when the connection is lost or brings nothing for 40 seconds (of a WebSocket: after a ping), and when the token
  * expired (where `token` is a function). Leaving the loop ends it. What `token` throws is passed on.
  *
  * @throws WatchFailed when the gateway refuses for a reason that will not pass, such as a token that was never good
