@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import cluster from 'node:cluster';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -43,7 +44,9 @@ process.on('SIGUSR1', () => {});
 try {
   await main(process.argv.slice(2));
 } catch (error) {
-  process.stderr.write(`${explain(error)}\n`);
+  const problem = explain(error);
+  if (cluster.isWorker) await (await import('./process/workers.js')).reportFailure(problem);
+  else process.stderr.write(`${problem}\n`);
   process.exit(isUsage(error) ? 2 : 1);
 }
 

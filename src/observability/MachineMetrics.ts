@@ -40,7 +40,7 @@ export class MachineMetrics {
       if (message?.kind !== 'machine-metrics-wanted') return;
       const { form } = message;
       const text = await this.text(form);
-      if (worker.isConnected()) worker.send({ kind: `machine-${form}`, text } satisfies ToWorker);
+      worker.send({ kind: `machine-${form}`, text } satisfies ToWorker);
     });
     worker.once('exit', () => void this.#keepSumsOf(worker));
   }

@@ -39,7 +39,13 @@ async function serveWithWorkers(config: Config, output: StandardOutput, log: Log
   const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
   const metrics = new MachineMetrics();
   const metricsServer = await serveMetrics(config, metrics.text, log);
-  const workers = new Workers({ count: config.workers, sandbox, metrics, log });
+  const workers = new Workers({
+    count: config.workers,
+    sandbox,
+    drainTimeoutMs: config.drainTimeoutMs,
+    metrics,
+    log,
+  });
   const starting = workers.start();
   stopOnSignal(async () => {
     await workers.stop();

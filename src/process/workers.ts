@@ -1,5 +1,4 @@
 import cluster, { type Worker } from 'node:cluster';
-import { once } from 'node:events';
 import type { Logger } from '../observability/log.js';
 import type { MachineMetrics } from '../observability/MachineMetrics.js';
 import type { Sandbox } from '../sandbox/Sandbox.js';
@@ -10,6 +9,8 @@ export type SandboxAccess = Pick<Sandbox, 'url' | 'clientId' | 'clientSecret'>;
 
 type ToWorker =
   | { readonly kind: 'assignment'; readonly sandbox: SandboxAccess | undefined }
+  /** The primary knows why this worker cannot start. */
+  | { readonly kind: 'heard' }
   /** Comes after every connection that the primary had for this worker when it was asked. */
   | { readonly kind: 'turn'; readonly mayClose: boolean }
   /** No worker accepts connections any more, and the listening socket is closed. */
@@ -19,6 +20,8 @@ type ToPrimary =
   /** The first word: only now does the worker listen, and a message sent to it before would be lost. */
   | { readonly kind: 'hello' }
   | { readonly kind: 'ready'; readonly facts: GatewayFacts }
+  /** It cannot start; `problem` is what to tell the operator. */
+  | { readonly kind: 'failed'; readonly problem: string }
   /** Asks for the primary's turn. */
   | { readonly kind: 'turn' }
   /** This worker accepts no more connections, and has sent back what the primary gave it since. */
@@ -27,6 +30,8 @@ type ToPrimary =
 export interface WorkersOptions {
   readonly count: number;
   readonly sandbox: SandboxAccess | undefined;
+  /** How long requests in flight may take to end, in milliseconds. */
+  readonly drainTimeoutMs: number;
   readonly metrics: MachineMetrics;
   readonly log: Logger;
 }
@@ -34,6 +39,8 @@ export interface WorkersOptions {
 /** A worker that dies within this time is replaced after a pause, both in milliseconds: its start itself fails. */
 const startMs = 5000;
 const replacementPauseMs = 1000;
+/** After the drain a worker has this long to part from the store and the trace collector, in milliseconds. */
+const partingMs = 10_000;
 
 /** Processes that share one port. A dead one is replaced; all are drained together. */
 export class Workers {
@@ -42,45 +49,70 @@ export class Workers {
 
   constructor(private readonly options: WorkersOptions) {}
 
-  /** Resolves when every worker serves; never, if it is stopped before. @throws Error when one ends before it does */
+  /**
+   * Resolves when every worker serves; never, if it is stopped before.
+   * @throws Error in plain lines, when one ends before it serves; then none is left
+   */
   async start(): Promise<GatewayFacts> {
-    const [facts] = await Promise.all(Array.from({ length: this.options.count }, () => this.#fork()));
-    return facts as GatewayFacts;
+    process.once('exit', () => signalAll(running(), 'SIGKILL')); // after a second signal some may be left
+    try {
+      const [facts] = await Promise.all(Array.from({ length: this.options.count }, () => this.#fork()));
+      return facts as GatewayFacts;
+    } catch (error) {
+      this.#stopping = true;
+      signalAll(running(), 'SIGKILL');
+      await ended(running());
+      throw error;
+    }
   }
 
-  /** Has every worker answer what it has in flight; resolves when all are gone. */
+  /** Has every worker answer what it has in flight; resolves when all are gone. One that hangs is killed. */
   async stop(): Promise<void> {
     this.#stopping = true;
-    await Promise.all(
-      running().map((worker) => {
-        worker.process.kill('SIGTERM');
-        return once(worker, 'exit');
-      }),
-    );
+    const killing = setTimeout(() => {
+      const workers = running().map((worker) => worker.process.pid);
+      this.options.log.error({ workers }, 'worker processes hang and are killed');
+      signalAll(running(), 'SIGKILL');
+    }, this.options.drainTimeoutMs + partingMs);
+    signalAll(running(), 'SIGTERM');
+    await ended(running());
+    clearTimeout(killing);
   }
 
+  /** Resolves when the worker serves. @throws FailedStart */
   #fork(): Promise<GatewayFacts> {
     const { sandbox, metrics } = this.options;
     const worker = cluster.fork();
     const bornAt = Date.now();
     metrics.attend(worker);
     const access = sandbox && { url: sandbox.url, clientId: sandbox.clientId, clientSecret: sandbox.clientSecret };
+    let isReady = false;
+    let problem: string | undefined;
     return new Promise((resolve, reject) => {
       worker.on('message', (message: ToPrimary) => {
         if (message?.kind === 'hello') worker.send({ kind: 'assignment', sandbox: access } satisfies ToWorker);
         if (message?.kind === 'turn') setImmediate(() => this.#answerTurn(worker));
         if (message?.kind === 'closed') this.#closed(worker);
+        if (message?.kind === 'failed') {
+          problem = message.problem;
+          worker.send({ kind: 'heard' } satisfies ToWorker);
+        }
         if (message?.kind !== 'ready') return;
+        isReady = true;
         this.#accepting.add(worker);
         metrics.join(worker);
         resolve(message.facts);
       });
-      worker.once('exit', (code, signal) => {
+      const onEnd = (code?: number, signal?: string) => {
         this.#closed(worker);
         if (this.#stopping) return;
-        reject(new Error('A worker process ended before it was ready'));
-        this.#replace({ worker: worker.process.pid, code, signal, ageMs: Date.now() - bornAt });
-      });
+        const death = { worker: worker.process.pid, code, signal, problem, ageMs: Date.now() - bornAt };
+        if (isReady) this.#replace(death);
+        else reject(new FailedStart(death));
+      };
+      worker.once('exit', onEnd);
+      // It got no process; or it ended before it got a message, which its exit will tell.
+      worker.on('error', () => worker.process.pid === undefined && onEnd());
     });
   }
 
@@ -88,29 +120,60 @@ export class Workers {
   #answerTurn(worker: Worker): void {
     const [last] = this.#accepting;
     const mayClose = worker !== last || this.#accepting.size === 1 || !this.#stopping;
-    worker.send({ kind: 'turn', mayClose } satisfies ToWorker, () => {}); // it may be gone
+    worker.send({ kind: 'turn', mayClose } satisfies ToWorker);
   }
 
   #closed(worker: Worker): void {
     if (!this.#accepting.delete(worker) || (this.#accepting.size > 0 && this.#stopping)) return;
-    for (const each of running()) each.send({ kind: 'all closed' } satisfies ToWorker, () => {}); // some may be gone
+    for (const each of running()) each.send({ kind: 'all closed' } satisfies ToWorker);
   }
 
-  #replace(death: { readonly ageMs: number; readonly [detail: string]: unknown }): void {
+  #replace(death: Death): void {
     this.options.metrics.deaths.inc();
     this.options.log.error(death, 'a worker process died and is replaced');
-    const fork = () => this.#stopping || this.#fork().catch(() => {}); // its own exit is seen to
+    const fork = () => this.#stopping || this.#fork().catch((failed: FailedStart) => this.#replace(failed.death));
     setTimeout(fork, death.ageMs < startMs ? replacementPauseMs : 0);
   }
 }
 
+/** How a worker ended; `problem` is why it could not start. */
+interface Death {
+  readonly worker: number | undefined;
+  readonly code: number | undefined;
+  readonly signal: string | undefined;
+  readonly problem: string | undefined;
+  readonly ageMs: number;
+}
+
+/** A worker ended before it served. */
+class FailedStart extends Error {
+  constructor(readonly death: Death) {
+    super(death.problem ?? 'A worker process ended before it was ready');
+  }
+}
+
 function running(): Worker[] {
-  return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+  const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+  return workers.filter((worker) => worker.process.pid !== undefined && !worker.isDead());
+}
+
+function signalAll(workers: readonly Worker[], name: 'SIGTERM' | 'SIGKILL'): void {
+  for (const worker of workers) worker.process.kill(name);
+}
+
+/** Resolves when all have ended. Not by `once` of Node.js, which rejects when a message does not reach a worker. */
+async function ended(workers: readonly Worker[]): Promise<void> {
+  await Promise.all(workers.map((worker) => new Promise((resolve) => worker.once('exit', resolve))));
 }
 
 /** In a worker: the sandbox to use, when the primary runs one. */
 export async function assignedSandbox(): Promise<SandboxAccess | undefined> {
   return (await ask({ kind: 'hello' }, 'assignment')).sandbox;
+}
+
+/** In a worker that cannot start: resolves when the primary, which tells it once for all workers, knows why. */
+export async function reportFailure(problem: string): Promise<void> {
+  await ask({ kind: 'failed', problem }, 'heard');
 }
 
 /** In a worker: tells the primary that it serves. */

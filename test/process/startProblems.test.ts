@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { listenProblem } from '../../src/process/listenProblem.js';
-import { launchGateway } from '../support/gateway.js';
+import { type Environment, launchGateway } from '../support/gateway.js';
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
@@ -31,14 +31,24 @@ it('A HOST that is an address of another machine ends the start with one line th
   expect(output().split('\n')).toContain('HOST is not an address of this machine');
 });
 
-it('A worker whose port is taken says so', async () => {
-  const taken = createServer().listen(0, '127.0.0.1');
-  await once(taken, 'listening');
-  const { port } = taken.address() as AddressInfo;
-  const { output, exited } = launchGateway({ PORT: `${port}`, WORKERS: '2', CACHE_URL: 'memory:' });
-  expect(await exited).toBe(1);
-  expect(output().split('\n')).toContain('PORT is in use by another process: expected a free one');
-  taken.close();
+describe.each(['2', '4', '8'])('Workers that cannot start, with WORKERS=%s', (WORKERS) => {
+  const fails = async (env: Environment) => {
+    const { child, output } = launchGateway({ WORKERS, CACHE_URL: 'memory:', ...env });
+    const [code] = await once(child, 'close'); // of the outputs too, which the workers share
+    expect(code).toBe(1);
+    return output();
+  };
+
+  it('have one line that says why, and nothing else', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const told = await fails({ PORT: `${port}` });
+    taken.close();
+    expect(told).toBe('PORT is in use by another process: expected a free one\n');
+    const missing = { TLS_CERT_FILE: '/nonexistent', TLS_KEY_FILE: '/nonexistent' };
+    expect(await fails({ PORT: '0', ...missing })).toBe('TLS_CERT_FILE cannot be read (ENOENT)\n');
+  });
 });
 
 it('A directory of developer keys that cannot be used ends the start with one line that names the file', async () => {
