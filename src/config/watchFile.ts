@@ -50,7 +50,7 @@ async function follow(
 }
 
 /** Undefined for a pipe, which was read to its end at the start. */
-async function readRegular(path: string): Promise<Buffer | undefined> {
+export async function readRegular(path: string): Promise<Buffer | undefined> {
   return (await stat(path)).isFile() ? readFile(path) : undefined;
 }
 

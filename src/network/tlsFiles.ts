@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { ConfigError } from '../config/ConfigError.js';
-import { readCompleteSync, watchFile } from '../config/watchFile.js';
+import { readCompleteSync, readRegular, watch } from '../config/watchFile.js';
 import type { Logger } from '../observability/log.js';
 
 /** A file, and the setting that names it. */
@@ -34,23 +34,38 @@ export function followTlsFiles(
   log: Logger,
   use: (material: TlsMaterial) => void,
 ): () => void {
-  let latest = inUse;
-  const follow = (kind: keyof TlsFiles, { setting, file }: NamedFile) =>
-    watchFile(file, (content) => {
-      if (latest[kind]?.equals(content)) return;
-      latest = { ...latest, [kind]: content };
-      try {
-        use(checked(files, latest));
-        log.info({ setting }, 'the TLS certificate was renewed');
-      } catch (error) {
-        const problem = (error as Error).message;
-        log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays');
-      }
-    });
-  const stops = kinds.flatMap((kind) => (files[kind] ? [follow(kind, files[kind])] : []));
-  return () => {
-    for (const stop of stops) stop();
+  const settings = kinds.flatMap((kind) => files[kind]?.setting ?? []);
+  const look = async () => {
+    const now = kinds.map(async (kind) => [
+      kind,
+      (files[kind] && (await readRegular(files[kind].file))) ?? inUse[kind],
+    ]);
+    return written(Object.fromEntries(await Promise.all(now)));
   };
+  const onChange = (seen: Buffer) => {
+    try {
+      use(checked(files, readBack(seen)));
+      log.info({ settings }, 'the TLS certificate was renewed');
+    } catch (error) {
+      const problem = (error as Error).message;
+      log.warn({ problem }, 'the new TLS files cannot be used: the certificate in use stays');
+    }
+  };
+  return watch(look, onChange, written(inUse));
+}
+
+/** All files as one, so that they are looked at together: a certificate and its key are renewed at the same moment. */
+function written(material: TlsMaterial): Buffer {
+  return Buffer.from(JSON.stringify(kinds.map((kind) => material[kind]?.toString('base64'))));
+}
+
+function readBack(all: Buffer): TlsMaterial {
+  const texts = JSON.parse(all.toString()) as readonly (string | null)[];
+  const read = kinds.flatMap((kind, index) => {
+    const text = texts[index];
+    return text == null ? [] : [[kind, Buffer.from(text, 'base64')] as const];
+  });
+  return Object.fromEntries(read);
 }
 
 /** OpenSSL passes over what it cannot read in a list of authorities, so each is looked at. */

@@ -1,6 +1,16 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -101,6 +111,37 @@ describe('A secret that comes from a pipe', () => {
       console.log(String(readCompleteSync('/dev/stdin')));`;
     const loader = fileURLToPath(new URL('../support/typescript.mjs', import.meta.url));
     expect(execFileSync('sh', ['-c', script, process.execPath, loader, child]).toString()).toBe('the-secret\n');
+  });
+});
+
+describe('A certificate and its key that are renewed by a symbolic link', () => {
+  it('are never looked at apart', async () => {
+    for (const name of ['one', 'two']) {
+      mkdirSync(join(directory, name));
+      issueCertificate(name, { certFile: join(directory, name, 'tls.crt'), keyFile: join(directory, name, 'tls.key') });
+    }
+    const current = join(directory, 'current');
+    const point = (name: string) => {
+      symlinkSync(name, `${current}.new`);
+      renameSync(`${current}.new`, current);
+    };
+    point('one');
+    const files = {
+      cert: { setting: 'TLS_CERT_FILE', file: join(current, 'tls.crt') },
+      key: { setting: 'TLS_KEY_FILE', file: join(current, 'tls.key') },
+    };
+    const lines: string[] = [];
+    const log = createLogger('info', { write: (line) => lines.push(line) });
+    const renewed = new Promise<TlsMaterial>((resolve) => {
+      stop = followTlsFiles(files, readTlsFiles(files), log, resolve);
+    });
+    await sleep(1500); // it has looked at what is in use
+    point('two');
+    expect((await renewed).key).toEqual(readFileSync(join(directory, 'two', 'tls.key')));
+    await sleep(1500);
+    expect(lines.map((line) => JSON.parse(line) as object)).toEqual([
+      expect.objectContaining({ level: 'info', settings: ['TLS_CERT_FILE', 'TLS_KEY_FILE'] }),
+    ]);
   });
 });
 
