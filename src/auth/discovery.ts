@@ -55,7 +55,7 @@ async function read(
     const named = /^https?:\/\/[\x21-\x7e]{1,200}$/.test(metadata.issuer) ? metadata.issuer : 'another issuer';
     return { fault: 'other-issuer', cause: `the metadata names ${named}, AUTH_ISSUER must be exactly that` };
   }
-  if (issuer.startsWith('https:') && !metadata.jwks_uri.startsWith('https:')) {
+  if (new URL(issuer).protocol === 'https:' && new URL(metadata.jwks_uri).protocol !== 'https:') {
     return { fault: 'not-metadata', cause: 'jwks_uri is not https:, the issuer is' };
   }
   return metadata.jwks_uri;

@@ -86,6 +86,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     env[name] ? parsed[name] : Math.max(parsed[name], least);
   const [pollMinMs, pollMaxMs] = [parsed.JOB_POLL_MIN_MS, atLeast('JOB_POLL_MAX_MS', parsed.JOB_POLL_MIN_MS)];
   expect('JOB_POLL_MAX_MS', pollMaxMs >= pollMinMs, 'JOB_POLL_MAX_MS must not be below JOB_POLL_MIN_MS');
+  expect('METRICS_PORT', parsed.METRICS_PORT !== parsed.PORT, 'METRICS_PORT must differ from PORT');
   const isProduction = parsed.NODE_ENV === 'production';
   const sandboxOrigins = ['https://studio.apollographql.com', 'https://sandbox.embed.apollographql.com'];
 
@@ -105,7 +106,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     upstream,
     service: {
       tls: tlsFiles('UPSTREAM_CA_FILE', 'UPSTREAM_CERT_FILE', 'UPSTREAM_KEY_FILE', [
-        isSandbox || upstream.baseUrl.startsWith('https:'),
+        isSandbox || /^https:/i.test(upstream.baseUrl),
         'an https: UPSTREAM_BASE_URL',
       ]),
       apiVersion: parsed.UPSTREAM_API_VERSION,

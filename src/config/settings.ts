@@ -40,11 +40,12 @@ const share = fitting(
 ).transform(Number);
 const shareOrNone = fitting(isShare, 'must be a number from 0 to 1').transform(Number);
 
-export const webUrl = fitting((address) => {
-  if (!URL.canParse(address)) return false;
-  const { protocol, username, password, search, hash } = new URL(address);
-  return ['http:', 'https:'].includes(protocol) && username + password === '' && search === '' && hash === '';
-}, 'must be an absolute http: or https: URL without user name, query or fragment');
+/** `URL` passes over a lone `?` or `#`, blanks, and slashes that are missing or reversed. */
+const webUrlForm = /^https?:\/\/[^\s\\/?#@]+(\/[^\s\\?#]*)?$/i;
+export const webUrl = fitting(
+  (address) => webUrlForm.test(address) && URL.canParse(address),
+  'must be an absolute http: or https: URL without user name, query, fragment, blanks or backslashes',
+);
 
 const list = (item: z.ZodType<string, string>) =>
   text

@@ -45,6 +45,11 @@ describe('Without any variable', () => {
   });
 });
 
+it('An address may be written in any case', () => {
+  const env = { ...open, UPSTREAM_BASE_URL: 'HTTPS://X.example/v1', UPSTREAM_CA_FILE: '/x' };
+  expect(loadConfig(env).service.tls?.ca?.file).toBe('/x');
+});
+
 describe('The freshness of a token record', () => {
   const day = 86_400_000;
   it.each<[Env, object]>([
@@ -102,6 +107,13 @@ describe('A mistake', () => {
     [{ ...open, UPSTREAM_BASE_URL: `https://user:${planted}@x.example` }, /^UPSTREAM_BASE_URL must/],
     [{ ...open, UPSTREAM_BASE_URL: 'https://x.example?a=b' }, /^UPSTREAM_BASE_URL must/],
     [{ ...open, UPSTREAM_BASE_URL: 'ftp://x.example' }, /^UPSTREAM_BASE_URL must/],
+    ...[
+      ...['https://x.example/v1?', 'https://x.example/v1#', 'https://x.example/a b', ' https://x.example'],
+      ...['https://x.exa\tmple', 'https:x.example', 'https:\\\\x.example', 'https:///x.example', 'https://@x.example'],
+    ].map((UPSTREAM_BASE_URL): [Env, RegExp] => [
+      { ...open, UPSTREAM_BASE_URL },
+      /^UPSTREAM_BASE_URL must be an absolute http: or https: URL without user name, query, fragment, blanks or backs/,
+    ]),
     [{ ...open, UPSTREAM_CLIENT_ID: `a:${planted}` }, /^UPSTREAM_CLIENT_ID must not contain a colon$/],
     [{ ...open, UPSTREAM_API_VERSION: 'a\nb' }, /^UPSTREAM_API_VERSION must be/],
     [{ JOB_POLL_MIN_MS: '5000', JOB_POLL_MAX_MS: '1000' }, /^JOB_POLL_MAX_MS must not be below JOB_POLL_MIN_MS$/],
@@ -121,6 +133,7 @@ describe('A mistake', () => {
       { TOKEN_FRESH_SECONDS: '900', TOKEN_FRESH_MAX_SECONDS: '59', TOKEN_FRESH_MIN_SECONDS: '60' },
       /^TOKEN_FRESH_SECONDS .*: expected without TOKEN_FRESH_MIN_SECONDS, TOKEN_FRESH_MAX_SECONDS$/,
     ],
+    [{ PORT: '5000', METRICS_PORT: '5000' }, /^METRICS_PORT must differ from PORT$/],
     [{ TLS_CERT_FILE: '/x' }, /^TLS_CERT_FILE and TLS_KEY_FILE must be set together$/],
     [{ TLS_CLIENT_CA_FILE: '/x' }, /^TLS_CLIENT_CA_FILE needs TLS_CERT_FILE and TLS_KEY_FILE$/],
     [{ FEDERATION_CERTIFICATE_NAMES: 'router' }, /^FEDERATION_CERTIFICATE_NAMES needs TLS_CLIENT_CA_FILE$/],

@@ -141,7 +141,7 @@ test('a service that refuses our certificate has certainly not carried out a cre
   });
   await until(() => canConnect(port));
   const { query, logs } = await start({
-    ...{ UPSTREAM_BASE_URL: `https://127.0.0.1:${port}`, UPSTREAM_CA_FILE: authority.certFile },
+    ...{ UPSTREAM_BASE_URL: `HTTPS://127.0.0.1:${port}`, UPSTREAM_CA_FILE: authority.certFile },
   });
   expect(codesOf(await query(link))).toEqual(['UPSTREAM_UNAVAILABLE']);
   expect(logs.join('')).toContain('ALERT_CERTIFICATE_REQUIRED');
