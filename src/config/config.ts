@@ -1,5 +1,4 @@
 import { createRequire } from 'node:module';
-import { distance } from 'fastest-levenshtein';
 import type { Scope } from '../auth/caller.js';
 import { tokenType } from '../auth/tokenKind.js';
 import { ConfigError } from './ConfigError.js';
@@ -8,7 +7,8 @@ import { Secret } from './secret.js';
 import { type Expect, type Parsed, type Setting, type SettingName, settings, webUrl } from './settings.js';
 import { tlsFilesOf } from './tlsFileSettings.js';
 import { tracesOf } from './traceSettings.js';
-import { readCompleteSync, secretIn } from './watchFile.js';
+import { warningsOf } from './warnings.js';
+import { isPipe, readCompleteSync, secretIn } from './watchFile.js';
 
 /** The version in our package.json. */
 export function packageVersion(): string {
@@ -31,6 +31,7 @@ export function loadConfig(env: Environment = process.env): Config {
   const problems: Problems = new Map();
   const names = Object.keys(settings) as SettingName[];
   const parsed = Object.fromEntries(names.map((name) => [name, parse(env, name, problems)])) as Parsed;
+  if (parsed.WORKERS > 1) refusePipes(env, problems);
   const config = assemble(parsed, env, problems);
   if (problems.size > 0) throw new ConfigError([...problems.values(), ...config.warnings]);
   return config;
@@ -62,6 +63,15 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
     problems.set(name, `${name}_FILE cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown error'})`);
   }
   return undefined;
+}
+
+/** Each worker reads the files itself, and a pipe can be read only once. */
+function refusePipes(env: Environment, problems: Problems): void {
+  for (const name of Object.keys(settings) as SettingName[]) {
+    const setting = settings[name].secret ? `${name}_FILE` : name;
+    const isRefused = setting.endsWith('_FILE') && isPipe(env[setting] ?? '');
+    if (isRefused) problems.set(name, `${setting} must be a file, not a pipe, with WORKERS above 1`);
+  }
 }
 
 function assemble(parsed: Parsed, env: Environment, problems: Problems) {
@@ -166,8 +176,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
       connections: parsed.MAX_CONNECTIONS,
       subscriptions: parsed.MAX_SUBSCRIPTIONS,
     },
-    /** Variables that look like typing mistakes; worth a warning, not a refusal. */
-    warnings: misspelled(env),
+    warnings: warningsOf(env),
   });
 }
 
@@ -280,14 +289,4 @@ function audienceOf(issuer: string, issuers: readonly string[], entries: readonl
 
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
-}
-
-/** Variables of ours with a letter wrong: `UPSTREAM_BASEURL`. Names that other programs own are left alone. */
-function misspelled(env: Environment): string[] {
-  const known = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [name]));
-  return Object.keys(env).flatMap((name) => {
-    if (known.includes(name) || name.length < 6 || name === 'FTP_PROXY') return [];
-    const meant = known.find((candidate) => candidate.includes('_') && distance(candidate, name) <= 2);
-    return meant === undefined ? [] : [`${name} is not a setting: did you mean ${meant}?`];
-  });
 }

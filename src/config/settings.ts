@@ -111,6 +111,9 @@ const addressRange = fitting(isAddressRange, 'must be addresses and ranges such 
 
 const flag = z.enum(['true', 'false'], { error: 'must be true or false' }).transform((word) => word === 'true');
 
+/** OpenTelemetry's own are in any case. */
+const flagInAnyCase = text.transform((word) => word.toLowerCase()).pipe(flag);
+
 const secret = (schema: z.ZodType<string>) => schema.transform((confidential) => new Secret(confidential));
 
 const base64Key = fitting(
@@ -281,7 +284,7 @@ export const settings = {
   ),
   OTEL_EXPORTER_OTLP_PROTOCOL: optional(text, 'http/json', 'http/protobuf'),
   OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: optional(text, 'OTEL_EXPORTER_OTLP_PROTOCOL', 'http/protobuf'),
-  OTEL_SDK_DISABLED: optional(flag, 'false', 'true'),
+  OTEL_SDK_DISABLED: optional(flagInAnyCase, 'false', 'true'),
   NODE_ENV: setting(text, 'development', 'production'),
 } as const satisfies Record<string, Setting>;
 

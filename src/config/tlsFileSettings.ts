@@ -15,17 +15,17 @@ export const tlsFilesOf =
   };
 
 /** Those for the trace collector, from standard variables, which OpenTelemetry's SDK would read once. */
-export function collectorTlsFiles(env: Readonly<Record<string, string | undefined>>): TlsFiles | undefined {
+export function collectorTlsFiles(
+  env: Readonly<Record<string, string | undefined>>,
+  expect: Expect,
+): TlsFiles | undefined {
   const nameOf = (what: string) => {
     const names = [`OTEL_EXPORTER_OTLP_TRACES_${what}`, `OTEL_EXPORTER_OTLP_${what}`] as const;
     return env[names[0]] ? names[0] : names[1];
   };
-  return filesBy(
-    (name) => env[name] || undefined,
-    nameOf('CERTIFICATE'),
-    nameOf('CLIENT_CERTIFICATE'),
-    nameOf('CLIENT_KEY'),
-  );
+  const [ca, cert, key] = [nameOf('CERTIFICATE'), nameOf('CLIENT_CERTIFICATE'), nameOf('CLIENT_KEY')];
+  expect('OTEL_EXPORTER_OTLP_ENDPOINT', !env[cert] === !env[key], `${cert} and ${key} must be set together`);
+  return filesBy((name) => env[name] || undefined, ca, cert, key);
 }
 
 function filesBy(pathOf: (name: string) => string | undefined, ca: string, cert: string, key: string) {

@@ -19,5 +19,5 @@ export function tracesOf(
   const protocol = parsed[name] ?? 'http/json';
   const isSpoken = protocol === 'http/json' || protocol === 'http/protobuf';
   expect(name, isSpoken, `${name} must be http/json or http/protobuf: the gateway sends traces over HTTP only`);
-  return { url, protocol: protocol as TraceProtocol, tls: collectorTlsFiles(env) };
+  return { url, protocol: protocol as TraceProtocol, tls: collectorTlsFiles(env, expect) };
 }

@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { withoutByteOrderMark } from '../json.js';
 import { Secret } from './secret.js';
 
 /** Between two looks at a watched file, in milliseconds. Polling, because mounted secrets are swapped by a symbolic link. */
@@ -47,6 +48,10 @@ async function follow(
     seen = now;
     await sleep(lookEveryMs, undefined, { ref: false, signal }).catch(() => {});
   }
+}
+
+export function isPipe(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFIFO() ?? false;
 }
 
 /** Undefined for a pipe, which was read to its end at the start. */
@@ -101,5 +106,5 @@ export function watchSecretFile(path: string, options: FollowedSecret): () => vo
 
 /** The text of a file that holds one secret: editors end its line. */
 export function secretIn(content: string): string {
-  return content.replace(/\r?\n$/, '');
+  return withoutByteOrderMark(content).replace(/\r?\n$/, '');
 }

@@ -50,6 +50,10 @@ it('An address may be written in any case', () => {
   expect(loadConfig(env).service.tls?.ca?.file).toBe('/x');
 });
 
+it.each(['true', 'TRUE', 'True'])('OTEL_SDK_DISABLED=%s turns tracing off', (OTEL_SDK_DISABLED) => {
+  expect(loadConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c.example', OTEL_SDK_DISABLED }).traces).toBeUndefined();
+});
+
 describe('The freshness of a token record', () => {
   const day = 86_400_000;
   it.each<[Env, object]>([
@@ -151,6 +155,10 @@ describe('A mistake', () => {
       { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://c.example', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'json' },
       /^OTEL_EXPORTER_OTLP_TRACES_PROTOCOL must be http\/json or http\/protobuf/,
     ],
+    ...['OTEL_EXPORTER_OTLP_CLIENT_KEY', 'OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE'].map((name): [Env, RegExp] => [
+      { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://c.example', [name]: '/x' },
+      /^OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY must be set together$/,
+    ]),
     [{ HOST: '0.0.0.0' }, /^HOST must be a loopback address/],
     [{ ...service, AUTH_MODE: 'developer' }, /^AUTH_MODE=developer is for the embedded sandbox/],
     [
@@ -207,6 +215,14 @@ describe('A mistake', () => {
     expect(problemsOf({ PORT: 'x', [typed]: planted })).toContain(warning);
   });
 
+  it.each(['Production', 'prod', 'PROD'])('in NODE_ENV is a warning when it looks like production: %s', (NODE_ENV) => {
+    expect(loadConfig({ NODE_ENV }).warnings).toEqual([expect.stringMatching(/^NODE_ENV is not production, /)]);
+  });
+
+  it.each(['production', 'development', 'test', 'products'])('is not seen in NODE_ENV=%s', (NODE_ENV) => {
+    expect(loadConfig({ NODE_ENV }).warnings).toEqual([]);
+  });
+
   it.each(['PATH', 'HOME', 'HOSTNAME', 'NODE_OPTIONS', 'KUBERNETES_PORT', 'OTEL_SERVICE_NAME', 'npm_config_cache'])(
     'is not seen in %s, which others own',
     (name) => {
@@ -236,12 +252,12 @@ describe('A secret from a file', () => {
     return path;
   };
 
-  it.each(secrets)('is possible for %s; one line break at its end is not part of it', (name) => {
+  it.each(secrets)('is possible for %s; a byte order mark and one line break at its end are not part of it', (name) => {
     const value = goodValue[name as SettingName] ?? 'a-secret-of-some-length';
     const rest = beside[name as SettingName] ?? {};
     const direct = JSON.stringify(revealed(loadConfig({ ...rest, [name]: value })));
-    for (const ending of ['', '\n', '\r\n']) {
-      const config = loadConfig({ ...rest, [`${name}_FILE`]: file('one', `${value}${ending}`) });
+    for (const content of [value, `${value}\n`, `${value}\r\n`, `\uFEFF${value}`]) {
+      const config = loadConfig({ ...rest, [`${name}_FILE`]: file('one', content) });
       expect(JSON.stringify(revealed(config))).toBe(direct);
     }
   });

@@ -136,6 +136,7 @@ describe('A configuration that cannot work', () => {
   it.each([
     ['no such file', undefined, /^PROVIDERS_FILE cannot be read \(ENOENT\)$/],
     ['no JSON', '[', /^PROVIDERS_FILE is not JSON$/],
+    ['a byte order mark and no list', '\uFEFF{}', /^PROVIDERS_FILE (?!is not JSON)/],
     ['no list', '{}', /^PROVIDERS_FILE /],
     ['an empty list', '[]', /^PROVIDERS_FILE /],
     [

@@ -51,6 +51,18 @@ describe.each(['2', '4', '8'])('Workers that cannot start, with WORKERS=%s', (WO
   });
 });
 
+it('A secret from a pipe is refused with several workers, each of which would read it', async () => {
+  const script = 'printf the-secret | "$0" "$1"';
+  const env = {
+    ...{ PATH: process.env['PATH'], PORT: '0', CACHE_URL: 'memory:', AUTH_MODE: 'disabled', WORKERS: '2' },
+    ...{ UPSTREAM_BASE_URL: 'http://127.0.0.1:9', UPSTREAM_CLIENT_ID: 'a', UPSTREAM_CLIENT_SECRET_FILE: '/dev/stdin' },
+  };
+  const child = spawn('sh', ['-c', script, process.execPath, entry], { env });
+  const [stderr] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+  expect(child.exitCode).toBe(1);
+  expect(stderr).toBe('UPSTREAM_CLIENT_SECRET_FILE must be a file, not a pipe, with WORKERS above 1\n');
+});
+
 it('A directory of developer keys that cannot be used ends the start with one line that names the file', async () => {
   const cwd = mkdtempSync(join(tmpdir(), 'start-problems-'));
   writeFileSync(join(cwd, '.taxpayer-gateway'), 'no directory');

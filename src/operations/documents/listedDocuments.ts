@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { stripIgnoredCharacters } from 'graphql';
 import * as z from 'zod';
+import { withoutByteOrderMark } from '../../json.js';
 import { clientOf } from '../clientName.js';
 
 interface ListedDocument {
@@ -119,7 +120,7 @@ async function addFile(listed: ListedDocuments, file: string): Promise<void> {
 function documentsIn(text: string, file: string): readonly ListedDocument[] {
   let json: unknown;
   try {
-    json = JSON.parse(text);
+    json = JSON.parse(withoutByteOrderMark(text));
   } catch {
     return fail('is not JSON', file);
   }
