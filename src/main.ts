@@ -3,7 +3,7 @@ import cluster from 'node:cluster';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { commandNames, isUsage } from './commands/Command.js';
+import { commandNames, isUsage, usageProblem } from './commands/Command.js';
 import { ConfigError } from './config/ConfigError.js';
 import { packageVersion } from './config/config.js';
 import { listenProblem } from './process/listenProblem.js';
@@ -69,11 +69,6 @@ async function main([first, ...rest]: readonly string[]): Promise<void> {
 /** For operators: one plain line for each thing that is wrong, without a stack trace. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.problems.join('\n');
-  const { code, message } = error as NodeJS.ErrnoException;
-  // Node.js would quote the word, which may be an id.
-  if (code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL') {
-    return `The first word must be ${commandNames.join(', ')}, or none: see taxpayer-gateway --help`;
-  }
-  if (isUsage(error)) return `${message}: see taxpayer-gateway --help`;
-  return listenProblem(error, 'PORT') ?? message;
+  if (isUsage(error)) return `${usageProblem(error)}: see taxpayer-gateway --help`;
+  return listenProblem(error, 'PORT') ?? (error as Error).message;
 }

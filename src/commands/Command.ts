@@ -32,6 +32,19 @@ export interface Given {
 /** The command was called wrongly; the message says what was expected. */
 export class UsageError extends Error {}
 
+/** Node.js would quote the word that is wrong, which may be an id. */
+const wrongWords: Readonly<Record<string, string>> = {
+  ERR_PARSE_ARGS_UNKNOWN_OPTION: 'There is no such option; an id that begins with - can be given after --',
+  ERR_PARSE_ARGS_INVALID_OPTION_VALUE: 'An option lacks its value, or has one that it does not take',
+  ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL: `The first word must be ${commandNames.join(', ')}, or none`,
+};
+
+/** What was called wrongly, without anything that was given. */
+export function usageProblem(error: unknown): string {
+  const { code = '', message } = error as NodeJS.ErrnoException;
+  return wrongWords[code] ?? message;
+}
+
 /** Whether the entry or a command was called wrongly: the exit code is then 2. */
 export function isUsage(error: unknown): boolean {
   const code = (error as { readonly code?: unknown } | undefined)?.code;

@@ -1,13 +1,13 @@
 import { SealedStore, scopeOf } from '../cache/SealedStore.js';
 import { SubjectEntries } from '../cache/SubjectEntries.js';
 import { Sealer } from '../cache/sealing.js';
+import { ConfigError } from '../config/ConfigError.js';
 import type { Config } from '../config/config.js';
 import { tokenNames } from '../datasources/tokenAnswer.js';
 import { WayOut } from '../network/WayOut.js';
 import { openExistingStore, shownStore } from '../stores/openStore.js';
 import type { Store } from '../stores/Store.js';
 import { StoreError, storeCause } from '../stores/StoreError.js';
-import { UsageError } from './Command.js';
 
 export interface OpenStore {
   readonly store: Store;
@@ -16,13 +16,15 @@ export interface OpenStore {
   readonly entries: SubjectEntries;
 }
 
-/** Does `work` with the store that the gateways of this configuration share. @throws StoreError, ConfigError, UsageError */
+/** Does `work` with the store that the gateways of this configuration share. @throws StoreError, ConfigError */
 export async function withStoreOf<T>(
   { upstream, cache, service, proxies }: Config,
   work: (opened: OpenStore) => Promise<T>,
 ) {
   if (upstream === 'embedded-sandbox') {
-    throw new UsageError('UPSTREAM_BASE_URL is missing: what is stored of an embedded sandbox ends with its process');
+    throw new ConfigError([
+      'UPSTREAM_BASE_URL is missing: what is stored of an embedded sandbox ends with its process',
+    ]);
   }
   const store = await openExistingStore(cache.url, new WayOut(proxies, cache.tls).tls);
   try {

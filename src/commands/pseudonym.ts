@@ -2,7 +2,7 @@ import { callerKey } from '../auth/caller.js';
 import { Sealer } from '../cache/sealing.js';
 import { embeddedSandbox } from '../config/config.js';
 import { identifierReader } from '../datasources/identifiers.js';
-import type { Command } from './Command.js';
+import { type Command, UsageError } from './Command.js';
 
 const help = `Prints the keyed hash by which the log names a taxpayer or a caller. While a previous key is configured, its hash follows.
 
@@ -21,6 +21,7 @@ export const pseudonym: Command = {
   argument: 'a taxpayer id',
   option: 'issuer',
   async run({ config: { cache, upstream, limits }, argument, option: issuer }) {
+    if (issuer !== undefined && !(issuer && argument)) throw new UsageError('Expected an issuer and a subject');
     const { clientSecret } = upstream === 'embedded-sandbox' ? embeddedSandbox : upstream;
     const { rings } = Sealer.of(cache, clientSecret);
     const [current, ...previous] = rings.map((ring) =>

@@ -4,7 +4,7 @@ import { ConfigError } from '../config/ConfigError.js';
 import { loadConfig } from '../config/config.js';
 import { GatewayError } from '../errors/errors.js';
 import { StoreError } from '../stores/StoreError.js';
-import { type Command, type CommandName, type Finding, isUsage, UsageError } from './Command.js';
+import { type Command, type CommandName, type Finding, isUsage, UsageError, usageProblem } from './Command.js';
 
 const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   inspect: async () => (await import('./inspect.js')).inspect,
@@ -64,6 +64,7 @@ function write({ ok, data, lines }: Finding, json: boolean): void {
 function problemsOf(error: unknown): readonly string[] {
   if (error instanceof ConfigError) return error.problems;
   if (error instanceof GatewayError) return (error.violations ?? []).map(({ path, message }) => `${path} ${message}`);
-  if (error instanceof StoreError || isUsage(error)) return [(error as Error).message];
+  if (isUsage(error)) return [usageProblem(error)];
+  if (error instanceof StoreError) return [error.message];
   return [`A bug of the gateway: ${error instanceof Error ? error.name : typeof error}`];
 }

@@ -135,6 +135,13 @@ describe('pseudonym', () => {
     expect((await commandJson(env, 'forget', 'some-taxpayer')).taxpayer).toBe(pseudonym);
   });
 
+  it.each([
+    ['--issuer', 'https://id.example', ''],
+    ['--issuer=', 'subject'],
+  ])('is refused for a caller without an issuer or a subject: %s %s', async (...args) => {
+    expect(await runCommand({}, ['pseudonym', ...args])).toMatchObject({ code: 2, stdout: '' });
+  });
+
   it('works with the embedded sandbox, which needs no configuration', async () => {
     expect((await runCommand({}, ['pseudonym', 'some-taxpayer'])).code).toBe(0);
   });
@@ -264,13 +271,26 @@ describe('Every command', () => {
     }
   });
 
+  it.each(commandNames)('%s does not repeat what it was called wrongly with', async (name) => {
+    const ids = ['--123-45-6789', '-123-45-6789', '--json=123-45-6789', '--help=123-45-6789'];
+    for (const args of ids.map((id) => [name, id])) {
+      const { code, stdout, stderr } = await runCommand(env, args);
+      expect({ args, code, stdout }).toEqual({ args, code: 2, stdout: '' });
+      expect(stderr).not.toContain('123-45');
+      expect(stderr).not.toContain("'-1'");
+    }
+  });
+
   it.each(['inspect', 'forget'])('%s creates no store and leaves a running one alone', async (name) => {
     const nowhere = join(directory, 'nowhere');
     const missing = await runCommand({ ...env, CACHE_URL: `lmdb:${nowhere}` }, [name, 'x']);
     expect(missing).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('there is no store in') });
     await expect(stat(nowhere)).rejects.toThrow('ENOENT');
     expect(await runCommand({ ...env, CACHE_URL: 'memory:' }, [name, 'x'])).toMatchObject({ code: 1 });
-    expect(await runCommand({}, [name, 'x'])).toMatchObject({ code: 2 });
+    expect(await runCommand({}, [name, 'x'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^UPSTREAM_BASE/),
+    });
     const away = { ...env, CACHE_URL: 'redis://:planted-password@127.0.0.1:9' };
     const { code, stdout, stderr } = await runCommand(away, [name, 'x']);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });

@@ -32,7 +32,7 @@ function write(name: string, content: unknown): string {
 }
 
 beforeAll(async () => {
-  const file = write('manifest.json', manifest);
+  const file = write('manifest.json', `\uFEFF${JSON.stringify(manifest)}`); // as some editors write it
   gateway = await startTestGateway({ TRUSTED_DOCUMENTS_FILE: file, FEDERATION_SHARED_SECRET: routerSecret });
 });
 

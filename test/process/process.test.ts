@@ -95,7 +95,7 @@ describe('The command line', () => {
   it('refuses what it does not know in one line', async () => {
     const { output, exited } = launchGateway({}, ['--prot', '80']);
     expect(await exited).toBe(2);
-    expect(output()).toMatch(/^Unknown option '--prot'.*\n$/);
+    expect(output()).toMatch(/^There is no such option.*: see taxpayer-gateway --help\n$/);
   });
 });
 
