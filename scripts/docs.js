@@ -37,8 +37,8 @@ function configurationPage(all) {
 The gateway is configured by environment variables, read once at the start. Every mistake is reported in one go, one line
 each, and ends the process with exit code 1. An empty variable counts as unset.
 
-A confidential setting may come from a file instead: \`<NAME>_FILE\` holds the path, and a byte order mark at its beginning and one line break at its end are
-ignored. Set the one or the other, not both.
+A confidential setting may come from a file instead: \`<NAME>_FILE\` holds the path. A byte order mark at the beginning of the
+file and one line break at its end are ignored. Set the one or the other, not both.
 
 | Variable | Default | Meaning | Example |
 | --- | --- | --- | --- |
