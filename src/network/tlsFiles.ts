@@ -35,16 +35,18 @@ export function followTlsFiles(
   use: (material: TlsMaterial) => void,
 ): () => void {
   const settings = kinds.flatMap((kind) => files[kind]?.setting ?? []);
+  let latest = inUse;
   const look = async () => {
     const now = kinds.map(async (kind) => [
       kind,
       (files[kind] && (await readRegular(files[kind].file))) ?? inUse[kind],
     ]);
-    return written(Object.fromEntries(await Promise.all(now)));
+    latest = Object.fromEntries(await Promise.all(now));
+    return written(latest);
   };
-  const onChange = (seen: Buffer) => {
+  const onChange = () => {
     try {
-      use(checked(files, readBack(seen)));
+      use(checked(files, latest));
       log.info({ settings }, 'the TLS certificate was renewed');
     } catch (error) {
       const problem = (error as Error).message;
@@ -57,15 +59,6 @@ export function followTlsFiles(
 /** All files as one, so that they are looked at together: a certificate and its key are renewed at the same moment. */
 function written(material: TlsMaterial): Buffer {
   return Buffer.from(JSON.stringify(kinds.map((kind) => material[kind]?.toString('base64'))));
-}
-
-function readBack(all: Buffer): TlsMaterial {
-  const texts = JSON.parse(all.toString()) as readonly (string | null)[];
-  const read = kinds.flatMap((kind, index) => {
-    const text = texts[index];
-    return text == null ? [] : [[kind, Buffer.from(text, 'base64')] as const];
-  });
-  return Object.fromEntries(read);
 }
 
 /** OpenSSL passes over what it cannot read in a list of authorities, so each is looked at. */
