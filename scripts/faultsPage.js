@@ -36,16 +36,16 @@ in a row is left alone by that process for a second, then for twice as long afte
 [RFC 6750, 2.1](https://www.rfc-editor.org/rfc/rfc6750#section-2.1) has, count as a 401: the header may be what is refused.
 
 A 403 on \`taxpayerToken\` or \`createClientLink\` is about that request. When three different requests of one caller meet it
-in a row, that caller's calls stop for 30 seconds with \`UPSTREAM_CREDENTIALS_REJECTED\`; when requests of three callers do, or
-three of callers without an identity, those of the whole fleet.
+in a row, that caller's calls stop for 30 seconds with \`UPSTREAM_CREDENTIALS_REJECTED\`. When requests of three callers do, the
+calls of the whole fleet stop; so they do after three different requests where callers have no identity.
 
 An endpoint that keeps failing (network, time limit, 5xx) is left alone for \`BREAKER_RESET_MS\`: requests then fail at once
 with \`UPSTREAM_UNAVAILABLE\`, without a call, and the first one after that time tries again. Each process decides that:
 
 - For one caller, when of the last 20 taxpayers or jobs they asked for within 10 seconds at least 5 fail, and at least half.
   Creations of links count one by one. An id that always fails counts once. Callers without an identity count as one.
-- For everybody, when it is so for at least 2 callers, or calls of at least 5 callers fail, and these are at least half of the
-  callers who asked within 10 seconds.
+- For everybody, when at least half of the callers who asked within 10 seconds are affected: at least 2 to whom the first rule
+  applies, or at least 5 with failing calls.
 
 The same, fault by fault:
 

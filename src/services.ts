@@ -255,7 +255,7 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
 /** About how long all steps of one read of the service keep the event loop busy, in milliseconds. */
 const readWorkMs = 0.5;
 
-/** What may be asked of the service at once and what may wait, by one caller and by all, each with its work on the store. */
+/** Bounds the reads and creations at the service, under way and waiting, of one caller and of all; each with its work on the store. */
 function servicePlaces(config: Config, workTime: WorkTime, runtime: Runtime): FairQueue {
   return new FairQueue({
     perHolder: 32,

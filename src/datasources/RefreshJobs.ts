@@ -18,9 +18,9 @@ type Observation = Omit<JobView, 'observedAt'>;
 
 /** A status that can still change is shared by everyone who asks within this time, in milliseconds. */
 export const sharedMs = 1000;
-/** A status that was shown so often is read anew before that time is over: then nobody waits for it. */
+/** A status that was shown so often from memory is read anew in the background, so that nobody waits for it. */
 const oftenShown = 10;
-/** How old it is then, in milliseconds: statuses that were read together are not read anew together. */
+/** At which age, in milliseconds. The ages differ: statuses that were read together are not read anew together. */
 const renewedAtMs = (readAt: number): number => sharedMs * (0.75 + 0.2 * jitterOf(readAt));
 const processingTtlMs = 3_600_000; // so that its history is known to the next poll
 

@@ -4,7 +4,7 @@ import { type Caller, holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identify, type Identity } from '../auth/identify.js';
 import type { Peer } from '../network/peer.js';
 import { type Client, clientOf } from '../operations/clientName.js';
-import type { Answer } from '../operations/Exit.js';
+import { type Answer, partialSuccess } from '../operations/Exit.js';
 import { badRequest, type GraphQLRequest } from '../operations/GraphQLRequest.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
 import type { Operation, Pipeline } from '../operations/Pipeline.js';
@@ -129,6 +129,6 @@ function writeAnswer(response: ServerResponse, answer: Answer, headers: AnswerHe
   const { mediaType } = headers;
   const status = statusIn(mediaType, answer);
   const isShownAsDone = answer.isRefusal && status === 400 && mediaType === 'application/json, refusals as 200';
-  if (status === 294) response.statusMessage = 'Partial Success';
+  if (status === partialSuccess) response.statusMessage = 'Partial Success';
   writeJson(response, isShownAsDone ? 200 : status, answer, headers);
 }

@@ -92,7 +92,7 @@ function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
 export class HttpServer {
   readonly server: Server;
   readonly #inFlight = new Set<ServerResponse>();
-  /** One for all answers, each being `this` to its own: a closure for each is not free. */
+  /** One listener for all answers (`this` is the answer): a closure for each would take time. */
   readonly #onClose: (this: ServerResponse) => void;
   #draining = false;
   /** While the listening socket is being closed: what requests wait for. */

@@ -1,5 +1,5 @@
 import { parse } from 'content-type';
-import type { Answer } from '../operations/Exit.js';
+import { type Answer, partialSuccess } from '../operations/Exit.js';
 
 /** How an answer is written, and which statuses it may have (GraphQL over HTTP, Response). */
 export type MediaType = 'application/graphql-response+json' | 'application/json' | 'application/json, refusals as 200';
@@ -108,7 +108,7 @@ function highest(ranges: readonly MediaRange[]): number {
 export function statusIn(mediaType: MediaType | undefined, { status, isRefusal }: Answer): number {
   // Apollo's older clients want to be told with 200 that automatic persisted queries are not supported.
   if (mediaType === responseType) return isRefusal && status === 200 ? 422 : status;
-  return status === 294 ? 200 : status === 422 ? 400 : status;
+  return status === partialSuccess ? 200 : status === 422 ? 400 : status;
 }
 
 /** Whether a Content-Type is JSON; its charset does not matter. */

@@ -31,13 +31,13 @@ export interface TracingOptions extends TraceExportOptions {
   readonly serviceUrl: string;
 }
 
-/** What spans are begun under now. It moves from the HTTP request to its operation and back, so it is a box. */
+/** What spans are begun under now. Mutable, because it moves from the HTTP request to its operation and back. */
 interface Position {
   /** Of the request or socket, or of the operation under way. */
   parent: RecordedSpan;
   /** The operation under way, or the one that goes on as a stream. */
   operation?: RecordedSpan | undefined;
-  /** Asynchronous work finds it by itself. */
+  /** It is in Node's asynchronous context, so that work begun from it finds it. */
   isEntered: boolean;
   isOver: boolean;
 }
@@ -64,7 +64,7 @@ export class Tracing {
   readonly #share = shareOfNewTraces();
   readonly #service: Attributes;
   readonly #positions = new AsyncLocalStorage<Position>();
-  /** Positions that asynchronous work finds now. */
+  /** How many positions are in Node's asynchronous context. */
   #entered = 0;
   /** Of requests that {@link resume} takes up. */
   readonly #resumable = new Map<ServerResponse, Position>();
@@ -113,7 +113,8 @@ export class Tracing {
 
   /**
    * Runs an operation of a request that is traced, so that what it does is seen. An answer from memory is given at once: only
-   * others pay for Node's tracking of asynchronous work, which is dear in Node.js 20 and 22. `mayWait`: it surely is no such answer.
+   * others pay for Node's tracking of asynchronous work, which costs much in Node.js 20 and 22. `mayWait`: it is
+   * unlikely to be one from memory, so that tracking begins at once.
    */
   resume<T>(response: ServerResponse, mayWait: boolean, work: () => T): T {
     const position = this.#resumable.get(response);

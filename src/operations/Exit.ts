@@ -51,6 +51,9 @@ interface KnownRefusal extends Pick<Refusal, 'codes' | 'causes'> {
   readonly bytes: number;
 }
 
+/** GraphQL over HTTP: the answer has data, and errors. */
+export const partialSuccess = 294;
+
 const noErrors: readonly GraphQLFormattedError[] = [];
 
 /** The one exit of all transports: errors are masked, logged and counted, and the size is bounded. */
@@ -73,7 +76,7 @@ export class Exit {
         : `{${masked ? `"errors":${JSON.stringify(masked)},` : ''}"data":${json}}`;
     const bytes = Buffer.byteLength(text);
     if (bytes > context.maxAnswerBytes) return this.#tooLarge(context);
-    const status = masked ? 294 : 200;
+    const status = masked ? partialSuccess : 200;
     return { status, allow: undefined, errors: masked ?? noErrors, text, bytes, isRefusal: false };
   }
 
@@ -120,7 +123,7 @@ export class Exit {
 
   #tooLarge({ requestId, maxAnswerBytes }: OperationContext): Answer {
     const errors = this.#masked([answerTooLarge(maxAnswerBytes)], requestId);
-    return { ...written({ errors, data: null }), status: 294, allow: undefined, isRefusal: false };
+    return { ...written({ errors, data: null }), status: partialSuccess, allow: undefined, isRefusal: false };
   }
 
   /** In the order of the document, then of their paths: which call failed first does not show. */

@@ -191,7 +191,7 @@ export class FallbackStore implements Store {
     return [...new Set([...this.#journal.keys(prefix), ...(await this.primary.list(prefix))])];
   }
 
-  /** Whether, since this was last asked, there was something that the primary did not answer or confirm at once. */
+  /** Whether, since this was last asked, a write may have come late to the primary: one that it did not answer, or one kept back. */
   takeUnsettled(): boolean {
     const isUnsettled = this.degraded || !this.#journal.isEmpty;
     const wasUnsettled = this.#unsettled || isUnsettled;

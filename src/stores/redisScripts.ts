@@ -1,7 +1,4 @@
-/**
- * The atomic operations, on one key or several of one cluster slot. Absent are a key of a foreign type, and a lease or counter
- * without an expiry, which would last for ever. Publishing may be forbidden to our user; the waiters then poll.
- */
+/** A key of another type counts as absent, and so does a lease or counter without an expiry, which would last for ever. */
 const present = `
   local function present(key)
     if redis.call('type', key).ok == 'string' then return redis.call('get', key) end
@@ -10,6 +7,10 @@ const present = `
     if redis.call('pttl', key) ~= -1 then return present(key) end
   end`;
 
+/**
+ * The atomic operations, on one key or several of one cluster slot. Publishing may be forbidden to our user; the waiters then
+ * poll.
+ */
 export const redisScripts = {
   gatewayClaim: {
     numberOfKeys: 1,
