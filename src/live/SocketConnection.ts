@@ -66,7 +66,7 @@ export class SocketConnection {
     const remove = streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
     // It counts no bytes: an idle socket must not be cut because there is no room.
     const ping = () => void this.#write(0, (taken) => socket.ping(undefined, false, taken));
-    const stopPings = keepAlive(socket, ping);
+    const stopPings = keepAlive(socket, ping, options.keepAliveMs);
     const initTimer = setTimeout(() => {
       if (this.#phase !== 'unauthenticated') return;
       this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');

@@ -16,6 +16,8 @@ export interface LiveOptions extends GraphQLEndpointOptions {
   readonly callbackOrigins: readonly string[];
   /** Most operations at once on one socket. */
   readonly maxOperations: number;
+  /** Milliseconds between two signs of life on an open stream; by default 12 s: proxies close idle ones. */
+  readonly keepAliveMs?: number | undefined;
   readonly tracing?: (LiveTracing & HttpTracing) | undefined;
 }
 
@@ -40,8 +42,7 @@ export interface Visit {
 /** Serves one request that stays open. @throws GatewayError when it is refused */
 export type Serve = (request: IncomingMessage, response: ServerResponse, visit: Visit) => Promise<void>;
 
-/** Milliseconds between two signs of life on an open stream: proxies close idle ones. */
-export const keepAliveMs = 12_000;
+export const defaultKeepAliveMs = 12_000;
 
 const retryAfterSeconds = 1;
 /** Refuses a stream while the process drains. */

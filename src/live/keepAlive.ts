@@ -1,5 +1,5 @@
 import type { WebSocket } from 'ws';
-import { keepAliveMs } from './admitStream.js';
+import { defaultKeepAliveMs } from './admitStream.js';
 
 /** Pings that a peer may leave unanswered: one that is busy reads them late. */
 const maxUnanswered = 3;
@@ -8,7 +8,7 @@ const maxUnanswered = 3;
  * Calls `ping` at intervals, and ends a socket whose peer answers no ping. While bytes wait to be sent nothing is asked:
  * the peer would have to read them first, and {@link Unread} ends one that does not.
  */
-export function keepAlive(socket: WebSocket, ping: () => void, everyMs = keepAliveMs): () => void {
+export function keepAlive(socket: WebSocket, ping: () => void, everyMs = defaultKeepAliveMs): () => void {
   let unanswered = 0;
   const restart = () => {
     unanswered = 0;

@@ -11,8 +11,8 @@ import type { LiveTransport } from '../operations/observeOperations.js';
 import { atTime, forEachAnswer } from '../operations/ResultStream.js';
 import {
   admitStream,
+  defaultKeepAliveMs,
   interruption,
-  keepAliveMs,
   type LiveOptions,
   type Serve,
   shuttingDown,
@@ -134,6 +134,7 @@ class HttpStream {
   /** Answers with the head of the stream. @throws GatewayError RATE_LIMITED when the caller has no place for one more */
   constructor(private readonly options: HttpStreamOptions) {
     const { response, identity, visit, format, pipeline, streams, ledger, holder, isSubscription } = options;
+    const { keepAliveMs = defaultKeepAliveMs } = options;
     const leavePlace = ledger.take('streams', holder);
     const rateLimit = pipeline.rateLimitOf(identity);
     response.writeHead(200, [

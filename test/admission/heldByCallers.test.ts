@@ -1,9 +1,10 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider } from '../support/authenticated.js';
+import { startCallbackRouter } from '../support/callbackRouter.js';
 import { type Environment, environmentFor, postQuery, spawnGateway, startTestGateway } from '../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob } from '../support/liveJob.js';
-import { rawSocket } from '../support/rawSocket.js';
+import { type RawSocket, rawSocket } from '../support/rawSocket.js';
 import { until } from '../support/redis.js';
 
 const cleanups: (() => unknown)[] = [];
@@ -16,30 +17,64 @@ afterEach(async () => {
 async function scene(env: Environment = {}) {
   const provider = await startTrustedProvider();
   cleanups.push(() => provider.stop());
-  const gateway = await startTestGateway({ ...quickPolls, ...provider.env, MAX_CONNECTIONS: '8', ...env });
+  const router = await startCallbackRouter();
+  cleanups.push(() => router.stop());
+  const gateway = await startTestGateway({
+    ...quickPolls,
+    ...provider.env,
+    ...router.env,
+    MAX_CONNECTIONS: '8',
+    ...env,
+  });
   cleanups.push(() => gateway.stop());
   const job = addJob(gateway);
   const claims = { scope: 'refresh-jobs:read', taxpayer_ids: [job.taxpayerId] };
   const [ada, bob] = await Promise.all(['ada', 'bob'].map((sub) => provider.token({ ...claims, sub })));
-  return { gateway, job, ada: { authorization: `Bearer ${ada}` }, bob: { authorization: `Bearer ${bob}` } };
+  const sockets: RawSocket[] = [];
+  const headers = (token = '') => ({ authorization: `Bearer ${token}` });
+  return { gateway, router, job, sockets, ada: headers(ada), bob: headers(bob) };
 }
 
 type Scene = Awaited<ReturnType<typeof scene>>;
+type Headers = Readonly<Record<string, string>>;
 
-function socketOf({ gateway }: Scene) {
+function socketOf({ gateway, sockets }: Scene) {
   const socket = rawSocket(gateway.origin);
+  sockets.push(socket);
   cleanups.push(() => socket.end());
   return socket;
 }
 
-async function eventStream({ gateway, job }: Scene, headers: Readonly<Record<string, string>>) {
-  const response = await fetch(`${gateway.origin}/graphql/stream`, {
+/** Whether a stream of each kind is opened, with how it is refused if not. */
+const kinds = {
+  socket: async (on: Scene, headers: Headers) => {
+    const socket = socketOf(on);
+    await socket.opened;
+    socket.send({ type: 'connection_init', payload: headers });
+    const opened = socket.message(({ type }) => type === 'connection_ack').then(() => 'open');
+    return Promise.race([opened, socket.closed.then(({ code, reason }) => `${code} ${reason}`)]);
+  },
+  'event stream': (on: Scene, headers: Headers) => httpStream(on, 'text/event-stream', headers),
+  multipart: (on: Scene, headers: Headers) => httpStream(on, 'multipart/mixed;subscriptionSpec=1.0', headers),
+  callback: async (on: Scene, headers: Headers) =>
+    outcomeOf(await on.router.subscribe(on.gateway, on.job, { headers })),
+};
+
+async function httpStream({ gateway, job }: Scene, accept: string, headers: Headers) {
+  const response = await fetch(`${gateway.origin}/graphql`, {
     method: 'POST',
-    headers: { ...headers, 'content-type': 'application/json', accept: 'text/event-stream' },
+    headers: { ...headers, 'content-type': 'application/json', accept },
     body: JSON.stringify({ query: watchJob, variables: job }),
   });
   if (response.status === 200) cleanups.push(() => response.body?.cancel());
-  return response;
+  return outcomeOf(response);
+}
+
+async function outcomeOf(response: Response): Promise<string> {
+  if (response.status === 200) return 'open';
+  const { errors } = (await response.json()) as { errors: [{ extensions: { code: string; retryable: boolean } }] };
+  const { code, retryable } = errors[0].extensions;
+  return `${response.status} ${code} ${retryable} ${response.headers.get('retry-after')}`;
 }
 
 const waiting = `query ($taxpayerId: ID!, $jobId: ID!) {
@@ -49,21 +84,24 @@ const waiting = `query ($taxpayerId: ID!, $jobId: ID!) {
 }`;
 
 describe('a caller at the bound', () => {
-  it('opens no further stream, of whatever kind; another caller does', async () => {
-    const on = await scene();
-    await socketOf(on).init(on.ada);
-    expect((await eventStream(on, on.ada)).status).toBe(200);
-    const third = socketOf(on);
-    await third.opened;
-    third.send({ type: 'connection_init', payload: on.ada });
-    const { code, reason } = await third.closed;
-    expect([code, reason]).toEqual([1013, expect.stringContaining('At most 2 open streams per caller')]);
-    const refused = await eventStream(on, on.ada);
-    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
-    expect(await refused.json()).toMatchObject({ errors: [{ extensions: { code: 'RATE_LIMITED', retryable: true } }] });
-    expect((await eventStream(on, on.bob)).status).toBe(200);
-    await socketOf(on).init(on.bob);
-  });
+  it.each(Object.entries(kinds))(
+    'by a %s opens no stream of any kind until it ends; another caller does',
+    async (_, opens) => {
+      const on = await scene({ MAX_CONNECTIONS: '4' }); // room for one stream
+      expect(await opens(on, on.ada)).toBe('open');
+      for (const [kind, again] of Object.entries(kinds)) {
+        const bySocket = '1013 At most 1 open streams per caller (a share of MAX_CONNECTIONS)';
+        expect([kind, await again(on, on.ada)]).toEqual([
+          kind,
+          kind === 'socket' ? bySocket : '429 RATE_LIMITED true 1',
+        ]);
+      }
+      expect(await opens(on, on.bob)).toBe('open');
+      on.gateway.sandbox.control.updateJob(on.job.taxpayerId, on.job.jobId, { status: 'completed' });
+      for (const socket of on.sockets) socket.end();
+      await until(async () => (await opens(on, on.ada)) === 'open');
+    },
+  );
 
   it('watches nothing more until something ends; another caller does', async () => {
     const on = await scene();

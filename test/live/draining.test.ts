@@ -1,15 +1,16 @@
 import { once } from 'node:events';
-import { createServer, request as httpRequest, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../support/authenticated.js';
+import { startCallbackRouter } from '../support/callbackRouter.js';
 import { startTestDecisionPoint } from '../support/decisionPoint.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../support/liveJob.js';
 import { until } from '../support/redis.js';
+import { streamReader } from '../support/streamReader.js';
 
-// A stream that is admitted just before the gateway drains has not ended, so it must not be told that it is complete.
+// A stream that is cut because the gateway drains has not ended, so it must not be told that it is complete.
 
 const cleanups: (() => unknown)[] = [];
 
@@ -23,50 +24,10 @@ async function start(env: Environment): Promise<TestGateway> {
   return gateway;
 }
 
-/** A router's callback address, which notes what is posted and answers a check when it may. */
 async function startRouter() {
-  const posted: string[] = [];
-  let mayAnswer: Promise<void> | undefined;
-  const server: Server = createServer(async (request, response) => {
-    let body = '';
-    for await (const piece of request) body += piece;
-    const { action } = JSON.parse(body) as { action: string };
-    posted.push(action);
-    await mayAnswer;
-    response.writeHead(action === 'check' ? 204 : 200, { 'subscription-protocol': 'callback/1.0' }).end();
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  cleanups.push(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    posted,
-    hold(): () => void {
-      let release = () => {};
-      mayAnswer = new Promise((resolve) => {
-        release = resolve;
-      });
-      return release;
-    },
-  };
-}
-
-const secret = 'a-secret-of-the-router';
-
-function askForCallback(gateway: TestGateway, routerOrigin: string, variables: object, authorization?: string) {
-  const subscription = { callbackUrl: `${routerOrigin}/1`, subscriptionId: '1', verifier: 'v', heartbeatIntervalMs: 0 };
-  return fetch(`${gateway.origin}/graphql`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json;callbackSpec=1.0',
-      'x-gateway-router-secret': secret,
-      ...(authorization !== undefined && { authorization }),
-    },
-    body: JSON.stringify({ query: watchJob, variables, extensions: { subscription } }),
-  });
+  const router = await startCallbackRouter();
+  cleanups.push(() => router.stop());
+  return router;
 }
 
 function expectRefused(status: number | undefined, retryAfter: string | null | undefined, body: string): void {
@@ -105,12 +66,12 @@ it.each(['text/event-stream', 'multipart/mixed;boundary=graphql;subscriptionSpec
 
 it('a callback that is confirmed after the gateway has begun to drain is refused, and not called complete', async () => {
   const router = await startRouter();
-  const gateway = await start({ FEDERATION_SHARED_SECRET: secret, CALLBACK_ORIGINS: router.origin });
+  const gateway = await start(router.env);
   const release = router.hold();
-  const asked = askForCallback(gateway, router.origin, addJob(gateway));
+  const asked = router.subscribe(gateway, addJob(gateway));
   await until(() => router.posted.length > 0);
   await expectRefusedInDrain(gateway, release, asked);
-  expect(router.posted).toEqual(['check']);
+  expect(router.actions()).toEqual(['check']);
 });
 
 it('a callback that is permitted after the gateway has begun to drain is refused, and not called complete', async () => {
@@ -125,15 +86,39 @@ it('a callback that is permitted after the gateway has begun to drain is refused
   );
   const gateway = await start({
     ...provider.env,
-    FEDERATION_SHARED_SECRET: secret,
-    CALLBACK_ORIGINS: router.origin,
+    ...router.env,
     AUTH_DECISION_URL: point.url,
   });
   const job = addJob(gateway);
   point.allow('ada', [job.taxpayerId]);
   const release = point.hold();
-  const asked = askForCallback(gateway, router.origin, job, await provider.watcherOf([]));
+  const asked = router.subscribe(gateway, job, { headers: { authorization: await provider.watcherOf([]) } });
   await until(() => point.asked.length > 0);
   await expectRefusedInDrain(gateway, release, asked);
-  expect(router.posted).toEqual(['check']);
+  expect(router.actions()).toEqual(['check']);
+});
+
+it('a callback that is running when the gateway begins to drain is told why it ends', async () => {
+  const router = await startRouter();
+  const gateway = await start(router.env);
+  await router.subscribe(gateway, addJob(gateway));
+  await until(() => router.actions().includes('next'));
+  await gateway.stop();
+  const errors = [expect.objectContaining({ extensions: expect.objectContaining({ code: 'SHUTTING_DOWN' }) })];
+  expect(router.posted.at(-1)).toMatchObject({ action: 'complete', errors });
+});
+
+it('a multipart subscription that is running when the gateway begins to drain is told why it ends', async () => {
+  const gateway = await start({});
+  const response = await fetch(`${gateway.origin}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'multipart/mixed;subscriptionSpec=1.0' },
+    body: JSON.stringify({ query: watchJob, variables: addJob(gateway) }),
+  });
+  const parts = streamReader(response);
+  for (let n = 0; n < 2; n += 1) await parts.next('--graphql');
+  const stopped = gateway.stop();
+  expect(await parts.next('--graphql')).toContain('"code":"SHUTTING_DOWN"');
+  expect(await parts.next('--graphql')).toBe('--\r\n');
+  await stopped;
 });

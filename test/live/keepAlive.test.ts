@@ -4,13 +4,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, expect, it } from '@jest/globals';
 import { WebSocket, WebSocketServer } from 'ws';
 import { keepAlive } from '../../src/live/keepAlive.js';
+import { startTestGateway } from '../support/gateway.js';
+import { addJob, quickPolls, watchJob } from '../support/liveJob.js';
 import { until } from '../support/redis.js';
+import { streamReader } from '../support/streamReader.js';
 
 const everyMs = 20;
 const cleanups: (() => unknown)[] = [];
 
-afterEach(() => {
-  for (const cleanup of cleanups.splice(0).reverse()) cleanup();
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
 /** Our end of a socket that is kept alive, and the peer's. */
@@ -60,4 +63,36 @@ it('a peer for whom bytes wait is not ended for a pong that is late, and is aske
   peer.resume();
   await answered;
   expect([ours.readyState, ours.bufferedAmount]).toEqual([WebSocket.OPEN, 0]);
+});
+
+async function gatewayThatKeepsAlive() {
+  const gateway = await startTestGateway(quickPolls, {}, undefined, { keepAliveMs: everyMs });
+  cleanups.push(() => gateway.stop());
+  return gateway;
+}
+
+it('the gateway ends a socket whose peer answers no ping', async () => {
+  const { origin } = await gatewayThatKeepsAlive();
+  const peer = new WebSocket(`${origin.replace('http', 'ws')}/graphql`, 'graphql-transport-ws', { autoPong: false });
+  cleanups.push(() => peer.terminate());
+  await once(peer, 'open');
+  peer.send('{"type":"connection_init"}');
+  const [code] = await once(peer, 'close');
+  expect(code).toBe(1006); // without a close frame
+});
+
+it.each([
+  ['text/event-stream', '\n\n', ':'],
+  ['multipart/mixed;subscriptionSpec=1.0', '--graphql', '\r\ncontent-type: application/json\r\n\r\n{}\r\n'],
+])('a %s on which nothing happens shows signs of life', async (accept, separator, sign) => {
+  const gateway = await gatewayThatKeepsAlive();
+  const response = await fetch(`${gateway.origin}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept },
+    body: JSON.stringify({ query: watchJob, variables: addJob(gateway) }),
+  });
+  const pieces = streamReader(response);
+  cleanups.push(() => pieces.cancel());
+  for (let piece = ''; !piece.includes('PROCESSING'); ) piece = (await pieces.next(separator)) ?? '';
+  expect([await pieces.next(separator), await pieces.next(separator)]).toEqual([sign, sign]);
 });
