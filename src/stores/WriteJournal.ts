@@ -13,7 +13,7 @@ export type PendingWrite = { readonly value: Buffer; readonly expiresAt: number 
 );
 
 const maxEntries = 10_000;
-const maxBytes = 128 * 1024 * 1024;
+const defaultMaxBytes = 128 * 1024 * 1024;
 const deletionsPerKey = 4;
 const none: readonly Buffer[] = [];
 
@@ -22,16 +22,20 @@ const none: readonly Buffer[] = [];
  * the primary is back, so that other processes do not fetch the same token again, and no deleted lease or token returns.
  */
 export class WriteJournal {
-  readonly #writes = new BoundedCache<PendingWrite>({
-    max: maxEntries,
-    maxSize: maxBytes,
-    sizeCalculation: ({ value }, key) => value.length + key.length + 64,
-  });
+  readonly #writes: BoundedCache<PendingWrite>;
   /** Exact values that must not be on the primary any more. */
   readonly #deletions = new BoundedCache<readonly Buffer[]>({ max: maxEntries });
   readonly #waiters: DeleteWaiters;
 
-  constructor(private readonly runtime: Runtime) {
+  constructor(
+    private readonly runtime: Runtime,
+    maxBytes = defaultMaxBytes,
+  ) {
+    this.#writes = new BoundedCache({
+      max: maxEntries,
+      maxSize: maxBytes,
+      sizeCalculation: ({ value }, key) => value.length + key.length + 64,
+    });
     this.#waiters = new DeleteWaiters(runtime);
   }
 

@@ -128,17 +128,17 @@ describe('HTTPS', () => {
 });
 
 describe('a client that sends slowly on purpose', () => {
+  const plain = {
+    ...{ host: '127.0.0.1', port: 0, tls: undefined, before: () => false, log: createLogger('silent') },
+    routes: new Map([['/', () => {}]]),
+  };
+
   test.each([
     ['its headers', 'POST / HTTP/1.1\r\nHost: x\r\nX-Slow: '],
     ['its body', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nx'],
   ])('is answered 408 and cut off when it never ends %s', async (_, beginning) => {
     const http = new HttpServer({
-      host: '127.0.0.1',
-      port: 0,
-      tls: undefined,
-      routes: new Map([['/', () => {}]]),
-      before: () => false,
-      log: createLogger('silent'),
+      ...plain,
       timeouts: { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 50 },
     });
     const port = await http.listen();
@@ -152,5 +152,10 @@ describe('a client that sends slowly on purpose', () => {
     });
     expect(text).toMatch(/^HTTP\/1\.1 408 /);
     await http.drain(0);
+  });
+
+  test('has 20 seconds for its headers and a minute for all of it', () => {
+    const { server } = new HttpServer(plain);
+    expect([server.headersTimeout, server.requestTimeout]).toEqual([20_000, 60_000]);
   });
 });

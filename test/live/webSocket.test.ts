@@ -201,26 +201,6 @@ describe('subscriptions over WebSocket', () => {
     }
   });
 
-  it('read nothing more from a peer that does not read what it asked for', async () => {
-    const socket = socketTo(gateway);
-    await socket.init();
-    socket.socket.pause();
-    const count = 4000;
-    for (let n = 0; n < count; n += 1) socket.send({ type: 'ping', payload: { n, filler: 'x'.repeat(10_000) } });
-    // What the system's buffers take goes; the rest stays on our side for good.
-    let left = Number.POSITIVE_INFINITY;
-    await until(async () => {
-      const before = left;
-      left = socket.socket.bufferedAmount;
-      if (left === before) return true;
-      await new Promise((resolve) => setTimeout(resolve, 200));
-      return false;
-    });
-    expect(left).toBeGreaterThan(10_000_000);
-    socket.socket.resume();
-    await until(() => socket.received.filter(({ type }) => type === 'pong').length === count);
-  });
-
   it('leave requests that offer another upgrade alone', async () => {
     const answer = await new Promise<object>((resolve, reject) => {
       const connection = 'Upgrade, HTTP2-Settings, close';

@@ -232,11 +232,15 @@ describe('An audit line', () => {
   it('names the same taxpayer and caller alike after a restart, and otherwise with another key', async () => {
     const key = (byte: number) => Buffer.alloc(32, byte).toString('base64');
     const names: unknown[][] = [];
-    for (const env of [1, 1, 2].map((byte) => ({ CACHE_ENCRYPTION_KEY: key(byte) }))) {
+    for (const env of [1, 1, 2].map((byte) => ({ CACHE_ENCRYPTION_KEY: key(byte), LOG_OPERATIONS: 'all' }))) {
       const id = await start(env);
       await gateway.query(readRecord, { id }, await headersOf());
-      names.push(audits('token-revealed').flatMap(({ caller, taxpayer }) => [caller, taxpayer]));
+      await gateway.query(readRecord, { id: 'another' }, await headersOf());
       await gateway.stop();
+      const top = linesOf('top callers').flatMap(({ calls, refused }) => [calls, refused].flat() as Line[]);
+      const callers = [...audits('token-revealed'), ...operations(), ...top].map(({ caller }) => caller);
+      expect([callers.length, new Set(callers).size]).toEqual([5, 1]);
+      names.push(audits('token-revealed').flatMap(({ caller, taxpayer }) => [caller, taxpayer]));
     }
     expect(names[0]).toHaveLength(2);
     expect(names[1]).toEqual(names[0]);

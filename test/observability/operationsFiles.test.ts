@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';
 import { parse } from 'yaml';
+import { errorCodes } from '../../src/errors/errorCodes.js';
 import { MachineMetrics } from '../../src/observability/MachineMetrics.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 
@@ -85,6 +86,21 @@ describe('What operators are given', () => {
   it('has a section of the runbook for every alert, and no other', () => {
     const sections = [...file('docs/alerts.md').matchAll(/^## (\S+)$/gm)].map(([, name]) => name);
     expect(sections.sort()).toEqual([...new Set(alerts.map(({ alert }) => alert))].sort());
+  });
+
+  it('names every code that the objective of availability counts as a failure, and no other', async () => {
+    const text = /`gateway_requests_failed_total`: ([^)]*)\)/.exec(file('docs/alerts.md'))?.[1] ?? '';
+    const but = /\bbut\s+(\w+)/.exec(text)?.[1];
+    const isNamed = (code: string) =>
+      code !== but && (text.includes(code) || (text.includes('all `UPSTREAM_`') && code.startsWith('UPSTREAM_')));
+    const codes = Object.keys(errorCodes);
+    const counted = [];
+    for (const code of codes) {
+      const metrics = new Metrics();
+      metrics.onRequest('http', 'errors', undefined, [{ message: '', extensions: { code } }]);
+      if (/^gateway_requests_failed_total\{.*\} 1$/m.test(await metrics.registry.metrics())) counted.push(code);
+    }
+    expect(counted).toEqual(codes.filter(isNamed));
   });
 
   it('alerts on the first event as well: the series it is counted in are there before, at 0', async () => {

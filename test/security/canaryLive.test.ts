@@ -171,6 +171,17 @@ async function firstPiece(
     headers: { 'content-type': 'application/json', accept, ...headers },
     body: JSON.stringify(body),
   });
+  return firstOf(response, separator);
+}
+
+/** A query whose text and variables are in the address. */
+async function readByGet(path: string, accept: string, id: string, headers: Readonly<Record<string, string>>) {
+  const query = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { accessToken name } }';
+  const search = new URLSearchParams({ query, variables: JSON.stringify({ id, ssn }) });
+  return firstOf(await fetch(`${gateway.origin}${path}?${search}`, { headers: { accept, ...headers } }), '\n\n');
+}
+
+async function firstOf(response: Response, separator: string): Promise<string> {
   const pieces = streamReader(response);
   let text = '';
   while (!/"(data|errors)":/.test(text)) {
@@ -208,6 +219,10 @@ describe('of what stays open', () => {
         for (const one of armed) if (one !== undefined) gateway.sandbox.control.disarm(one);
       }
     }
+    const byGet = { ...entitled, 'apollo-require-preflight': 'true' };
+    shown.push(await readByGet('/graphql', 'application/json', addTaxpayer('get'), byGet));
+    shown.push(await readByGet('/graphql/stream', 'text/event-stream', addTaxpayer('get-stream'), byGet));
+    for (const answer of shown.slice(-2)) expect(answer).toContain(accessToken);
     // Otherwise the search would prove nothing.
     const seen = findCanaries(shown.join('\n'), planted);
     for (const what of ['access token', 'taxpayer id', 'taxpayer name', 'metadata value', 'job id']) {
@@ -226,7 +241,7 @@ describe('of what stays open', () => {
     expect(logs.includes('"msg":"operation"')).toBe(['trace', 'debug', 'info'].includes(level));
     if (level !== 'silent') expect(logs).toContain('"audit":"token-revealed"');
     const spans = collector.requests.map(({ body }) => body).join('\n');
-    for (const span of ['GET /graphql', 'POST /graphql/stream', 'subscription', 'POST']) {
+    for (const span of ['GET /graphql', 'GET /graphql/stream', 'POST /graphql/stream', 'subscription', 'POST']) {
       expect(collector.spans.map((one) => one.name)).toContain(span);
     }
     for (const [where, text] of Object.entries({ metrics, logs, spans })) {
