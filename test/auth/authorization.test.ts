@@ -40,7 +40,10 @@ afterAll(async () => {
   await provider?.stop();
 });
 
+/** Lines of the log before the test. */
+let logged = 0;
 beforeEach(() => {
+  logged = gateway.logs.length;
   gateway.sandbox.control.resetCounters();
 });
 
@@ -245,6 +248,6 @@ function comparable(answer: Answer | undefined) {
 
 /** Audit lines of the present test: those of requests it made come last. */
 function audits(action: string): Record<string, unknown>[] {
-  const lines = gateway.logs.map((line) => JSON.parse(line) as Record<string, unknown>);
+  const lines = gateway.logs.slice(logged).map((line) => JSON.parse(line) as Record<string, unknown>);
   return lines.filter((line) => line['audit'] === action);
 }

@@ -44,7 +44,6 @@ describe('an unauthenticated socket', () => {
     expect((await upgraded()).status).toBe(101);
     await until(async () => (await openSockets()) === 0);
     expect(performance.now() - before).toBeGreaterThan(2900);
-    expect(performance.now() - before).toBeLessThan(4500);
   });
 
   it('takes no place of a caller, and only a few per address', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import {
   type GraphQLArgument,
   type GraphQLSchema,
@@ -100,11 +100,11 @@ describe('The schema', () => {
 
 describe('A value of the service that the schema does not know', () => {
   let gateway: TestGateway;
-  beforeAll(async () => {
+  // One for each test: a value is told of once.
+  beforeEach(async () => {
     gateway = await startTestGateway();
   });
-  afterAll(() => gateway.stop());
-  afterEach(() => gateway.sandbox.control.disarmAll());
+  afterEach(() => gateway.stop());
 
   const warnings = () =>
     gateway.logs

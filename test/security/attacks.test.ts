@@ -56,24 +56,24 @@ describe('hostile requests', () => {
     documents: documentAttacks,
     transport: transportAttacks,
   };
-  let launched = 0;
 
   test.each(Object.entries(tables))('%s: each is refused with its status and code', async (_, table) => {
     const outcomes: string[] = [];
     const expected: string[] = [];
+    sandbox.control.resetCounters();
     for (const attack of await table(scene)) {
       const answer = await launch(gateway.origin, attack);
-      launched += 1;
       outcomes.push(outcome(attack, answer.status, codesOf(answer)));
       expected.push(outcome(attack, attack.status, attack.code === undefined ? [] : [attack.code]));
       expect(echoes(answer)).toEqual([]);
     }
     expect(outcomes).toEqual(expected);
+    expect(sandbox.control.requests()).toEqual([]);
   });
 
   test('there are more than 150 of them, and the same process answers an honest caller', async () => {
-    expect(launched).toBeGreaterThan(150);
-    expect(sandbox.control.requests()).toEqual([]);
+    const attacks = await Promise.all(Object.values(tables).map((table) => table(scene)));
+    expect(attacks.flat().length).toBeGreaterThan(150);
     const query = `{ taxpayerToken(taxpayerId: "${scene.own}") { status } }`;
     const answer = await launch(gateway.origin, { ...honest, ...post(`Bearer ${await scene.token()}`, query) });
     expect(answer).toMatchObject({ status: 200 });
