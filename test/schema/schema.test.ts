@@ -102,7 +102,7 @@ describe('A value of the service that the schema does not know', () => {
   let gateway: TestGateway;
   // One for each test: a value is told of once.
   beforeEach(async () => {
-    gateway = await startTestGateway();
+    gateway = await startTestGateway({ DRAIN_TIMEOUT_MS: '0' });
   });
   afterEach(() => gateway.stop());
 
