@@ -45,7 +45,7 @@ try {
   await main(process.argv.slice(2));
 } catch (error) {
   const problem = explain(error);
-  if (cluster.isWorker) await (await import('./process/workers.js')).reportFailure(problem);
+  if (cluster.isWorker) await (await import('./process/Workers.js')).reportFailure(problem);
   else process.stderr.write(`${problem}\n`);
   process.exit(isUsage(error) ? 2 : 1);
 }

@@ -7,7 +7,7 @@ import { anyone, type Caller, localDeveloper } from './caller.js';
 import { dpopRefused, requireCertificate } from './clientCertificate.js';
 import type { DeveloperKeys } from './developerKeys.js';
 import type { KeyPlace } from './discovery.js';
-import { KeySet } from './keySet.js';
+import { KeySet } from './KeySet.js';
 import type { AgentFor, ReadFault } from './readJson.js';
 import {
   maxTokenLength,

@@ -4,7 +4,7 @@ import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import * as z from 'zod';
 import { realRuntime } from '../process/Runtime.js';
 import type { Scope } from './caller.js';
-import type { KeySource } from './keySet.js';
+import type { KeySource } from './KeySet.js';
 import type { TokenPolicy } from './verifyToken.js';
 
 /** Where the gateway in developer mode and `npm run dev:token` both look, relative to the working directory. */

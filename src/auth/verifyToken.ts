@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { unauthenticated, withoutStack } from '../errors/errors.js';
 import { type Caller, callerKey } from './caller.js';
 import { boundCertificate } from './clientCertificate.js';
-import type { KeySource } from './keySet.js';
+import type { KeySource } from './KeySet.js';
 import { signatureAlgorithms } from './readKeySet.js';
 import { claimAt, type RightsRules, rightsIn } from './rights.js';
 import { isOtherThanAccessToken, tokenType } from './tokenKind.js';

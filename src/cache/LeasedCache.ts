@@ -3,7 +3,7 @@ import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/err
 import { BoundedCache } from '../process/BoundedCache.js';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { heldBytes } from './heldBytes.js';
-import { type KeptLease, Leases, leaseMarginMs, leaseMs } from './leases.js';
+import { type KeptLease, Leases, leaseMarginMs, leaseMs } from './Leases.js';
 import type { EntryName } from './OneKeyStore.js';
 import type { CacheTier, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
 import { decodeEntry, decodeFailure, type Entry, encodeEntry, encodeFailure } from './StoredEntries.js';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { allScopes } from '../auth/caller.js';
-import { isAddressRange } from '../network/addressRanges.js';
+import { isAddressRange } from '../network/AddressRanges.js';
 import { Secret } from './secret.js';
 
 /** One environment variable: what it accepts and what holds without it. What it means is in `settingMeanings.ts`. */

@@ -11,7 +11,7 @@ import type { Operation, Pipeline } from '../operations/Pipeline.js';
 import { type AnswerHeaders, refuseInTurn, requestIdOf, writeJson } from './answering.js';
 import { readGraphQLRequest } from './graphqlRequest.js';
 import { readAccept, type StreamForm, statusIn, streamFor } from './mediaTypes.js';
-import type { Unread } from './unread.js';
+import type { Unread } from './Unread.js';
 
 export interface GraphQLEndpointOptions {
   readonly pipeline: Pipeline;

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from 'cors';
 import type { Config } from '../config/config.js';
 import { GatewayError } from '../errors/errors.js';
-import { AddressRanges } from '../network/addressRanges.js';
+import { AddressRanges } from '../network/AddressRanges.js';
 import { Peers } from '../network/peer.js';
 import { clientOf } from '../operations/clientName.js';
 import type { Pipeline } from '../operations/Pipeline.js';

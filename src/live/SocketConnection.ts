@@ -11,7 +11,7 @@ import { requestIdOf } from '../http/answering.js';
 import { isNestedWithin, parseJson } from '../json.js';
 import { addressOf } from '../network/peer.js';
 import { type Client, clientOf } from '../operations/clientName.js';
-import { atTime } from '../operations/ResultStream.js';
+import { atTime } from '../process/atTime.js';
 import type { LiveOptions, LiveTracing } from './admitStream.js';
 import { keepAlive } from './keepAlive.js';
 import { MessagePace } from './MessagePace.js';

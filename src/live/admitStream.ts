@@ -42,8 +42,6 @@ export interface Visit {
 /** Serves one request that stays open. @throws GatewayError when it is refused */
 export type Serve = (request: IncomingMessage, response: ServerResponse, visit: Visit) => Promise<void>;
 
-export const defaultKeepAliveMs = 12_000;
-
 const retryAfterSeconds = 1;
 /** Refuses a stream while the process drains. */
 export const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', {

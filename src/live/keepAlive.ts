@@ -1,6 +1,7 @@
 import type { WebSocket } from 'ws';
-import { defaultKeepAliveMs } from './admitStream.js';
 
+/** Milliseconds between two signs of life on an open stream: proxies close idle ones. */
+export const defaultKeepAliveMs = 12_000;
 /** Pings that a peer may leave unanswered: one that is busy reads them late. */
 const maxUnanswered = 3;
 

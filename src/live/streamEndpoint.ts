@@ -8,16 +8,10 @@ import { readAccept } from '../http/mediaTypes.js';
 import type { Answer } from '../operations/Exit.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import type { LiveTransport } from '../operations/observeOperations.js';
-import { atTime, forEachAnswer } from '../operations/ResultStream.js';
-import {
-  admitStream,
-  defaultKeepAliveMs,
-  interruption,
-  type LiveOptions,
-  type Serve,
-  shuttingDown,
-  type Visit,
-} from './admitStream.js';
+import { forEachAnswer } from '../operations/ResultStream.js';
+import { atTime } from '../process/atTime.js';
+import { admitStream, interruption, type LiveOptions, type Serve, shuttingDown, type Visit } from './admitStream.js';
+import { defaultKeepAliveMs } from './keepAlive.js';
 
 /** How results are written into a response that stays open. */
 interface StreamFormat {

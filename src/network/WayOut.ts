@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Config } from '../config/config.js';
 import type { Logger } from '../observability/log.js';
-import { Proxies } from './proxies.js';
+import { Proxies } from './Proxies.js';
 import { type Destination, ForwardingAgent, openTunnel, type WhenOpen } from './proxyConnections.js';
 import { followTlsFiles, readTlsFiles, type TlsFiles, type TlsMaterial } from './tlsFiles.js';
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { type AddressRanges, unmapped } from './addressRanges.js';
+import { type AddressRanges, unmapped } from './AddressRanges.js';
 
 /** Who is at the other end of a request, as far as settings ask to look. */
 export interface Peer {

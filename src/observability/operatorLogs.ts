@@ -2,7 +2,7 @@ import { holderOf } from '../auth/caller.js';
 import type { Sealer } from '../cache/sealing.js';
 import type { Config } from '../config/config.js';
 import type { OperationHooks } from '../operations/observeOperations.js';
-import type { UntrustedDocument } from '../operations/trustedDocuments.js';
+import type { UntrustedDocument } from '../operations/TrustedDocuments.js';
 import { AuditLog } from './AuditLog.js';
 import type { Logger } from './log.js';
 import type { Metrics } from './Metrics.js';

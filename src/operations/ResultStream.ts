@@ -1,5 +1,6 @@
 import { tokenExpired } from '../auth/verifyToken.js';
 import { GatewayError } from '../errors/errors.js';
+import { atTime } from '../process/atTime.js';
 import type { Answer } from './Exit.js';
 
 export interface ResultStreamOptions {
@@ -90,19 +91,4 @@ export async function forEachAnswer(
   if (left.aborted) leave();
   for await (const each of result) await write(each);
   left.removeEventListener('abort', leave);
-}
-
-/** The longest a Node.js timer can be, in milliseconds; longer ones fire at once. */
-const longestTimerMs = 2_147_483_647;
-
-/** Runs `action` once at `time` (epoch milliseconds, `Infinity` for never); returns what cancels it. */
-export function atTime(time: number, action: () => void): () => void {
-  if (time === Number.POSITIVE_INFINITY) return () => {};
-  let timer: NodeJS.Timeout | undefined;
-  const wait = () => {
-    const leftMs = time - Date.now();
-    timer = leftMs <= 0 ? setTimeout(action, 0) : setTimeout(wait, Math.min(leftMs, longestTimerMs));
-  };
-  wait();
-  return () => clearTimeout(timer);
 }

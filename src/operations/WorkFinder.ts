@@ -14,7 +14,7 @@ import type { Asked, OperationContext, OperationFacts } from './OperationContext
 import { type EndOfOperation, type OperationHooks, operationLabel, type Transport } from './observeOperations.js';
 import { refuseTooMuch, rootFieldsOf } from './operationSize.js';
 import { PlanCache, type PlanMode } from './plans/PlanCache.js';
-import { type TrustedDocuments, withDocument } from './trustedDocuments.js';
+import { type TrustedDocuments, withDocument } from './TrustedDocuments.js';
 import { coercedVariables } from './variables.js';
 
 export interface WorkFinderOptions {

@@ -7,7 +7,7 @@ import { credentialsOf, startEmbeddedSandbox, startGateway } from '../server.js'
 import { prepareStore } from '../stores/openStore.js';
 import { serveMetrics } from './metricsServer.js';
 import { announce } from './startupScreen.js';
-import { allWorkersClosed, assignedSandbox, primaryTurn, reportReady, Workers } from './workers.js';
+import { allWorkersClosed, assignedSandbox, primaryTurn, reportReady, Workers } from './Workers.js';
 
 /** Serves as the configuration says, as one process, as the primary of several, or as one of its workers. */
 export async function serve(config: Config = loadConfig()): Promise<void> {

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { KeySet, type KeySetOptions } from '../../src/auth/keySet.js';
+import { KeySet, type KeySetOptions } from '../../src/auth/KeySet.js';
 import type { ReadFault } from '../../src/auth/readJson.js';
 import { signatureAlgorithms } from '../../src/auth/readKeySet.js';
 import { realRuntime } from '../../src/process/Runtime.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { LeasedCache } from '../../src/cache/LeasedCache.js';
-import { Leases, leaseMarginMs, leaseMs } from '../../src/cache/leases.js';
+import { Leases, leaseMarginMs, leaseMs } from '../../src/cache/Leases.js';
 import type { EntryName } from '../../src/cache/OneKeyStore.js';
 import type { LeasedCacheOptions, ReadRequest } from '../../src/cache/ReadRequest.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';

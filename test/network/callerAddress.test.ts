@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { AddressRanges } from '../../src/network/addressRanges.js';
+import { AddressRanges } from '../../src/network/AddressRanges.js';
 import { callerAddress } from '../../src/network/peer.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { check } from '../../src/commands/check.js';
 import { loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
-import { Proxies } from '../../src/network/proxies.js';
+import { Proxies } from '../../src/network/Proxies.js';
 import { demoData } from '../../src/sandbox/demoData.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider } from '../support/authenticated.js';

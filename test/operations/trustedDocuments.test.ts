@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { buildSchema } from 'graphql';
 import { anyone } from '../../src/auth/caller.js';
 import { loadConfig } from '../../src/config/config.js';
-import { readListedDocuments } from '../../src/operations/documents/listedDocuments.js';
+import { readListedDocuments } from '../../src/operations/documents/ListedDocuments.js';
 import { requestOf } from '../../src/operations/GraphQLRequest.js';
 import type { OperationHooks } from '../../src/operations/observeOperations.js';
-import { TrustedDocuments } from '../../src/operations/trustedDocuments.js';
+import { TrustedDocuments } from '../../src/operations/TrustedDocuments.js';
 import { WorkFinder } from '../../src/operations/WorkFinder.js';
 import { type Answer, launchGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
 

@@ -43,7 +43,7 @@ describe('the source', () => {
       'stores/redisClient.ts', // when it connects again
     ]);
     expect(filesWith(/\bruntime\.random\(\)/).sort()).toEqual([
-      'auth/keySet.ts', // when keys are read again
+      'auth/KeySet.ts', // when keys are read again
       'datasources/watchers.ts', // between polls
       'stores/DeleteWaiters.ts', // while a lease is waited for
       'upstream/ResilientFetch.ts', // between tries

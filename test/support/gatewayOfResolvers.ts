@@ -7,7 +7,7 @@ import { Secret } from '../../src/config/secret.js';
 import { RequestContext } from '../../src/context.js';
 import { GraphQLEndpoint } from '../../src/http/GraphQLEndpoint.js';
 import { type Handler, HttpServer } from '../../src/http/HttpServer.js';
-import { Unread } from '../../src/http/unread.js';
+import { Unread } from '../../src/http/Unread.js';
 import { LiveEdge } from '../../src/live/LiveEdge.js';
 import { OpenStreams } from '../../src/live/OpenStreams.js';
 import { createLogger } from '../../src/observability/log.js';

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.js';
-import { AddressRanges, isAddressRange } from './addressRanges.js';
+import { AddressRanges, isAddressRange } from './AddressRanges.js';
 
 const loopback = new AddressRanges(['127.0.0.0/8', '::1']);
 

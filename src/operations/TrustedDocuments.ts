@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { watch } from '../config/watchFile.js';
 import { GatewayError } from '../errors/errors.js';
 import type { Client } from './clientName.js';
-import { ListedDocuments, readListedDocuments, stateOfLists } from './documents/listedDocuments.js';
+import { ListedDocuments, readListedDocuments, stateOfLists } from './documents/ListedDocuments.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
 import type { OperationFacts } from './OperationContext.js';
 
