@@ -30,7 +30,7 @@ once the service is well, and when other requests succeed again. Nobody has to r
 ${classes.map((row) => line(row, operations, errorCodes)).join('\n')}
 
 A record that was read before is served with \`stale: true\` in place of most of these errors. One that could not be read twice
-in a row is left alone by that process for a second, then for twice as long after each further time, up to half a minute.
+in a row is left alone by that process for a second, then for twice as long after each further time, up to \`BREAKER_RESET_MS\`.
 
 400 and 431 to a taxpayer's token that is longer than 4,096 characters, or holds others than
 [RFC 6750, 2.1](https://www.rfc-editor.org/rfc/rfc6750#section-2.1) has, count as a 401: the header may be what is refused.

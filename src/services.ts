@@ -149,7 +149,8 @@ export function wireServices(wiring: Wiring) {
   const shared = { service, store: sealed, places, keepMs, runtime };
   const { onTokenEvent: onEvent, onBudget } = metrics;
   const onRecord: TokenBrokerOptions['onRecord'] = (id, view) => recordWatches.see(id, view);
-  const broker = new TokenBroker({ ...shared, ...config.tokens, cache, onEvent, onBudget, onRecord });
+  const longestPauseMs = config.service.breakerResetMs;
+  const broker = new TokenBroker({ ...shared, ...config.tokens, longestPauseMs, cache, onEvent, onBudget, onRecord });
   const jobs = new RefreshJobs({ ...shared, broker, cache });
   const jobWatches = jobWatcher({
     ...config.jobs,

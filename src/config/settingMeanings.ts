@@ -36,7 +36,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   UPSTREAM_TIMEOUT_MS: 'Time for one try of a call, in milliseconds.',
   UPSTREAM_DEADLINE_MS: 'Time for a call with all its tries and waits, in milliseconds.',
   BREAKER_RESET_MS:
-    'How long an endpoint that kept failing is left alone before one call tries it again, in milliseconds.',
+    'How long an endpoint that kept failing is left alone before one call tries it again, and a record that could not be read at most, in milliseconds.',
   PROVIDERS_FILE: 'JSON list of { name, value, description } that replaces the provider catalogue.',
 
   CACHE_URL:

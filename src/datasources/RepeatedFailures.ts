@@ -3,7 +3,6 @@ import { BoundedCache } from '../process/BoundedCache.js';
 import type { Runtime } from '../process/Runtime.js';
 
 const firstPauseMs = 1000;
-const longestPauseMs = 30_000;
 
 /** What the service, or the way to it, says of one request. */
 const counted: ReadonlySet<ErrorCode> = new Set([
@@ -23,13 +22,15 @@ interface Failure {
 
 /**
  * Leaves alone what cannot be read. One failure is nothing; from the second in a row on there is a pause, at first of a
- * second, then twice as long each time, up to half a minute. Of this process alone: an outage is no work for the store.
+ * second, then twice as long each time. Of this process alone: an outage is no work for the store.
  */
 export class RepeatedFailures {
   readonly #failures: BoundedCache<Failure>;
 
+  /** @param max most things remembered */
   constructor(
     max: number,
+    private readonly longestPauseMs: number,
     private readonly runtime: Pick<Runtime, 'monotonicNow'>,
   ) {
     this.#failures = new BoundedCache({ max });
@@ -48,7 +49,7 @@ export class RepeatedFailures {
   note(id: string, error: unknown): void {
     if (!(error instanceof GatewayError) || !counted.has(error.code)) return;
     const times = (this.#failures.get(id)?.times ?? 0) + 1;
-    const pauseMs = times === 1 ? 0 : Math.min(longestPauseMs, firstPauseMs * 2 ** (times - 2));
+    const pauseMs = times === 1 ? 0 : Math.min(this.longestPauseMs, firstPauseMs * 2 ** (times - 2));
     this.#failures.set(id, { times, error, until: this.runtime.monotonicNow() + pauseMs });
   }
 

@@ -35,6 +35,8 @@ export interface TokenBrokerOptions extends ReadingOptions {
   readonly budgetPerHour: number;
   readonly budgetCallerShare: number;
   readonly budgetWatchShare: number;
+  /** How long a record that cannot be read is left alone at most, in milliseconds. */
+  readonly longestPauseMs: number;
   readonly onBudget: (left: number, resetsInMs: number) => void;
   readonly onEvent: (event: TokenEvent) => void;
   /** Told of each record that was not in memory when it was asked for. */
@@ -72,7 +74,7 @@ export class TokenBroker {
   constructor(private readonly options: TokenBrokerOptions) {
     const { store, runtime, onEvent } = options;
     this.#absences = new Absences(runtime);
-    this.#failures = new RepeatedFailures(options.cache.maxEntries, runtime);
+    this.#failures = new RepeatedFailures(options.cache.maxEntries, options.longestPauseMs, runtime);
     this.#cache = new LeasedCache({
       ...options.cache,
       kind: 'token',
