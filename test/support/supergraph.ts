@@ -89,8 +89,10 @@ export async function expectCrossing({ provider, one, casesHeaders }: Subgraphs,
   }
 }
 
-/** Expects that a subscription arrives as events, with fields of the other subgraph; the job is completed on the way. */
+/** Expects that a subscription to a job of its own arrives as events, with fields of the other subgraph. */
 export async function expectSubscription({ provider, gateway, one }: Subgraphs, router: { origin: string }) {
+  const { taxpayerId } = one;
+  const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, endsAs: null });
   const query = `subscription ($taxpayerId: ID!, $jobId: ID!) {
     refreshJobUpdated(taxpayerId: $taxpayerId, jobId: $jobId) { status taxpayer { cases { title } } }
   }`;
@@ -99,9 +101,9 @@ export async function expectSubscription({ provider, gateway, one }: Subgraphs, 
     headers: {
       'content-type': 'application/json',
       accept: 'text/event-stream',
-      authorization: await provider.watcherOf([one.taxpayerId]),
+      authorization: await provider.watcherOf([taxpayerId]),
     },
-    body: JSON.stringify({ query, variables: { taxpayerId: one.taxpayerId, jobId: one.jobId } }),
+    body: JSON.stringify({ query, variables: { taxpayerId, jobId } }),
   });
   const events = eventReader(response);
   const seen = (status: string) => ({
@@ -109,7 +111,7 @@ export async function expectSubscription({ provider, gateway, one }: Subgraphs, 
     data: { data: { refreshJobUpdated: { status, taxpayer: { cases: [{ title: 'First' }] } } } },
   });
   expect(await events.next()).toEqual(seen('PROCESSING'));
-  gateway.sandbox.control.updateJob(one.taxpayerId, one.jobId, { status: 'completed' });
+  gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
   expect(await events.next()).toEqual(seen('COMPLETED'));
   expect(await events.next()).toMatchObject({ event: 'complete' });
 }
