@@ -37,7 +37,7 @@ function declaresMember(source: string, name: string): boolean {
   return new RegExp(`^ {2}${words}${name}(?:[(<](?!.*;$)| = |: .* = )`, 'm').test(source);
 }
 
-describe.each(['### A hot query', '### A cold query', '### A subscription'])('The life of an id: %s', (heading) => {
+describe.each(['### A hot query', '### A cold query', '### A subscription'])('The path of a request: %s', (heading) => {
   it(`has at most ${maxSteps} steps`, () => {
     expect(itemsUnder(heading).length).toBeGreaterThan(0);
     expect(itemsUnder(heading).length).toBeLessThanOrEqual(maxSteps);
