@@ -184,12 +184,12 @@ export function wireServices(wiring: Wiring) {
   return { sealed, http, workTime, places, broker, jobs, jobWatches, recordWatches, links, forgets, stopWatches, stop };
 }
 
-function forgetsOf(wiring: Wiring, sealed: SealedStore, holders: readonly Holder[]): Forgets {
+function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly MemoryKeeper[]): Forgets {
   const { sealer, health, audit, runtime = realRuntime } = wiring;
   return new Forgets({
     store: sealed,
     entries: new SubjectEntries(wiring.store, sealed, (id) => Object.values(tokenNames(id))),
-    holders,
+    keepers,
     runtime,
     takeUnsettled: () => health?.takeUnsettled() ?? false,
     isRotating: () => sealer.rings.length > 1,

@@ -49,7 +49,7 @@ async function recordsOf(store: SealedStore): Promise<readonly ForgetRecord[]> {
 }
 
 /** What keeps something of subjects in memory. */
-export interface Holder {
+export interface MemoryKeeper {
   /** Drops what is held of `subject`, or of all, and keeps nothing of what is being read of it. */
   forget(subject: string | undefined): void;
 }
@@ -57,9 +57,9 @@ export interface Holder {
 export interface ForgetsOptions {
   readonly store: SealedStore;
   readonly entries: SubjectEntries;
-  readonly holders: readonly Holder[];
+  readonly keepers: readonly MemoryKeeper[];
   readonly runtime: Runtime;
-  /** Whether the store did not answer some time since this was last asked, so that old values may have been written late. */
+  /** Whether the store failed to answer since the last call, so that old values may have been written late. */
   readonly takeUnsettled: () => boolean;
   /** Whether other processes may know keys that whoever erased did not know. */
   readonly isRotating: () => boolean;
@@ -145,7 +145,7 @@ export class Forgets {
   }
 
   #forget(subject: string | undefined): void {
-    for (const holder of this.options.holders) holder.forget(subject);
+    for (const keeper of this.options.keepers) keeper.forget(subject);
   }
 }
 

@@ -155,7 +155,7 @@ export class LeasedCache<Value> {
       const askedAt = this.#runtime.monotonicNow();
       const turn = await store.acquire(name, owner, leaseMs, refused);
       if (turn.state === 'held') {
-        const brought = await this.#waitForHolder(reader, turn.owner, patienceEndsAt);
+        const brought = await this.#waitForOwner(reader, turn.owner, patienceEndsAt);
         if (brought !== undefined) return this.#remember(brought, reader, 'waited', reason);
       } else if (turn.state === 'found') {
         refused = turn.entry.bytes;
@@ -235,8 +235,8 @@ export class LeasedCache<Value> {
     return newer;
   }
 
-  /** Waits until `holder` is done, or must have died. @throws the holder's failure */
-  async #waitForHolder<Prepared>(reader: Reader<Value, Prepared>, holder: Buffer, until: number) {
+  /** Waits until the lease's `owner` is done, or must have died. @throws the owner's failure */
+  async #waitForOwner<Prepared>(reader: Reader<Value, Prepared>, owner: Buffer, until: number) {
     const { name } = reader;
     const { store, codec, kind, onLeaseWait } = this.options;
     const waitedFrom = this.#runtime.monotonicNow();
@@ -245,16 +245,16 @@ export class LeasedCache<Value> {
     do {
       const leftMs = deadAt - this.#runtime.monotonicNow();
       if (leftMs <= 0) {
-        await store.release(name, holder);
+        await store.release(name, owner);
         break;
       }
       await store.waitForRelease(name, Math.min(lookAgainMs, leftMs, until - this.#runtime.monotonicNow()));
-    } while (this.#runtime.monotonicNow() < until && (await store.leaseOwner(name))?.equals(holder));
+    } while (this.#runtime.monotonicNow() < until && (await store.leaseOwner(name))?.equals(owner));
     onLeaseWait?.(kind, (this.#runtime.monotonicNow() - waitedFrom) / 1000);
     const stored = decodeEntry((await store.find(name))?.value, codec);
     const entry = stored && this.#keepNewer(reader, stored);
     if (entry && this.#willDo(entry, reader)) return entry;
-    const failure = decodeFailure(await store.failureOf(name, holder.toString()));
+    const failure = decodeFailure(await store.failureOf(name, owner.toString()));
     if (failure !== undefined) throw failure;
     return undefined;
   }

@@ -10,8 +10,9 @@ import { type Handler, pathAndQueryOf } from '../http/HttpServer.js';
 import { addressOf } from '../network/peer.js';
 import { clientOf } from '../operations/clientName.js';
 import type { LiveTransport } from '../operations/observeOperations.js';
-import { type LiveOptions, refusalOfStream, type Serve, type Visit } from './admitStream.js';
+import { refusalOfStream, type Serve, type Visit } from './admitStream.js';
 import { callbackEndpoint } from './callbackEndpoint.js';
+import type { LiveOptions } from './LiveOptions.js';
 import { SocketConnection } from './SocketConnection.js';
 import { eventStreamFormat, multipartFormat, refuseUnlessEvents, streamEndpoint } from './streamEndpoint.js';
 

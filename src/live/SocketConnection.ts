@@ -14,9 +14,10 @@ import { type Client, clientOf } from '../operations/clientName.js';
 import { atTime } from '../process/atTime.js';
 import type { LiveOptions, LiveTracing } from './admitStream.js';
 import { keepAlive } from './keepAlive.js';
+import type { LiveOptions, LiveTracing } from './LiveOptions.js';
 import { MessagePace } from './MessagePace.js';
 import { SocketOperations } from './SocketOperations.js';
-import { tryAgainLater, UnfinishedMessage } from './UnfinishedMessage.js';
+import { UnfinishedMessage } from './UnfinishedMessage.js';
 
 /** Milliseconds that a connection may take to send `connection_init`. */
 const initTimeoutMs = 3000;
@@ -27,7 +28,6 @@ const unauthenticatedGraceMs = 100;
 /** Milliseconds without reading after a refusal. */
 const longestPauseMs = 1000;
 const maxPingDepth = 64;
-const goingAway = 1001;
 
 type Phase = 'unauthenticated' | 'verifying' | { readonly operations: SocketOperations } | 'closing';
 
@@ -40,8 +40,8 @@ export class SocketConnection {
   #identity: Partial<Identity>;
   readonly #pace: MessagePace;
   #forgetExpiry = () => {};
-  /** A log line says how it ended. */
-  #isTold = false;
+  /** Its refusal is logged, or it was authenticated: how it ends needs no line of its own. */
+  #isLogged = false;
   /** Nothing is read until it is over. */
   #pause: NodeJS.Timeout | undefined;
   readonly #openedAt = performance.now();
@@ -146,12 +146,12 @@ export class SocketConnection {
       const client = this.#clientOf(parameters);
       const operations = new SocketOperations({ ...this.options, identity, client, send, onIdle, onRefused });
       this.#phase = { operations };
-      this.#isTold = true;
+      this.#isLogged = true;
       // Forbidden and not unauthorized: clients take the latter for final, and a new token may be at hand.
       this.#forgetExpiry = atTime(identity.caller.expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
       await this.#send(JSON.stringify({ type: MessageType.ConnectionAck }));
     } catch (error) {
-      this.#isTold = true;
+      this.#isLogged = true;
       const facts = { ...this.#known, client: this.#clientOf(parameters) };
       const [refusal] = pipeline.refuse(error, facts, 'ws').errors;
       const isUnauthenticated = refusal?.extensions?.['code'] === 'UNAUTHENTICATED';
@@ -201,8 +201,8 @@ export class SocketConnection {
 
   /** Tells of a socket that ends without having been authenticated, once. */
   #turnAway(reason: string): void {
-    if (this.#isTold || typeof this.#phase === 'object' || this.options.streams.draining) return;
-    this.#isTold = true;
+    if (this.#isLogged || typeof this.#phase === 'object' || this.options.streams.draining) return;
+    this.#isLogged = true;
     const facts = { ...this.#known, client: clientOf(this.request.headers) };
     this.options.pipeline.turnAway(new GatewayError('UNAUTHENTICATED', reason), facts, 'ws');
   }

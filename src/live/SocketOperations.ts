@@ -6,7 +6,7 @@ import type { Answer } from '../operations/Exit.js';
 import { requestOf } from '../operations/GraphQLRequest.js';
 import type { Operation } from '../operations/Pipeline.js';
 import { forEachAnswer } from '../operations/ResultStream.js';
-import type { LiveOptions } from './admitStream.js';
+import type { LiveOptions } from './LiveOptions.js';
 
 export interface SocketOperationsOptions extends LiveOptions {
   readonly identity: Identity;

@@ -1,12 +1,10 @@
 import type { Socket } from 'node:net';
 import type { WebSocket } from 'ws';
 import type { Holder, Ledger, Release } from '../admission/Ledger.js';
+import { tooBig, tryAgainLater } from './closeCodes.js';
 
 /** Bytes that a connection may send before it is authenticated, and after that without its being counted. */
 const freeBytes = 16_384;
-/** Close codes of RFC 6455 and its registry. */
-const tooBig = 1009;
-export const tryAgainLater = 1013;
 /** Bytes of a client's frame besides its content; of a control frame exactly, of others at least. */
 const frameBytes = 6;
 

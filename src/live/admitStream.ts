@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { holderOf } from '../auth/caller.js';
 import { credentialsOf, type Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
-import type { GraphQLEndpointOptions, HttpTracing } from '../http/GraphQLEndpoint.js';
 import type { GraphQLRequest } from '../operations/GraphQLRequest.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
 import type { OpenStreams } from './OpenStreams.js';

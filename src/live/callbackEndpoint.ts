@@ -4,8 +4,10 @@ import { rateLimitHeaders, writeRefusal } from '../http/answering.js';
 import { readGraphQLRequest } from '../http/graphqlRequest.js';
 import { badRequest } from '../operations/GraphQLRequest.js';
 import { forEachAnswer, ResultStream } from '../operations/ResultStream.js';
-import { admitStream, interruption, type LiveOptions, type Serve, shuttingDown } from './admitStream.js';
+import { admitStream, type Serve } from './admitStream.js';
 import { CallbackPoster, type CallbackTarget, callbackTarget } from './CallbackPoster.js';
+import { interruption, shuttingDown } from './draining.js';
+import type { LiveOptions } from './LiveOptions.js';
 
 /** The answer to the request itself. */
 const accepted = '{"data":null}';

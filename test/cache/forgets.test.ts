@@ -48,7 +48,7 @@ function scene() {
     const forgets: Forgets = new Forgets({
       store: sealed,
       entries,
-      holders: [cache],
+      keepers: [cache],
       runtime,
       takeUnsettled: () => store.takeUnsettled(),
       isRotating: () => sealer.rings.length > 1,

@@ -46,14 +46,14 @@ function scene(...keys: readonly KeyMaterial[]) {
   const entries = new SubjectEntries(store, sealed, (subject) => [['known', subject]]);
   const said = { isUnsettled: (): boolean => false, isRotating: false };
   const done: ForgetRecord[] = [];
-  const holderOf = (name: string) => ({
+  const keeperOf = (name: string) => ({
     forget: (subject: string | undefined) => void log.push(`${name} forgets ${subject ?? 'everybody'}`),
   });
   const forgetsOf = (...names: string[]) =>
     new Forgets({
       store: sealed,
       entries,
-      holders: names.map(holderOf),
+      keepers: names.map(keeperOf),
       runtime,
       takeUnsettled: () => said.isUnsettled(),
       isRotating: () => said.isRotating,

@@ -1,0 +1,25 @@
+import type { IncomingMessage } from 'node:http';
+import type { GraphQLEndpointOptions, HttpTracing } from '../http/GraphQLEndpoint.js';
+import type { OpenStreams } from './OpenStreams.js';
+
+/** What the endpoints for open connections work with. */
+export interface LiveOptions extends GraphQLEndpointOptions {
+  readonly streams: OpenStreams;
+  /** Browser origins that may open a stream besides our own. */
+  readonly allowedOrigins: readonly string[];
+  /** Origins that callbacks may go to. */
+  readonly callbackOrigins: readonly string[];
+  /** Most operations at once on one socket. */
+  readonly maxOperations: number;
+  readonly tracing?: (LiveTracing & HttpTracing) | undefined;
+}
+
+/** Spans of sockets and callbacks. */
+export interface LiveTracing {
+  readonly socket: (
+    request: IncomingMessage,
+    route: string,
+  ) => { run<T>(operation: () => Promise<T>): Promise<T>; end(): void };
+  /** After a post of a callback, begun at `startedAt` (of `performance.now()`). */
+  readonly onCallback: (url: string, startedAt: number, status: number | undefined) => void;
+}
