@@ -273,7 +273,7 @@ function pipelineOf(
     docsUrl: config.docsUrl,
     trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, onUntrusted }),
     planMode,
-    hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, toldFromMs: services.operationLog.fromMs },
+    hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, logSlowerThanMs: services.operationLog.fromMs },
     log,
   });
 }

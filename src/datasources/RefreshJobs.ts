@@ -22,7 +22,8 @@ export const sharedMs = 1000;
 const oftenShown = 10;
 /** At which age, in milliseconds. The ages differ: statuses that were read together are not read anew together. */
 const renewedAtMs = (readAt: number): number => sharedMs * (0.75 + 0.2 * jitterOf(readAt));
-const processingTtlMs = 3_600_000; // so that its history is known to the next poll
+/** How long the store keeps a status that can still change, in milliseconds: the next poll needs to know since when it is the same. */
+const processingTtlMs = 3_600_000;
 
 /** Whether the service will never report another status for the job (interface, 3.2; an unknown one may be followed by others). */
 export function isTerminal(job: JobStatus): boolean {

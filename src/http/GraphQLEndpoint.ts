@@ -76,8 +76,8 @@ export class GraphQLEndpoint {
         ? tracing.resume(response, !isQueryByPlan(operation), () => pipeline.run(operation))
         : pipeline.run(operation);
       const answer = running instanceof Promise ? await running : running;
-      const mediaType = (fromRouter === true && accepted.jsonForRouter) || json;
-      writeAnswer(response, answer, { requestId, mediaType, rateLimit: pipeline.rateLimitOf(identity) });
+      const form = (fromRouter === true && accepted.jsonForRouter) || json;
+      writeAnswer(response, answer, { requestId, form, rateLimit: pipeline.rateLimitOf(identity) });
       unread.holdAnswer(response, holder);
     } catch (error) {
       const { remoteAddress, peer } = credentials;

@@ -5,7 +5,7 @@ import type { Answer } from '../operations/Exit.js';
 import type { RequestFacts } from '../operations/OperationContext.js';
 import type { Transport } from '../operations/observeOperations.js';
 import type { Pipeline } from '../operations/Pipeline.js';
-import { type MediaType, readAccept, statusIn } from './mediaTypes.js';
+import { type AnswerForm, readAccept, statusIn } from './mediaTypes.js';
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -30,15 +30,15 @@ export function rateLimitHeaders({ perMinute, left, resetSeconds }: RateLimit): 
 }
 
 /** The Content-Type of an answer; where the client takes no JSON, that of a refusal. */
-function contentTypeOf(mediaType: MediaType | undefined): string {
-  const type = mediaType === 'application/graphql-response+json' ? mediaType : 'application/json';
+function contentTypeOf(form: AnswerForm | undefined): string {
+  const type = form === 'application/graphql-response+json' ? form : 'application/json';
   return `${type}; charset=utf-8`;
 }
 
 /** What an answer's headers say beside the answer itself. */
 export interface AnswerHeaders {
   readonly requestId: string;
-  readonly mediaType: MediaType | undefined;
+  readonly form: AnswerForm | undefined;
   readonly rateLimit: RateLimit | undefined;
 }
 
@@ -50,13 +50,13 @@ export function writeRefusal(
   rateLimit?: RateLimit | undefined,
 ): void {
   if (response.headersSent || response.destroyed) return;
-  const mediaType = readAccept(response.req.headers.accept).json;
-  const status = statusIn(mediaType, refusal);
+  const form = readAccept(response.req.headers.accept).json;
+  const status = statusIn(form, refusal);
   const retryAfterSeconds = refusal.errors[0]?.extensions?.['retryAfterSeconds'];
   const more: string[] = [];
   if (status === 401) more.push('www-authenticate', 'Bearer');
   if (retryAfterSeconds !== undefined) more.push('retry-after', `${retryAfterSeconds}`);
-  writeJson(response, status, refusal, { requestId, mediaType, rateLimit }, more);
+  writeJson(response, status, refusal, { requestId, form, rateLimit }, more);
 }
 
 /** Refuses a request when it is its caller's turn; ends the connection when too many of the caller's wait. */
@@ -81,12 +81,12 @@ export function writeJson(
   response: ServerResponse,
   status: number,
   { allow, text, bytes }: Answer,
-  { requestId, mediaType, rateLimit }: AnswerHeaders,
+  { requestId, form, rateLimit }: AnswerHeaders,
   more: readonly string[] = [],
 ): void {
   // In one list: `setHeader` would cost several times as much.
   const headers = ['x-request-id', requestId, 'cache-control', 'no-store'];
-  headers.push('content-type', contentTypeOf(mediaType), 'content-length', `${bytes}`, ...more);
+  headers.push('content-type', contentTypeOf(form), 'content-length', `${bytes}`, ...more);
   if (allow !== undefined) headers.push('allow', allow);
   if (rateLimit !== undefined) headers.push(...rateLimitHeaders(rateLimit));
   // Text without a character beyond ASCII is the same in both encodings, and written faster in this one.

@@ -59,13 +59,16 @@ export function reissueWithoutUpgrade(server: Server, request: IncomingMessage, 
 
 const quietMs = 30;
 
-/** Gives whoever accepts connections a turn of its event loop; resolves with whether the listening socket may be closed. */
+/**
+ * Waits for a turn of the event loop of the process that accepts connections: it accepts at most one in each turn. Resolves
+ * with whether the listening socket may be closed.
+ */
 export type AcceptingTurn = () => Promise<boolean>;
 
 /**
  * Waits until no connection is waiting to be accepted: closing the listening socket resets those that the system has made
- * and Node.js has not accepted, at most one in each turn of the event loop. For `quietFor` it waits for a moment without
- * one, afterwards for a turn, and gives up after `atMost`; both in milliseconds.
+ * and Node.js has not accepted. For `quietFor` it waits for a moment without one, afterwards for a turn, and gives up after
+ * `atMost`; both in milliseconds.
  */
 export async function whenNobodyConnects(
   server: NetServer,

@@ -1,8 +1,8 @@
 import { parse } from 'content-type';
 import { type Answer, partialSuccess } from '../operations/Exit.js';
 
-/** How an answer is written, and which statuses it may have (GraphQL over HTTP, Response). */
-export type MediaType = 'application/graphql-response+json' | 'application/json' | 'application/json, refusals as 200';
+/** The media type of an answer, and which statuses it may have (GraphQL over HTTP, Response). */
+export type AnswerForm = 'application/graphql-response+json' | 'application/json' | 'application/json, refusals as 200';
 
 const responseType = 'application/graphql-response+json';
 
@@ -13,9 +13,9 @@ export type StreamForm = (typeof streamForms)[number];
 /** What a client accepts. The operation decides which of it is used: see {@link streamFor}. */
 export interface Accepted {
   /** How its answer is written as JSON; undefined when it takes none. */
-  readonly json: MediaType | undefined;
+  readonly json: AnswerForm | undefined;
   /** The same for a router, for whom an answer that is not 2xx may lose its body: refusals as 200 where it leaves us the choice. */
-  readonly jsonForRouter: MediaType | undefined;
+  readonly jsonForRouter: AnswerForm | undefined;
   /** The streams that it names, the best first: a client that takes anything expects an answer that ends. */
   readonly streams: readonly StreamForm[];
   /** Whether it takes events, by name or by a wildcard. */
@@ -83,7 +83,7 @@ function acceptedBy(ranges: readonly MediaRange[]): Accepted {
 }
 
 /** Clients that name `application/json` alone were made before the other type, and expect 200 for a refused document. */
-function jsonFor(ranges: readonly MediaRange[], names: (type: string) => boolean): MediaType | undefined {
+function jsonFor(ranges: readonly MediaRange[], names: (type: string) => boolean): AnswerForm | undefined {
   const [ofType, ofJson] = [qualityOf(responseType, ranges), qualityOf('application/json', ranges)];
   if (ofType === 0 && ofJson === 0) return undefined;
   if (ofType > ofJson || (ofType === ofJson && names(responseType))) return responseType;
@@ -104,8 +104,8 @@ function highest(ranges: readonly MediaRange[]): number {
   return Math.max(0, ...ranges.map(({ quality }) => quality));
 }
 
-/** The status of an answer in a media type: 294 and 422 are for the new one only, whose clients know them. */
-export function statusIn(mediaType: MediaType | undefined, { status, isRefusal }: Answer): number {
+/** The status of an answer in a form: {@link partialSuccess} and 422 are for the new media type only, whose clients know them. */
+export function statusIn(form: AnswerForm | undefined, { status, isRefusal }: Answer): number {
   // Apollo's older clients want to be told with 200 that automatic persisted queries are not supported.
   if (mediaType === responseType) return isRefusal && status === 200 ? 422 : status;
   return status === partialSuccess ? 200 : status === 422 ? 400 : status;

@@ -19,9 +19,12 @@ export interface Result {
   readonly busyMs?: number;
 }
 
+/** The HTTP status of data with errors, for clients that take `application/graphql-response+json` (GraphQL over HTTP, Status). */
+export const partialSuccess = 294;
+
 /** An answer, ready to be written. */
 export interface Answer {
-  /** Over HTTP, for clients that take `application/graphql-response+json`: 200, 294 for data with errors, or that of a refusal. */
+  /** Over HTTP, for clients that take `application/graphql-response+json`: 200, {@link partialSuccess}, or that of a refusal. */
   readonly status: number;
   /** With status 405: the methods that would do. */
   readonly allow: string | undefined;

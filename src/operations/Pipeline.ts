@@ -160,7 +160,7 @@ export class Pipeline {
         release();
         const { label, type, deprecated } = work;
         const ended = { facts, transport, label, type, deprecated, trail: context.trail };
-        const isNotable = summary.codes.length > 0 || performance.now() - facts.startedAt >= hooks.toldFromMs;
+        const isNotable = summary.codes.length > 0 || performance.now() - facts.startedAt >= hooks.logSlowerThanMs;
         if (isNotable) hooks.onEnd({ ...ended, ...summary.end });
       },
     });
@@ -181,7 +181,7 @@ export class Pipeline {
     if (needsRoom) this.#refuseWithoutRoom(context.holder, answer.bytes);
     const { hooks } = this.options;
     hooks.onRequest(transport, errors === 0 ? 'ok' : 'errors', httpStartOf(facts, transport), answer.errors);
-    if (errors > 0 || work.type === 'mutation' || performance.now() - facts.startedAt >= hooks.toldFromMs) {
+    if (errors > 0 || work.type === 'mutation' || performance.now() - facts.startedAt >= hooks.logSlowerThanMs) {
       const outcome = answer.isRefusal ? 'refused' : errors > 0 ? 'errors' : 'ok';
       const causes = errors > 0 ? causesOf(result.errors ?? answer.errors) : [];
       const { label, type, deprecated } = work;

@@ -53,9 +53,9 @@ export interface OperationHooks {
   readonly onError: (code: ErrorCode) => void;
   /** An error that nothing a caller or the service did can explain. */
   readonly onBug: (error: unknown, requestId?: string) => void;
-  /** Called for operations that were refused, failed, changed something, or took at least `toldFromMs` milliseconds. */
+  /** Called for operations that were refused, failed, changed something, or took at least `logSlowerThanMs` milliseconds. */
   readonly onEnd: (ended: EndedOperation) => void;
-  readonly toldFromMs: number;
+  readonly logSlowerThanMs: number;
 }
 
 export function observeBoth(one: OperationObserver, other: OperationObserver | undefined): OperationObserver {

@@ -61,7 +61,7 @@ export async function startGatewayOf(
     introspection: true,
     trustedDocuments: undefined,
     planMode,
-    hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, toldFromMs: operationLog.fromMs },
+    hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, logSlowerThanMs: operationLog.fromMs },
     log,
   });
   await pipeline.start();
