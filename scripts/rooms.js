@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 /** The engine knows nothing of taxpayers. */
 const engine = ['cache', 'stores', 'upstream', 'operations', 'live', 'http', 'admission'];
 const domain = ['schema', 'resolvers', 'datasources', 'context'];
-const most = { looseFiles: 5, roomPercent: 16, lines: 21_000 };
+const most = { looseFiles: 5, roomPercent: 16, lines: 21_100 };
 
 const { values, positionals } = parseArgs({ options: { check: { type: 'boolean' } }, allowPositionals: true });
 const src = positionals[0] ?? fileURLToPath(new URL('../src', import.meta.url));

@@ -126,9 +126,9 @@ class HttpFacts implements OperationFacts {
 }
 
 function writeAnswer(response: ServerResponse, answer: Answer, headers: AnswerHeaders): void {
-  const { mediaType } = headers;
-  const status = statusIn(mediaType, answer);
-  const isShownAsDone = answer.isRefusal && status === 400 && mediaType === 'application/json, refusals as 200';
+  const { form } = headers;
+  const status = statusIn(form, answer);
+  const isShownAsDone = answer.isRefusal && status === 400 && form === 'application/json, refusals as 200';
   if (status === partialSuccess) response.statusMessage = 'Partial Success';
   writeJson(response, isShownAsDone ? 200 : status, answer, headers);
 }

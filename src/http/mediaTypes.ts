@@ -107,7 +107,7 @@ function highest(ranges: readonly MediaRange[]): number {
 /** The status of an answer in a form: {@link partialSuccess} and 422 are for the new media type only, whose clients know them. */
 export function statusIn(form: AnswerForm | undefined, { status, isRefusal }: Answer): number {
   // Apollo's older clients want to be told with 200 that automatic persisted queries are not supported.
-  if (mediaType === responseType) return isRefusal && status === 200 ? 422 : status;
+  if (form === responseType) return isRefusal && status === 200 ? 422 : status;
   return status === partialSuccess ? 200 : status === 422 ? 400 : status;
 }
 

@@ -11,6 +11,8 @@ export interface LiveOptions extends GraphQLEndpointOptions {
   readonly callbackOrigins: readonly string[];
   /** Most operations at once on one socket. */
   readonly maxOperations: number;
+  /** Milliseconds between two signs of life on an open stream; by default 12 s: proxies close idle ones. */
+  readonly keepAliveMs?: number | undefined;
   readonly tracing?: (LiveTracing & HttpTracing) | undefined;
 }
 

@@ -12,7 +12,7 @@ import { isNestedWithin, parseJson } from '../json.js';
 import { addressOf } from '../network/peer.js';
 import { type Client, clientOf } from '../operations/clientName.js';
 import { atTime } from '../process/atTime.js';
-import type { LiveOptions, LiveTracing } from './admitStream.js';
+import { goingAway, tryAgainLater } from './closeCodes.js';
 import { keepAlive } from './keepAlive.js';
 import type { LiveOptions, LiveTracing } from './LiveOptions.js';
 import { MessagePace } from './MessagePace.js';

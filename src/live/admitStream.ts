@@ -4,31 +4,8 @@ import { credentialsOf, type Identity } from '../auth/identify.js';
 import { GatewayError } from '../errors/errors.js';
 import type { GraphQLRequest } from '../operations/GraphQLRequest.js';
 import type { OperationFacts } from '../operations/OperationContext.js';
-import type { OpenStreams } from './OpenStreams.js';
-
-/** What the endpoints for open connections work with. */
-export interface LiveOptions extends GraphQLEndpointOptions {
-  readonly streams: OpenStreams;
-  /** Browser origins that may open a stream besides our own. */
-  readonly allowedOrigins: readonly string[];
-  /** Origins that callbacks may go to. */
-  readonly callbackOrigins: readonly string[];
-  /** Most operations at once on one socket. */
-  readonly maxOperations: number;
-  /** Milliseconds between two signs of life on an open stream; by default 12 s: proxies close idle ones. */
-  readonly keepAliveMs?: number | undefined;
-  readonly tracing?: (LiveTracing & HttpTracing) | undefined;
-}
-
-/** Spans of sockets and callbacks. */
-export interface LiveTracing {
-  readonly socket: (
-    request: IncomingMessage,
-    route: string,
-  ) => { run<T>(operation: () => Promise<T>): Promise<T>; end(): void };
-  /** After a post of a callback, begun at `startedAt` (of `performance.now()`). */
-  readonly onCallback: (url: string, startedAt: number, status: number | undefined) => void;
-}
+import { shuttingDown } from './draining.js';
+import type { LiveOptions } from './LiveOptions.js';
 
 /** A request that stays open: what is known of it at once, and whose it is, once that is known. */
 export interface Visit {
@@ -40,19 +17,6 @@ export interface Visit {
 
 /** Serves one request that stays open. @throws GatewayError when it is refused */
 export type Serve = (request: IncomingMessage, response: ServerResponse, visit: Visit) => Promise<void>;
-
-const retryAfterSeconds = 1;
-/** Refuses a stream while the process drains. */
-export const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', {
-  httpStatus: 503,
-  retryAfterSeconds,
-});
-
-/** The error of a stream that is cut because the process drains. */
-export const interruption = {
-  message: shuttingDown.message,
-  extensions: { code: shuttingDown.code, retryable: shuttingDown.retryable, retryAfterSeconds },
-} as const;
 
 /** Why this stream is refused. Any page can open a WebSocket or an event stream anywhere, so the origin is checked. */
 export function refusalOfStream(

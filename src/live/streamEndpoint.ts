@@ -10,8 +10,10 @@ import { badRequest } from '../operations/GraphQLRequest.js';
 import type { LiveTransport } from '../operations/observeOperations.js';
 import { forEachAnswer } from '../operations/ResultStream.js';
 import { atTime } from '../process/atTime.js';
-import { admitStream, interruption, type LiveOptions, type Serve, shuttingDown, type Visit } from './admitStream.js';
+import { admitStream, type Serve, type Visit } from './admitStream.js';
+import { interruption, shuttingDown } from './draining.js';
 import { defaultKeepAliveMs } from './keepAlive.js';
+import type { LiveOptions } from './LiveOptions.js';
 
 /** How results are written into a response that stays open. */
 interface StreamFormat {

@@ -54,9 +54,6 @@ interface KnownRefusal extends Pick<Refusal, 'codes' | 'causes'> {
   readonly bytes: number;
 }
 
-/** GraphQL over HTTP: the answer has data, and errors. */
-export const partialSuccess = 294;
-
 const noErrors: readonly GraphQLFormattedError[] = [];
 
 /** The one exit of all transports: errors are masked, logged and counted, and the size is bounded. */
