@@ -9,6 +9,7 @@ import { type GatewayProcess, spawnGateway } from '../support/gateway.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFileSync(`${root}${path}`, 'utf8');
+/** Those that somebody follows from the start to the end. */
 const pages = [
   'CONTRIBUTING.md',
   ...['getting-started', 'operations', 'network', 'log', 'alerts', 'architecture', 'adding-an-endpoint', 'errors'].map(
@@ -16,6 +17,12 @@ const pages = [
   ),
   ...['decisions', 'errors', 'guides'].flatMap((folder) =>
     readdirSync(`${root}docs/${folder}`).map((name) => `docs/${folder}/${name}`),
+  ),
+];
+const allPages = [
+  ...['README.md', 'CONTRIBUTING.md', 'SECURITY.md'],
+  ...readdirSync(`${root}docs`, { recursive: true }).flatMap((name) =>
+    `${name}`.endsWith('.md') ? [`docs/${name}`] : [],
   ),
 ];
 const blocksOf = (page: string, language: string) =>
@@ -31,7 +38,7 @@ const headingsOf = (page: string) =>
       .replaceAll(' ', '-'),
   );
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-const npmBuiltIns = ['ci', 'test', 'start', 'publish', 'install', 'pack'];
+const npmBuiltIns = ['ci', 'audit', 'test', 'start', 'publish', 'install', 'pack'];
 
 let gateway: GatewayProcess;
 beforeAll(async () => {
@@ -39,11 +46,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => gateway?.stop());
 
-describe.each(pages)('%s', (page) => {
-  it('is under two screens', () => {
-    expect(read(page).split('\n').length).toBeLessThanOrEqual(110);
-  });
-
+describe.each(allPages)('%s', (page) => {
   it('links to files that exist and names commands that exist', () => {
     for (const [, path = '', heading] of read(page).matchAll(/\]\((?!https?:)([^)#]+)(?:#([\w-]+))?/g)) {
       const linked = `${page.slice(0, page.lastIndexOf('/') + 1)}${path}`;
@@ -56,6 +59,12 @@ describe.each(pages)('%s', (page) => {
     for (const [, path = ''] of read(page).matchAll(/`((?:src|docs|test|ops|examples)\/[\w./-]+)`/g)) {
       expect({ path, exists: existsSync(`${root}${path}`) }).toEqual({ path, exists: true });
     }
+  });
+});
+
+describe.each(pages)('%s', (page) => {
+  it('is under two screens', () => {
+    expect(read(page).split('\n').length).toBeLessThanOrEqual(110);
   });
 
   const documents = blocksOf(page, 'graphql');
