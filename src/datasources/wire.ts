@@ -22,12 +22,14 @@ const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
 const isoDate = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
 const isoForm = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(?:(Z)|([+-]\d\d):?(\d\d)?)?)?$/i;
 
-/** The date in RFC 3339, of any usual form of ISO 8601; UTC where no zone is given. Null for anything else. */
-function isoDateIn(value: unknown): string | null {
-  const [, day, minutes, seconds = ':00', , hours, rest = '00'] = isoForm.exec(String(value)) ?? [];
-  const text = minutes === undefined ? day : `${day}T${minutes}${seconds}${hours ? `${hours}:${rest}` : 'Z'}`;
-  return isoDate.safeParse(text).data ?? null;
-}
+/** A text in RFC 3339, of any usual form of ISO 8601; UTC where no zone is given. */
+const createdAt = z.string().transform((text, { addIssue }) => {
+  const [, day, minutes, seconds = ':00', , hours, rest = '00'] = isoForm.exec(text) ?? [];
+  const date = minutes === undefined ? day : `${day}T${minutes}${seconds}${hours ? `${hours}:${rest}` : 'Z'}`;
+  if (date !== undefined && isoDate.safeParse(date).success) return date;
+  addIssue('not ISO 8601');
+  return z.NEVER;
+});
 
 const clientLink = z.object({
   id: z.string().min(1),
@@ -43,8 +45,7 @@ const tokenRecord = z.object({
   status: z.string(),
   name: z.string().nullish(),
   metadata: jsonObject.nullish(),
-  /** For display, and a first guess at how long the record has been as it is: the rest is of use without it. */
-  created_at: z.unknown().transform(isoDateIn).optional(),
+  created_at: createdAt.nullish(),
 });
 
 /** A token record as we name and keep it. Provider and status are the service's own values, known to us or not. */
