@@ -34,7 +34,7 @@ function check(changes: Readonly<Record<string, string>>) {
 }
 
 const lines = (count: number) => 'const line = 1;\n'.repeat(count);
-const elsewhere = Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`room${n}/f.ts`, lines(2600)]));
+const elsewhere = Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`room${n}/f.ts`, lines(2700)]));
 
 describe('The check of the rooms', () => {
   it('finds nothing in sound ones', () => {
@@ -62,7 +62,7 @@ describe('The check of the rooms', () => {
   it.each([
     ['six loose files', Object.fromEntries([1, 2, 3, 4, 5].map((n) => [`loose${n}.ts`, ''])), /^6 loose files in src/],
     ['a room that is too large', { 'auth/e.ts': lines(3) }, /^auth has 27\.3 % of the lines: at most 16 %$/],
-    ['too many lines', elsewhere, /^20809 hand-written lines/],
+    ['too many lines', elsewhere, /^\d+ hand-written lines: at most [\d ]+$/],
   ])('finds %s', (_, changes, problem) => {
     const { status, problems } = check(changes);
     expect({ status, problems }).toEqual({ status: 1, problems: [expect.stringMatching(problem)] });
