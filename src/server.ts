@@ -1,5 +1,5 @@
-import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 import { Admission } from './admission/Admission.js';
 import { Authenticator } from './auth/Authenticator.js';
@@ -175,16 +175,14 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   http.onUpgrade((request, ...rest) => meetPeer?.(request) === undefined && live.upgrade(request, ...rest));
   const listeningOn = await http.listen();
   closings.push(async () => {
-    const over = new AbortController();
-    const timer = setTimeout(() => over.abort(), config.drainTimeoutMs);
+    const over = delay(config.drainTimeoutMs, undefined, { ref: false });
     // Streams first: once the watchers stop, what they fed would look complete.
     const drained = streams.drain(config.drainTimeoutMs);
     services.stopWatches();
     await http.drain(config.drainTimeoutMs);
     await drained;
     // What the service was asked for a caller who has left is worth having as well.
-    await Promise.race([services.places.whenIdle(), over.signal.aborted || once(over.signal, 'abort')]);
-    clearTimeout(timer);
+    await Promise.race([services.places.whenIdle(), over]);
   });
   if (config.tls && tls) closings.push(followTlsFiles(config.tls, tls, log, (renewed) => http.renewTls(renewed)));
   return { port: listeningOn, sandbox, firstQuery, log };

@@ -116,7 +116,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     upstream,
     service: {
       tls: tlsFiles('UPSTREAM_CA_FILE', 'UPSTREAM_CERT_FILE', 'UPSTREAM_KEY_FILE', [
-        isSandbox || /^https:/i.test(upstream.baseUrl),
+        isSandbox || upstream.baseUrl.startsWith('https:'),
         'an https: UPSTREAM_BASE_URL',
       ]),
       apiVersion: parsed.UPSTREAM_API_VERSION,

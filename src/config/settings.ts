@@ -40,12 +40,12 @@ const share = fitting(
 ).transform(Number);
 const shareOrNone = fitting(isShare, 'must be a number from 0 to 1').transform(Number);
 
-/** `URL` passes over a lone `?` or `#`, blanks, and slashes that are missing or reversed. */
+/** `URL` passes over a lone `?` or `#`, blanks, and slashes that are missing or reversed. The scheme is told in lower case. */
 const webUrlForm = /^https?:\/\/[^\s\\/?#@]+(\/[^\s\\?#]*)?$/i;
 export const webUrl = fitting(
   (address) => webUrlForm.test(address) && URL.canParse(address),
   'must be an absolute http: or https: URL without user name, query, fragment, blanks or backslashes',
-);
+).transform((address) => address.replace(/^https?:/i, (scheme) => scheme.toLowerCase()));
 
 const list = (item: z.ZodType<string, string>) =>
   text

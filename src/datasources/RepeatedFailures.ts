@@ -36,8 +36,27 @@ export class RepeatedFailures {
     this.#failures = new BoundedCache({ max });
   }
 
-  /** @throws GatewayError the last one again, with the time that is left, during a pause */
-  throwInPause(id: string): void {
+  /**
+   * Does `read`, which tells of each call that it makes. NOT_FOUND is an answer, no failure.
+   * @throws GatewayError the last one again, with the time that is left, during a pause; what `read` throws
+   */
+  async run<T>(id: string, read: (onCall: () => void) => Promise<T>): Promise<T> {
+    this.#throwInPause(id);
+    let wasCalled = false;
+    try {
+      const answer = await read(() => {
+        wasCalled = true;
+      });
+      this.clear(id);
+      return answer;
+    } catch (error) {
+      if (error instanceof GatewayError && error.code === 'NOT_FOUND') this.clear(id);
+      else if (error instanceof GatewayError && wasCalled && counted.has(error.code)) this.#note(id, error);
+      throw error;
+    }
+  }
+
+  #throwInPause(id: string): void {
     const { error, until = 0 } = this.#failures.get(id) ?? {};
     const leftMs = until - this.runtime.monotonicNow();
     if (error === undefined || leftMs <= 0) return;
@@ -45,15 +64,13 @@ export class RepeatedFailures {
     throw new GatewayError(code, message, { reason, retryAfterSeconds: Math.ceil(leftMs / 1000) });
   }
 
-  /** Notes a read that called the service and failed. */
-  note(id: string, error: unknown): void {
-    if (!(error instanceof GatewayError) || !counted.has(error.code)) return;
+  #note(id: string, error: GatewayError): void {
     const times = (this.#failures.get(id)?.times ?? 0) + 1;
     const pauseMs = times === 1 ? 0 : Math.min(this.longestPauseMs, firstPauseMs * 2 ** (times - 2));
     this.#failures.set(id, { times, error, until: this.runtime.monotonicNow() + pauseMs });
   }
 
-  /** `id` was read, or is forgotten; without it all are. */
+  /** Forgets what is known of `id`, or of all. */
   clear(id?: string): void {
     if (id === undefined) this.#failures.clear();
     else this.#failures.delete(id);

@@ -14,20 +14,10 @@ import {
   recordOf,
   type TokenAnswer,
   type TokenEntry,
+  type TokenView,
   tokenAnswerCodec,
   tokenNames,
 } from './tokenAnswer.js';
-import type { TokenRecord } from './wire.js';
-
-export interface TokenView {
-  readonly record: TokenRecord;
-  /** Epoch milliseconds. */
-  readonly fetchedAt: number;
-  /** How long it is fresh, from `fetchedAt`, in milliseconds. */
-  readonly freshMs: number;
-  /** Shown past its freshness because the service could not answer, or although the service refused its token. */
-  readonly stale: boolean;
-}
 
 export interface TokenBrokerOptions extends ReadingOptions {
   readonly freshness: FreshnessRule;
@@ -269,23 +259,19 @@ export class TokenBroker {
 
   async #fetch(id: TaxpayerId, signal: AbortSignal, call: Call, before?: TokenEntry): Promise<TokenAnswer> {
     const { holder, trail } = call;
-    this.#failures.throwInPause(id);
-    let wasCalled = false;
-    try {
+    const read = (onCall: () => void) => {
       const beforeTry = async () => {
         await this.#budget.spend(call); // for each try, because the service counts those
-        wasCalled = true;
+        onCall();
       };
-      const record = await this.options.service.tokenRecord(id, { holder, trail, signal, beforeTry });
-      this.#failures.clear(id);
+      return this.options.service.tokenRecord(id, { holder, trail, signal, beforeTry });
+    };
+    try {
+      const record = await this.#failures.run(id, read);
       const since = unchangedSince(record, this.options.runtime.now(), before && readingOf(before));
       return { kind: 'record', record, unchangedSince: since };
     } catch (error) {
-      if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') {
-        if (wasCalled) this.#failures.note(id, error);
-        throw error;
-      }
-      this.#failures.clear(id);
+      if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
       this.options.onEvent('absent-remembered');
       return { kind: 'no-such-taxpayer', forMs: this.#absences.nextMs() };
     }

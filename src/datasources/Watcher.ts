@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { type ErrorCode, GatewayError } from '../errors/errors.js';
 import { LatestValue } from '../operations/LatestValue.js';
-import type { Runtime, Timer } from '../process/Runtime.js';
+import { longestTimerMs, type Runtime, type Timer } from '../process/Runtime.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 
 /** What a {@link Watcher} knows of what it watches. Times are in milliseconds. */
@@ -39,8 +39,6 @@ export interface WatchOptions extends CallOptions {
 
 /** Errors that will not pass: the watch ends with them. Others are retried. */
 const final: readonly ErrorCode[] = ['NOT_FOUND', 'TAXPAYER_NOT_AUTHORIZED', 'UPSTREAM_REJECTED', 'BAD_USER_INPUT'];
-
-const longestTimerMs = 2_147_483_647; // Node.js fires a longer one at once
 
 /**
  * Watches for any number of readers with one poll loop per key, which lives as long as it has readers. The pause between

@@ -18,6 +18,17 @@ const storedAnswer = z.discriminatedUnion('kind', [
 export type TokenAnswer = z.output<typeof storedAnswer>;
 export type TokenEntry = Entry<TokenAnswer>;
 
+/** A record as it is shown. */
+export interface TokenView {
+  readonly record: TokenRecord;
+  /** Epoch milliseconds. */
+  readonly fetchedAt: number;
+  /** How long it is fresh, from `fetchedAt`, in milliseconds. */
+  readonly freshMs: number;
+  /** Shown past its freshness because the service could not answer, or although the service refused its token. */
+  readonly stale: boolean;
+}
+
 /** How an answer is stored. Entries of the version before have no `unchangedSince`. */
 export const tokenAnswerCodec: Codec<TokenAnswer> = {
   encode(answer) {

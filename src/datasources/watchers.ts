@@ -1,7 +1,8 @@
 import { isFinal, isSame, jitterOf } from './freshness.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import { isTerminal, type JobView, type RefreshJobs, sharedMs } from './RefreshJobs.js';
-import type { TokenBroker, TokenView } from './TokenBroker.js';
+import type { TokenBroker } from './TokenBroker.js';
+import type { TokenView } from './tokenAnswer.js';
 import { Watcher, type WatcherOptions } from './Watcher.js';
 
 type Common = Omit<WatcherOptions<never, never>, 'watched'>;

@@ -1,11 +1,12 @@
 import {
   type DocumentNode,
+  type FieldNode,
   type GraphQLFormattedError,
   type GraphQLSchema,
   Kind,
   type OperationDefinitionNode,
   type OperationTypeNode,
-  type SelectionSetNode,
+  type SelectionNode,
 } from 'graphql';
 import type { ErrorCode } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
@@ -83,11 +84,14 @@ export function operationLabel(
   const [name] = names;
   if (names.size !== 1 || name === undefined) {
     const fragments = definitions.filter((one) => one.kind === Kind.FRAGMENT_DEFINITION);
-    return [selectionSet, ...fragments.map((one) => one.selectionSet)].some(hasLongPoll) ? 'refreshJob' : 'several';
+    const all = [selectionSet, ...fragments.map((one) => one.selectionSet)];
+    return all.flatMap(({ selections }) => selections).find(isLongPoll)?.name.value ?? 'several';
   }
   if (name.startsWith('__')) return 'introspection';
   return schema.getRootType(operation)?.getFields()[name] === undefined ? 'none' : name;
 }
 
-const hasLongPoll = ({ selections }: SelectionSetNode): boolean =>
-  selections.some((one) => one.kind === Kind.FIELD && one.arguments?.some(({ name }) => name.value === 'waitSeconds'));
+function isLongPoll(selection: SelectionNode): selection is FieldNode {
+  const given = selection.kind === Kind.FIELD ? selection.arguments : undefined;
+  return given?.some(({ name }) => name.value === 'waitSeconds') ?? false;
+}

@@ -26,6 +26,9 @@ export interface Timer {
   unref(): this;
 }
 
+/** The longest a timer of Node.js can be, in milliseconds; longer ones fire at once. */
+export const longestTimerMs = 2_147_483_647;
+
 export const realRuntime: Runtime = {
   now: () => Date.now(),
   monotonicNow: () => performance.now(),

@@ -1,5 +1,4 @@
-/** The longest a Node.js timer can be, in milliseconds; longer ones fire at once. */
-const longestTimerMs = 2_147_483_647;
+import { longestTimerMs } from './Runtime.js';
 
 /** Runs `action` once at `time` (epoch milliseconds, `Infinity` for never); returns what cancels it. */
 export function atTime(time: number, action: () => void): () => void {

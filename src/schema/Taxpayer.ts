@@ -1,7 +1,7 @@
 import { GraphQLDateTime } from 'graphql-scalars';
 import { Directive, ID, ObjectType } from 'type-graphql';
 import type { Secret } from '../config/secret.js';
-import type { TokenView } from '../datasources/TokenBroker.js';
+import type { TokenView } from '../datasources/tokenAnswer.js';
 import { GatewayError } from '../errors/errors.js';
 import { SharedObject } from '../operations/plans/SharedObject.js';
 import { Provider } from './Provider.js';

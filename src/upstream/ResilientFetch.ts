@@ -218,7 +218,7 @@ class Connections {
    * certificate accepted): without that the request cannot have arrived, whatever the error says.
    */
   agentFor(url: string, connection?: { established: boolean }): HttpAgent {
-    const protocol = /^https:/i.test(url) ? 'https' : 'http';
+    const protocol = url.startsWith('https:') ? 'https' : 'http';
     if (!connection) return this.#any[protocol];
     const shared = this.#recent[protocol] as Agent;
     const addRequest: Agent['addRequest'] = (request, ...rest) => {

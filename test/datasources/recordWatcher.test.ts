@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { loadConfig } from '../../src/config/config.js';
 import type { TaxpayerId } from '../../src/datasources/identifiers.js';
-import type { TokenView } from '../../src/datasources/TokenBroker.js';
+import type { TokenView } from '../../src/datasources/tokenAnswer.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';

@@ -117,7 +117,7 @@ export const planted = [
     'repeated tries do not count in the budget',
     broker,
     'await this.#budget.spend(call); // for each try',
-    'if (!wasCalled) await this.#budget.spend(call); // for each try',
+    'await (beforeTry.isSpent ??= this.#budget.spend(call)); // for each try',
   ),
   defect(
     'a job status is shared for ten seconds',

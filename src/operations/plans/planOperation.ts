@@ -32,7 +32,7 @@ import { mayAnswer, rootFieldsOf } from '../operationSize.js';
 import { variableReader } from '../variables.js';
 import type { Argument, Members, Plan, Resolve, Selection, Step } from './Plan.js';
 
-/** Most steps of a plan: it takes as long to make one as to execute some hundred fields, and about a kilobyte to keep it. */
+/** Most steps of a plan: to make a step takes some ten times as long as to execute it, and to keep it about a kilobyte. */
 const maxSteps = 2000;
 
 /** Thrown while planning: Apollo is to execute this operation. */
