@@ -47,9 +47,10 @@ function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undef
   );
   if (last?.deliveredAt === undefined) return undefined;
   const { index, sentAt } = call;
-  // What another process wrote since the first try may stand in the store in place of it.
+  // What another process wrote since the first try, or by its clock may have written since, may stand in the store in place of it.
+  const firstTryAt = beginOf(auditor, last);
   const meanwhile = auditor.calls.flatMap(({ endpoint, index: of, content, deliveredAt = 0 }) =>
-    endpoint === 'token' && of === index && content !== undefined && deliveredAt >= last.sentAt - deadlineMs
+    endpoint === 'token' && of === index && content !== undefined && deliveredAt >= firstTryAt - mostSkewMs
       ? [deliveredAt]
       : [],
   );
@@ -64,6 +65,18 @@ function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undef
   const isBlind = mayBeOlder && auditor.disturbances.some(({ kind }) => kind === 'store' || kind === 'store-loss');
   if (isOld || isReplaced || isExcused || isBlind) return undefined;
   return `node ${call.node} asks again for taxpayer ${index}, ${(sentAt - last.deliveredAt).toFixed(0)} ms after it was told`;
+}
+
+/** When the first try was sent of those that `last` may be the last of: a process that is paused begins the next one late. */
+function beginOf({ calls, disturbances }: Auditor, last: ServiceCall): number {
+  const pauses = disturbances.filter(({ kind, node }) => kind === 'pause' && node === last.node);
+  const pausedMs = pauses.reduce((sum, { from, until }) => sum + until - from, 0);
+  const isTry = ({ endpoint, index, life, sentAt }: ServiceCall) =>
+    endpoint === last.endpoint &&
+    index === last.index &&
+    life === last.life &&
+    sentAt >= last.sentAt - deadlineMs - pausedMs;
+  return calls.find(isTry)?.sentAt ?? last.sentAt;
 }
 
 /** While the fleet was not disturbed, what is asked of the service after a token was refused is not asked with it again. */
