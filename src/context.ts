@@ -4,18 +4,19 @@ import { type Caller, holderOf, type Scope, type TaxpayerScope, taxpayerScopes }
 import type { Decision, DecisionPoint, Question } from './auth/DecisionPoint.js';
 import type { ClientLinks, CreatedLink } from './datasources/ClientLinks.js';
 import type { IdentifierReader, JobId, TaxpayerId } from './datasources/identifiers.js';
+import type { jobWatcher } from './datasources/jobWatcher.js';
+import type { LatestValue } from './datasources/LatestValue.js';
 import { isTerminal, type JobView, type RefreshJobs } from './datasources/RefreshJobs.js';
 import type { ReadCall } from './datasources/reading.js';
+import type { recordWatcher } from './datasources/recordWatcher.js';
 import type { TokenBroker } from './datasources/TokenBroker.js';
 import type { TokenView } from './datasources/tokenAnswer.js';
 import type { WatchOptions } from './datasources/Watcher.js';
-import type { jobWatcher, recordWatcher } from './datasources/watchers.js';
 import type { ClientLinkRequest } from './datasources/wire.js';
 import { badInput, GatewayError } from './errors/errors.js';
 import { isNestedWithin, pathOfInfinity } from './json.js';
 import type { AuditEvent, AuditLog } from './observability/AuditLog.js';
 import { Trail } from './observability/Trail.js';
-import type { LatestValue } from './operations/LatestValue.js';
 import type { Asked, OperationContext, OperationFacts } from './operations/OperationContext.js';
 
 /** What every request works with; wired once in `services.ts`. */

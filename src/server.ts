@@ -103,7 +103,8 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const needsSandbox = config.upstream === 'embedded-sandbox' && options.upstream === undefined;
   const sandbox = needsSandbox ? await startEmbeddedSandbox() : undefined;
   closings.push(() => sandbox?.stop());
-  const upstream = options.upstream ?? (sandbox ? credentialsOf(sandbox) : (config.upstream as UpstreamCredentials));
+  const upstream =
+    options.upstream ?? (sandbox ? credentialsOfSandbox(sandbox) : (config.upstream as UpstreamCredentials));
   const wayOut = (files: TlsFiles | undefined) => {
     const way = new WayOut(config.proxies, files, log);
     closings.push(() => way.stop());
@@ -211,7 +212,7 @@ export async function startEmbeddedSandbox(): Promise<Sandbox> {
 }
 
 /** What the gateway presents to its embedded sandbox. */
-export function credentialsOf({ url, clientId, clientSecret }: SandboxAccess): UpstreamCredentials {
+export function credentialsOfSandbox({ url, clientId, clientSecret }: SandboxAccess): UpstreamCredentials {
   return { baseUrl: url, clientId, clientSecret: new Secret(clientSecret) };
 }
 

@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { type ErrorCode, GatewayError } from '../errors/errors.js';
-import { LatestValue } from '../operations/LatestValue.js';
 import { longestTimerMs, type Runtime, type Timer } from '../process/Runtime.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
+import { LatestValue } from './LatestValue.js';
 
 /** What a {@link Watcher} knows of what it watches. Times are in milliseconds. */
 export interface Watched<Key, View> {
@@ -22,12 +22,15 @@ export interface Watched<Key, View> {
   retryInMs(failures: number, askedMs: number): number;
 }
 
-export interface WatcherOptions<Key, View> {
-  readonly watched: Watched<Key, View>;
+export interface WatcherSurroundings {
   /** After this time a watch ends, as if there were nothing more to say, in milliseconds. */
   readonly watchMaxMs: number;
   readonly onWatchers: (count: number) => void;
   readonly runtime: Runtime;
+}
+
+interface WatcherOptions<Key, View> extends WatcherSurroundings {
+  readonly watched: Watched<Key, View>;
 }
 
 export interface WatchOptions extends CallOptions {

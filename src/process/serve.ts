@@ -3,7 +3,7 @@ import { type Config, loadConfig } from '../config/config.js';
 import { createLogger, type Logger } from '../observability/log.js';
 import { connectToMachine, MachineMetrics } from '../observability/MachineMetrics.js';
 import { StandardOutput } from '../observability/StandardOutput.js';
-import { credentialsOf, startEmbeddedSandbox, startGateway } from '../server.js';
+import { credentialsOfSandbox, startEmbeddedSandbox, startGateway } from '../server.js';
 import { prepareStore } from '../stores/openStore.js';
 import { serveMetrics } from './metricsServer.js';
 import { announce } from './startupScreen.js';
@@ -25,7 +25,7 @@ export async function serve(config: Config = loadConfig()): Promise<void> {
 async function serveAsWorker(config: Config, logDestination: StandardOutput): Promise<void> {
   const sandbox = await assignedSandbox();
   const starting = startGateway(config, {
-    ...(sandbox && { upstream: credentialsOf(sandbox) }),
+    ...(sandbox && { upstream: credentialsOfSandbox(sandbox) }),
     joinMachine: connectToMachine,
     logDestination,
     siblings: { turn: primaryTurn, allClosed: allWorkersClosed },

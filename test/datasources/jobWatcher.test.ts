@@ -5,7 +5,7 @@ import type { JobView } from '../../src/datasources/RefreshJobs.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
-import { credentialsOf } from '../../src/server.js';
+import { credentialsOfSandbox } from '../../src/server.js';
 import { type RunningServices, startServices } from '../../src/services.js';
 import { environmentFor } from '../support/gateway.js';
 import { startRedis, type TestRedis, until } from '../support/redis.js';
@@ -45,7 +45,7 @@ describe('the watcher of jobs', () => {
       ...env,
     });
     const log = createLogger('error');
-    const upstream = credentialsOf(sandbox);
+    const upstream = credentialsOfSandbox(sandbox);
     const services = await startServices({
       config,
       upstream,

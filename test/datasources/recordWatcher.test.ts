@@ -5,7 +5,7 @@ import type { TokenView } from '../../src/datasources/tokenAnswer.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
-import { credentialsOf } from '../../src/server.js';
+import { credentialsOfSandbox } from '../../src/server.js';
 import { type RunningServices, startServices } from '../../src/services.js';
 import { environmentFor } from '../support/gateway.js';
 import { startRedis, type TestRedis, until } from '../support/redis.js';
@@ -42,7 +42,7 @@ describe('the watcher of token records', () => {
     const log = createLogger('error');
     const services = await startServices({
       config,
-      upstream: credentialsOf(sandbox),
+      upstream: credentialsOfSandbox(sandbox),
       log,
       logDestination: { write: () => {} },
       metrics,

@@ -44,7 +44,7 @@ describe('the source', () => {
     ]);
     expect(filesWith(/\bruntime\.random\(\)/).sort()).toEqual([
       'auth/KeySet.ts', // when keys are read again
-      'datasources/watchers.ts', // between polls
+      'datasources/recordWatcher.ts', // between polls
       'stores/DeleteWaiters.ts', // while a lease is waited for
       'upstream/ResilientFetch.ts', // between tries
     ]);

@@ -239,7 +239,7 @@ export const planted = [
   ),
   defect(
     'a poll is made twice as often',
-    'datasources/watchers.ts',
+    'datasources/jobWatcher.ts',
     'const jitter = 0.9 + 0.2 *',
     'const jitter = 0.4 + 0.2 *',
   ),

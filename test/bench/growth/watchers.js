@@ -1,6 +1,6 @@
 // Watchers of jobs in one process: the gateway's own watcher, over jobs that change with every poll.
 
-import { jobWatcher } from '../../../dist/datasources/watchers.js';
+import { jobWatcher } from '../../../dist/datasources/jobWatcher.js';
 import { realRuntime } from '../../../dist/process/Runtime.js';
 import { bytesEach, round, table } from '../report.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { LatestValue } from '../../src/operations/LatestValue.js';
+import { LatestValue } from '../../src/datasources/LatestValue.js';
 
 const done = { value: undefined, done: true };
 
