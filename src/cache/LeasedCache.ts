@@ -196,9 +196,11 @@ export class LeasedCache<Value> {
     const { id, fetch, trail } = reader;
     const work = new AbortController();
     const timer = this.#runtime.setTimeout(() => work.abort(), this.options.workMs);
+    const startedAt = this.#runtime.monotonicNow();
     try {
       const value = await fetch(prepared, work.signal, before);
-      const entry: Entry<Value> = { version: this.#runtime.randomUUID(), value, fetchedAt: this.#runtime.now() };
+      const version = this.#runtime.randomUUID();
+      const entry: Entry<Value> = { version, value, fetchedAt: this.#runtime.now(), startedAt };
       const reason = this.#memory.has(id) ? 'outdated' : 'absent';
       this.#keep(reader, entry); // also over one with a later time, whose clock may have been ahead
       this.options.onRead?.(this.options.kind, 'fetched', reason);
@@ -266,8 +268,7 @@ export class LeasedCache<Value> {
 
   /** Fetched before `beganAt`, whichever machine's clock it bears. */
   #isFromBefore(stored: unknown, beganAt: number): boolean {
-    const entry = decodeEntry(stored, this.options.codec);
-    return entry !== undefined && entry.fetchedAt + this.#skewMs < beganAt;
+    return (decodeEntry(stored, this.options.codec)?.fetchedAt ?? Infinity) + this.#skewMs < beganAt;
   }
 
   /** Further ahead of our clock than two clocks may be apart. */

@@ -8,6 +8,8 @@ export interface Entry<Value> {
   readonly value: Value;
   /** Epoch milliseconds. */
   readonly fetchedAt: number;
+  /** When its fetch began, by the monotonic clock of this process. Never stored: absent where another process fetched it. */
+  readonly startedAt?: number;
   /** What its readers derived from it. Never stored. */
   view?: unknown;
 }

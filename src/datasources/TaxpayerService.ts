@@ -7,6 +7,7 @@ import { ForbiddenRequests } from '../upstream/ForbiddenRequests.js';
 import type { CallOptions, Endpoint, ResilientFetch } from '../upstream/ResilientFetch.js';
 import { type ServiceAnswer, TryFailure } from '../upstream/readAnswer.js';
 import { serviceUrl } from '../upstream/serviceUrl.js';
+import type { Credential } from './credentials.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 import type { ClientLink, ClientLinkRequest, TokenRecord } from './wire.js';
 import { contractBreach, decoders } from './wire.js';
@@ -32,14 +33,6 @@ export interface TaxpayerServiceOptions {
 export interface ServiceFailure {
   readonly kind: TryFailure['kind'];
   readonly reason: string;
-}
-
-/** A taxpayer's token to be used. Two of one taxpayer are the same exactly when their versions are. */
-export interface Credential {
-  readonly accessToken: Secret;
-  readonly version: string;
-  /** Epoch milliseconds. */
-  readonly fetchedAt: number;
 }
 
 /** One call of an endpoint: with a body a POST, without one a GET. */

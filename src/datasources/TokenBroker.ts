@@ -2,11 +2,12 @@ import { LeasedCache } from '../cache/LeasedCache.js';
 import { GatewayError } from '../errors/errors.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
+import { type Credential, Credentials, isSuccessor, skewMs } from './credentials.js';
 import { type FreshnessRule, freshMsOf, unchangedSince } from './freshness.js';
 import type { TaxpayerId } from './identifiers.js';
 import { RepeatedFailures } from './RepeatedFailures.js';
 import { endingWith, type ReadCall, type ReadingOptions } from './reading.js';
-import { AccessTokenRefused, type Credential } from './TaxpayerService.js';
+import { AccessTokenRefused } from './TaxpayerService.js';
 import {
   Absences,
   notAuthorized,
@@ -43,7 +44,6 @@ export type TokenEvent =
   | 'refetch-cool-down';
 
 const freshnessFloorMs = 60_000; // callers may ask for a record that is fresher, but not below this age
-const skewMs = 10_000; // of another machine's clock: more than for jobs, because every call that it costs counts here
 const refetchCoolDownMs = 60_000; // after a brand-new token was refused, until another is fetched for that taxpayer
 const mostRefused = 3; // in one read: that of memory, that of the store, and a new one
 
@@ -60,6 +60,7 @@ export class TokenBroker {
   readonly #budget: TokenBudget;
   readonly #failures: RepeatedFailures;
   readonly #absences: Absences;
+  readonly #credentials = new Credentials();
 
   constructor(private readonly options: TokenBrokerOptions) {
     const { store, runtime, onEvent } = options;
@@ -181,10 +182,10 @@ export class TokenBroker {
       entry.version !== refused &&
       (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, entry.value.forMs));
     const read = this.#read(id, acceptable, call);
-    if (!(read instanceof Promise)) return this.#credentialOf(read);
+    if (!(read instanceof Promise)) return this.#credentials.of(read);
     return read.then((entry) => {
       if (entry.value.kind === 'record') this.options.onRecord(id, this.#viewOf(entry));
-      return this.#credentialOf(entry);
+      return this.#credentials.of(entry);
     });
   }
 
@@ -201,10 +202,12 @@ export class TokenBroker {
     { signal, ...call }: CallOptions & { readonly signal: AbortSignal },
     read: (credential: Credential) => Promise<T>,
   ): Promise<T> {
+    const { runtime } = this.options;
+    const beganAt = runtime.now();
     let credential = first;
-    const beganAt = this.options.runtime.now();
+    let before: Credential | undefined;
     for (let refused = 1; ; refused += 1) {
-      const { version, fetchedAt } = credential;
+      const { version } = credential;
       try {
         const answer = await read(credential);
         this.#note(id, version, false);
@@ -213,12 +216,12 @@ export class TokenBroker {
         if (!(error instanceof AccessTokenRefused)) throw error;
       }
       this.#note(id, version, true);
-      // One that was known before may have been replaced as well: memory and the store may hold different ones.
-      const isNew = credential !== first && fetchedAt + skewMs >= beganAt;
-      if (isNew || refused === mostRefused) {
+      credential.refusedAt ??= runtime.monotonicNow();
+      if ((before && isSuccessor(credential, before, beganAt)) || refused === mostRefused) {
         await this.#coolDown(id, version);
         throw notAuthorized();
       }
+      before = credential;
       credential = await endingWith(signal, this.#replace(id, version, signal, call));
     }
   }
@@ -245,10 +248,6 @@ export class TokenBroker {
     const view = this.#newView(held);
     const freshMs = Math.min(view.freshMs, this.options.runtime.now() - view.fetchedAt + refetchCoolDownMs);
     held.view = wasRefused ? { ...view, freshMs, stale: true } : view;
-  }
-
-  #credentialOf({ value, version, fetchedAt }: TokenEntry): Credential {
-    return { accessToken: recordOf(value).accessToken, version, fetchedAt };
   }
 
   #read(id: TaxpayerId, acceptable: Acceptable, call: Call, takesFetchedMeanwhile = false) {

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { type Fleet, outcomeOf, startFleet } from '../support/fleet.js';
 import { startTestGateway } from '../support/gateway.js';
+import { until } from '../support/redis.js';
 
 describe('a token that the service no longer takes', () => {
   let fleet: Fleet;
@@ -55,6 +56,23 @@ describe('a token that the service no longer takes', () => {
     const outcomes = await Promise.all(jobs.map((job, n) => outcomeOf(member(n).jobs.status(id, job))));
     expect(outcomes).toEqual(['answered', 'answered', 'answered']);
     expect(calls()).toBe(2);
+  });
+
+  it('is fetched anew when its successor was asked for before it was refused', async () => {
+    const { control, id, addJob, member, calls } = await scene();
+    const { broker, jobs } = member(0);
+    await broker.credential(id);
+    fleet.advance(60_000);
+    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'hold-until-released', gate: 'slow' }, times: 1 });
+    const record = broker.record(id);
+    await control.whenCalled('taxpayerToken', 2);
+    control.rotateToken(id); // the answer on its way still has the token from before
+    const job = outcomeOf(jobs.status(id, addJob(1)));
+    await until(() => member(0).events.includes('credential-replaced'));
+    control.release('slow');
+    expect(await job).toBe('answered');
+    await record;
+    expect(calls()).toBe(3);
   });
 
   it('is replaced twice when what the store has was replaced meanwhile as well', async () => {
