@@ -7,15 +7,15 @@ import { watcherGrowth } from './growth/watchers.js';
 import { measure, median } from './measure.js';
 import { cpuMicroseconds, residentMegabytes } from './processCost.js';
 import { jobAliases, jobAliasVariables } from './queries.js';
-import { machine, round, table, writeSection } from './report.js';
+import { machine, measurements, round, table, writeSection } from './report.js';
 import { cores, startGateway, startIssuer, startLoader, startService } from './targets.js';
 
 const help = `Measures how the costs of the gateway grow: npm run bench:growth -- [options]
 
-  --part <name>   only this one; may be repeated. Names: aliases, cache, watchers, processes, start
-  --quick         smaller numbers, shorter rounds
-  --write         puts the tables into docs/performance.md
-  --page <path>   puts them into another page
+  --part <name>    only this one; may be repeated. Names: aliases, cache, watchers, processes, start
+  --quick          smaller numbers, shorter rounds
+  --write          puts the tables into docs/measurements.md
+  --into <folder>  puts them into that page of another folder
   --help
 `;
 
@@ -24,7 +24,7 @@ const { values } = parseArgs({
     part: { type: 'string', multiple: true },
     quick: { type: 'boolean' },
     write: { type: 'boolean' },
-    page: { type: 'string' },
+    into: { type: 'string' },
     help: { type: 'boolean' },
   },
 });
@@ -60,7 +60,8 @@ async function run() {
     process.stdout.write(`\n${text}`);
     sections.push(text);
   }
-  if (values.write || values.page) writeSection('growth', sections.join('\n'), values.page);
+  if (values.write || values.into)
+    writeSection('growth', sections.join('\n'), `${values.into ?? 'docs'}/${measurements}`);
 }
 
 async function withWorld(part) {

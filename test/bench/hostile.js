@@ -6,14 +6,14 @@ import { parseArgs } from 'node:util';
 import { ensureBuilt, orExplain } from '../../scripts/build.js';
 import { attacks } from './hostile/attacks.js';
 import { startWorld } from './hostile/world.js';
-import { machine, table, writeSection } from './report.js';
+import { machine, measurements, table, writeSection } from './report.js';
 
 const help = `One hostile caller beside twenty honest ones: npm run bench:hostile -- [options]
 
   --attack <name>  only this one; may be repeated. Names: ${Object.keys(attacks).join('; ')}
   --quick          a few seconds for each attack
-  --write          puts the table into docs/performance.md
-  --page <path>    puts it into another page
+  --write          puts the table into docs/measurements.md
+  --into <folder>  puts it into that page of another folder
   --help
 
 Ends with 1 when the gateway ended, or an honest caller was refused.
@@ -24,7 +24,7 @@ const { values } = parseArgs({
     attack: { type: 'string', multiple: true },
     quick: { type: 'boolean' },
     write: { type: 'boolean' },
-    page: { type: 'string' },
+    into: { type: 'string' },
     help: { type: 'boolean' },
   },
 });
@@ -95,7 +95,7 @@ async function report(rows, world) {
   ];
   const text = `Measured ${new Date().toISOString().slice(0, 10)} on ${machine()}.\n\n${table(columns, cells)}`;
   process.stdout.write(`\n${text}`);
-  if (values.write || values.page !== undefined) writeSection('hostile', text, values.page);
+  if (values.write || values.into) writeSection('hostile', text, `${values.into ?? 'docs'}/${measurements}`);
   const failed = rows.reduce((sum, row) => sum + row.failed, 0);
   if (!world.hasEnded() && failed === 0) return;
   process.stdout.write(world.hasEnded() ? 'The gateway ended.\n' : `${failed} requests of honest callers failed.\n`);

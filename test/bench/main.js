@@ -10,7 +10,15 @@ import { measureRevocation } from './measure.js';
 import { observability } from './observability.js';
 import { profileTable, profilingFlags } from './profile.js';
 import { jobStatus } from './queries.js';
-import { heading, promisesTable, revocationTable, scenarioTable, summaryTable, writeSection } from './report.js';
+import {
+  heading,
+  measurements,
+  promisesTable,
+  revocationTable,
+  scenarioTable,
+  summaryTable,
+  writeSection,
+} from './report.js';
 import { scenarios } from './scenarios.js';
 import { sockets } from './sockets.js';
 import { tail, tailTargets } from './tail.js';
@@ -42,8 +50,8 @@ const help = `Measures the gateway beside baselines: npm run bench -- [options]
   --profile <scenario>  instead: where the time of the gateway goes under this one, by room of src/ and by package
   --rounds <n>          rounds per scenario and target (5)
   --seconds <n>         length of a round, whole seconds (2)
-  --write               puts the ratios and one row for each scenario into docs/performance.md
-  --page <path>         puts them into another page
+  --write               puts the tables into docs/performance.md and docs/measurements.md
+  --into <folder>       puts them into these pages of another folder
   --help
 `;
 
@@ -56,7 +64,7 @@ const { values } = parseArgs({
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     write: { type: 'boolean' },
-    page: { type: 'string' },
+    into: { type: 'string' },
     help: { type: 'boolean' },
   },
 });
@@ -125,9 +133,16 @@ async function compareAll(world, start) {
     const asked = targets.filter(({ name }) => needs.includes(name));
     await runPart(asked, world, results);
   }
-  const sections = [heading({ ...options, pinning }), promisesTable(results), summaryTable(wanted, results)];
-  process.stdout.write(`\n${sections.slice(1).join('\n')}`);
-  if (values.write || values.page) writeSection('comparison', sections.join('\n'), values.page);
+  const [first, every] = [wanted.filter(({ latencyMs = 0 }) => latencyMs === 0), wanted].map((some) =>
+    summaryTable(some, results),
+  );
+  const meant = promisesTable(results);
+  process.stdout.write(`\n${meant}\n${every}`);
+  if (!values.write && !values.into) return;
+  const folder = values.into ?? 'docs';
+  const head = heading({ ...options, pinning });
+  writeSection('comparison', `${head}\n${first}`, `${folder}/performance.md`);
+  writeSection('comparison', `${head}\n${meant}\n${every}`, `${folder}/${measurements}`);
 }
 
 async function revoked(targets, world) {

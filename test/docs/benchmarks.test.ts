@@ -7,35 +7,40 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { attacks } from '../bench/hostile/attacks.js';
 
-// The commands of docs/performance.md, each with less to do than written there. What they print is real; how fast a
-// machine is proves nothing, so that only counts are looked at.
+// The commands of two pages, each with less to do than written there. What they print is real; how fast a machine is proves
+// nothing, so that only counts are looked at.
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const documented = readFileSync(join(root, 'docs/performance.md'), 'utf8');
-const commands = [...documented.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].flatMap(([, text = '']) =>
+const pages = ['performance.md', 'measurements.md'];
+const documented = pages.map((page) => readFileSync(join(root, 'docs', page), 'utf8')).join('\n');
+const inBlocks = [...documented.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].flatMap(([, text = '']) =>
   text.trim().split('\n'),
 );
+const inTables = [...documented.matchAll(/^\| `(npm [^`]+)` \|/gm)].map(([, command = '']) => command);
+const commands = new Set([...inBlocks, ...inTables]);
 const lessOf: Readonly<Record<string, string>> = {
   'npm run bench -- --write':
-    '--quick --scenario hot-token --scenario cold-job-known --scenario revoked --target gateway --target gatewayRedis --target rawHttp --page "$PAGE"',
+    '--quick --scenario hot-token --scenario cold-job-known --scenario revoked --target gateway --target gatewayRedis --target rawHttp --into "$PAGES"',
+  'npm run bench -- --scenario tail': '--quick --rounds 1 --scenario sockets --scenario changing-jobs --target gateway',
   'npm run bench -- --profile cold-record': '--quick --rounds 2',
   'npm run bench:soak': '-- --minutes 0.1 --per-second 10',
-  'npm run bench:hostile -- --write': '--quick --page "$PAGE"',
-  'npm run bench:growth -- --write': '--quick --part watchers --part start --page "$PAGE"',
+  'npm run bench:hostile -- --write': '--quick --into "$PAGES"',
+  'npm run bench:growth -- --write': '--quick --part watchers --part start --into "$PAGES"',
   'TEST_PLANS=off npm test': '-- test/auth/authorization.test.ts',
 };
 
 let directory: string;
-let page: string;
 beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), 'bench-page-'));
-  page = join(directory, 'page.md');
-  copyFileSync(join(root, 'docs/performance.md'), page);
+  directory = mkdtempSync(join(tmpdir(), 'bench-pages-'));
+  for (const page of pages) copyFileSync(join(root, 'docs', page), join(directory, page));
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
+/** As the commands have left it. */
+const written = (page: string) => readFileSync(join(directory, page), 'utf8');
+
 async function run(command: string): Promise<string> {
-  const env = { ...process.env, PAGE: page, NODE_OPTIONS: '' };
+  const env = { ...process.env, PAGES: directory, NODE_OPTIONS: '' };
   return (await promisify(exec)(`${command} ${lessOf[command]}`, { cwd: root, env })).stdout;
 }
 
@@ -45,9 +50,9 @@ function row(output: string, name: string): string[] {
   return line.split('|').map((cell) => cell.trim());
 }
 
-describe('docs/performance.md', () => {
-  it('has only commands that are tried here', () => {
-    expect(commands.sort()).toEqual(Object.keys(lessOf).sort());
+describe('docs/performance.md and docs/measurements.md', () => {
+  it('have only commands that are tried here', () => {
+    expect([...commands].sort()).toEqual(Object.keys(lessOf).sort());
   });
 
   it('compares: no request of the gateway fails, revoked tokens cost one call for each taxpayer', async () => {
@@ -66,11 +71,14 @@ describe('docs/performance.md', () => {
     expect(failedOf100).toBe('0');
     expect(Number(tokenCalls)).toBeLessThanOrEqual(20);
     expect(output).toContain('| CPU of the gateway to rawHttp, `hot-token` | at most 1.3x |');
-    const written = readFileSync(page, 'utf8');
+    const measurements = written('measurements.md');
     const [summary = ''] = output.slice(output.indexOf('**Meant and measured')).split('\nWritten to');
-    expect(written).toContain(summary.trim());
-    expect(row(written, 'Token record of one taxpayer, asked for before (`hot-token`)')[7]).toBe('0.0');
-    expect(written.slice(written.indexOf('## Growth'))).toBe(documented.slice(documented.indexOf('## Growth')));
+    expect(measurements).toContain(summary.trim());
+    const hotToken = 'Token record of one taxpayer, asked for before (`hot-token`)';
+    for (const page of pages) expect(row(written(page), hotToken)[7]).toBe('0.0');
+    expect(row(written('performance.md'), hotToken)[5]).toMatch(/x(\*\*)? \(0\.77x\)$/);
+    const growth = (text: string) => text.slice(text.indexOf('## Growth'));
+    expect(growth(measurements)).toBe(growth(documented));
   }, 180_000);
 
   it('says where the time of a scenario goes: every room that works for it, and no more than all of it', async () => {
@@ -95,9 +103,7 @@ describe('docs/performance.md', () => {
   }, 60_000);
 
   it('shows what production does: open connections, changing jobs and the tail, each with its cost', async () => {
-    const scenarios = '--scenario sockets --scenario changing-jobs --scenario tail --target gateway';
-    const command = `npm run bench -- --quick --rounds 1 ${scenarios}`;
-    const { stdout } = await promisify(exec)(command, { cwd: root, env: { ...process.env, NODE_OPTIONS: '' } });
+    const stdout = await run('npm run bench -- --scenario tail');
     for (const kind of ['idle WebSockets', 'event streams']) expect(row(stdout, kind)[3]).toBe('400');
     expect(Number(row(stdout, 'event streams')[5])).toBeGreaterThan(0);
     for (const jobs of ['100', '400']) expect(Number(row(stdout, jobs)[8])).toBeGreaterThan(0);
@@ -120,7 +126,7 @@ describe('docs/performance.md', () => {
     const output = await run('npm run bench:growth -- --write');
     for (const watchers of ['10', '1000']) expect(row(output, watchers)[4]).toBe('1.00');
     expect(Number(row(output, 'ms from spawn to ready')[2])).toBeGreaterThan(0);
-    expect(readFileSync(page, 'utf8')).toContain('Watchers in one process');
+    expect(written('measurements.md')).toContain('Watchers in one process');
   }, 180_000);
 
   it('shows a hostile caller: the gateway goes on, and no honest caller is refused', async () => {
@@ -129,7 +135,7 @@ describe('docs/performance.md', () => {
     for (const [, name, requests, failed] of rows) {
       expect({ name, isServed: Number(requests) > 10, failed }).toEqual({ name, isServed: true, failed: '0' });
     }
-    expect(readFileSync(page, 'utf8')).toContain('all at once');
+    expect(written('measurements.md')).toContain('all at once');
   }, 180_000);
 
   it('runs the tests without plans', async () => {
