@@ -56,7 +56,7 @@ describe('TaxpayerService', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  const credential = { accessToken: new Secret('token-1'), version: 'v', fetchedAt: 0 };
+  const credential = { accessToken: new Secret('token-1'), version: 'v', fetchedAt: 0, startedAt: 0 };
   const create = (holder?: string) => service.createClientLink({ metadata: { case: 'C-1' } }, { holder });
   const read = (holder?: string) => service.tokenRecord(taxpayer, { holder });
   const look = (accessToken = 'token-1') =>
