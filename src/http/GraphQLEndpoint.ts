@@ -23,23 +23,23 @@ export interface GraphQLEndpointOptions {
 
 /** Spans of operations over plain HTTP. */
 export interface HttpTracing {
-  /** Runs the operation of a request; `mayWait` unless it is likely answered from memory. */
+  /** Runs `work`, a request's operation, as part of its trace. `mayWait`: false when memory will likely answer it. */
   resume<T>(response: ServerResponse, mayWait: boolean, work: () => T): T;
 }
 
-/** What was found out about a request before it turned out to want a stream. */
+/** What is already known about a request when its operation turns out to need a stream. */
 export interface BegunRequest {
   readonly requestId: string;
-  /** When it came (of `performance.now()`). */
+  /** When the request arrived (of `performance.now()`). */
   readonly startedAt: number;
   readonly identity: Identity;
   readonly asked: GraphQLRequest;
 }
 
-/** Answers a request by a stream; must not reject. */
+/** Answers a request with a stream; must not reject. `begun`: what is known if the request was already read. */
 export type StreamHandler = (request: IncomingMessage, response: ServerResponse, begun?: BegunRequest) => Promise<void>;
 
-/** `/graphql` over HTTP: one request, one answer in the form that its operation has and its caller accepts. */
+/** `/graphql` over HTTP: one request, one answer, in a form that suits the operation and that the client accepts. */
 export class GraphQLEndpoint {
   constructor(
     private readonly options: GraphQLEndpointOptions,
@@ -51,7 +51,7 @@ export class GraphQLEndpoint {
     const accepted = readAccept(request.headers.accept);
     const { json } = accepted;
     const stream = streamFor(accepted, request.method);
-    // A client that takes nothing else gets the answer to a query by a stream as well.
+    // A client that accepts only streams gets even the answer to a query as a stream.
     if (json === undefined && stream !== undefined) return this.streams[stream](request, response);
     const { pipeline, identify, unread, tracing } = this.options;
     const startedAt = performance.now();
@@ -94,7 +94,7 @@ function isQueryByPlan({ work }: Operation): boolean {
   return work.by === 'plan' && work.type === 'query';
 }
 
-/** The facts of a plain HTTP request. Its signal is made when first asked for, which only a long wait does. */
+/** The facts of a plain HTTP request. Most requests need no abort signal, so it is created on first use. */
 class HttpFacts implements OperationFacts {
   #signal: AbortSignal | undefined;
 

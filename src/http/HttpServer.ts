@@ -14,16 +14,16 @@ import {
   whenNobodyConnects,
 } from './connections.js';
 
-/** Answers one request completely. A rejection is a bug: it is answered with 500, or ends the answer that has begun. */
+/** Answers one request completely. A rejection is a bug: the client gets 500, or an answer that breaks off. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
 
-/** Takes over the connection of a request that offers another protocol, or returns false; `head` is what was read beyond it. */
+/** Takes over the connection of an upgrade request, or returns false. `head`: bytes already read after the request. */
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
 
-/** Other processes on the same port, and the one that accepts the connections of all. */
+/** The other processes on the same port, and the process that accepts connections for all of them. */
 export interface Siblings {
   readonly turn: AcceptingTurn;
-  /** Called after the listening socket was closed: resolves when those of the others are as well. */
+  /** Called once this process has closed its listening socket; resolves when the others have closed theirs. */
   readonly allClosed: () => Promise<void>;
 }
 
@@ -42,14 +42,14 @@ export interface HttpServerOptions {
   readonly timeouts?: Pick<ServerOptions, 'headersTimeout' | 'requestTimeout' | 'connectionsCheckingInterval'>;
 }
 
-/** In milliseconds. A client that takes longer gets 408 and is cut off; `requestTimeout` is for the whole with its body. */
+/** In milliseconds. A slower client gets 408 and is disconnected; `requestTimeout` covers the headers and the body. */
 const defaultTimeouts = { headersTimeout: 20_000, requestTimeout: 60_000, connectionsCheckingInterval: 5000 };
 
-/** While draining, idle connections stay open this long, for a next request that is on its way. */
+/** While draining, idle connections stay open this long: a request may already be on its way. */
 const idleGraceMs = 3000;
 /** While draining, new connections are still accepted this long, until load balancers have seen the readiness probe fail. */
 const acceptGraceMs = 1000;
-/** The longest wait for a moment without new connections. */
+/** The longest time that a drain waits for a moment without new connections. */
 const quietForMs = 250;
 
 const alone: Siblings = { turn: () => nextTurn(true), allClosed: async () => {} };
@@ -58,10 +58,10 @@ const nodeMajor = Number.parseInt(process.versions.node, 10);
 
 const plainText = ['content-type', 'text/plain; charset=utf-8'];
 
-/** Longest body that is read only to keep the connection of a request that was answered without it. */
+/** Most bytes of an unread body that Node.js may read and discard, to keep the connection for the next request. */
 const maxDroppedBytes = 65_536;
 
-/** Pages set a content policy of their own. What is no page has nothing to load, and no frame may show it. */
+/** Pages set their own Content-Security-Policy. All other answers may load nothing and may not be framed. */
 function safeHeaders(page: readonly string[]) {
   const policy = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
   return { page, answer: [...page, 'content-security-policy', policy] };
@@ -70,9 +70,9 @@ const plainHeaders = ['x-content-type-options', 'nosniff', 'referrer-policy', 'n
 const overTcp = safeHeaders(plainHeaders);
 const overTls = safeHeaders([...plainHeaders, 'strict-transport-security', 'max-age=31536000; includeSubDomains']);
 
-/** Adds the headers of every answer as its head is written: `setHeader` would cost several times as much. */
+/** Adds the security headers when the head of an answer is written: `setHeader` would cost several times as much. */
 class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
-  /** Without a status message, and with names and values in one list, as everything here writes it. */
+  /** Supports only what our code uses: no status message, and headers as one flat list of names and values. */
   override writeHead(status: number, headers?: unknown): this {
     const isPage = this.hasHeader('content-security-policy');
     const safe = ('encrypted' in this.req.socket ? overTls : overTcp)[isPage ? 'page' : 'answer'];
@@ -82,7 +82,7 @@ class SafeResponse<Request extends IncomingMessage = IncomingMessage> extends Se
   }
 }
 
-/** Whether a long body was not read to its end. Node.js would read it all before the next request; a short one it may. */
+/** Whether a long body is unread. Before the next request Node.js would read it to its end, as it may with a short one. */
 function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
   if (complete) return false;
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxDroppedBytes;
@@ -92,10 +92,10 @@ function leavesMuchUnread({ complete, headers }: IncomingMessage): boolean {
 export class HttpServer {
   readonly server: Server;
   readonly #inFlight = new Set<ServerResponse>();
-  /** One listener for all answers (`this` is the answer): a closure for each would take time. */
+  /** One `close` listener for all answers (`this` is the answer): cheaper than a closure for each. */
   readonly #onClose: (this: ServerResponse) => void;
   #draining = false;
-  /** While the listening socket is being closed: what requests wait for. */
+  /** Set while the listening socket is being closed; requests wait for it. */
   #closingListener: Promise<{ readonly closed: Promise<unknown> }> | undefined;
 
   constructor(private readonly options: HttpServerOptions) {
@@ -107,7 +107,7 @@ export class HttpServer {
     const limits = {
       ...timeouts,
       ...{ keepAliveTimeout: 65_000, maxHeaderSize: 16_384, ServerResponse: SafeResponse },
-      // Node.js 25 and newer read a body apart from the upgrade: such a request, which is no WebSocket's, cannot be reissued.
+      // Node.js 25+ reads the body of an upgrade request separately, so `reissue` would lose it: grant no upgrade with a body.
       ...(nodeMajor >= 25 && {
         shouldUpgradeCallback: ({ headers }: IncomingMessage) =>
           this.server.listenerCount('upgrade') > 0 &&
@@ -132,7 +132,7 @@ export class HttpServer {
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** Offers upgrades to `take`. What it leaves, or what still waits for earlier answers, is answered without the upgrade. */
+  /** Offers upgrades to `take`. A request it declines, or one behind unanswered requests, is served without the upgrade. */
   onUpgrade(take: UpgradeHandler): void {
     this.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       const earlier = [...this.#inFlight].filter(({ req }) => req.socket === socket);
@@ -148,7 +148,7 @@ export class HttpServer {
     if (this.server instanceof TlsServer) this.server.setSecureContext(contextOf(tls));
   }
 
-  /** Answers what is in flight and still arrives, with `connection: close`; closes all connections within `timeoutMs`. */
+  /** Answers requests in flight and those still arriving with `connection: close`; ends all within `timeoutMs`. */
   async drain(timeoutMs: number): Promise<void> {
     if (this.#draining) return;
     this.#draining = true;
@@ -169,7 +169,7 @@ export class HttpServer {
     await closed;
   }
 
-  /** Closes the listening socket without losing a connection. Requests wait meanwhile: answers cause new connections. */
+  /** Closes the listening socket without losing a connection. Requests wait meanwhile: once answered, clients reconnect. */
   async #closeListener(quietFor: number, atMost: number): Promise<{ readonly closed: Promise<unknown> }> {
     const overdue = delay(atMost, undefined, { ref: false });
     const { turn, allClosed } = this.options.siblings ?? alone;
@@ -197,7 +197,7 @@ export class HttpServer {
     response.writeHead(404, plainText).end('Not found\n');
   }
 
-  /** One request must not end the process, as a rejection that nothing catches would. */
+  /** Without this, the unhandled rejection of one request would end the process. */
   #fail(response: ServerResponse, error: unknown): void {
     this.options.log.error({ err: error }, 'a bug of the gateway');
     if (response.writableEnded) return; // it is complete
@@ -210,7 +210,7 @@ function contextOf(tls: TlsMaterial) {
   return { ...tls, minVersion: 'TLSv1.2' } as const;
 }
 
-/** Clients without an accepted certificate can connect: they are told what is wrong, and probes have none. */
+/** Clients may connect without an accepted certificate: requests are refused with a reason, and probes have none. */
 function asksClients({ ca }: TlsMaterial) {
   return { requestCert: ca !== undefined, rejectUnauthorized: false };
 }

@@ -2,23 +2,23 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Holder, Ledger, Release } from '../admission/Ledger.js';
 
-/** Checks within `stallMs`. One check would end every peer after the process itself stood still. */
+/** Number of checks within `stallMs`. With only one, a pause of this process would look like a stall of every peer. */
 const looks = 4;
 
 /**
- * Bytes written that the reader has not taken: counted in the ledger. A connection is destroyed when there is no room for
- * more, or when its peer takes nothing for `stallMs`.
+ * Counts in the ledger the bytes that were written and that the peer has not taken yet. Destroys a connection when the
+ * ledger has no room for more, or when the peer takes nothing for `stallMs`.
  */
 export class Unread {
   readonly #connections = new WeakMap<Socket, UnreadConnection>();
 
-  /** `stallMs`: how long a peer may take no byte of what waits for it. */
+  /** `stallMs`: how long a peer may take nothing while bytes wait for it. */
   constructor(
     private readonly ledger: Ledger,
     private readonly stallMs = 30_000,
   ) {}
 
-  /** Counts bytes before they are written; returns what to call once they are taken. Undefined: no room, and destroyed. */
+  /** Counts bytes before they are written; returns what to call once they are taken. Undefined: the socket is destroyed. */
   hold(socket: Socket, holder: Holder, bytes: number): Release | undefined {
     if (this.ledger.refusalOf('bytes', holder, bytes) !== undefined) socket.destroy();
     if (socket.destroyed) return undefined;
@@ -27,7 +27,7 @@ export class Unread {
     return connection.keep(this.ledger.take('bytes', holder, bytes));
   }
 
-  /** Counts what the reader has not taken of an answer that is written. */
+  /** Counts the bytes of a written answer that the peer has not taken yet. */
   holdAnswer(response: ServerResponse, holder: Holder): void {
     const bytes = response.writableLength;
     const release = bytes === 0 ? undefined : this.hold(response.req.socket, holder, bytes);
@@ -84,8 +84,8 @@ interface Handle {
 }
 
 /**
- * Bytes the peer has taken, and those waiting in the system. Only the handle of the connection knows them: `writableLength`
- * counts a write until its last byte is taken, and so does the handle of TLS.
+ * Bytes the peer has taken, and bytes still queued. Only the handle of the TCP connection knows them: `writableLength` and
+ * the TLS handle count a write in full until its last byte is taken.
  */
 function progressOf(socket: Socket): { readonly taken: number; readonly waiting: number } {
   const { _handle: handle } = socket as { _handle?: Handle | null };

@@ -15,7 +15,7 @@ export function requestIdOf({ headers }: IncomingMessage): string {
   return typeof given === 'string' && requestIdForm.test(given) ? given : randomUUID();
 }
 
-/** The limit of operations that applies to a caller. */
+/** A caller's limit on root fields, and what is left of it. */
 export interface RateLimit {
   /** Root fields of operations per clock minute. */
   readonly perMinute: number;
@@ -23,19 +23,19 @@ export interface RateLimit {
   readonly resetSeconds: number;
 }
 
-/** Names and values (draft-ietf-httpapi-ratelimit-headers-11 of May 2026, sections 3 and 4; the quota unit is `requests`). */
+/** Header names and values (draft-ietf-httpapi-ratelimit-headers-11, May 2026, sections 3 and 4; quota unit `requests`). */
 export function rateLimitHeaders({ perMinute, left, resetSeconds }: RateLimit): readonly string[] {
   const policy = `"root-fields";q=${perMinute};w=60`;
   return ['ratelimit-policy', policy, 'ratelimit', `"root-fields";r=${left};t=${resetSeconds}`];
 }
 
-/** The Content-Type of an answer; where the client takes no JSON, that of a refusal. */
+/** The Content-Type of an answer; `form` is undefined for the refusal of a client that accepts no JSON. */
 function contentTypeOf(form: AnswerForm | undefined): string {
   const type = form === 'application/graphql-response+json' ? form : 'application/json';
   return `${type}; charset=utf-8`;
 }
 
-/** What an answer's headers say beside the answer itself. */
+/** Values of headers that do not come from the answer itself. */
 export interface AnswerHeaders {
   readonly requestId: string;
   readonly form: AnswerForm | undefined;
@@ -59,7 +59,7 @@ export function writeRefusal(
   writeJson(response, status, refusal, { requestId, form, rateLimit }, more);
 }
 
-/** Refuses a request when it is its caller's turn; ends the connection when too many of the caller's wait. */
+/** Writes a refusal when its caller's turn comes; destroys the connection when too many of the caller's refusals wait. */
 export async function refuseInTurn(
   response: ServerResponse,
   pipeline: Pipeline,
@@ -70,7 +70,7 @@ export async function refuseInTurn(
   const refusal = pipeline.refuse(error, facts, transport);
   const { caller, remoteAddress } = facts;
   const waitMs = pipeline.waitOfRefusal(facts);
-  // Not the response's socket: a pipelined one has none yet.
+  // Not `response.socket`: a pipelined response has none yet.
   if (waitMs === Number.POSITIVE_INFINITY) return void response.req.socket.destroy();
   if (waitMs > 0) await delay(waitMs, undefined, { ref: false });
   writeRefusal(response, facts.requestId, refusal, caller && pipeline.rateLimitOf({ caller, remoteAddress }));
@@ -89,11 +89,11 @@ export function writeJson(
   headers.push('content-type', contentTypeOf(form), 'content-length', `${bytes}`, ...more);
   if (allow !== undefined) headers.push('allow', allow);
   if (rateLimit !== undefined) headers.push(...rateLimitHeaders(rateLimit));
-  // Text without a character beyond ASCII is the same in both encodings, and written faster in this one.
+  // ASCII text is the same in both encodings, and Node.js writes `latin1` faster.
   response.writeHead(status, headers).end(text, bytes === text.length ? 'latin1' : 'utf8');
 }
 
-/** Milliseconds in which the reader of a page takes nothing before its connection is ended. */
+/** Idle timeout of a connection that a page is sent on, in milliseconds. */
 const pageStallMs = 30_000;
 
 /** Writes a page that must not be cached. */

@@ -13,7 +13,7 @@ type Before = HttpServerOptions['before'];
 
 export type MeetPeer = (request: IncomingMessage) => string | undefined;
 
-/** Notes who sends a request, and returns why it is not let in, if it is not. Undefined where no setting asks to look. */
+/** Returns a function that sets `request.peer` and returns why to refuse it, if so. Undefined when no setting needs it. */
 export function peerMeeter({ tls, trustedProxies }: Config): MeetPeer | undefined {
   const wantsCertificates = tls?.ca !== undefined;
   if (!wantsCertificates && trustedProxies === undefined) return undefined;
@@ -21,7 +21,7 @@ export function peerMeeter({ tls, trustedProxies }: Config): MeetPeer | undefine
   return (request) => peers.meet(request);
 }
 
-/** What is looked at before every route. Probes have no certificate. */
+/** The checks before every route: CORS and client certificates. Health probes need no certificate. */
 export function beforeRoutes(config: Config, meetPeer: MeetPeer | undefined, pipeline: Pipeline): Before {
   const isAnsweredByOrigin = crossOrigin(config);
   if (meetPeer === undefined) return isAnsweredByOrigin;

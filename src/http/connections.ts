@@ -8,17 +8,17 @@ import { TLSSocket } from 'node:tls';
 export function closeWithConnection(response: ServerResponse): void {
   const { socket } = response.req;
   const close = () => {
-    if (response.socket !== null || response.closed) return; // its turn came: Node.js tells it
+    if (response.socket !== null || response.closed) return; // its turn has come: Node.js emits `close` itself
     response.destroy();
     response.emit('close');
   };
-  socket.setMaxListeners(0); // one for each request that is sent ahead
+  socket.setMaxListeners(0); // one listener for each pipelined request
   socket.once('close', close);
   response.once('close', () => socket.off('close', close));
 }
 
 /**
- * Waits until the `earlier` responses of a connection are written that Node.js has detached for an upgrade. Resolves with
+ * Waits until the `earlier` responses are written, on a connection that Node.js has detached for an upgrade. Resolves with
  * whether the connection can be read further: not when it is closed, or when Node.js had paused it and would drop data.
  */
 export async function whenAnswered(earlier: readonly ServerResponse[], socket: Socket): Promise<boolean> {
@@ -26,23 +26,23 @@ export async function whenAnswered(earlier: readonly ServerResponse[], socket: S
   const passOnDrain = () => {
     for (const response of earlier) if (response.socket === socket) response.emit('drain');
   };
-  const ignore = () => {}; // a close follows
+  const ignore = () => {}; // `close` follows an error
   socket.on('drain', passOnDrain).on('error', ignore);
   await Promise.all(earlier.map((response) => new Promise<void>((resolve) => response.once('close', resolve))));
   socket.off('drain', passOnDrain).off('error', ignore);
-  socket.setTimeout(0); // that of an idle connection, which this one is not
+  socket.setTimeout(0); // removes the keep-alive timeout: this connection is not idle
   return !wasPaused && !socket.destroyed && !socket.writableEnded;
 }
 
 const upgradeHeaders = new Set(['upgrade', 'http2-settings']);
 
-/** What a header asks of the connection besides its upgrade, such as `close`. */
+/** The options in a Connection header that do not belong to the upgrade, such as `close`. */
 const withoutUpgrade = (options: string) =>
   options.split(',').filter((option) => !upgradeHeaders.has(option.trim().toLowerCase()));
 
 /**
- * Answers a request as if it had not offered an upgrade (RFC 9110, 7.8). Once there is an `upgrade` listener, Node.js gives
- * it every request that offers one, such as Java's `Upgrade: h2c`.
+ * Serves a request as if it had not offered an upgrade (RFC 9110, 7.8). Once there is an `upgrade` listener, Node.js hands
+ * it every request that offers any upgrade, such as Java's `Upgrade: h2c`.
  */
 export function reissueWithoutUpgrade(server: Server, request: IncomingMessage, socket: Duplex, head: Buffer): void {
   const { method, url, httpVersion, rawHeaders } = request;
@@ -60,15 +60,15 @@ export function reissueWithoutUpgrade(server: Server, request: IncomingMessage, 
 const quietMs = 30;
 
 /**
- * Waits for a turn of the event loop of the process that accepts connections: it accepts at most one in each turn. Resolves
- * with whether the listening socket may be closed.
+ * Waits for one event loop turn of the process that accepts connections; it accepts at most one connection per turn.
+ * Resolves with whether the listening socket may be closed.
  */
 export type AcceptingTurn = () => Promise<boolean>;
 
 /**
- * Waits until no connection is waiting to be accepted: closing the listening socket resets those that the system has made
- * and Node.js has not accepted. For `quietFor` it waits for a moment without one, afterwards for a turn, and gives up after
- * `atMost`; both in milliseconds.
+ * Waits until no connection is waiting to be accepted: closing the listening socket resets those that the system has
+ * established and Node.js has not accepted. Until `quietFor` it waits for {@link quietMs} without a new connection,
+ * afterwards only for a turn without one. Gives up after `atMost`. Both are in milliseconds from the call.
  */
 export async function whenNobodyConnects(
   server: NetServer,

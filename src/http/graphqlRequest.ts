@@ -8,14 +8,14 @@ import type { Pipeline } from '../operations/Pipeline.js';
 import { isBodyInUtf8, isJson } from './mediaTypes.js';
 
 export interface ReadOptions {
-  /** Counts a body that comes in pieces. */
+  /** Counts the bytes of a body that arrives in several chunks. */
   readonly ledger: Ledger;
   readonly pipeline: Pipeline;
-  /** Accepts a GET without a header that would cause a preflight; its origin was checked. */
+  /** Accepts a GET that needed no preflight, because its origin was checked. */
   readonly simpleGet?: boolean;
 }
 
-/** Reading a body of more bytes takes time worth noting. */
+/** From this size in bytes on, the time to parse a body is charged to its caller. */
 const largeBody = 16_384;
 
 /** Reads a request (GraphQL over HTTP, Request) on behalf of `holder`. @throws GatewayError BAD_USER_INPUT */
@@ -49,7 +49,7 @@ function refuseOtherContentType(contentType = ''): void {
   if (!isBodyInUtf8(contentType)) throw badRequest('The charset of the Content-Type must be utf-8', 415);
 }
 
-/** A page of another origin can send a GET without a preflight, but no own headers. As Apollo Server's CSRF prevention. */
+/** CSRF prevention as in Apollo Server: a page of another origin can GET without a preflight, but sets no own header. */
 function refuseSimpleRequest({ headers }: IncomingMessage): void {
   if (headers['apollo-require-preflight'] || headers['x-apollo-operation-name']) return;
   if (isJson(headers['content-type'])) return;
@@ -57,8 +57,8 @@ function refuseSimpleRequest({ headers }: IncomingMessage): void {
 }
 
 /**
- * By events: an async iterator would cost as much as the rest of a small request. Node.js tells nobody of a client that left
- * before there were listeners, and a destroyed request emits nothing more: it is refused at once.
+ * Uses events: an async iterator would cost as much as the rest of a small request. A request whose client left before the
+ * listeners were added emits nothing more, so a destroyed request is refused at once.
  */
 function readBody(request: IncomingMessage, holder: Holder, { ledger, pipeline }: ReadOptions): Promise<Buffer> {
   const maxBytes = pipeline.limits.bodyBytes;
@@ -71,7 +71,7 @@ function readBody(request: IncomingMessage, holder: Holder, { ledger, pipeline }
     const chunks: Buffer[] = [];
     let size = 0;
     let release: Release | undefined;
-    // What was read is not held until the request is answered.
+    // The listeners would keep the body in memory until the request is answered.
     const settle = () => {
       request.off('data', take).off('end', end).off('error', fail);
       release?.();
@@ -117,7 +117,7 @@ function requestOfBody(bytes: Buffer, { pipeline }: ReadOptions): GraphQLRequest
 function parametersOfQuery(url: string): Record<string, unknown> {
   const start = url.indexOf('?');
   const text = start === -1 ? '' : url.slice(start + 1);
-  // `URLSearchParams` would replace what is malformed without a word.
+  // `URLSearchParams` would silently replace malformed input.
   attempt('The query string must be percent-encoded UTF-8', () => decodeURIComponent(text));
   const search = new URLSearchParams(text);
   const parameters: Record<string, unknown> = {};
@@ -125,13 +125,13 @@ function parametersOfQuery(url: string): Record<string, unknown> {
     const [given, ...more] = search.getAll(name);
     if (more.length > 0) throw badRequest(`${name} must be given once`);
     const isJson = name === 'variables' || name === 'extensions';
-    // An empty parameter is one that is not given.
+    // An empty parameter counts as absent.
     parameters[name] = isJson && given ? attempt(`${name} must be JSON`, () => parseJson(given)) : given || undefined;
   }
   return parameters;
 }
 
-/** What `read` returns; what it throws is the caller's mistake. */
+/** Returns the result of `read`. An exception is the client's mistake: BAD_USER_INPUT with the message `otherwise`. */
 function attempt<Value>(otherwise: string, read: () => Value): Value {
   try {
     return withoutStack(read);

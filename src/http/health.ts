@@ -14,7 +14,7 @@ export function readiness(reasonNotReady: () => string | undefined): Handler {
   };
 }
 
-/** `/metrics`: what `text` gives, in the form that the scraper accepts. */
+/** `/metrics`: the metrics, in the exposition format that the scraper accepts. */
 export function metricsPage(text: MetricsText): Handler {
   return async ({ headers }, response) => {
     const form = formFor(headers.accept);

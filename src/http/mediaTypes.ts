@@ -6,25 +6,25 @@ export type AnswerForm = 'application/graphql-response+json' | 'application/json
 
 const responseType = 'application/graphql-response+json';
 
-/** The forms of a stream, in the order in which we choose where a client prefers none. */
+/** The forms of a stream. When a client accepts several equally, the first one is used. */
 const streamForms = ['callback', 'multipart', 'events'] as const;
 export type StreamForm = (typeof streamForms)[number];
 
-/** What a client accepts. The operation decides which of it is used: see {@link streamFor}. */
+/** What a client accepts. The operation decides between JSON and a stream: see {@link streamFor}. */
 export interface Accepted {
-  /** How its answer is written as JSON; undefined when it takes none. */
+  /** The form of a JSON answer; undefined when the client accepts no JSON. */
   readonly json: AnswerForm | undefined;
-  /** The same for a router, for whom an answer that is not 2xx may lose its body: refusals as 200 where it leaves us the choice. */
+  /** The same for a router, which may drop the body of a non-2xx answer: refusals as 200 if it accepts both types equally. */
   readonly jsonForRouter: AnswerForm | undefined;
-  /** The streams that it names, the best first: a client that takes anything expects an answer that ends. */
+  /** The streams that the client names, preferred first. A client with a wildcard expects an answer that ends. */
   readonly streams: readonly StreamForm[];
-  /** Whether it takes events, by name or by a wildcard. */
+  /** Whether the client accepts event streams, by name or by a wildcard. */
   readonly takesEvents: boolean;
 }
 
-/** Characters of an Accept header that are read: more than any client sends. */
+/** How many characters of an Accept header are read: more than any client sends. */
 const maxLength = 2000;
-/** Headers that are remembered, and the longest of them in characters: a client sends the same one with every request. */
+/** Limits of the header cache: entries, and characters of one. A client sends the same header with every request. */
 const maxRemembered = 100;
 const maxRememberedLength = 300;
 const remembered = new Map<string, Accepted>();
@@ -41,7 +41,7 @@ export function readAccept(accept = '*/*'): Accepted {
   return accepted;
 }
 
-/** The stream for a request's operation, if it can have one. Multipart and callbacks are only for POST. */
+/** The stream that a client prefers, if it names one. Multipart and callbacks are only for POST. */
 export function streamFor({ streams }: Accepted, method: string | undefined): StreamForm | undefined {
   return method === 'GET' ? streams.find((form) => form === 'events') : streams[0];
 }
@@ -59,7 +59,7 @@ function rangesOf(text: string): readonly MediaRange[] {
     const { type, parameters, index } = parse(text, { comma: true, start });
     const { q = '', charset } = parameters;
     const quality = /^[01](\.\d*)?$/.test(q) ? Math.min(Number(q), 1) : 1;
-    if (isUtf8(charset)) ranges.push({ type, parameters, quality }); // we write nothing else
+    if (isUtf8(charset)) ranges.push({ type, parameters, quality }); // we write UTF-8 only
     start = index + 1;
   }
   return ranges;
@@ -82,7 +82,7 @@ function acceptedBy(ranges: readonly MediaRange[]): Accepted {
   return { json, jsonForRouter, streams, takesEvents: qualityOf(events, ranges) > 0 };
 }
 
-/** Clients that name `application/json` alone were made before the other type, and expect 200 for a refused document. */
+/** Clients that name only `application/json` predate {@link responseType}, and expect 200 for a refused document. */
 function jsonFor(ranges: readonly MediaRange[], names: (type: string) => boolean): AnswerForm | undefined {
   const [ofType, ofJson] = [qualityOf(responseType, ranges), qualityOf('application/json', ranges)];
   if (ofType === 0 && ofJson === 0) return undefined;
@@ -90,7 +90,7 @@ function jsonFor(ranges: readonly MediaRange[], names: (type: string) => boolean
   return names('application/json') && !names(responseType) ? 'application/json, refusals as 200' : 'application/json';
 }
 
-/** What the most specific of the ranges that include `type` says of it; 0 when none does. */
+/** The quality that the most specific matching range gives `type`; 0 when none matches. */
 function qualityOf(type: string, ranges: readonly MediaRange[]): number {
   const [main] = type.split('/');
   for (const range of [type, `${main}/*`, '*/*']) {
@@ -104,9 +104,9 @@ function highest(ranges: readonly MediaRange[]): number {
   return Math.max(0, ...ranges.map(({ quality }) => quality));
 }
 
-/** The status of an answer in a form: {@link partialSuccess} and 422 are for the new media type only, whose clients know them. */
+/** The status of an answer in a form. Only clients of {@link responseType} know {@link partialSuccess} and 422. */
 export function statusIn(form: AnswerForm | undefined, { status, isRefusal }: Answer): number {
-  // Apollo's older clients want to be told with 200 that automatic persisted queries are not supported.
+  // Only PersistedQueryNotSupported is a refusal with status 200, because Apollo's older clients expect that.
   if (form === responseType) return isRefusal && status === 200 ? 422 : status;
   return status === partialSuccess ? 200 : status === 422 ? 400 : status;
 }
@@ -116,7 +116,7 @@ export function isJson(contentType: string | undefined): boolean {
   return contentType !== undefined && parse(contentType, { parameters: false }).type === 'application/json';
 }
 
-/** Whether a Content-Type leaves the body in UTF-8, which is also what JSON is in when it says nothing. A charset that cannot be read does not. */
+/** Whether a Content-Type says UTF-8, or names no charset: JSON is UTF-8 by default. False if the charset cannot be read. */
 export function isBodyInUtf8(contentType: string): boolean {
   const mentions = contentType.match(/charset/gi)?.length ?? 0;
   const { charset } = parse(contentType).parameters;

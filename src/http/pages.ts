@@ -6,7 +6,7 @@ import type { Handler } from './HttpServer.js';
 
 export interface ExplorerOptions {
   readonly firstQuery: string;
-  /** Asked for when the page is opened. */
+  /** Request headers that the explorer starts with; called each time the page is opened. */
   readonly headers: () => Promise<Readonly<Record<string, string>>>;
 }
 
@@ -56,7 +56,7 @@ export function apolloSandboxPage(options: ExplorerOptions): Handler {
 
 /** `/graphiql`: an explorer whose every byte comes from this process. Its code is loaded when the page is first opened. */
 export function graphiqlPage(options: ExplorerOptions): Handler {
-  // Of megabytes, so it is made once for all readers. The headers hold a token that changes now and then.
+  // The page has megabytes, so all readers share one. It is made again when `headers` change: they hold a token.
   let latest: { readonly headers: string; readonly page: Buffer } | undefined;
   return async (request, response) => {
     if (!isRead(request, response)) return;
