@@ -36,17 +36,17 @@ export class CallbackPoster {
     return (await this.#post('check')) === 204;
   }
 
-  /** Posts a result; false when the router wants no more. */
+  /** Posts a result; returns whether the router accepted it. */
   next({ text }: Answer): Promise<boolean> {
     return this.#insist('next', `,"payload":${text}`);
   }
 
-  /** Posts the end; with `errors` when the subscription was cut. */
+  /** Posts the end of the subscription, with `errors` when it failed or was cut. */
   async complete(errors?: readonly { readonly message: string }[]): Promise<void> {
     await this.#insist('complete', errors && `,"errors":${JSON.stringify(errors)}`);
   }
 
-  /** Checks at intervals; calls `onGone` when the router no longer knows the subscription. */
+  /** Checks at intervals; calls `onGone` when the router no longer knows the subscription or too many checks fail. */
   startHeartbeat(onGone: () => void): void {
     const { heartbeatIntervalMs } = this.target;
     if (heartbeatIntervalMs === 0) return;
@@ -67,7 +67,7 @@ export class CallbackPoster {
     this.#heartbeat = undefined;
   }
 
-  /** Posts again after faults that may pass; returns whether the router accepted the message. */
+  /** Posts, and retries when there is no answer or a 5xx; returns whether the router accepted the message. */
   async #insist(action: 'next' | 'complete', members?: string): Promise<boolean> {
     for (const pauseMs of [...retryPausesMs, undefined]) {
       const status = await this.#post(action, members);

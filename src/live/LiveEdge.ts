@@ -16,12 +16,12 @@ import type { LiveOptions } from './LiveOptions.js';
 import { SocketConnection } from './SocketConnection.js';
 import { eventStreamFormat, multipartFormat, refuseUnlessEvents, streamEndpoint } from './streamEndpoint.js';
 
-/** Milliseconds that a peer may take to answer our close, or to end the connection after its own. */
+/** Milliseconds that a peer may take to answer our close frame, or to end the connection after sending its own. */
 const closeGraceMs = 1000;
 
-/** Everything that stays open: WebSocket, event streams, multipart responses and callbacks. */
+/** The entry point of the live transports: WebSocket, event streams, multipart responses and callbacks. */
 export class LiveEdge {
-  /** `/graphql`, for requests that want their answer in one of these forms. */
+  /** Handlers for requests to `/graphql` that want their answer in one of these forms. */
   readonly events: StreamHandler;
   readonly multipart: StreamHandler;
   readonly callback: StreamHandler;
@@ -44,7 +44,7 @@ export class LiveEdge {
       handleProtocols,
       clientTracking: false,
       perMessageDeflate: false, // a small message may unpack to a huge one, and ours are short
-      autoPong: false, // pongs are counted like all that a peer may leave unread
+      autoPong: false, // SocketConnection sends pongs, to count the bytes that the peer leaves unread
       closeTimeout: closeGraceMs,
     };
     this.#sockets = new WebSocketServer(settings);
@@ -55,7 +55,7 @@ export class LiveEdge {
       const {
         requestId = requestIdOf(request),
         startedAt = performance.now(),
-        ...found // whose it is and what is asked, where that is known
+        ...found // the identity and the operation, if already known
       } = begun ?? {};
       const known = { requestId, startedAt, client: clientOf(request.headers), peer: request.peer };
       const visit: Visit = { known, ...found };
@@ -69,7 +69,7 @@ export class LiveEdge {
     };
   }
 
-  /** Takes over, or refuses, the WebSockets of `/graphql`; false for every other upgrade. */
+  /** Accepts or refuses WebSocket upgrades of `/graphql`; returns false for every other upgrade. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
     const isSocket = request.headers.upgrade?.toLowerCase() === 'websocket';
     if (!isSocket || !/^\/graphql(\?|$)/.test(pathAndQueryOf(request.url ?? ''))) return false;
@@ -102,7 +102,7 @@ export class LiveEdge {
 function refuseUpgrade(socket: Duplex, refusal: GatewayError, requestId: string): void {
   const { httpStatus = 503, message, retryAfterSeconds } = refusal;
   socket.on('error', () => {});
-  socket.once('finish', () => socket.destroy()); // nothing else ends it when the peer does not
+  socket.once('finish', () => socket.destroy()); // otherwise the socket stays open until the peer closes it
   const wait = retryAfterSeconds === undefined ? '' : `Retry-After: ${retryAfterSeconds}\r\n`;
   socket.end(
     `HTTP/1.1 ${httpStatus} ${STATUS_CODES[httpStatus]}\r\n${wait}X-Request-Id: ${requestId}\r\nConnection: close\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(message) + 1}\r\n\r\n${message}\n`,

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { GraphQLEndpointOptions, HttpTracing } from '../http/GraphQLEndpoint.js';
 import type { OpenStreams } from './OpenStreams.js';
 
-/** What the endpoints for open connections work with. */
+/** Dependencies and limits of the live transports. */
 export interface LiveOptions extends GraphQLEndpointOptions {
   readonly streams: OpenStreams;
   /** Browser origins that may open a stream besides our own. */
@@ -11,7 +11,7 @@ export interface LiveOptions extends GraphQLEndpointOptions {
   readonly callbackOrigins: readonly string[];
   /** Most operations at once on one socket. */
   readonly maxOperations: number;
-  /** Milliseconds between two signs of life on an open stream; by default 12 s: proxies close idle ones. */
+  /** Heartbeat interval of an open stream in milliseconds, by default 12 s: proxies close idle streams. */
   readonly keepAliveMs?: number | undefined;
   readonly tracing?: (LiveTracing & HttpTracing) | undefined;
 }
@@ -22,6 +22,6 @@ export interface LiveTracing {
     request: IncomingMessage,
     route: string,
   ) => { run<T>(operation: () => Promise<T>): Promise<T>; end(): void };
-  /** After a post of a callback, begun at `startedAt` (of `performance.now()`). */
+  /** Called after each post to a callback address; `startedAt` is of `performance.now()`. */
   readonly onCallback: (url: string, startedAt: number, status: number | undefined) => void;
 }

@@ -1,24 +1,24 @@
-/** Messages besides operations that are free for each socket: so many at once, and then one more so often. */
+/** Messages other than operations that a socket may send unpaced: so many at once, then one per `freeEveryMs`. */
 const freeAtOnce = 20;
 const freeEveryMs = 500;
-/** Characters of a message that take the turn of another one. */
+/** Characters of a message per turn: a longer message takes several turns. */
 const charactersPerTurn = 16_384;
 
 /**
- * Spreads what a socket sends besides operations: pings, pongs, and the ends of operations that it does not have. Clients
- * that ping every few seconds stay within what is free; what is beyond it is paced like the refusals of its caller.
+ * Paces the messages other than operations that a socket sends: pings, pongs, and `complete` for unknown operations. Clients
+ * that ping every few seconds stay within the free messages; the others are paced like refusals of the same caller.
  */
 export class MessagePace {
   /** When the latest free message was due, in milliseconds of `now`. */
   #latestFree = Number.NEGATIVE_INFINITY;
 
-  /** `waitOfRefusal`: as {@link Admission.waitOfRefusal}, of the caller. `now`: milliseconds of a monotonic clock. */
+  /** `waitOfRefusal`: {@link Admission.waitOfRefusal} for the caller. `now`: milliseconds of a monotonic clock. */
   constructor(
     private readonly waitOfRefusal: () => number,
     private readonly now = () => performance.now(),
   ) {}
 
-  /** Milliseconds to read nothing after a message that is no operation; Infinity when too many wait. */
+  /** Milliseconds to read nothing after a message that is no operation; Infinity when the caller has too many turns ahead. */
   afterMessage(characters: number): number {
     const now = this.now();
     const due = Math.max(this.#latestFree + freeEveryMs, now - (freeAtOnce - 1) * freeEveryMs);
@@ -27,7 +27,7 @@ export class MessagePace {
     return 0;
   }
 
-  /** Milliseconds to read nothing after an operation that was refused; Infinity when too many wait. */
+  /** Milliseconds to read nothing after a refused operation; Infinity when the caller has too many turns ahead. */
   afterRefusal(characters: number): number {
     let waitMs = this.waitOfRefusal();
     for (let rest = characters - charactersPerTurn; rest > 0; rest -= charactersPerTurn) waitMs = this.waitOfRefusal();

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LiveTransport } from '../operations/observeOperations.js';
 
-/** How to close one socket or response: after what was asked, telling the reason; or at once. */
+/** How to close one socket or response: after finishing queries and mutations, with a reason; or at once. */
 interface OpenStream {
   readonly shutDown: () => void;
   readonly destroy: () => void;
 }
 
-/** Everything that stays open: counted, and closed together when the process drains. */
+/** All open sockets, streams and callback subscriptions: counted, and closed together when the process drains. */
 export class OpenStreams {
   readonly #open = new Set<OpenStream>();
   #draining = false;
@@ -19,7 +19,7 @@ export class OpenStreams {
     return this.#draining;
   }
 
-  /** Counts a stream in; returns what counts it out, which may be called more than once. */
+  /** Adds a stream; returns a function that removes it, which may be called more than once. */
   add(transport: LiveTransport, stream: OpenStream): () => void {
     this.#open.add(stream);
     this.onChange(transport, 1);

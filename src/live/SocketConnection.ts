@@ -21,34 +21,34 @@ import { UnfinishedMessage } from './UnfinishedMessage.js';
 
 /** Milliseconds that a connection may take to send `connection_init`. */
 const initTimeoutMs = 3000;
-/** Bytes not yet taken by the peer above which nothing more is read from it. */
+/** Backpressure: while more bytes than this wait for the peer, nothing is read from it. */
 const maxBacklogBytes = 1_048_576;
-/** Milliseconds that an unauthenticated connection has to take our close; an abrupt end costs it hardly anything. */
+/** Milliseconds that an unauthenticated peer has to answer our close frame; an abrupt end costs it hardly anything. */
 const unauthenticatedGraceMs = 100;
-/** Milliseconds without reading after a refusal. */
+/** The longest pause in reading, after a refusal or a message beyond the pace, in milliseconds. */
 const longestPauseMs = 1000;
 const maxPingDepth = 64;
 
 type Phase = 'unauthenticated' | 'verifying' | { readonly operations: SocketOperations } | 'closing';
 
-/** One socket from its upgrade to its end, counted for its address until it is authenticated, then for its caller. */
+/** One socket from upgrade to close. It counts against its address until it is authenticated, then against its caller. */
 export class SocketConnection {
   readonly #unfinished: UnfinishedMessage;
   #phase: Phase = 'unauthenticated';
   #holder: Holder;
-  /** The caller once it is known; until then the address. */
+  /** Holds only the address until the caller is authenticated. */
   #identity: Partial<Identity>;
   readonly #pace: MessagePace;
   #forgetExpiry = () => {};
-  /** Its refusal is logged, or it was authenticated: how it ends needs no line of its own. */
+  /** Whether the log already tells how this connection ended: its refusal was logged, or it was authenticated. */
   #isLogged = false;
-  /** Nothing is read until it is over. */
+  /** While this timer runs, nothing is read from the socket. */
   #pause: NodeJS.Timeout | undefined;
   readonly #openedAt = performance.now();
   readonly #requestId: string;
   readonly #trace: ReturnType<LiveTracing['socket']> | undefined;
 
-  /** `leavePlace` gives back the place among the unauthenticated connections. */
+  /** `leavePlace` gives back the socket's place among the unauthenticated connections. */
   constructor(
     private readonly socket: WebSocket,
     private readonly request: IncomingMessage,
@@ -64,14 +64,14 @@ export class SocketConnection {
     const close = (code: number, reason: string) => this.#close(code, reason);
     this.#unfinished = new UnfinishedMessage(socket, request.socket, ledger, pipeline.limits.bodyBytes, close);
     const remove = streams.add('ws', { shutDown: () => this.#shutDown(), destroy: () => socket.terminate() });
-    // It counts no bytes: an idle socket must not be cut because there is no room.
+    // A ping counts no bytes: an idle socket must not be cut because the ledger has no room.
     const ping = () => void this.#write(0, (taken) => socket.ping(undefined, false, taken));
     const stopPings = keepAlive(socket, ping, options.keepAliveMs);
     const initTimer = setTimeout(() => {
       if (this.#phase !== 'unauthenticated') return;
       this.#close(CloseCode.ConnectionInitialisationTimeout, 'Connection initialisation timeout');
     }, initTimeoutMs);
-    // `ws` closes the socket of a malformed frame with the right code; the close event follows.
+    // After a malformed frame `ws` closes the socket with the right code; the close event follows.
     socket.on('error', () => this.#end());
     socket.on('ping', (data) => {
       this.#holdBack();
@@ -147,7 +147,7 @@ export class SocketConnection {
       const operations = new SocketOperations({ ...this.options, identity, client, send, onIdle, onRefused });
       this.#phase = { operations };
       this.#isLogged = true;
-      // Forbidden and not unauthorized: clients take the latter for final, and a new token may be at hand.
+      // Forbidden, not Unauthorized: clients do not reconnect after Unauthorized, but may have a new token.
       this.#forgetExpiry = atTime(identity.caller.expiresAt, () => this.#close(CloseCode.Forbidden, tokenExpired));
       await this.#send(JSON.stringify({ type: MessageType.ConnectionAck }));
     } catch (error) {
@@ -186,7 +186,7 @@ export class SocketConnection {
     if (this.options.streams.draining && !isBusy) this.#close(goingAway, 'shutting down');
   }
 
-  /** Ends everything on the socket at once, and gives the reason. */
+  /** Ends all operations of the socket at once, and closes it with the reason. */
   #close(code: number, reason: string): void {
     if (this.#phase === 'closing') return;
     if (typeof this.#phase !== 'object') {
@@ -199,7 +199,7 @@ export class SocketConnection {
     this.socket.close(code, Buffer.byteLength(reason) <= 123 ? reason : `${reason.slice(0, 40)}…`);
   }
 
-  /** Tells of a socket that ends without having been authenticated, once. */
+  /** Reports, once, that a socket ends without having been authenticated. */
   #turnAway(reason: string): void {
     if (this.#isLogged || typeof this.#phase === 'object' || this.options.streams.draining) return;
     this.#isLogged = true;
@@ -223,7 +223,7 @@ export class SocketConnection {
     if (typeof phase === 'object') phase.operations.stop();
   }
 
-  /** Resolves when the system has taken the message, so that awaiting it keeps to the speed of the peer. */
+  /** Resolves when the system has taken the message, so that senders wait for a slow peer. */
   #send(text: string): Promise<void> {
     const beganAt = performance.now();
     const sending = this.#write(Buffer.byteLength(text), (taken) => this.socket.send(text, taken));
@@ -240,12 +240,12 @@ export class SocketConnection {
     this.#readOn();
   }
 
-  /** Reads nothing more from a peer that does not read what it asked for. */
+  /** Backpressure: stops reading from a peer that does not read its answers. */
   #holdBack(): void {
     if (this.socket.bufferedAmount > maxBacklogBytes) this.socket.pause();
   }
 
-  /** After a message that is no operation. */
+  /** Paces reading after a message that is no operation; closes the socket when there are too many. */
   #keepPace(characters: number): void {
     if (this.#phase === 'closing') return;
     const waitMs = this.#pace.afterMessage(characters);
@@ -274,17 +274,17 @@ export class SocketConnection {
   }
 }
 
-/** A message of the protocol; undefined for what is none. */
+/** Parses a message of the protocol; undefined when it is invalid. */
 function readMessage(text: string): Message | undefined {
   try {
     const json = parseJson(text);
-    return typeof json === 'object' ? parseMessage(json) : undefined; // it would read a string once more
+    return typeof json === 'object' ? parseMessage(json) : undefined; // `parseMessage` would parse a string again
   } catch {
     return undefined;
   }
 }
 
-/** The payload goes back as it came, so it may be nested no deeper than can be written; undefined for one that is. */
+/** The pong with the payload of the ping; undefined for a payload nested too deeply to be written safely. */
 function pongTo({ payload }: PingMessage): string | undefined {
   return isNestedWithin(payload, maxPingDepth) ? JSON.stringify({ type: MessageType.Pong, payload }) : undefined;
 }

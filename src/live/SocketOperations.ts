@@ -13,7 +13,7 @@ export interface SocketOperationsOptions extends LiveOptions {
   readonly client: Client;
   /** Sends a message; resolves when the peer can take another. */
   readonly send: (message: string) => Promise<void>;
-  /** An operation was refused whose message had so many characters. */
+  /** Called when an operation is refused; `size` is that of its message, in characters. */
   readonly onRefused: (size: number) => void;
   /** Called when the last running operation has ended. */
   readonly onIdle: () => void;
@@ -23,18 +23,18 @@ type Parameters = Readonly<Record<string, unknown>>;
 
 interface RunningOperation {
   readonly id: string;
-  /** Aborts when its caller completes it, and before its last message: from then on the id is free. */
+  /** Aborts when the client completes the operation or we end it, and before its last message. Then the id is free. */
   readonly left: AbortController;
   isSubscription: boolean;
 }
 
-/** The operations of one socket. An operation that its caller has completed counts until its work has ended. */
+/** The operations of one socket. An operation that the client has completed counts until its work has ended. */
 export class SocketOperations {
   readonly #running = new Set<RunningOperation>();
 
   constructor(private readonly options: SocketOperationsOptions) {}
 
-  /** Whether an operation with this id is running that its caller has not completed. */
+  /** Whether an operation with this id is running that the client has not completed. */
   has(id: string): boolean {
     return this.#find(id) !== undefined;
   }
@@ -62,14 +62,14 @@ export class SocketOperations {
     }
   }
 
-  /** Ends an operation whose caller wants no more of it; false when there is none with this id. */
+  /** Ends an operation that the client has completed; false when none has this id. */
   complete(id: string): boolean {
     const operation = this.#find(id);
     operation?.left.abort();
     return operation !== undefined;
   }
 
-  /** Ends subscriptions without `complete`. */
+  /** Ends subscriptions without sending `complete`. */
   cutSubscriptions(): void {
     for (const { isSubscription, left } of this.#running) if (isSubscription) left.abort();
   }
@@ -109,7 +109,7 @@ export class SocketOperations {
     await send(JSON.stringify({ id, type: 'complete' }));
   }
 
-  /** An error is the last message about an id. */
+  /** Sends an error, which is the last message about an id. */
   async #refuse({ id, left }: RunningOperation, { errors: payload }: Answer, size: number): Promise<void> {
     const { onRefused, send } = this.options;
     onRefused(size);

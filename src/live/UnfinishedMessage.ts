@@ -3,12 +3,12 @@ import type { WebSocket } from 'ws';
 import type { Holder, Ledger, Release } from '../admission/Ledger.js';
 import { tooBig, tryAgainLater } from './closeCodes.js';
 
-/** Bytes that a connection may send before it is authenticated, and after that without its being counted. */
+/** Most bytes that a connection may send before it is authenticated; afterwards, most that the ledger does not count. */
 const freeBytes = 16_384;
-/** Bytes of a client's frame besides its content; of a control frame exactly, of others at least. */
+/** Header bytes of a client's frame: exactly so many for a control frame, at least for others. */
 const frameBytes = 6;
 
-/** Bytes received of a message that is not complete. Few are allowed before authentication; afterwards the ledger counts them. */
+/** Counts the bytes of an incomplete message. Few are allowed before authentication; afterwards the ledger counts them. */
 export class UnfinishedMessage {
   #isAuthenticated = false;
   #holder: Holder;
@@ -22,7 +22,7 @@ export class UnfinishedMessage {
     private readonly maxMessageBytes: number,
     private readonly close: (code: number, reason: string) => void,
   ) {
-    // Before all other listeners: what is too much must not be read as a message.
+    // Runs before all other listeners: bytes beyond the limit must not be read as a message.
     transport.prependListener('data', ({ length }: Buffer) => this.#arrived(length));
     for (const control of ['ping', 'pong'] as const) {
       socket.on(control, ({ length }: Buffer) => this.#consumed(length + frameBytes));

@@ -7,18 +7,18 @@ import type { OperationFacts } from '../operations/OperationContext.js';
 import { shuttingDown } from './draining.js';
 import type { LiveOptions } from './LiveOptions.js';
 
-/** A request that stays open: what is known of it at once, and whose it is, once that is known. */
+/** A request that stays open, and what is known about it so far. */
 export interface Visit {
   readonly known: Pick<OperationFacts, 'requestId' | 'startedAt' | 'client' | 'peer'>;
   identity?: Identity;
-  /** Its operation, where that was read already. */
+  /** Its operation, if it was already read. */
   readonly asked?: GraphQLRequest;
 }
 
 /** Serves one request that stays open. @throws GatewayError when it is refused */
 export type Serve = (request: IncomingMessage, response: ServerResponse, visit: Visit) => Promise<void>;
 
-/** Why this stream is refused. Any page can open a WebSocket or an event stream anywhere, so the origin is checked. */
+/** Why to refuse this stream, if so. A page can open a WebSocket or event stream to any host, so the origin is checked. */
 export function refusalOfStream(
   { headers: { origin, host } }: IncomingMessage,
   { allowedOrigins, streams }: LiveOptions,
@@ -30,7 +30,7 @@ export function refusalOfStream(
   return streams.draining ? shuttingDown : undefined;
 }
 
-/** The caller's identity, if it may open a stream; takes no place in the ledger yet. @throws GatewayError */
+/** Returns the caller's identity if it may open a stream; takes no place in the ledger yet. @throws GatewayError */
 export async function admitStream(request: IncomingMessage, visit: Visit, options: LiveOptions): Promise<Identity> {
   const refusal = refusalOfStream(request, options);
   if (refusal !== undefined) throw refusal;

@@ -9,12 +9,12 @@ import { CallbackPoster, type CallbackTarget, callbackTarget } from './CallbackP
 import { interruption, shuttingDown } from './draining.js';
 import type { LiveOptions } from './LiveOptions.js';
 
-/** The answer to the request itself. */
+/** The answer to the request itself: results go to the callback address. */
 const accepted = '{"data":null}';
 
 /**
  * Subscriptions whose results are posted to the router that asked. Apollo Server's own plugin posts to any address a
- * request names; here the address must be of an allowed origin, and the request from the router.
+ * request names; here the address must be of an allowed origin, and the request must come from the router.
  */
 export function callbackEndpoint(options: LiveOptions): Serve {
   const { pipeline, streams, ledger } = options;
@@ -34,7 +34,7 @@ export function callbackEndpoint(options: LiveOptions): Serve {
     if (!isRefused && !(await poster.check())) {
       throw badRequest('The callback address did not confirm the subscription', 400);
     }
-    // The process may begin to drain while we wait: a stream would end at once, and look complete.
+    // The process may have begun to drain while we waited: a stream would end at once, and look complete.
     if (!isRefused && streams.draining) throw shuttingDown;
     const leavePlace = ledger.take('streams', holder);
     const result = await pipeline.runLive(operation);

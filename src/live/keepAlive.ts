@@ -1,13 +1,13 @@
 import type { WebSocket } from 'ws';
 
-/** Milliseconds between two signs of life on an open stream: proxies close idle ones. */
+/** Heartbeat interval of an open stream in milliseconds: proxies close idle streams. */
 export const defaultKeepAliveMs = 12_000;
-/** Pings that a peer may leave unanswered: one that is busy reads them late. */
+/** Pings that a peer may leave unanswered: a busy peer answers late. */
 const maxUnanswered = 3;
 
 /**
- * Calls `ping` at intervals, and ends a socket whose peer answers no ping. While bytes wait to be sent nothing is asked:
- * the peer would have to read them first, and {@link Unread} ends one that does not.
+ * Calls `ping` at intervals, and ends a socket whose peer answers no ping. While bytes wait to be sent it does not ping: the
+ * peer would have to read them first, and {@link Unread} ends a peer that does not. Returns how to stop.
  */
 export function keepAlive(socket: WebSocket, ping: () => void, everyMs = defaultKeepAliveMs): () => void {
   let unanswered = 0;

@@ -21,9 +21,9 @@ interface StreamFormat {
   readonly contentType: string;
   readonly opening: string;
   readonly heartbeat: string;
-  /** Written when the process drains, in place of an end that would mean completion. */
+  /** Written when the process drains, instead of `completion`: the subscription has not ended. */
   readonly interruption: string;
-  /** Around the JSON of an answer. */
+  /** Wraps the JSON of an answer. */
   readonly answer: (json: string) => string;
   readonly completion: string;
 }
@@ -39,7 +39,7 @@ export const eventStreamFormat: StreamFormat = {
   completion: 'event: complete\ndata: \n\n',
 };
 
-/** Multipart subscriptions of Apollo Client and Router. A part is received with the boundary after it, so that follows it. */
+/** Multipart subscriptions of Apollo Client and Router. They read a part up to the next boundary, so parts end with one. */
 export const multipartFormat: StreamFormat = {
   transport: 'multipart',
   contentType: 'multipart/mixed;boundary="graphql";subscriptionSpec="1.0"',
@@ -54,10 +54,10 @@ function part(json: string): string {
   return `\r\ncontent-type: application/json\r\n\r\n${json}\r\n--graphql`;
 }
 
-/** Milliseconds after its caller's token that a stream may take to say that it has expired. */
+/** Milliseconds after its caller's token expires that a stream may take to say so. */
 const lastWordsMs = 1000;
 
-/** One operation, answered by a response that stays open. A client that leaves before it is open costs nothing more. */
+/** Answers one operation with a response that stays open. A client that leaves before it opens costs nothing more. */
 export function streamEndpoint(format: StreamFormat, options: LiveOptions): Serve {
   const { pipeline } = options;
   return async (request, response, visit) => {
@@ -67,7 +67,7 @@ export function streamEndpoint(format: StreamFormat, options: LiveOptions): Serv
       throw badRequest('A GET from a page must be that of an EventSource', 400);
     }
     const identity = await admitStream(request, visit, options);
-    if (left.signal.aborted) return; // its body could not be read
+    if (left.signal.aborted) return; // the client has left: its body cannot be read
     const holder = holderOf(identity.caller);
     // An EventSource can add no header to its GET: the origin and the fetch metadata were checked instead.
     const reading = { ...options, simpleGet: true };
@@ -75,17 +75,17 @@ export function streamEndpoint(format: StreamFormat, options: LiveOptions): Serv
     const asked = visit.asked ?? (await pipeline.admit(identity, read));
     const operation = pipeline.prepare(asked, { ...identity, ...visit.known, signal: left.signal }, format.transport);
     if (left.signal.aborted || request.socket.destroyed) return;
-    // Of a pipelined response Node.js would not say when the connection closes.
+    // Node.js would not tell a pipelined response that the connection has closed.
     if (response.socket === null) throw badRequest('A stream must be the only request on its connection', 400);
     const { by, type } = operation.work;
     if (by !== 'refusal' && type === 'mutation' && asked.method === 'GET') {
       throw badRequest('A mutation must be sent with POST', 405, { allow: 'POST' });
     }
     const isSubscription = by !== 'refusal' && type === 'subscription';
-    // The process may have begun to drain since the stream was admitted: it would end at once, and look complete.
+    // The process may have begun to drain since admission: the stream would end at once, and look complete.
     if (isSubscription && options.streams.draining) throw shuttingDown;
     const stream = new HttpStream({ ...options, response, identity, visit, format, holder, isSubscription });
-    // A subscription ends with its caller's token, even if nothing of it was read.
+    // A subscription ends when its caller's token expires, even if the client has read nothing.
     const expiresAt = isSubscription ? identity.caller.expiresAt + lastWordsMs : Number.POSITIVE_INFINITY;
     const forget = atTime(expiresAt, () => response.destroy());
     try {
@@ -99,14 +99,14 @@ export function streamEndpoint(format: StreamFormat, options: LiveOptions): Serv
   };
 }
 
-/** A GET must name the type, as an EventSource does: for an image browsers send one that accepts anything. @throws GatewayError */
+/** A GET must name the type, as an EventSource does: a browser's GET for an image accepts anything. @throws GatewayError */
 export function refuseUnlessEvents({ method, headers }: IncomingMessage): void {
   const { streams, takesEvents } = readAccept(headers.accept);
   if (method === 'GET' ? streams.includes('events') : takesEvents) return;
   throw badRequest('The Accept header must be text/event-stream', 406);
 }
 
-/** Any page can make a browser send a GET without an origin, such as for an image; `Sec-Fetch` headers tell it apart. */
+/** Any page can make a browser send a GET without an origin, such as for an image; `Sec-Fetch` headers reveal it. */
 function mayBeEventSource(headers: IncomingHttpHeaders): boolean {
   const { 'sec-fetch-mode': mode = 'cors', 'sec-fetch-dest': destination = 'empty' } = headers;
   return (mode === 'cors' || mode === 'same-origin') && destination === 'empty';
@@ -118,7 +118,7 @@ interface HttpStreamOptions extends LiveOptions {
   readonly visit: Visit;
   readonly format: StreamFormat;
   readonly holder: Holder;
-  /** Whether it is cut when the process drains; any other answer is waited for. */
+  /** When the process drains, a subscription is cut; any other operation may finish. */
   readonly isSubscription: boolean;
 }
 
@@ -140,7 +140,7 @@ class HttpStream {
     ]);
     void this.#write(format.opening);
     const timer = setInterval(() => {
-      // A peer that does not read must not be sent more.
+      // No heartbeat while the peer has not read the last write.
       if (this.#writing === 0) void this.#write(format.heartbeat);
     }, keepAliveMs);
     const shutDown = () => (isSubscription ? this.end(format.interruption) : undefined);
@@ -174,7 +174,7 @@ class HttpStream {
     if (this.#writing === 0) unread.holdAnswer(response, holder);
   }
 
-  /** Resolves when the system has taken all of it, or the stream is over. */
+  /** Resolves when the system has taken all of `text`, or the stream is over. */
   async #write(text: string): Promise<void> {
     const { response, unread, holder } = this.options;
     if (this.#isOver) return;
