@@ -22,7 +22,7 @@ export class AddressRanges {
     }
   }
 
-  /** `address` may be an IPv4 address mapped to IPv6; false for what is no address. */
+  /** `address` may be an IPv4 address mapped to IPv6. False for text that is no address. */
   has(address: string): boolean {
     const plain = unmapped(address);
     const version = isIP(plain);

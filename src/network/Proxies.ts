@@ -3,7 +3,7 @@ import { AddressRanges, isAddressRange } from './AddressRanges.js';
 
 const loopback = new AddressRanges(['127.0.0.0/8', '::1']);
 
-/** Which proxy a call leaves through, by the rules that curl has for the same variables. */
+/** Chooses the proxy for a call from HTTPS_PROXY, HTTP_PROXY and NO_PROXY, by the rules of curl. */
 export class Proxies {
   readonly #byProtocol: Readonly<Record<string, URL | undefined>>;
   readonly #names: readonly string[];
@@ -16,7 +16,7 @@ export class Proxies {
     this.#names = noProxy.filter((entry) => !isAddressRange(entry)).map((name) => trimDots(name.toLowerCase()));
   }
 
-  /** Undefined for what is reached directly, which loopback addresses always are. */
+  /** The proxy for a URL; undefined for a direct connection, which loopback addresses always get. */
   for({ protocol, hostname }: URL): URL | undefined {
     const proxy = this.#byProtocol[protocol];
     if (proxy === undefined) return undefined;
@@ -26,7 +26,7 @@ export class Proxies {
   }
 }
 
-/** A name stands for itself and for everything below it; `*` for all. */
+/** A name covers itself and its subdomains; `*` covers every host. */
 function covers(name: string, host: string): boolean {
   return name === '*' || host === name || host.endsWith(`.${name}`);
 }

@@ -11,40 +11,40 @@ import { followTlsFiles, readTlsFiles, type TlsFiles, type TlsMaterial } from '.
 /** Makes agents for one address. */
 export type NewAgent = (options: AgentOptions) => HttpAgent;
 
-/** What it holds is replaced when the files change. */
+/** Its `secureContext` is replaced when the files change. */
 export interface RenewedTls {
   secureContext: SecureContext;
 }
 
-/** How calls to one party leave: through which proxy, and with which certificates. */
+/** How calls reach one remote party: through which proxy, and with which certificates. */
 export class WayOut {
   readonly #proxies: Proxies;
   readonly #certificates: Certificates | undefined;
   /** By origin. */
   readonly #agents = new Map<string, HttpAgent | undefined>();
 
-  /** Follows the files where there is a `log`. @throws ConfigError in one line, when a file cannot be used */
+  /** With a `log`, follows changes of the files. @throws ConfigError in one line, when a file cannot be used */
   constructor(proxies: Config['proxies'], files: TlsFiles | undefined, log?: Logger) {
     this.#proxies = new Proxies(proxies);
     this.#certificates = files && new Certificates(files, log);
   }
 
-  /** For `tls.connect`, at each connection: what is in it changes. Undefined where no certificates are configured. */
+  /** Options for `tls.connect`; read them again for each connection, as they change. Undefined without certificates. */
   get tls(): RenewedTls | undefined {
     return this.#certificates?.tls;
   }
 
-  /** What makes agents for `address`; undefined where nothing is configured for it. */
+  /** A factory of agents for `address`; undefined when it needs no proxy and no certificates. */
   newAgentFor(address: string): NewAgent | undefined {
     const url = new URL(address);
-    return this.#leavesItsOwnWay(url) ? (options) => this.#newAgent(url, options) : undefined;
+    return this.#needsOwnAgent(url) ? (options) => this.#newAgent(url, options) : undefined;
   }
 
-  /** The agent that calls to `url` share; undefined, which is Node's own, where nothing is configured for it. */
+  /** The agent shared by calls to `url`; undefined, for Node's own, when it needs no proxy and no certificates. */
   readonly agentFor = (url: URL): HttpAgent | undefined => {
     const { origin } = url;
     if (!this.#agents.has(origin)) {
-      this.#agents.set(origin, this.#leavesItsOwnWay(url) ? this.#newAgent(url, { keepAlive: true }) : undefined);
+      this.#agents.set(origin, this.#needsOwnAgent(url) ? this.#newAgent(url, { keepAlive: true }) : undefined);
     }
     return this.#agents.get(origin);
   };
@@ -54,7 +54,7 @@ export class WayOut {
     for (const agent of this.#agents.values()) agent?.destroy();
   }
 
-  #leavesItsOwnWay(url: URL): boolean {
+  #needsOwnAgent(url: URL): boolean {
     return this.#proxies.for(url) !== undefined || (url.protocol === 'https:' && this.#certificates !== undefined);
   }
 
@@ -65,7 +65,7 @@ export class WayOut {
   }
 }
 
-/** The certificates in the files as they are now. */
+/** The current content of the certificate files. */
 class Certificates {
   readonly tls: RenewedTls;
   /** Grows when the files change. */
@@ -88,8 +88,8 @@ class Certificates {
 }
 
 /**
- * Connects through a proxy, or with certificates that may be renewed, or both. After a renewal no connection made before
- * carries a new request; those under way end undisturbed.
+ * Connects through a proxy, or with certificates that may be renewed, or both. After a renewal, earlier connections carry
+ * no new request; requests in flight on them finish undisturbed.
  */
 class CertifiedAgent extends HttpsAgent {
   /** Which certificates a connection was made with. */
@@ -104,7 +104,7 @@ class CertifiedAgent extends HttpsAgent {
     certificates?.agents.add(this);
   }
 
-  /** Also the name of the TLS session that is resumed: one of other certificates must not be. */
+  /** Also the key of resumable TLS sessions: a session made with other certificates must not be resumed. */
   override getName(options?: RequestOptions): string {
     return `${super.getName(options)}:${this.certificates?.version}`;
   }

@@ -3,9 +3,9 @@ import { isIP, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { type AddressRanges, unmapped } from './AddressRanges.js';
 
-/** Who is at the other end of a request, as far as settings ask to look. */
+/** Who is at the other end of a request, as far as the settings require. */
 export interface Peer {
-  /** The caller's, as trusted proxies tell it; undefined without TRUSTED_PROXIES. */
+  /** The caller's address as reported by trusted proxies; undefined without TRUSTED_PROXIES. */
   readonly address: string | undefined;
   /** Undefined without TLS_CLIENT_CA_FILE. */
   readonly certificate: ClientCertificate | undefined;
@@ -20,30 +20,30 @@ export interface ClientCertificate {
 
 declare module 'node:http' {
   interface IncomingMessage {
-    /** Set where settings ask to look. */
+    /** Set by {@link Peers.meet}, when a setting requires it. */
     peer?: Peer;
   }
 }
 
-/** The address that limits count for: the peer's own, unless trusted proxies tell the caller's. */
+/** The address that limits count by: the one reported by trusted proxies, otherwise that of the socket. */
 export function addressOf({ peer, socket }: IncomingMessage): string {
   return `address ${peer?.address ?? socket.remoteAddress ?? 'unknown'}`;
 }
 
 export interface PeersOptions {
-  /** The proxies whose word on addresses is believed. */
+  /** Proxies whose forwarding headers are trusted. */
   readonly trusted: AddressRanges | undefined;
   readonly wantsCertificates: boolean;
 }
 
-/** Looks who is at the other end of requests. */
+/** Finds out who is at the other end of requests. */
 export class Peers {
-  /** Of connections that were let in. */
+  /** The accepted certificates, by connection. */
   readonly #certificates = new WeakMap<Socket, ClientCertificate>();
 
   constructor(private readonly options: PeersOptions) {}
 
-  /** Notes on the request who sends it. Returns why the connection is not to be let in, if it is not. */
+  /** Sets `request.peer`. Returns why to refuse the connection; undefined when it is accepted. */
   meet(request: IncomingMessage): string | undefined {
     const { trusted, wantsCertificates } = this.options;
     const { socket } = request;
@@ -61,7 +61,7 @@ export class Peers {
     if (x509 === undefined) return 'no client certificate';
     const { authorized, authorizationError } = socket as TLSSocket;
     if (!authorized) return `client certificate: ${authorizationError}`;
-    // Node.js quotes a name with a comma, which it writes as \u002c: this splits between names only, and no quoted one counts.
+    // Node.js quotes a name with a comma and writes the comma as \u002c: the split is safe, and quoted names are ignored.
     const names = (x509.subjectAltName ?? '').split(', ').map((name) => /^(?:DNS:|URI:(?=spiffe:))([^"]+)$/.exec(name));
     const certificate = { subject: x509.subject, machineNames: names.flatMap((match) => match?.[1] ?? []) };
     this.#certificates.set(socket, certificate);
@@ -70,8 +70,8 @@ export class Peers {
 }
 
 /**
- * The address of the caller: the rightmost one that is no trusted proxy's, as these tell it. Where `Forwarded` (RFC 7239)
- * and `X-Forwarded-For` disagree neither is believed: a proxy that writes the one passes the other on as it came.
+ * The caller's address: the rightmost one in the forwarding headers that is not a trusted proxy's. When `Forwarded`
+ * (RFC 7239) and `X-Forwarded-For` disagree, neither is trusted: a proxy that writes one passes on the other unchanged.
  */
 export function callerAddress({ headers, socket }: IncomingMessage, trusted: AddressRanges): string | undefined {
   const peer = socket.remoteAddress && unmapped(socket.remoteAddress);
@@ -82,7 +82,7 @@ export function callerAddress({ headers, socket }: IncomingMessage, trusted: Add
   return told.size === 1 ? [...told][0] : peer;
 }
 
-/** Read from the right, where our proxies write: what the caller sent is to the left. What is no address ends the list. */
+/** Reads from the right, where our proxies append: the caller may have sent the left part. A non-address ends the list. */
 function rightmostUntrusted(hops: readonly string[], peer: string, trusted: AddressRanges): string {
   let address = peer;
   for (const hop of [...hops].reverse()) {
@@ -93,7 +93,7 @@ function rightmostUntrusted(hops: readonly string[], peer: string, trusted: Addr
   return address;
 }
 
-/** Of `192.0.2.1:4711` and `[2001:db8::1]:4711`; an address without a port is left as it is. */
+/** Strips the port of `192.0.2.1:4711` and `[2001:db8::1]:4711`; leaves an address without a port as it is. */
 function withoutPort(node: string): string {
   const [, inBrackets, plain] = /^(?:\[(.*)\](?::\d+)?|([\d.]+):\d+)$/.exec(node) ?? [];
   return inBrackets ?? plain ?? node;

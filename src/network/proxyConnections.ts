@@ -10,7 +10,7 @@ import { isIP, isIPv6, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 
-/** A failure of the proxy, not of what is behind it: `PROXY_HTTP_407`, `PROXY_ECONNREFUSED`, `PROXY_TIMEOUT`. */
+/** A failure of the proxy, not of the destination behind it: `PROXY_HTTP_407`, `PROXY_ECONNREFUSED`, `PROXY_TIMEOUT`. */
 class ProxyError extends Error {
   constructor(
     readonly code: string,
@@ -20,7 +20,7 @@ class ProxyError extends Error {
   }
 }
 
-/** How long a proxy may say nothing while it opens a tunnel, in milliseconds. */
+/** Idle timeout of a proxy that is opening a tunnel, in milliseconds. */
 const tunnelMs = 10_000;
 
 export interface Destination {
@@ -30,7 +30,7 @@ export interface Destination {
 
 export type WhenOpen = (error: Error | null, socket: Duplex) => void;
 
-/** Asks `proxy` for a tunnel (RFC 9110, section 9.3.6). Calls `whenOpen` once, also with a {@link ProxyError}. */
+/** Asks `proxy` for a tunnel (RFC 9110, section 9.3.6). Calls `whenOpen` once, with the socket or a {@link ProxyError}. */
 export function openTunnel(proxy: URL, destination: Destination, whenOpen: WhenOpen): void {
   const path = authorityOf(destination);
   const request = proxy.protocol === 'https:' ? httpsRequest : httpRequest;
@@ -60,7 +60,7 @@ export class ForwardingAgent extends HttpAgent {
     super(options);
   }
 
-  /** What Node's client asks of an agent; it is missing in the types. */
+  /** Node's HTTP client calls this method of an agent; it is missing in the types. */
   addRequest(request: ClientRequest, options: Destination): void {
     request.path = `http://${authorityOf(options)}${request.path}`;
     for (const [name, value] of Object.entries(credentialsFor(this.proxy))) request.setHeader(name, value);
@@ -93,7 +93,7 @@ function authorityOf({ host, port }: Destination): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
-/** RFC 7617; a user name or password is percent-encoded in an address. */
+/** Basic credentials (RFC 7617). In the proxy's URL, user name and password are percent-encoded. */
 function credentialsFor({ username, password }: URL): Readonly<Record<string, string>> {
   if (username === '' && password === '') return {};
   const credentials = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`);

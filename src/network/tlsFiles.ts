@@ -27,7 +27,7 @@ export function readTlsFiles(files: TlsFiles): TlsMaterial {
   return checked(files, Object.fromEntries(kinds.flatMap((kind) => (files[kind] ? [[kind, read(files[kind])]] : []))));
 }
 
-/** Calls `use` when the files have changed to what fits together; until then what is in use stays. Returns how to stop. */
+/** Calls `use` when the files have changed and fit together; until then the old ones stay in use. Returns how to stop. */
 export function followTlsFiles(
   files: TlsFiles,
   inUse: TlsMaterial,
@@ -56,12 +56,12 @@ export function followTlsFiles(
   return watch(look, onChange, written(inUse));
 }
 
-/** All files as one, so that they are looked at together: a certificate and its key are renewed at the same moment. */
+/** All files in one buffer, so that they are compared together: a certificate and its key are renewed at the same time. */
 function written(material: TlsMaterial): Buffer {
   return Buffer.from(JSON.stringify(kinds.map((kind) => material[kind]?.toString('base64'))));
 }
 
-/** OpenSSL passes over what it cannot read in a list of authorities, so each is looked at. */
+/** Checks each authority by itself: in a list of authorities OpenSSL silently skips those it cannot read. */
 function checked(files: TlsFiles, material: TlsMaterial): TlsMaterial {
   const { ca, cert, key } = material;
   let problem = `${files.ca?.setting} does not hold certificates in PEM`;
@@ -77,7 +77,7 @@ function checked(files: TlsFiles, material: TlsMaterial): TlsMaterial {
   }
 }
 
-/** @throws Error when there is none */
+/** @throws Error when there is no certificate */
 function pemBlocks(pem: Buffer): string[] {
   const blocks = pem.toString('latin1').match(/-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]*-----END[^-]*-----/g);
   if (blocks === null) throw new Error('no certificate');
