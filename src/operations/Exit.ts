@@ -8,14 +8,14 @@ import { answerTooLarge, leftAfter } from './answerSize.js';
 import type { OperationContext } from './OperationContext.js';
 import type { OperationHooks } from './observeOperations.js';
 
-/** What an execution came to; nothing is masked yet. */
+/** The result of an execution; its errors are not masked yet. */
 export interface Result {
   /** `data`; absent when the operation was not executed. */
   readonly data?: unknown;
-  /** `data` as JSON, where it is written already. */
+  /** `data` as JSON, when an execution has written it already. */
   readonly json?: string;
   readonly errors?: readonly unknown[] | undefined;
-  /** About how long the event loop was busy with it after it had to wait, in milliseconds. */
+  /** About how many milliseconds the event loop was busy with the execution after its first wait. */
   readonly busyMs?: number;
 }
 
@@ -24,14 +24,14 @@ export const partialSuccess = 294;
 
 /** An answer, ready to be written. */
 export interface Answer {
-  /** Over HTTP, for clients that take `application/graphql-response+json`: 200, {@link partialSuccess}, or that of a refusal. */
+  /** HTTP status for clients that take `application/graphql-response+json`: 200, {@link partialSuccess} or a refusal's. */
   readonly status: number;
-  /** With status 405: the methods that would do. */
+  /** With status 405: the allowed methods, as in the header Allow. */
   readonly allow: string | undefined;
   readonly errors: readonly GraphQLFormattedError[];
   readonly text: string;
   readonly bytes: number;
-  /** Nothing was executed: there is no `data`. */
+  /** True when nothing was executed, so that there is no `data`. */
   readonly isRefusal: boolean;
 }
 
@@ -40,13 +40,13 @@ export function codesOf({ errors }: Answer): readonly string[] {
   return [...new Set(errors.map(({ extensions }) => String(extensions?.['code'])))];
 }
 
-/** A refusal, and what is logged of it. */
+/** A refusal, with the codes and causes to log. */
 export interface Refusal extends Answer {
   readonly codes: readonly string[];
   readonly causes: readonly string[];
 }
 
-/** What is the same in all refusals for one reason; only the request id is not. */
+/** The parts that all refusals with one error share. `before` and `after` are the text around the request id. */
 interface KnownRefusal extends Pick<Refusal, 'codes' | 'causes'> {
   readonly formatted: GraphQLFormattedError;
   readonly before: string;
@@ -80,7 +80,7 @@ export class Exit {
     return { status, allow: undefined, errors: masked ?? noErrors, text, bytes, isRefusal: false };
   }
 
-  /** The answer to what was not executed. */
+  /** The answer to a request that was not executed. */
   refusal(errors: readonly unknown[], requestId: string): Answer {
     const [first] = errors;
     const { listed, more } = boundedErrors(errors);
@@ -89,7 +89,7 @@ export class Exit {
     return { ...written({ errors: masked }), status: statusOf(first), allow, isRefusal: true };
   }
 
-  /** The answer to a request that goes no further because of `error`. Equal ones are written from memory. */
+  /** The answer to a request that is refused with `error`. Its text is cached for the next refusal with the same error. */
   refuse(error: unknown, requestId: string): Refusal {
     if (!(error instanceof GatewayError) || error.violations !== undefined) {
       const answer = this.refusal([error], requestId);
@@ -112,7 +112,7 @@ export class Exit {
   #learn(error: GatewayError): KnownRefusal {
     const formatted = maskError(error, { ...this.masking, requestId: '' });
     const { text, bytes } = written({ errors: [formatted] });
-    const mark = '"requestId":"'; // not within a message, where a quote has a backslash before it
+    const mark = '"requestId":"'; // cannot be in a message, where JSON escapes the quotes
     const place = text.indexOf(mark) + mark.length;
     const codes = [error.code];
     const known = { formatted, before: text.slice(0, place), after: text.slice(place), bytes, codes };
@@ -126,7 +126,7 @@ export class Exit {
     return { ...written({ errors, data: null }), status: partialSuccess, allow: undefined, isRefusal: false };
   }
 
-  /** In the order of the document, then of their paths: which call failed first does not show. */
+  /** Sorts by position in the document, then by path, so that the order does not depend on which call failed first. */
   #masked(errors: readonly unknown[], requestId: string): readonly GraphQLFormattedError[] {
     const { onBug, onError } = this.hooks;
     const masked = errors.map((error) => {
@@ -139,7 +139,7 @@ export class Exit {
   }
 }
 
-/** The error of an operation of which nothing could be answered because nobody could decide whether it may be. */
+/** The AUTH_UNAVAILABLE error of an operation that has one and no data at all: access could not be decided. */
 export function undecidedAsAWhole(errors: readonly unknown[], { data, json }: Result): GatewayError | undefined {
   const isUndecided = (one: unknown) => one instanceof GatewayError && one.code === 'AUTH_UNAVAILABLE';
   const undecided = errors.map(unwrapResolverError).find(isUndecided) as GatewayError | undefined;
@@ -154,7 +154,7 @@ function written(answer: { readonly errors: Answer['errors']; readonly data?: nu
   return { errors: answer.errors, text, bytes: Buffer.byteLength(text) };
 }
 
-/** A document that cannot be parsed is a malformed request; what is valid GraphQL but not here cannot be processed. */
+/** The status of a refusal: 400 for a document that cannot be parsed, 422 for valid GraphQL that is not valid here. */
 function statusOf(error: unknown): number {
   if (error instanceof GatewayError) return error.httpStatus ?? 422;
   if (isBug(error)) return 500;

@@ -7,21 +7,21 @@ export type Variables = Readonly<Record<string, unknown>>;
 export interface GraphQLRequest {
   readonly method: 'GET' | 'POST';
   readonly query: string | undefined;
-  /** A persisted document, in place of its text. */
+  /** The id of a persisted document, in place of its text. */
   readonly documentId: string | undefined;
   readonly operationName: string | undefined;
   readonly variables: Variables | undefined;
   readonly extensions: Readonly<Record<string, unknown>> | undefined;
-  /** The text it was read from, unless it was known. */
+  /** The text that the request was parsed from; undefined when the request came from the cache. */
   readonly body?: string | undefined;
-  /** Characters that it was read from, unless it was known: then it is held once for all. */
+  /** Characters that the request was parsed from; undefined when it came from the cache, which holds it once for all. */
   readonly size?: number | undefined;
 }
 
 /** Levels of a request around its metadata: the body, variables, a variable, input, and some to spare. */
 const levelsAroundMetadata = 10;
 
-/** Checks the shape of what a caller sent; nesting first, because values are walked recursively. @throws GatewayError */
+/** Checks the shape of what a caller sent. Nesting comes first: values are then walked recursively. @throws GatewayError */
 export function requestOf(
   method: 'GET' | 'POST',
   parameters: Readonly<Record<string, unknown>>,
@@ -53,7 +53,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A refusal of the request itself, with the HTTP status that fits: 422 for one that was read but cannot be executed. */
+/** A refusal of the request itself. The default status 422 is for a request that was read but cannot be executed. */
 export function badRequest(message: string, httpStatus = 422, more: GatewayErrorOptions = {}): GatewayError {
   if (more.violations === undefined) return sharedRefusal('BAD_USER_INPUT', message, { ...more, httpStatus });
   return new GatewayError('BAD_USER_INPUT', message, { ...more, httpStatus });

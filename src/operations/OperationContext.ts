@@ -3,10 +3,10 @@ import type { Identity } from '../auth/identify.js';
 import type { Trail } from '../observability/Trail.js';
 import type { Client } from './clientName.js';
 
-/** What is known of an operation before anything of it is executed. */
+/** What is known of an operation before it is executed. */
 export interface OperationFacts extends Identity {
   readonly requestId: string;
-  /** Aborts when the caller has gone. */
+  /** Aborts when the caller has disconnected. */
   readonly signal: AbortSignal;
   /** When the request came (of `performance.now()`). */
   readonly startedAt: number;
@@ -18,13 +18,13 @@ export type RequestFacts = Pick<OperationFacts, 'requestId' | 'startedAt'> & Par
 
 /** What an operation asks for. */
 export interface Asked {
-  /** As for metrics. */
+  /** The operation's name in metrics, see {@link operationLabel}. */
   readonly label: string;
-  /** Every scope that its document names fields of, as the schema publishes them. */
+  /** Every scope that a field of the document needs, as the schema publishes it. */
   readonly scopes: ReadonlySet<string>;
 }
 
-/** What the engine reads of the context that it hands to resolvers. */
+/** The part of the resolvers' context that the engine reads. */
 export interface OperationContext {
   readonly requestId: string;
   readonly holder: Holder;

@@ -36,13 +36,13 @@ export interface Operation {
 
 /** Bytes of memory per character of a parsed request. */
 const bytesPerCharacter = 16;
-/** In characters: what such requests hold is bounded by their number. */
+/** Requests of at most so many characters are not counted in the ledger: their number bounds the memory they take. */
 const smallRequest = 1024;
-/** Answers the system takes at once, in bytes; larger ones need room in the ledger. */
+/** Bytes of an answer that the operating system takes at once; a larger answer needs room in the ledger. */
 const smallAnswer = 16_384;
 
 /**
- * The way of every operation, on any transport: {@link admit} (may this caller ask now?), {@link prepare} (what is asked,
+ * The path of every operation, on any transport: {@link admit} (may this caller ask now?), {@link prepare} (what is asked,
  * and is it valid?), {@link run} (perform it, and leave by the one exit).
  */
 export class Pipeline {
@@ -67,13 +67,13 @@ export class Pipeline {
     return this.#works.stop();
   }
 
-  /** Counts the first root field of an operation, waits for its caller's turn, and reads it. @throws GatewayError RATE_LIMITED, or as `read` */
+  /** Counts one root field, awaits the caller's turn and calls `read`. @throws GatewayError RATE_LIMITED, or as `read` */
   admit<Read>({ caller, remoteAddress }: Identity, read: () => Read): Read | Promise<Awaited<Read>> {
     const turn = this.options.admission.admit(caller, remoteAddress);
     return turn === undefined ? read() : (turn.then(read) as Promise<Awaited<Read>>);
   }
 
-  /** What the limit of operations leaves to a caller; undefined where there is no limit. */
+  /** What is left of the caller's rate limit; undefined when there is no limit. */
   rateLimitOf(identity: Pick<Identity, 'caller' | 'remoteAddress'>) {
     return this.options.admission.limitOf(identity);
   }
@@ -87,7 +87,7 @@ export class Pipeline {
     return { facts, transport, context, work, heldBytes };
   }
 
-  /** The first root field was counted when the request was admitted. */
+  /** Counts the other root fields: {@link admit} has counted the first. */
   #charge(work: Work, facts: OperationFacts): Work {
     try {
       if (work.rootFields > 1) this.options.admission.countMore(facts, work.rootFields - 1);
@@ -99,7 +99,7 @@ export class Pipeline {
 
   /**
    * Performs a query or a mutation, synchronously where possible.
-   * @throws GatewayError when no document may run or there is no room; Error for a bug; or rejects with one of these
+   * @throws GatewayError when the request is refused or there is no room; Error for a bug. Rejects with the same.
    */
   run(operation: Operation): Answer | Promise<Answer> {
     const { hooks, ledger } = this.options;
@@ -151,7 +151,7 @@ export class Pipeline {
     return new ResultStream(source[Symbol.asyncIterator](), {
       expiresAt: facts.caller.expiresAt,
       execute: async (rootValue) => {
-        // With a context of its own: what one event has read is not what the next one sees.
+        // Each event gets a context of its own, so that it does not see what an earlier event has read.
         const result = await execute({ ...args, contextValue: contextFor(facts, work, context.trail), rootValue });
         return summary.note(this.#exit.answer(result, context), result.errors);
       },
@@ -176,7 +176,7 @@ export class Pipeline {
     const answer = this.#exit.answer(result, context);
     const errors = answer.errors.length;
     end(work.label, work.type, errors);
-    // What a mutation did is told in any case: a refusal would have it sent once more.
+    // A mutation's answer is never refused for lack of room: the caller would send the mutation again.
     const needsRoom = transport === 'http' && answer.bytes > smallAnswer && work.type !== 'mutation';
     if (needsRoom) this.#refuseWithoutRoom(context.holder, answer.bytes);
     const { hooks } = this.options;
@@ -192,7 +192,7 @@ export class Pipeline {
     return answer;
   }
 
-  /** The answer to a request that goes no further. */
+  /** Refuses a request: counts and logs the refusal, and returns the answer. */
   refuse(error: unknown, facts: RequestFacts, transport: Transport, work?: Work): Answer {
     const refusal = this.#exit.refuse(error, facts.requestId);
     const { hooks } = this.options;
@@ -207,12 +207,12 @@ export class Pipeline {
     return this.options.admission.waitOfRefusal(identity);
   }
 
-  /** Notes a connection that ends, or is not taken, before anybody asked for an answer. */
+  /** Logs a connection that is refused, or that ends before it is authenticated. */
   turnAway(error: GatewayError, facts: RequestFacts, transport: Transport): void {
     this.options.hooks.onEnd({ facts, transport, outcome: 'refused', codes: [error.code], causes: causesOf([error]) });
   }
 
-  /** Notes that the event loop was held up since `beganAt` (of `performance.now()`). */
+  /** Notes that the event loop was busy for `holder` since `beganAt` (of `performance.now()`). */
   noteWork(holder: Holder, beganAt: number): void {
     this.options.admission.noteWork(holder, beganAt);
   }
@@ -223,6 +223,6 @@ export class Pipeline {
   }
 }
 
-/** Only over HTTP is an operation a request that can be timed. */
+/** When the request to time began; undefined for live transports, where an operation is no request of its own. */
 const httpStartOf = ({ startedAt }: RequestFacts, transport: Transport) =>
   transport === 'http' ? startedAt : undefined;

@@ -16,8 +16,8 @@ export interface ResultStreamOptions {
 const ended = { value: undefined, done: true } as const;
 
 /**
- * The answers of a subscription, one per event. Ends with its source, when it is left, or when the caller's token expires;
- * never rejects. Reads the source only when it is read itself, so a slow reader builds no queue.
+ * The answers of a subscription, one per event. Ends when its source ends, on `return()`, or when the caller's token expires;
+ * never rejects. Backpressure: it reads its source only when it is read itself, so a slow reader builds no queue.
  */
 export class ResultStream implements AsyncIterableIterator<Answer> {
   readonly #forget: () => void;
@@ -30,7 +30,7 @@ export class ResultStream implements AsyncIterableIterator<Answer> {
   ) {
     this.#forget = atTime(options.expiresAt, () => {
       this.#expire?.();
-      void source.return?.(); // also without a reader: the source must not run on for an expired token
+      void source.return?.(); // also when nobody reads: the source must not run on for an expired token
     });
   }
 
@@ -65,7 +65,7 @@ export class ResultStream implements AsyncIterableIterator<Answer> {
     return this;
   }
 
-  /** Undefined when the source has ended, or is not to be read any more. */
+  /** The answer to the next event; undefined when the source has ended or the token has expired. */
   async #nextAnswer(): Promise<Answer | undefined> {
     if (Date.now() >= this.options.expiresAt) return undefined;
     const event = await this.source.next();
@@ -79,7 +79,7 @@ export class ResultStream implements AsyncIterableIterator<Answer> {
   }
 }
 
-/** Has each answer written when the one before has been taken; resolves at the end, or when `left` aborts. */
+/** Writes the answers one at a time, waiting for each `write`; resolves at the end of the stream, or when `left` aborts. */
 export async function forEachAnswer(
   result: Answer | ResultStream,
   left: AbortSignal,

@@ -2,13 +2,13 @@ import { causesOf } from '../errors/causesOf.js';
 import { type Answer, codesOf } from './Exit.js';
 import type { EndedOperation } from './observeOperations.js';
 
-/** What the answers of a stream come to, for the line at its end. */
+/** Summarises the answers of a stream, for the log line at its end. */
 export class StreamSummary {
   #events = 0;
   readonly #codes = new Set<string>();
   readonly #causes = new Set<string>();
 
-  /** Counts an answer, with the errors as they were before they were masked; returns it. */
+  /** Counts an answer and returns it. `errors`: the answer's errors before they were masked. */
   note(answer: Answer, errors: readonly unknown[] | undefined): Answer {
     this.#events += 1;
     if (errors === undefined || answer.errors.length === 0) return answer;

@@ -8,7 +8,7 @@ import { ListedDocuments, readListedDocuments, stateOfLists } from './documents/
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
 import type { OperationFacts } from './OperationContext.js';
 
-/** An operation that may run only because unknown documents are let through. */
+/** An operation whose document is not listed: it runs only because the mode is `report`. */
 export interface UntrustedDocument extends Client {
   /** SHA-256 of its text, in hexadecimal, as Apollo's clients name it. Undefined for a text that may hold personal data. */
   readonly hash: string | undefined;
@@ -20,7 +20,7 @@ export interface UntrustedDocument extends Client {
 export interface TrustedDocumentsOptions {
   /** Files and folders. */
   readonly paths: readonly string[];
-  /** `report`: unknown documents are let through, and told. */
+  /** `report`: documents that are not listed may run, and are reported. */
   readonly mode: 'enforce' | 'report';
   readonly log: {
     readonly info: (fields: object, message: string) => void;
@@ -67,7 +67,7 @@ export class TrustedDocuments {
 
   /**
    * The listed document that a request names by id (`documentId`, or `persistedQuery.sha256Hash` as Apollo's clients send
-   * it), by its text in any layout, or by both if they agree. Undefined for one to let through.
+   * it), by its text in any layout, or by both if they agree. Undefined when the request goes on as it is.
    * @throws GatewayError BAD_USER_INPUT (400)
    */
   resolve({ query, documentId, extensions }: GraphQLRequest, client: string | undefined): string | undefined {
@@ -81,16 +81,16 @@ export class TrustedDocuments {
     return undefined;
   }
 
-  /** Tells of a document that was let through. */
+  /** Reports a document that runs although it is not listed. */
   report(query: string, operation: string, { requestId, client }: OperationFacts): void {
-    // Short values such as an SSN can be found out from a hash, by trying all of them.
+    // A hash does not hide short values such as an SSN: trying all of them finds the one.
     const name = holdsValues(query) ? undefined : hash('sha256', query);
     this.options.onUntrusted({ hash: name, operation, ...client, requestId });
   }
 }
 
 /**
- * The request with the document to run: a trusted one, where there is a list; the request itself, where any may run.
+ * The request with the document to run: the listed one, or the request's own where any document may run.
  * @throws GatewayError BAD_USER_INPUT or GRAPHQL_VALIDATION_FAILED (422)
  */
 export function withDocument(
@@ -108,7 +108,7 @@ export function withDocument(
 
 const valueKinds: readonly TokenKind[] = [TokenKind.STRING, TokenKind.BLOCK_STRING, TokenKind.INT, TokenKind.FLOAT];
 
-/** Whether strings, numbers or comments are written into a document, which is valid. */
+/** Whether a valid document contains string or number literals, or comments. */
 function holdsValues(query: string): boolean {
   if (query.includes('#')) return true;
   const lexer = new Lexer(new Source(query));
@@ -116,7 +116,7 @@ function holdsValues(query: string): boolean {
   return false;
 }
 
-/** Lines of a document: graphql-js counts them anew for each place it names. */
+/** Most lines of a document: graphql-js counts them again for each location that it reports. */
 const maxLines = 10_000;
 
 function refuseManyLines(query: string): void {

@@ -26,31 +26,31 @@ export interface WorkFinderOptions {
   readonly planMode?: PlanMode | undefined;
   readonly hooks: OperationHooks;
   readonly log: Logger;
-  /** The event loop was held up for somebody since `beganAt` (of `performance.now()`). */
+  /** Called when the event loop was busy for `holder` since `beganAt` (of `performance.now()`). */
   readonly noteWork: (holder: Holder, beganAt: number) => void;
 }
 
-/** What is to be done for an operation, and by what. */
+/** How an operation is performed, and by what. */
 export interface Work extends Asked {
   readonly by: 'plan' | 'apollo' | 'refusal';
   readonly type: Parameters<EndOfOperation>[1];
   /** See {@link Deprecations}. */
   readonly deprecated?: readonly string[] | undefined;
   readonly rootFields: number;
-  /** Throws, or rejects, with a GatewayError when no document may run, and with anything for a bug. */
+  /** Throws or rejects: with a GatewayError when the request has no document that may run, with anything else for a bug. */
   readonly perform: (context: OperationContext) => Result | Promise<Result>;
-  /** For graphql-js, which runs subscriptions. */
+  /** Arguments for graphql-js, which runs subscriptions. */
   readonly args?: Pick<ExecutionArgs, 'schema' | 'document' | 'operationName' | 'variableValues'>;
 }
 
-/** About how long Apollo takes to answer one field, in milliseconds: it waits before it begins, so that nobody can measure it. */
+/** Estimated milliseconds that Apollo takes per field. Apollo waits before it executes, so the time cannot be measured. */
 const apolloFieldMs = 0.002;
 const noVariables = Object.freeze({});
 const noScopes: ReadonlySet<string> = new Set();
 
 /** Finds what answers a request: a plan where there is one, or else Apollo, once the document and its variables are checked. */
 export class WorkFinder {
-  /** Everything kept of what callers send. */
+  /** All caches of what callers send. */
   readonly memory = new DocumentMemory();
   readonly #read: (query: string) => DocumentNode;
   readonly #deprecations: Deprecations;
@@ -80,7 +80,7 @@ export class WorkFinder {
     return this.#apollo.stop();
   }
 
-  /** Never throws: a refusal is work as well. */
+  /** Never throws: for a request to refuse, it returns work that refuses it. */
   find(asked: GraphQLRequest, facts: OperationFacts, transport: Transport): Work {
     const beganAt = performance.now();
     const work = this.#find(asked, facts, transport);
@@ -89,7 +89,7 @@ export class WorkFinder {
   }
 
   #find(asked: GraphQLRequest, facts: OperationFacts, transport: Transport): Work {
-    // A router that presents its secret writes its own documents.
+    // A router that presents its secret writes its own documents, which no list has.
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
     let request: GraphQLRequest;
     try {
@@ -99,7 +99,7 @@ export class WorkFinder {
     }
     const plan = this.#planFor(request);
     const work = plan ?? this.#checked(request, transport);
-    // A body that comes again need not be parsed. Not a mutation's, whose input may hold personal data.
+    // Saves parsing a body that comes again. Mutations are not cached: their input may hold personal data.
     if (plan?.type === 'query' && asked.body !== undefined) {
       this.memory.requests.offer(asked.body, { ...asked, body: undefined, size: undefined });
     }
@@ -108,7 +108,7 @@ export class WorkFinder {
     return work;
   }
 
-  /** Extensions may ask for something else than the text says: such a request gets no plan. */
+  /** A request with extensions gets no plan: they may ask for something other than the text says. */
   #planFor({ method, query, operationName, variables, extensions }: GraphQLRequest): Work | undefined {
     if (query === undefined || extensions !== undefined) return undefined;
     const plan = this.#plans.find(query, operationName, variables ?? noVariables);
@@ -121,7 +121,7 @@ export class WorkFinder {
     let type: Work['type'] = 'none';
     let label = 'none';
     try {
-      // In Apollo's words, which tell its clients to send the text.
+      // Apollo's own message for this case, on which its clients send the text.
       const isPersisted = transport === 'http' && extensions?.['persistedQuery'];
       if (!query || isPersisted) throw badRequest('PersistedQueryNotSupported', 200);
       const document = this.#read(query);
@@ -142,7 +142,7 @@ export class WorkFinder {
       return {
         ...{ by: 'apollo', type, label, deprecated, args, rootFields: roots.byKey.length, perform },
         get scopes() {
-          return neededScopes(schema, document); // seldom asked for
+          return neededScopes(schema, document); // computed on demand: seldom needed
         },
       };
     } catch (error) {
@@ -166,7 +166,7 @@ export class WorkFinder {
   }
 }
 
-/** Refuses a request, whatever it asks for. */
+/** Work that refuses a request with `error`. */
 export function refusing(error: unknown): Work {
   const perform = () => {
     throw error;

@@ -1,14 +1,14 @@
 import { GatewayError } from '../errors/errors.js';
 
-/** The whole answer to an operation that asks for too much. */
+/** The error that replaces an answer that is too large. */
 export function answerTooLarge(maxBytes: number): GatewayError {
   return new GatewayError('BAD_USER_INPUT', `The answer must have at most ${maxBytes} bytes (MAX_ANSWER_BYTES)`);
 }
 
 /**
- * At most what is left of `bytes` once `JSON.stringify` has written a value, each character of which takes a byte or more;
- * some negative number when it cannot fit. Stops once it knows: shared objects take memory only when written. Recursive, so
- * for bounded nesting only.
+ * An upper bound of what is left of `bytes` after `JSON.stringify` has written a value: a character counts as one byte.
+ * Negative when the value cannot fit, and then returned early. Objects that occur several times take memory only when they
+ * are written, so this comes first. Recursive: for bounded nesting only.
  */
 export function leftAfter(value: unknown, bytes: number): number {
   if (typeof value === 'string') return bytes - value.length - 2;

@@ -12,8 +12,8 @@ import type { OperationContext } from './OperationContext.js';
 export type Logger = NonNullable<ApolloServerOptions<OperationContext>['logger']>;
 
 /**
- * Apollo Server executes documents that the pipeline has checked, which reach it as an extension of the request. Its
- * reports and traces would send data elsewhere.
+ * Apollo Server only executes documents: the pipeline has parsed and validated them, and passes them as an extension of the
+ * request. Apollo's reports and traces are off, because they would send data elsewhere.
  */
 export function createApolloServer(schema: GraphQLSchema, logger: Logger): ApolloServer<OperationContext> {
   return new ApolloServer<OperationContext>({
@@ -23,7 +23,7 @@ export function createApolloServer(schema: GraphQLSchema, logger: Logger): Apoll
     persistedQueries: false,
     documentStore: null,
     logger,
-    formatError: (_, error) => error as never, // masked where everything leaves
+    formatError: (_, error) => error as never, // `Exit` masks errors
     plugins: [
       ApolloServerPluginCacheControlDisabled(),
       ApolloServerPluginInlineTraceDisabled(),
@@ -31,7 +31,7 @@ export function createApolloServer(schema: GraphQLSchema, logger: Logger): Apoll
       ApolloServerPluginSchemaReportingDisabled(),
       ApolloServerPluginUsageReportingDisabled(),
       {
-        // Apollo neither parses nor validates a request that has its document already.
+        // Apollo skips parsing and validation when the context has a document already.
         async requestDidStart(context) {
           Object.assign(context, { document: context.request.extensions?.['document'] });
         },

@@ -14,36 +14,36 @@ import type { RequestFacts } from './OperationContext.js';
 
 export const transports = ['http', 'ws', 'sse', 'multipart', 'callback'] as const;
 export type Transport = (typeof transports)[number];
-/** Those whose connection stays open. */
+/** The transports whose connection stays open. */
 export type LiveTransport = Exclude<Transport, 'http'>;
 export type RequestOutcome = 'ok' | 'errors' | 'refused';
 
-/** Called when an operation begins; what it returns is called when the operation is answered. */
+/** Called when an operation begins. Returns the function to call when the operation is answered. */
 export type OperationObserver = () => EndOfOperation;
 export type EndOfOperation = (label: string, type: `${OperationTypeNode}` | 'none', errors: number) => void;
 
-/** An operation that has ended, or a request that became none. */
+/** An operation that has ended, or a request that was refused before it became an operation. */
 export interface EndedOperation {
   readonly facts: RequestFacts;
   readonly transport: Transport;
   readonly outcome: RequestOutcome;
-  /** As for metrics; absent when no operation was read. */
+  /** See {@link operationLabel}; absent when no operation was read. */
   readonly label?: string | undefined;
   readonly type?: `${OperationTypeNode}` | 'none' | undefined;
-  /** What its document uses of what the schema deprecates, as schema coordinates. */
+  /** The deprecated parts of the schema that its document uses, as schema coordinates. */
   readonly deprecated?: readonly string[] | undefined;
   readonly codes: readonly string[];
-  /** Why it failed, in words that hold nothing of what was sent. */
+  /** Why it failed, in words that hold nothing a caller or the service sent. */
   readonly causes: readonly string[];
   readonly trail?: Trail;
-  /** Answers given; of streams alone. */
+  /** Number of answers; only for streams. */
   readonly events?: number;
 }
 
-/** Whoever counts, times and logs what the pipeline does. */
+/** Called by the pipeline, so that others can count, time and log what it does. */
 export interface OperationHooks {
   readonly observe: OperationObserver;
-  /** `startedAt` (of `performance.now()`) is undefined for what stays open. */
+  /** `startedAt` (of `performance.now()`) is undefined on live transports. */
   readonly onRequest: (
     transport: Transport,
     outcome: RequestOutcome,
@@ -52,7 +52,7 @@ export interface OperationHooks {
   ) => void;
   readonly onExecution: (way: 'plan' | 'apollo') => void;
   readonly onError: (code: ErrorCode) => void;
-  /** An error that nothing a caller or the service did can explain. */
+  /** Called for an error that neither a caller nor the service caused. */
   readonly onBug: (error: unknown, requestId?: string) => void;
   /** Called for operations that were refused, failed, changed something, or took at least `logSlowerThanMs` milliseconds. */
   readonly onEnd: (ended: EndedOperation) => void;
@@ -71,9 +71,9 @@ export function observeBoth(one: OperationObserver, other: OperationObserver | u
 }
 
 /**
- * The name of an operation in metrics and traces: its root field as the schema spells it, `several`, or `none`; that of the
- * field that waits for something to happen, where one does, because such an operation is slow on purpose. Never the name a
- * client gave.
+ * The name of an operation in metrics and traces, never the name a client gave: its root field as the schema spells it,
+ * `several`, or `none`. Of several fields, one that waits (`waitSeconds`) gives the name, because the operation is slow on
+ * purpose.
  */
 export function operationLabel(
   schema: GraphQLSchema,

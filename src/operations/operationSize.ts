@@ -11,13 +11,13 @@ import {
 import { fieldCounter } from './documents/fieldCounter.js';
 import { badRequest, type Variables } from './GraphQLRequest.js';
 
-/** Most fields of one operation, those of `_entities` once for each representation: tens of milliseconds of work. */
+/** Most fields of one operation: tens of milliseconds of work. Fields of `_entities` count once for each representation. */
 const maxFields = 20_000;
 
-/** The fields at the root of an operation, by their keys; those of one key were found to be the same. */
+/** The root fields of an operation, grouped by response key. Validation has found the fields of one key to be the same. */
 export interface RootFields {
   readonly byKey: readonly (readonly FieldNode[])[];
-  /** How many fields are answered, each as often as its fragment is spread. */
+  /** Counts the fields to answer, each as often as its fragment is spread. */
   readonly fieldsWith: (representationsIn: (field: FieldNode) => number) => number;
 }
 

@@ -14,8 +14,8 @@ import { badRequest, type Variables } from './GraphQLRequest.js';
 import { plainReader } from './plainReader.js';
 
 /**
- * The variables coerced. Refuses what does not fit by path: graphql-js would quote the values. Without `openSchema` it names
- * the first such variable alone: a path would tell which members its type has. @throws GatewayError (422)
+ * Coerces the variables. The error names each value that does not fit by its path, where graphql-js would quote the value.
+ * Without `openSchema` it names only the first variable: a path would reveal members of its type. @throws GatewayError (422)
  */
 export function coercedVariables(
   schema: GraphQLSchema,
@@ -46,7 +46,7 @@ export function coercedVariables(
 /** Thrown to end the search for violations. */
 const enough = Symbol('enough');
 
-/** Coerces the variables of an operation that is valid, as graphql-js does, with everything constant looked up once. */
+/** Returns a function that coerces the variables of a valid operation as graphql-js does, with constants looked up once. */
 export function variableReader(schema: GraphQLSchema, definitions: readonly VariableDefinitionNode[] = []) {
   const expected = definitions.map(({ variable, type: typeNode, defaultValue }) => {
     const type = typeFromAST(schema, typeNode as never) as GraphQLInputType;
@@ -55,7 +55,7 @@ export function variableReader(schema: GraphQLSchema, definitions: readonly Vari
     return { name: variable.name.value, type, read, hasDefault: defaultValue !== undefined, otherwise };
   });
   return (given: Variables, onViolation: (path: string, message: string) => void): Variables => {
-    let values = given; // until one differs, which with ids and texts alone none does
+    let values = given; // copied only if coercion changes a value, which it never does for ids and strings
     for (const { name, type, read, hasDefault, otherwise } of expected) {
       const value = Object.hasOwn(given, name) ? given[name] : undefined;
       if (value === undefined) {
@@ -75,11 +75,11 @@ export function variableReader(schema: GraphQLSchema, definitions: readonly Vari
   };
 }
 
-/** What stands before the type of a variable, which the caller's own document names. */
+/** Begins a message that names a variable's type. That is no secret: the caller's own document states it. */
 const missing = 'is missing:';
 const misfit = 'does not have the expected type';
 
-/** Only what comes from the schema is taken over: a field name that is not defined may be a value, of any form. */
+/** Keeps only what comes from the schema: an undefined field name is the caller's text and may be a value, of any form. */
 function withoutValues(message: string): string {
   const absent = /^Field "(\w+)" of required type "([\w![\]]+)" was not provided\.$/.exec(message);
   if (absent) return `is missing its field ${absent[1]}: expected ${absent[2]}`;

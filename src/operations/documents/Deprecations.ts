@@ -13,8 +13,8 @@ import {
 } from 'graphql';
 
 /**
- * Finds what documents use of what a schema deprecates: fields, arguments, input fields and enum values at any depth, as
- * schema coordinates. What variables hold is not looked at.
+ * Finds the deprecated fields, arguments, input fields and enum values that a document uses at any depth, as schema
+ * coordinates. The values of variables are not inspected.
  */
 export class Deprecations {
   readonly #isNone: boolean;
@@ -24,7 +24,7 @@ export class Deprecations {
     this.#isNone = !hasDeprecations(schema);
   }
 
-  /** Undefined for nothing. A document is looked through once. */
+  /** The coordinates, or undefined when there are none. Each document is searched once. */
   in(document: DocumentNode): readonly string[] | undefined {
     if (this.#isNone) return undefined;
     if (!this.#known.has(document)) this.#known.set(document, this.#find(document));

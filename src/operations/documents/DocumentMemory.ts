@@ -7,13 +7,13 @@ import { BoundedCache } from '../../process/BoundedCache.js';
 import type { GraphQLRequest } from '../GraphQLRequest.js';
 import type { KnownPlan, Step } from '../plans/Plan.js';
 
-/** The one memory of what callers send, for every way it comes: a sixteenth of the heap, at least 4 MiB, in fixed shares. */
+/** All caches of what callers send, over any transport: a sixteenth of the heap, at least 4 MiB, in fixed shares. */
 export class DocumentMemory {
-  /** Requests by their body. Not for what may hold personal data, as the input of a mutation does. */
+  /** Requests by their body. Not for requests that may hold personal data, as the input of a mutation does. */
   readonly requests: Recurring<GraphQLRequest>;
   /** Documents that are valid and within all limits, by the digest of their text. */
   readonly documents: Recurring<DocumentNode>;
-  /** Plans by the text they answer. */
+  /** Plans by the text of their template or document. */
   readonly plans: Recurring<KnownPlan>;
 
   constructor(maxBytes = Math.max(4_194_304, Math.floor(getHeapStatistics().heap_size_limit / 16))) {
@@ -23,18 +23,18 @@ export class DocumentMemory {
   }
 }
 
-/** Digests kept, of some 150 bytes each. */
+/** Most digests kept, of about 150 bytes each. */
 const maxSeen = 4096;
 
 /**
- * Values made of texts, kept when a text comes a second time: texts that come once leave a digest and take no memory. The
- * least recently used go first.
+ * An LRU cache of values that are made from texts. A value is cached when its text comes a second time; of a text that came
+ * once, only a digest is kept.
  */
 export class Recurring<Value extends NonNullable<unknown>> {
   readonly #kept: LRUCache<string, Value>;
   readonly #seen = new BoundedCache<true>({ max: maxSeen });
 
-  /** `bytesOf`: about how many bytes of memory a value and its text take, of `maxSize` for all. */
+  /** `maxSize`: bytes for all entries. `bytesOf`: about how many bytes of memory a value and its text take. */
   constructor(maxSize: number, bytesOf: (value: Value, text: string) => number) {
     this.#kept = new LRUCache<string, Value>({ maxSize, sizeCalculation: bytesOf });
   }
@@ -53,7 +53,7 @@ export class Recurring<Value extends NonNullable<unknown>> {
     this.#seen.set(digestOf(text), true);
   }
 
-  /** Whether a text was noted, among the last few thousand. */
+  /** Whether a text is among the last few thousand that were noted. */
   wasSeen(text: string): boolean {
     return this.#seen.get(digestOf(text)) === true;
   }
@@ -63,19 +63,19 @@ export class Recurring<Value extends NonNullable<unknown>> {
   }
 }
 
-/** SHA-256 of its UTF-16: a caller cannot make two texts with one digest. In UTF-8 all lone surrogates are the same. */
+/** SHA-256 of the text in UTF-16: in UTF-8, where all lone surrogates are the same, different texts could share a digest. */
 export function digestOf(text: string): string {
   return hash('sha256', Buffer.from(text, 'utf16le'), 'base64');
 }
 
 const entryBytes = 500;
-/** Two for a character that is not Latin-1. */
+/** Bytes of a character in a text that is not all Latin-1; in others a character takes one. */
 const characterBytes = 2;
-/** A token with its share of the nodes: as measured 250 to 525, the most where every token is a field. */
+/** A token with its share of the AST nodes. Measured: 250 to 525, the most where every token is a field. */
 const tokenBytes = 525;
-/** Comments are kept as tokens that no node is about. */
+/** A comment is kept as a token without an AST node. */
 const commentBytes = 90;
-/** As measured 740 to 990 with what is counted one by one. */
+/** A step of a plan. Measured: 740 to 990, including its parts that are counted separately below. */
 const stepBytes = 850;
 const slotBytes = 8;
 
@@ -88,7 +88,7 @@ function documentBytes({ loc }: DocumentNode): number {
   return bytes;
 }
 
-/** About how many bytes a plan and its text take: its steps are more than the fields of the text where fragments are spread. */
+/** About how many bytes a plan and its text take. Fragment spreads can give a plan more steps than its text has fields. */
 function planBytes(plan: KnownPlan, text: string): number {
   return entryBytes + characterBytes * text.length + (plan.type === 'none' ? 0 : bytesOfSteps(plan.steps));
 }

@@ -9,43 +9,43 @@ import { clientOf } from '../clientName.js';
 interface ListedDocument {
   readonly id: string;
   readonly body: string;
-  /** The only client that may use it. */
+  /** The only client that may use the document; any client if absent. */
   readonly clientName?: string | null | undefined;
 }
 
 const filled = z.string().min(1);
 
-/** As Apollo's tools write it. */
+/** The format of Apollo's tools. */
 const apolloManifest = z.object({
   format: z.literal('apollo-persisted-query-manifest'),
   version: z.literal(1),
   operations: z.array(z.object({ id: filled, body: filled, clientName: z.string().nullish() })),
 });
 
-/** As GraphQL Code Generator and Relay write it. */
+/** The format of GraphQL Code Generator and Relay. */
 const textsByHash = z.record(filled, filled);
 
-/** Documents read in one go, after which others have their turn. */
+/** After so many documents, reading yields to the event loop. */
 const documentsPerTurn = 100;
 
-/** Texts by what names them. */
+/** The same texts by id, and by their original and their normalised text. */
 interface OneList {
   readonly byId: Map<string, string>;
   readonly byText: Map<string, string>;
 }
 
-/** A longer text is compared as it is: to read its layout takes time, and it is hardly a listed document. */
+/** A longer text is compared without normalising it, which takes time: it is hardly a listed document. */
 const longestLayout = { characters: 10_000, timesTheLongest: 10 };
 
-/** Documents by what a request may name them with: the id, the text in any layout, or both if they agree. */
+/** The listed documents. A request names one by its id, by its text in any layout, or by both if they agree. */
 export class ListedDocuments {
-  /** By the client that they are for; undefined for any. */
+  /** By the client that a list is for; the key undefined stands for any client. */
   readonly #byClient = new Map<string | undefined, OneList>();
   /** Characters of the longest text. */
   #longest = 0;
   size = 0;
 
-  /** Says what is wrong, if something is. */
+  /** Adds a document, or returns what is wrong with it. */
   add({ id, body, clientName }: ListedDocument): string | undefined {
     const normal = normalised(body);
     if (normal === undefined) return 'holds a document that is not GraphQL';
@@ -75,7 +75,7 @@ export class ListedDocuments {
   }
 }
 
-/** What both names agree on; without a text, what the id names. */
+/** The text that `id` or `text` names; given both, only if they name the same. */
 function findIn(list: OneList | undefined, id: string | undefined, text: string | undefined): string | undefined {
   const byId = id === undefined ? undefined : list?.byId.get(id);
   if (text === undefined) return byId;
@@ -83,7 +83,7 @@ function findIn(list: OneList | undefined, id: string | undefined, text: string 
   return id === undefined || byId === byText ? byText : undefined;
 }
 
-/** Without what has no meaning in GraphQL; undefined for what is not GraphQL. */
+/** The text without ignored characters, such as white space and comments; undefined if it is not GraphQL. */
 function normalised(text: string): string | undefined {
   try {
     return stripIgnoredCharacters(text);
@@ -93,7 +93,7 @@ function normalised(text: string): string | undefined {
 }
 
 /**
- * Reads files, and all files of folders, that are each a manifest of Apollo or a map of texts by hash.
+ * Reads the files, and the .json files of the folders, in `paths`: each an Apollo manifest or a map from hash to text.
  * @throws Error in one line that names TRUSTED_DOCUMENTS_FILE and the file
  */
 export async function readListedDocuments(paths: readonly string[]): Promise<ListedDocuments> {
@@ -137,7 +137,7 @@ function documentsIn(text: string, file: string): readonly ListedDocument[] {
 }
 
 /**
- * A text that changes when a file of the lists does: names and times, because reading them all every second would cost more.
+ * A text that changes when a listed file does: names, sizes and times, because reading the files every second costs more.
  */
 export async function stateOfLists(paths: readonly string[]): Promise<Buffer> {
   const states: string[] = [];
@@ -145,7 +145,7 @@ export async function stateOfLists(paths: readonly string[]): Promise<Buffer> {
     try {
       for (const file of await filesOf(path)) {
         const now = await stat(file);
-        // A pipe, as a shell makes of `<(command)`, can be read only once.
+        // A pipe, such as a shell's `<(command)`, can be read only once: it must not count as changed.
         states.push(now.isFile() ? `${file} ${now.ino} ${now.size} ${now.ctimeMs}` : file);
       }
     } catch (error) {
@@ -155,7 +155,7 @@ export async function stateOfLists(paths: readonly string[]): Promise<Buffer> {
   return Buffer.from(states.join('\n'));
 }
 
-/** Of a folder the .json files; not the hidden ones, among which Kubernetes keeps the files that it links to. */
+/** A folder's .json files, without the hidden ones: Kubernetes keeps the files that it links to among those. */
 async function filesOf(path: string): Promise<readonly string[]> {
   if (!(await stat(path)).isDirectory()) return [path];
   const names = await readdir(path);

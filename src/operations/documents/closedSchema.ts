@@ -1,12 +1,12 @@
 import { type ASTNode, type DocumentNode, GraphQLError, Kind, visit } from 'graphql';
 import { HiddenMistake } from '../../errors/maskError.js';
 
-/** A mistake that a limit of ours finds: the same for every schema. */
+/** A document exceeds one of our limits: saying so reveals nothing about the schema. */
 export class LimitError extends GraphQLError {}
 
 /**
- * What may be said where the schema is not to be found out: the limits that are exceeded; or else that a selection does not
- * fit. What exactly, and where in it, would tell which names exist.
+ * The errors that callers see when the schema must stay hidden: the limits that are exceeded, or else that some selection
+ * does not fit. To say what exactly does not fit, or where in the selection, would reveal which names exist.
  */
 export function withoutSchema(errors: readonly GraphQLError[], document: DocumentNode): readonly GraphQLError[] {
   const limits = errors.filter((error) => error instanceof LimitError);
@@ -15,8 +15,8 @@ export function withoutSchema(errors: readonly GraphQLError[], document: Documen
 }
 
 /**
- * The first selection at a root with a mistake in it or in a fragment that it spreads, or else the document. The place of the
- * mistake itself would move from a fragment or a variable into a field once the name of its type exists.
+ * The first root selection with a mistake in it or in a fragment that it spreads, or else the first definition. The mistake's
+ * own position would reveal names: it moves from a fragment or variable into a field once the type that is named exists.
  */
 function placeOf(errors: readonly GraphQLError[], { definitions }: DocumentNode): ASTNode | undefined {
   const positions = errors.flatMap(({ positions: [first] = [] }) => first ?? []);

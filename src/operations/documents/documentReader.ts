@@ -32,8 +32,8 @@ export interface OperationLimits {
 }
 
 /**
- * The one place where documents are parsed and validated, for every transport. Gives the document of a text that is valid
- * and within all limits. `memory` is by the digest of the text. @throws GraphQLError, or AggregateError of all that is wrong
+ * The one place that parses and validates documents, for every transport. Returns a function from a text to its document; it
+ * throws GraphQLError, or AggregateError of all mistakes and exceeded limits. `memory`: documents by the digest of the text.
  */
 export function documentReader(
   schema: GraphQLSchema,
@@ -54,7 +54,7 @@ export function documentReader(
   };
 }
 
-/** Parses with the code that tells a syntax error from other mistakes. */
+/** Parses a document. A syntax error gets a code that tells it from other mistakes. */
 function parsed(query: string, maxTokens: number): DocumentNode {
   try {
     return parse(query, { maxTokens });
@@ -74,8 +74,8 @@ const noIntrospection: ValidationRule = (context) => ({
 });
 
 /**
- * Rules that bound a document; the error names the setting. All count through fragments, so that a few which spread each
- * other cannot stand for thousands of fields; graphql-js refuses cycles.
+ * Rules that bound a document; their errors name the setting. All follow fragment spreads while counting, so that a few
+ * fragments that spread each other cannot stand for thousands of fields. graphql-js refuses cycles.
  */
 function documentRules({ depth, aliases, directives, rootFields, mutationFields }: OperationLimits): ValidationRule[] {
   return [
@@ -89,19 +89,19 @@ function documentRules({ depth, aliases, directives, rootFields, mutationFields 
   ];
 }
 
-/** As GraphQL Armor's rules have them. One that propagates a rejection throws, which ends the validation as a bug of ours. */
+/** Options of GraphQL Armor's rules. A rule that propagates a rejection throws, which looks like a bug of the gateway. */
 interface RuleOptions {
   readonly n: number;
   readonly onReject: (() => void)[];
   readonly propagateOnRejection: boolean;
 }
 
-/** What we need of a rule: it counts an operation when that is entered. */
+/** The part of a rule that we use: it counts an operation when the operation is entered. */
 interface OperationVisitor {
   readonly OperationDefinition: { enter(operation: OperationDefinitionNode): void };
 }
 
-/** The rule with an error of our own: theirs calls itself a syntax error and names no setting. */
+/** Gives a rule an error of our own: that of GraphQL Armor calls itself a syntax error and names no setting. */
 function limit(
   setting: string,
   most: number,
@@ -126,7 +126,7 @@ function limit(
   };
 }
 
-/** Counts the fields at the root of an operation, each as often as it is spread; with `type`, of operations of that type. */
+/** Bounds the root fields of an operation, each counted as often as it is spread. `type`: the only operations to bound. */
 const maxRootFieldsRule =
   (type?: OperationTypeNode) =>
   ({ n, onReject: [reject] }: RuleOptions) =>

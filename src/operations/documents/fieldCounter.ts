@@ -4,8 +4,8 @@ import { type FieldNode, type FragmentDefinitionNode, Kind, type SelectionSetNod
 type Selecting = { readonly selectionSet?: SelectionSetNode | undefined };
 
 /**
- * Counts the fields that something selects, each as often as a fragment spreads it. `countOf` says for how many one field
- * stands, of which `within` are those that it selects itself.
+ * Returns a function that counts the fields a node selects, each as often as fragments spread it. `countOf` says how many
+ * fields one field counts for; its argument `within` counts the fields below a field.
  */
 export function fieldCounter(
   fragmentOf: (name: string) => FragmentDefinitionNode | null | undefined,
@@ -20,7 +20,7 @@ export function fieldCounter(
     }, 0) ?? 0;
   const countOfFragment = (name: string): number => {
     if (!counted.has(name)) {
-      counted.set(name, 0); // within itself, a cycle adds nothing
+      counted.set(name, 0); // a fragment that spreads itself adds nothing
       counted.set(name, count(fragmentOf(name)));
     }
     return counted.get(name) ?? 0;

@@ -10,9 +10,9 @@ import { SharedObject } from './SharedObject.js';
 /** An object or a list of the answer while its fields or members are being resolved. */
 interface Target {
   readonly steps: readonly Step[];
-  /** In the order of the steps. For an object, its target or its JSON. */
+  /** One value for each step or list member, in order. An object is held as its target or as its JSON. */
   readonly values: unknown[];
-  /** The object or list that it belongs to, and the key there; undefined for the root. */
+  /** The enclosing object or list, and the key in it; both undefined for the root. */
   readonly parent: Target | undefined;
   readonly key: string | number | undefined;
 }
@@ -20,22 +20,22 @@ interface Target {
 /** A field or a member of a list that has an error. */
 type Refused = Pick<Step, 'positions' | 'isNullable'> & { readonly key: string | number };
 
-/** Thrown inside an execution: the error is noted, and the object that needed the value is null. */
+/** Thrown inside an execution to make the enclosing object null; its cause was recorded as an error before. */
 const nulled = Symbol('nulled');
 /** Thrown inside an execution: the answer is larger than allowed. */
 const tooLarge = Symbol('too large');
 
-/** One execution of a plan. A method returns a promise only when something has to be waited for. */
+/** One execution of a plan. Methods return a promise only when they have to wait. */
 export class Execution {
   readonly #errors: GraphQLError[] = [];
-  /** Characters of JSON so far, each of which takes a byte or more. */
+  /** Characters of JSON so far: the bytes are at least as many. */
   #written = 0;
-  /** Milliseconds of work after something was waited for. */
+  /** Milliseconds that the event loop was busy with this execution after its first wait. */
   #busyMs = 0;
 
   constructor(
     private readonly plan: Plan,
-    /** `literals`: the string literals of the query that its template leaves open. */
+    /** `literals`: the string literals that were taken out of the query to make its template. */
     private readonly request: {
       readonly query: string;
       readonly literals: readonly string[];
@@ -44,7 +44,7 @@ export class Execution {
     private readonly context: OperationContext,
   ) {}
 
-  /** Never rejects for what a resolver threw: the errors are in the result. */
+  /** Errors that resolvers throw are in the result: they never make the returned promise reject. */
   run(): Result | Promise<Result> {
     const root: Target = { steps: this.plan.steps, values: [], parent: undefined, key: undefined };
     try {
@@ -63,7 +63,7 @@ export class Execution {
     return { json: this.#jsonOf(root), errors: this.#errors.length > 0 ? this.#errors : undefined };
   }
 
-  /** Goes on after something was waited for. */
+  /** Runs the work that follows a wait, and adds its duration to `#busyMs`. */
   #resume<T>(work: () => T): T {
     const beganAt = performance.now();
     try {
@@ -183,7 +183,7 @@ export class Execution {
     target.values[place] = null;
   }
 
-  /** Notes a field's error. Throws {@link nulled} where the field must not be null. */
+  /** Records a field's error. Throws {@link nulled} when the field must not be null. */
   #refuse({ key, positions, isNullable }: Refused, error: unknown, target: Target): undefined {
     const { query, literals } = this.request;
     const originalError = error instanceof Error ? error : new Error('Something else than an error was thrown');
@@ -248,7 +248,7 @@ export class Execution {
   }
 }
 
-/** Takes each place in turn; returns what there is to wait for. Once one throws, what the others bring is not needed. */
+/** Calls `take` for each place; returns a promise for the pending ones. When one throws, the others' results are ignored. */
 function forEach(places: number, take: (place: number) => Promise<unknown> | undefined): Promise<unknown> | undefined {
   let waiting: Promise<unknown>[] | undefined;
   try {

@@ -1,30 +1,30 @@
 import type { Variables } from '../GraphQLRequest.js';
 import type { Asked, OperationContext } from '../OperationContext.js';
 
-/** An operation as a list of steps. It is answered as graphql-js answers, with everything constant looked up once. */
+/** An operation as a list of steps, which give the answer graphql-js would give. Everything constant is looked up once. */
 export interface Plan extends Asked {
   readonly type: 'query' | 'mutation';
   /** See {@link Deprecations}. */
   readonly deprecated: readonly string[] | undefined;
   readonly operationName: string | undefined;
   readonly steps: readonly Step[];
-  /** Where the string literals that vary begin in the template, in ascending order (see `literals.ts`). */
+  /** Positions of the emptied string literals in the template, in ascending order (see `literals.ts`). */
   readonly literalStarts: readonly number[];
-  /** The coerced variables; undefined when Apollo is to answer, because they are malformed or need special rules. */
+  /** Coerces the variables. Returns undefined for malformed ones, and for those that need special rules: Apollo answers. */
   readonly readVariables: (given: Variables) => Variables | undefined;
 }
 
-/** What is known of a document that was answered and came again. */
+/** The plan of a document that was answered and came again; `none` for a document that cannot have one. */
 export type KnownPlan = Plan | { readonly type: 'none' };
 
-/** What is selected of an object. */
+/** The fields that are selected on an object. */
 export interface Selection {
   readonly fields: readonly Step[];
-  /** The same as text, where every field is a plain property of the object. */
+  /** The fields as text, a cache key for their JSON; undefined unless every field is a plain property of the object. */
   readonly selection: string | undefined;
 }
 
-/** What is selected of the members of a list, each of which may be null, by the names of their types. */
+/** The fields that are selected on the members of a list, by the name of a member's type. A member may be null. */
 export interface Members {
   readonly typeOf: (member: unknown) => unknown;
   readonly byType: ReadonlyMap<unknown, Selection>;
@@ -35,20 +35,20 @@ export interface Step {
   readonly key: string;
   /** The key as JSON, with its colon. */
   readonly prefix: string;
-  /** The value where it is known beforehand: a type's name. */
+  /** The value of `__typename`; undefined for other fields. */
   readonly constant: string | undefined;
   readonly name: string;
   readonly resolve: Resolve | undefined;
   readonly args: readonly Argument[];
   readonly isNullable: boolean;
-  /** For values that are not written as they are. */
+  /** Turns the value into what JSON shows; undefined when that is the value itself. */
   readonly serialize: ((value: unknown) => unknown) | undefined;
   readonly fields: readonly Step[] | undefined;
   readonly selection: string | undefined;
-  /** Of the list `_entities`. */
+  /** Only for the list `_entities`. */
   readonly members: Members | undefined;
   readonly parentType: string;
-  /** Each place where the field stands in the document. */
+  /** Where the field is in the document: several positions when equal fields were merged. */
   readonly positions: readonly number[];
 }
 

@@ -12,19 +12,19 @@ import { NotPlannable, planOf } from './planOperation.js';
 export type PlanMode = 'on' | 'off';
 
 /**
- * Plans of documents that Apollo has parsed, validated and answered: nothing that Apollo would refuse has one. A plan is
- * kept by its document's template, so that it serves any string literals; where it has to depend on them, by the document.
+ * Plans of documents that Apollo has answered, so a document that would be refused never has a plan. The cache key is the
+ * document's template, so that one plan serves any string literals. If a plan depends on them, the key is the document.
  */
 export class PlanCache {
   constructor(
     private readonly schema: GraphQLSchema,
     private readonly options: {
       readonly memory: Recurring<KnownPlan>;
-      /** Longer lists of representations are Apollo's to refuse. */
+      /** A request with a longer list of representations gets no plan: {@link WorkFinder} refuses it. */
       readonly maxRepresentations: number;
       readonly deprecations: Deprecations;
       readonly mode?: PlanMode | undefined;
-      /** Called when a bug of ours kept a plan from being made; Apollo answers then. */
+      /** Called when planning failed because of a bug of ours; Apollo answers instead. */
       readonly onBug?: (error: unknown) => void;
     },
   ) {}
@@ -38,7 +38,7 @@ export class PlanCache {
       plan = this.#planOf(template);
     }
     if (plan === undefined || plan.type === 'none') return undefined;
-    if (operationName !== undefined && operationName !== plan.operationName) return undefined; // Apollo refuses it
+    if (operationName !== undefined && operationName !== plan.operationName) return undefined; // WorkFinder refuses it
     const coerced = plan.readVariables(variables);
     if (coerced === undefined) return undefined;
     const request = { query, literals: template.literals, variables: coerced };
@@ -47,7 +47,7 @@ export class PlanCache {
     return { by: 'plan' as const, type, label, scopes, deprecated, rootFields: steps.length, perform };
   }
 
-  /** Notes that Apollo answered a document, so that it is valid and within all limits on documents. */
+  /** Notes that Apollo answered a document: it is valid and within all limits on documents. */
   accept(query: string): void {
     const { memory, mode } = this.options;
     if (mode === 'off') return;
@@ -57,7 +57,7 @@ export class PlanCache {
     else if (plan.type === 'none' && text !== query) memory.see(query);
   }
 
-  /** Makes the plan when a document was accepted and comes again: making one costs more than one answer saves. */
+  /** Finds a plan. Makes it only when an accepted document comes again: planning costs more than a single answer saves. */
   #planOf({ text, literals }: Template): KnownPlan | undefined {
     const { memory, onBug } = this.options;
     const known = memory.get(text);

@@ -1,8 +1,8 @@
-/** An immutable object of the schema that many requests share, so that the JSON of a selection can be kept with it. */
+/** An immutable schema object that many requests share. It caches the JSON of the last selection of its fields. */
 export abstract class SharedObject {
   #kept: { readonly selection: string; readonly json: string } | undefined;
 
-  /** The JSON of a selection of its fields, if it was the last one kept. */
+  /** The cached JSON, if it is of this selection. */
   jsonOf(selection: string): string | undefined {
     return this.#kept?.selection === selection ? this.#kept.json : undefined;
   }

@@ -1,4 +1,4 @@
-/** A document whose string literals are empty, and what was in them, in order. */
+/** A document with its string literals emptied, and the contents of the literals, in order. */
 export interface Template {
   readonly text: string;
   readonly literals: readonly string[];
@@ -33,7 +33,7 @@ export function templateOf(query: string): Template {
   return { text: text + query.slice(rest), literals };
 }
 
-/** Where in the query a position of its template is; `starts` says where the literals begin in the template. */
+/** Converts a position in a template to the position in its query. `starts`: where the literals begin in the template. */
 export function positionInQuery(position: number, starts: readonly number[], literals: readonly string[]): number {
   return starts.reduce(
     (moved, start, place) => (start < position ? moved + (literals[place]?.length ?? 0) : moved),

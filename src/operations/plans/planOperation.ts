@@ -32,17 +32,17 @@ import { mayAnswer, rootFieldsOf } from '../operationSize.js';
 import { variableReader } from '../variables.js';
 import type { Argument, Members, Plan, Resolve, Selection, Step } from './Plan.js';
 
-/** Most steps of a plan: to make a step takes some ten times as long as to execute it, and to keep it about a kilobyte. */
+/** Most steps of a plan. Making a step takes about ten times as long as executing it; keeping it takes about a kilobyte. */
 const maxSteps = 2000;
 
-/** Thrown while planning: Apollo is to execute this operation. */
+/** Thrown while planning an operation that cannot have a plan: Apollo executes it instead. */
 export class NotPlannable extends Error {}
 
 /**
- * The plan of a document that graphql-js has validated. `literalCount`: how many string literals of `text` were emptied and
- * may be any. There is no plan for: several operations, since validation looks at the literals of all; directives; lists
- * and abstract types other than `_entities`, of which this schema has none; introspection and `_service`; several mutations,
- * which have to wait for each other; more than {@link maxSteps} steps. @throws NotPlannable
+ * Makes the plan of a document that graphql-js has validated. `literalCount`: how many string literals of `text` were
+ * emptied; each stands for any string. There is no plan for: several operations, because validation checks the literals of
+ * all; directives; lists and abstract types other than `_entities` (this schema has none); introspection and `_service`;
+ * several mutations, which must run one after the other; more than {@link maxSteps} steps. @throws NotPlannable
  */
 export function planOf(
   schema: GraphQLSchema,
@@ -76,7 +76,7 @@ export function planOf(
         const { length } = represented;
         if (length > maxRepresentations || !mayAnswer(fieldsWith(() => length))) return undefined;
       }
-      // A null instead of a default may reach an argument that needs a value.
+      // An explicit null overrides the default, and could reach an argument that must not be null.
       if (withDefault.some((variable) => given[variable] === null)) return undefined;
       try {
         return readVariables(given, notPlannable);
@@ -91,14 +91,14 @@ function notPlannable(): never {
   throw new NotPlannable();
 }
 
-/** Refuses documents that have no plan; returns where the literals that vary begin. */
+/** Throws for documents that cannot have a plan; returns where the emptied literals begin. */
 function readDocument(document: DocumentNode, literalCount: number): readonly number[] {
   const starts: number[] = [];
   visit(document, {
     Directive: notPlannable,
     Field: ({ name: { value: name } }) => (isForPlans(name) ? undefined : notPlannable()),
     Name: ({ value: name }) => (name === '__proto__' ? notPlannable() : undefined),
-    // The value of a default is part of the plan, so it must not vary.
+    // The default of a variable becomes part of the plan, so it must not be an emptied literal.
     VariableDefinition: ({ defaultValue }) => (literalCount > 0 && defaultValue ? notPlannable() : undefined),
     StringValue: ({ loc }) => void starts.push(loc?.start ?? 0),
   });
@@ -106,7 +106,7 @@ function readDocument(document: DocumentNode, literalCount: number): readonly nu
   return starts.length === literalCount ? starts : notPlannable();
 }
 
-/** The variable with the representations of `_entities`, if it is among the fields; once, so that their number is known. */
+/** The variable of `_entities`, if selected. Throws unless one variable has all representations, which are counted there. */
 function representationsOf(steps: readonly Step[]): string | undefined {
   const [entities, ...more] = steps.filter(({ members }) => members);
   if (entities === undefined) return undefined;
@@ -130,7 +130,7 @@ class Planner {
     }
   }
 
-  /** The steps for what `nodes`, which are fields or the operation, select of a type. */
+  /** The steps for the fields of a type that `nodes`, which are fields or the operation, select. */
   steps(type: GraphQLObjectType, nodes: readonly { readonly selectionSet?: SelectionSetNode | undefined }[]): Step[] {
     if (type.isTypeOf) notPlannable();
     const { fields } = collectSubFields(this.schema, this.#fragments, {}, type, nodes as FieldNode[]);
@@ -154,7 +154,7 @@ class Planner {
       return { ...common, ...none, constant: parent.name, isNullable: false };
     }
     const field = parent.getFields()[name] ?? notPlannable();
-    // Validation found the arguments of merged fields to be the same; with other literals they may differ.
+    // Validation found the arguments of merged fields to be equal; with other literals they may differ.
     const isMerged = nodes.length > 1 && this.literalStarts.length > 0;
     if (isMerged && nodes.some((one) => one.arguments?.length)) notPlannable();
     const type = getNullableType(field.type);
@@ -168,7 +168,7 @@ class Planner {
       resolve: field.resolve as Resolve | undefined,
       args: field.resolve ? this.#arguments(field, node) : [],
       isNullable: !isNonNullType(field.type),
-      // Our objects hold strings, booleans and names of enum values as they are to be written.
+      // Our objects hold strings, booleans and enum values in the form that the answer shows.
       serialize: isLeafType(type) && !isWrittenAsIs ? (value) => type.serialize(value) : undefined,
       ...selected,
       members,
@@ -180,7 +180,7 @@ class Planner {
     return { fields, selection: selectionOf(type.name, fields) };
   }
 
-  /** Of a list whose members are of several types, and may be null. */
+  /** The selections on the members of a list of a union; undefined for any other type. */
   #members(list: GraphQLOutputType, nodes: readonly FieldNode[]): Members | undefined {
     const type = isListType(list) ? list.ofType : undefined;
     if (!isUnionType(type) || !type.resolveType) return undefined;
@@ -205,13 +205,13 @@ class Planner {
       return { name, from: 'literal', place };
     }
     visit(node, {
-      Variable: notPlannable, // its null in the place of a value would only be found when it is read
+      Variable: notPlannable, // a null where a value is needed would be found only when it is read
       StringValue: (text) => (this.#literalPlace(text) === -1 ? undefined : notPlannable()),
     });
     return { name, from: 'document', value: valueFromAST(node, type) };
   }
 
-  /** Which of the literals that vary a node is; -1 for none. */
+  /** The index of a node among the emptied literals; -1 if it is none of them. */
   #literalPlace({ loc }: ValueNode): number {
     return this.literalStarts.indexOf(loc?.start ?? -1);
   }
@@ -221,8 +221,8 @@ const noSelection = { fields: undefined, selection: undefined, members: undefine
 const maxSelectionLength = 1000;
 
 /**
- * A selection as text, by which its JSON is kept with a shared object. Undefined where a field takes more than reading it,
- * and where the JSON could be much larger than the object, whose size bounds memory: repeated fields, long aliases.
+ * A selection as text, the cache key of its JSON. Undefined when a field has a resolver or fields of its own, and when
+ * repeated fields or long aliases could make the JSON much larger than the object: memory is bounded by the size of objects.
  */
 function selectionOf(type: string, fields: readonly Step[]): string | undefined {
   if (fields.some((field) => field.resolve || field.fields)) return undefined;
