@@ -18,7 +18,7 @@ export interface ClientLinksOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
   readonly places: FairQueue;
-  /** Longest a creation can be under way, in milliseconds; one that is older and has no result never will. */
+  /** Longest time a creation can be under way, in milliseconds. An older one that has no result will never get one. */
   readonly workMs: number;
   readonly runtime: Runtime;
   readonly onOutcome: (outcome: LinkOutcome) => void;
@@ -27,10 +27,10 @@ export interface ClientLinksOptions {
 export type LinkOutcome = 'created' | 'replayed' | 'unknown' | 'conflict' | 'failed';
 
 const idempotencyTtlMs = 24 * 3_600_000; // how long a key is remembered
-const lookAgainMs = 50; // between two looks at a creation under way elsewhere
-const mostSkewMs = 600_000; // how far the clock of the process that began a creation may be from ours
+const lookAgainMs = 50; // poll interval while another request or process has the creation under way
+const mostSkewMs = 600_000; // largest clock skew between us and the process that began a creation
 
-/** What is known of a key. `input` is a hash; it has no key of its own, because the record is encrypted. */
+/** The stored record of an idempotency key. `input` is a plain hash, not a keyed one, because the record is encrypted. */
 const storedRecord = z.discriminatedUnion('state', [
   z.object({ state: z.literal('under-way'), input: z.string(), startedAt: z.number() }),
   z.object({ state: z.literal('created'), input: z.string(), link: z.object({ id: z.string(), url: z.string() }) }),
@@ -38,7 +38,7 @@ const storedRecord = z.discriminatedUnion('state', [
 ]);
 type LinkRecord = z.output<typeof storedRecord>;
 
-/** A creation with an idempotency key; `name` holds the caller and the key, `text` is the same, and `input` is a hash. */
+/** A creation with an idempotency key. `name` holds the caller and the key, `text` is `name` as JSON, `input` is a hash. */
 interface Attempt {
   readonly name: readonly string[];
   readonly text: string;
@@ -48,16 +48,16 @@ interface Attempt {
 }
 
 /**
- * Creates client links; with an idempotency key at most once for each caller and key in 24 hours. The attempt is recorded
- * before the request is sent, and that record alone decides about a later try: without one it goes ahead, after a creation
- * it replays, while one is under way it waits. When that lasts too long, or the record is unknown or cannot be read, the
- * outcome is unknown.
+ * Creates client links; with an idempotency key at most one per caller and key in 24 hours. A record is written before the
+ * request is sent, and it alone decides what a later try does: without a record the try sends the request, after a creation
+ * it replays the link, while a creation is under way it waits. The outcome is unknown when the wait takes too long, or when
+ * the record says `unknown` or cannot be read.
  *
- * Only the shared store can tell that no process has a record of a key. While it does not answer nothing is sent, and only
- * the keys whose records this process wrote itself are known.
+ * Only the shared store can tell that no process has a record of a key. While the store does not answer, no request with a
+ * key is sent, and only the keys whose records this process wrote itself are known.
  */
 export class ClientLinks {
-  /** The records this process wrote, by their names: what the shared store may have lost, or not have taken. */
+  /** The records this process wrote, by name: the shared store may have lost or refused them. */
   readonly #own: BoundedCache<LinkRecord>;
 
   constructor(private readonly options: ClientLinksOptions) {
@@ -65,7 +65,7 @@ export class ClientLinks {
       max: 10_000,
       maxSize: 16 * 1024 * 1024, // bytes
       sizeCalculation: (record, name) => heldBytes(record) + heldBytes(name),
-      ttl: idempotencyTtlMs - 1, // for lru-cache the last millisecond is not over yet
+      ttl: idempotencyTtlMs - 1, // lru-cache still returns an entry whose age equals its ttl
       ttlResolution: 0,
       perf: { now: options.runtime.now },
     });
@@ -86,7 +86,7 @@ export class ClientLinks {
       const created = await places.run(call.holder, async () => {
         if (idempotency === undefined) return { link: await service.createClientLink(request, call), replayed: false };
         const name = ['client-link', idempotency.caller, idempotency.key];
-        // With the name in it, equal inputs under different keys look different.
+        // The hash covers the name, so that equal inputs under different keys look different.
         const input = hash('sha256', JSON.stringify([...name, stableStringify(request)]), 'base64url');
         return this.#createOnce({ name, text: JSON.stringify(name), input, request, call });
       });
@@ -101,12 +101,12 @@ export class ClientLinks {
   async #createOnce(attempt: Attempt): Promise<CreatedLink> {
     const { runtime, workMs } = this.options;
     /**
-     * For the same earlier try (told by its start), or for a record that can be read. `sinceMs` is of the monotonic clock: the
-     * other may be set back meanwhile.
+     * What we wait for: the end of an earlier try, identified by `startedAt`, or (undefined) a record that can be read.
+     * `sinceMs` is monotonic, because the wall clock may be set back during the wait.
      */
     let waiting: { readonly startedAt: number | undefined; readonly sinceMs: number } | undefined;
     for (let record: LinkRecord | undefined; ; ) {
-      // Not while a record is there: what is claimed for a moment, key by key, looks to others like another try.
+      // No claim while a record exists: with several encryption keys it may hold one for a moment, which looks like a new try.
       const claim = record === undefined ? await this.#claim(attempt) : undefined;
       if (claim !== undefined) return { link: await this.#create(attempt, claim), replayed: false };
       record = await this.#recordOf(attempt);
@@ -119,14 +119,14 @@ export class ClientLinks {
       if (waiting === undefined || waiting.startedAt !== startedAt) {
         waiting = { startedAt, sinceMs: runtime.monotonicNow() };
       }
-      // Clocks differ, so what counts is how long we have waited, unless the creation is too old for any clock.
+      // Clocks differ, so the limit is on our own wait, unless the creation is too old even with the largest skew.
       const isTooOld = startedAt !== undefined && runtime.now() - startedAt > workMs + mostSkewMs;
       if (isTooOld || runtime.monotonicNow() - waiting.sinceMs > workMs) throw unknown();
       await pause(runtime, lookAgainMs);
     }
   }
 
-  /** Writes down that a try begins, unless there is a record already. */
+  /** Records that a try begins; undefined when the key has a record already. */
   async #claim({ name, text, input }: Attempt): Promise<Claim | undefined> {
     if (this.#own.has(text)) return undefined;
     const begun: LinkRecord = { state: 'under-way', input, startedAt: this.options.runtime.now() };
@@ -157,7 +157,7 @@ export class ClientLinks {
     return link;
   }
 
-  /** Undefined when there is none, or one that does not open (tampered, foreign, expired by our clock alone). */
+  /** Undefined without a record, or when it cannot be opened: tampered with, foreign, or expired by our clock only. */
   async #recordOf({ name, text }: Attempt): Promise<LinkRecord | undefined> {
     return storedRecord.safeParse(this.#own.get(text) ?? (await this.options.store.look(name))).data;
   }

@@ -1,24 +1,24 @@
 /**
- * An async iterator for one reader that holds the newest value only. It is not an async generator, whose `return()` waits
- * for the `await` it is in: an iterator without a reader must end at once.
+ * An async iterator for one reader that buffers only the newest value. It is not an async generator, because the `return()`
+ * of a generator waits for a pending `await`, and an iterator that nobody reads any more must end at once.
  */
 export class LatestValue<T> implements AsyncIterableIterator<T> {
   #newest: { readonly value: T } | undefined;
   #end: { readonly error?: unknown } | undefined;
-  /** Calls of `next()` that wait for something to give. */
+  /** Wakes the calls of `next()` that wait for a value or the end. */
   readonly #waiting: (() => void)[] = [];
 
-  /** `onEnd` is called once, however it ends. */
+  /** `onEnd` is called once, however the iteration ends. */
   constructor(private readonly onEnd: () => void) {}
 
-  /** Offers a value in place of one that was not read yet. */
+  /** Offers a value; it replaces one that was not read yet. */
   push(value: T): void {
     if (this.#end !== undefined) return;
     this.#newest = { value };
     this.#wake();
   }
 
-  /** Ends with an error, after the value not read yet. */
+  /** Ends with an error; a value not read yet comes first. */
   fail(error: unknown): void {
     this.#endWith({ error });
   }

@@ -16,16 +16,16 @@ export interface JobView {
 
 type Observation = Omit<JobView, 'observedAt'>;
 
-/** A status that can still change is shared by everyone who asks within this time, in milliseconds. */
+/** How long a status that can still change is answered from the cache, in milliseconds. */
 export const sharedMs = 1000;
-/** A status that was shown so often from memory is read anew in the background, so that nobody waits for it. */
+/** After this many hits in memory, a status is read again in the background before it is too old, so that nobody waits. */
 const oftenShown = 10;
-/** At which age, in milliseconds. The ages differ: statuses that were read together are not read anew together. */
+/** Age at which that background read begins, in milliseconds. It varies, so that statuses read together are spread. */
 const renewedAtMs = (readAt: number): number => sharedMs * (0.75 + 0.2 * jitterOf(readAt));
-/** How long the store keeps a status that can still change, in milliseconds: the next poll needs to know since when it is the same. */
+/** How long the store keeps a status that can still change, in milliseconds. The next poll needs its `unchangedSince`. */
 const processingTtlMs = 3_600_000;
 
-/** Whether the service will never report another status for the job (interface, 3.2; an unknown one may be followed by others). */
+/** Whether the job's status is final (interface, 3.2). A status that we do not know counts as one that can still change. */
 export function isTerminal(job: JobStatus): boolean {
   return job.status === 'completed' || job.status === 'failed';
 }
@@ -61,15 +61,15 @@ export class RefreshJobs {
     this.#cache.dropExpired();
   }
 
-  /** The status when memory holds one that {@link status} would answer with. */
+  /** The status in memory, if {@link status} would answer with it. */
   held(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs): JobView | undefined {
     const entry = this.#held(taxpayerId, jobId, maxAgeMs);
     return entry && shownOf(entry).view;
   }
 
   /**
-   * The status of a job, at most `maxAgeMs` old unless terminal; at once when memory has it. Finds the taxpayer's token by
-   * itself; one that the service refuses is replaced once.
+   * The status of a job, at most `maxAgeMs` old unless terminal; synchronously when memory has it. Gets the taxpayer's token
+   * itself, and replaces a refused one by at most one fetch.
    *
    * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
    */
@@ -91,8 +91,8 @@ export class RefreshJobs {
   }
 
   /**
-   * After the answers of this turn, and only while the status can still be shown: when no place was free that long, nobody may
-   * be asking for it any more. A failure is left to those who do.
+   * Reads the status in the background when it is old enough. The read waits until this turn's answers are given, and is
+   * skipped if the status expires before a place is free. Its failure is ignored: the next caller meets it.
    */
   #renewWhenDue(taxpayerId: TaxpayerId, jobId: JobId, entry: Entry<Observation>, { holder }: ReadCall): void {
     const dueMs = renewedAtMs(entry.fetchedAt);
@@ -134,7 +134,7 @@ export class RefreshJobs {
   #observationOf(id: string, job: JobStatus): Observation {
     const before = this.#cache.peek(id)?.value;
     const now = this.options.runtime.now();
-    // Never later than now: a clock that was ahead would keep the polls at their fastest until it is caught up with.
+    // Never later than now: a time from a clock that was ahead would keep polls at their fastest until we reach it.
     return { job, unchangedSince: before?.job.status === job.status ? Math.min(before.unchangedSince, now) : now };
   }
 }
@@ -146,11 +146,11 @@ interface Shown {
   readonly view: JobView;
   /** How often it was shown from memory. */
   times: number;
-  /** It is read anew in the background once, with or without success. */
+  /** Whether the background read was begun: once per entry, successful or not. */
   renewalBegan: boolean;
 }
 
-/** Of one entry always the same, so that what is made of the view can be kept with it. */
+/** Always the same object for one entry, so that what is derived from the view can be cached with it. */
 function shownOf(entry: Entry<Observation>): Shown {
   const { job, unchangedSince } = entry.value;
   entry.view ??= {

@@ -4,7 +4,7 @@ import type { Runtime } from '../process/Runtime.js';
 
 const firstPauseMs = 1000;
 
-/** What the service, or the way to it, says of one request. */
+/** Only failures of the service, or of the connection to it, on a single request are counted. */
 const counted: ReadonlySet<ErrorCode> = new Set([
   'UPSTREAM_UNAVAILABLE',
   'UPSTREAM_TIMEOUT',
@@ -12,22 +12,22 @@ const counted: ReadonlySet<ErrorCode> = new Set([
   'UPSTREAM_REJECTED',
 ]);
 
-/** Reads of one thing that failed in a row. */
+/** Consecutive failed reads of one id. */
 interface Failure {
   readonly times: number;
   readonly error: GatewayError;
-  /** Milliseconds of the monotonic clock. */
+  /** End of the pause, in milliseconds of the monotonic clock. */
   readonly until: number;
 }
 
 /**
- * Leaves alone what cannot be read. One failure is nothing; from the second in a row on there is a pause, at first of a
- * second, then twice as long each time. Of this process alone: an outage is no work for the store.
+ * Backs off from records that cannot be read. The first failure has no effect; the second in a row starts a pause of one
+ * second, which doubles with each further failure up to `longestPauseMs`. Per process: an outage puts no load on the store.
  */
 export class RepeatedFailures {
   readonly #failures: BoundedCache<Failure>;
 
-  /** @param max most things remembered */
+  /** @param max most ids remembered */
   constructor(
     max: number,
     private readonly longestPauseMs: number,
@@ -37,8 +37,8 @@ export class RepeatedFailures {
   }
 
   /**
-   * Does `read`, which tells of each call that it makes. NOT_FOUND is an answer, no failure.
-   * @throws GatewayError the last one again, with the time that is left, during a pause; what `read` throws
+   * Runs `read`, which reports each call that it makes. NOT_FOUND counts as an answer, not as a failure.
+   * @throws GatewayError during a pause, the last error with the time that is left; otherwise what `read` throws
    */
   async run<T>(id: string, read: (onCall: () => void) => Promise<T>): Promise<T> {
     this.#throwInPause(id);
@@ -70,7 +70,7 @@ export class RepeatedFailures {
     this.#failures.set(id, { times, error, until: this.runtime.monotonicNow() + pauseMs });
   }
 
-  /** Forgets what is known of `id`, or of all. */
+  /** Forgets the failures of `id`, or of all ids. */
   clear(id?: string): void {
     if (id === undefined) this.#failures.clear();
     else this.#failures.delete(id);

@@ -23,9 +23,9 @@ export interface TaxpayerServiceOptions {
   /** Deepest nesting of an answer. */
   readonly maxDepth: number;
   readonly runtime?: Runtime;
-  /** One caller's calls are refused for a while, because different requests of theirs met a 403. */
+  /** Called when a caller's calls will be refused for a while, because several different requests of that caller got a 403. */
   readonly onForbidden: (endpoint: Endpoint) => void;
-  /** After a call with all its tries: what was wrong with the service, if anything. */
+  /** Called after a call with all its tries; `failure` says what was wrong with the service, if anything. */
   readonly onOutcome?: (endpoint: Endpoint, failure?: ServiceFailure) => void;
 }
 
@@ -41,13 +41,13 @@ interface Call extends CallOptions {
   readonly path: readonly string[];
   readonly body?: string;
   readonly signal?: AbortSignal | undefined;
-  /** Runs before each try, also a repeated one; what it throws ends the call without that try. */
+  /** Runs before each try, retries included; an error it throws ends the call before that try. */
   readonly beforeTry?: (() => Promise<void>) | undefined;
 }
 
 type Read = Omit<Call, 'endpoint' | 'path' | 'body'>;
 
-/** Thrown when the service does not take a taxpayer's token, so that it can be replaced; never leaves the datasources. */
+/** Thrown when the service refuses a taxpayer's token, so that the token can be replaced; never leaves the datasources. */
 export class AccessTokenRefused extends Error {}
 
 /** The REST service, one method per endpoint (interface, part 4): exact requests out, validated answers in. */
@@ -61,7 +61,7 @@ export class TaxpayerService {
   }
 
   /**
-   * Creates a client link (interface, 4.1). Sends exactly the members that `request` has. Leaves at most once.
+   * Creates a client link (interface, 4.1). Sends exactly the members that `request` has, at most once.
    *
    * @throws GatewayError OUTCOME_UNKNOWN when the request may have arrived and no usable answer came
    */
@@ -97,7 +97,7 @@ export class TaxpayerService {
     });
   }
 
-  /** Tells how the service did, unless nothing was asked of it. */
+  /** Reports to `onOutcome` a success or a failure of the service; other errors, such as NOT_FOUND, are not reported. */
   async #watched<T>(endpoint: Endpoint, work: () => Promise<T>): Promise<T> {
     const { onOutcome } = this.options;
     try {
@@ -123,7 +123,7 @@ export class TaxpayerService {
     throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', message, { reason: 'HTTP 403' });
   }
 
-  /** For endpoints that take the client credentials; its answer is judged by those it was sent with. */
+  /** For endpoints that take the client credentials. A refusal counts against those sent, which may have been rotated since. */
   async #callAsClient(call: Call): Promise<ServiceAnswer> {
     const { endpoint, holder } = call;
     const { clientId, clientSecret } = this.options.credentials();
@@ -136,7 +136,7 @@ export class TaxpayerService {
     return answer;
   }
 
-  /** Notes a 403 and gives the error for its caller. */
+  /** Records a 403 and returns the error for its caller. */
   async #forbiddenTo(call: Call, fingerprint: string): Promise<GatewayError> {
     const { endpoint, holder } = call;
     const request = subjectOf(call) ?? hash('sha256', call.body ?? '');
@@ -189,16 +189,16 @@ function failureIn(error: unknown): ServiceFailure | undefined {
   return kind && { kind, reason: own.reason ?? kind };
 }
 
-/** Whether a server may take a token for a mistake in the header: it is long, or of another form than RFC 6750 (2.1) has it. */
+/** Whether a server may find the header malformed (400, 431): the token is long, or not in the form of RFC 6750 (2.1). */
 const isUnusual = (token: string) => token.length > 4096 || !/^[\w.~+/-]+=*$/.test(token);
-/** What a GET is about, as a taxpayer or a job. */
+/** Identifies the taxpayer or job that a GET is about, by its path; undefined for a POST. */
 const subjectOf = ({ path, body }: Call) => (body === undefined ? path.join('/') : undefined);
 const placeOf = ({ endpoint }: Call, fingerprint: string) => `${endpoint} ${fingerprint}`;
 const forbiddenReason = "HTTP 403 to this caller's requests";
 const rejected = (status: number) =>
   new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request', { reason: `HTTP ${status}` });
 
-/** The body of the answer that is expected. Statuses that need more than a message are handled before. */
+/** The body of an answer with the expected status. Statuses that need more than an error (401, 403, 429) came before. */
 function jsonOf({ status, json }: ServiceAnswer, expected: 200 | 201): unknown {
   if (status === expected) return json;
   const isAbsent = status === 404 && expected === 200;

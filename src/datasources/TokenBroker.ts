@@ -26,7 +26,7 @@ export interface TokenBrokerOptions extends ReadingOptions {
   readonly budgetPerHour: number;
   readonly budgetCallerShare: number;
   readonly budgetWatchShare: number;
-  /** How long a record that cannot be read is left alone at most, in milliseconds. */
+  /** Longest backoff for a record that cannot be read, in milliseconds. */
   readonly longestPauseMs: number;
   readonly onBudget: (left: number, resetsInMs: number) => void;
   readonly onEvent: (event: TokenEvent) => void;
@@ -43,17 +43,17 @@ export type TokenEvent =
   | 'credential-replaced'
   | 'refetch-cool-down';
 
-const freshnessFloorMs = 60_000; // callers may ask for a record that is fresher, but not below this age
-const refetchCoolDownMs = 60_000; // after a brand-new token was refused, until another is fetched for that taxpayer
-const mostRefused = 3; // in one read: that of memory, that of the store, and a new one
+const freshnessFloorMs = 60_000; // lowest maximum age that callers can ask for; a lower one counts as this
+const refetchCoolDownMs = 60_000; // after a new token was refused, no other is fetched for the taxpayer
+const mostRefused = 3; // in one read: the token in memory, the one in the store, and a new one
 
 type Acceptable = (entry: TokenEntry) => boolean;
 type Call = CallOptions & Spender;
 
 /**
  * Brokers taxpayer tokens so that the token endpoint is called once per taxpayer and token lifetime (interface, 4.2:
- * "for sparing use"). One cache serves two questions: to *use* a token its age does not matter, it is good until the
- * service answers 401; to *show* a record it does.
+ * "for sparing use"). One cache serves two purposes. To *use* a token, its age does not matter: it is valid until the
+ * service answers 401. To *show* a record, its age matters.
  */
 export class TokenBroker {
   readonly #cache: LeasedCache<TokenAnswer>;
@@ -87,8 +87,8 @@ export class TokenBroker {
   }
 
   /**
-   * The record to show, at most `maxAgeMs` old (never asked for below {@link freshnessFloorMs}); at once when memory has it.
-   * When the service cannot answer, an older record is shown as stale.
+   * The record to show, at most `maxAgeMs` old (but {@link freshnessFloorMs} if that is more); synchronously when memory has
+   * it. When the service cannot answer, an older record is shown as stale.
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code when there is nothing to show
    */
@@ -118,7 +118,7 @@ export class TokenBroker {
     this.#cache.dropExpired();
   }
 
-  /** The record in memory when {@link record} would answer with it. */
+  /** The record in memory, if {@link record} would answer with it. */
   held(id: TaxpayerId): TokenView | undefined {
     const entry = this.#cache.held(id, (held) => held.value.kind === 'record' && this.#isFresh(held, Infinity));
     return entry && this.#viewOf(entry);
@@ -143,7 +143,7 @@ export class TokenBroker {
 
   /** How long `view` is still shown without asking again, in milliseconds; 0 when it is not fresh any more. */
   freshForMs({ fetchedAt, freshMs }: TokenView): number {
-    // Never longer than it is fresh: the machine that read it may have a clock that is ahead.
+    // At most `freshMs`: the machine that read the record may have a clock that is ahead.
     return Math.min(freshMs, Math.max(0, fetchedAt + freshMs - this.options.runtime.now()));
   }
 
@@ -151,7 +151,7 @@ export class TokenBroker {
     try {
       return await this.#find(id, acceptable, call);
     } catch (error) {
-      // Other failures are answers of the service.
+      // Other errors are answers of the service, which an old record must not hide.
       const isNoAnswer = error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$)/.test(error.code);
       const stale = isNoAnswer ? this.stale(id) : undefined;
       if (stale === undefined) throw error;
@@ -164,7 +164,7 @@ export class TokenBroker {
     const wasRefused = isRefused(this.#cache.peek(id));
     const entry = await this.options.places.run(call.holder, () => this.#read(id, acceptable, call, true));
     const view = this.#viewOf(entry);
-    // In place of a refused token, as if a job had asked for it: jobs and records together cost one call in a cool-down.
+    // A new token in place of a refused one starts a cool-down: jobs and records together cost one call per cool-down.
     const isNew = this.#cache.isYoungerThan(entry, refetchCoolDownMs);
     if (wasRefused && !isRefused(entry) && isNew) await this.#coolDown(id, entry.version);
     this.options.onRecord(id, view);
@@ -172,8 +172,8 @@ export class TokenBroker {
   }
 
   /**
-   * A token to use, however old, but not of the version `refused`. A refusal deletes nothing: a late one can never evict a
-   * newer token, and the old record can still be shown if the token endpoint is down.
+   * A token to use, of any age, except the version `refused`. A refusal deletes nothing, so a late refusal cannot evict a
+   * newer token, and the old record can still be shown while the token endpoint is down.
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
    */
@@ -190,11 +190,11 @@ export class TokenBroker {
   }
 
   /**
-   * Does a `read` that needs the taxpayer's token. A token that the service refuses is replaced, by at most one fetch for
-   * the fleet; when it refuses a new one too, none is fetched for this taxpayer for a minute (interface, part 5).
+   * Runs a `read` that needs the taxpayer's token. A refused token is replaced by at most one fetch in the whole fleet. When
+   * the service refuses the new token too, none is fetched for this taxpayer for a minute (interface, part 5).
    *
-   * @throws GatewayError TAXPAYER_NOT_AUTHORIZED when the service takes no token; UPSTREAM_TIMEOUT when `signal` aborts
-   *   while another token is waited for; as {@link credential}; or as `read`
+   * @throws GatewayError TAXPAYER_NOT_AUTHORIZED when the service accepts no token; UPSTREAM_TIMEOUT when `signal` aborts
+   *   during the wait for another token; as {@link credential}; or as `read`
    */
   async readWithToken<T>(
     id: TaxpayerId,
@@ -236,12 +236,12 @@ export class TokenBroker {
     return this.credential(id, refused, call);
   }
 
-  /** From now on nothing is fetched in place of the token `version` for a while. */
+  /** Starts the cool-down, in which no token is fetched to replace `version`. */
   #coolDown(id: TaxpayerId, version: string): Promise<void> {
     return this.options.store.setMark(tokenNames(id).refusal, version, refetchCoolDownMs);
   }
 
-  /** Shows the record as stale once its token was refused, and reads it again a cool-down later at the latest. */
+  /** A refused token makes its record stale, to be read again after a cool-down at most; an accepted token undoes that. */
   #note(id: TaxpayerId, version: string, wasRefused: boolean): void {
     const held = this.#cache.peek(id);
     if (held?.version !== version || isRefused(held) === wasRefused) return;
@@ -260,7 +260,7 @@ export class TokenBroker {
     const { holder, trail } = call;
     const read = (onCall: () => void) => {
       const beforeTry = async () => {
-        await this.#budget.spend(call); // for each try, because the service counts those
+        await this.#budget.spend(call); // for each try, because the service counts tries
         onCall();
       };
       return this.options.service.tokenRecord(id, { holder, trail, signal, beforeTry });
@@ -281,7 +281,7 @@ export class TokenBroker {
     return this.#cache.isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
 
-  /** Of one entry always the same view, so that it is translated once. */
+  /** Always the same object for one entry, so that `Vocabulary` translates it once. */
   #viewOf(entry: TokenEntry): TokenView {
     entry.view ??= this.#newView(entry);
     return entry.view as TokenView;

@@ -4,26 +4,26 @@ import { longestTimerMs, type Runtime, type Timer } from '../process/Runtime.js'
 import type { CallOptions } from '../upstream/ResilientFetch.js';
 import { LatestValue } from './LatestValue.js';
 
-/** What a {@link Watcher} knows of what it watches. Times are in milliseconds. */
+/** How a {@link Watcher} reads, compares and schedules what it watches. Times are in milliseconds. */
 export interface Watched<Key, View> {
-  /** What memory holds and a query would be answered with. */
+  /** The view in memory, if a query would be answered with it. */
   held(key: Key): View | undefined;
-  /** Reads what is newer than `known`. */
+  /** Reads a view that is newer than `known`. */
   read(key: Key, known: View | undefined, call: CallOptions): View | Promise<View>;
-  /** What a new reader gets while reads fail; `known` is what the last read brought. */
+  /** The view that a new reader gets while reads fail; `known` is the result of the last successful read. */
   standIn(key: Key, known: View | undefined): View | undefined;
   /** When the view was read from the service, since the epoch. */
   readAt(view: View): number;
   isChange(from: View, to: View): boolean;
   isFinal(view: View): boolean;
-  /** Until the next poll: the same moment in every process that holds the same view. */
+  /** Time until the next poll. Processes that hold the same view all poll at the same moment. */
   dueInMs(view: View): number;
-  /** Until the next try after so many failures in a row, the last of which asked for a pause of `askedMs`. */
+  /** Backoff after `failures` in a row, the last of which asked for a pause of `askedMs`. */
   retryInMs(failures: number, askedMs: number): number;
 }
 
 export interface WatcherSurroundings {
-  /** After this time a watch ends, as if there were nothing more to say, in milliseconds. */
+  /** A watch ends normally after this time, in milliseconds. */
   readonly watchMaxMs: number;
   readonly onWatchers: (count: number) => void;
   readonly runtime: Runtime;
@@ -40,13 +40,13 @@ export interface WatchOptions extends CallOptions {
   readonly onEnd?: () => void;
 }
 
-/** Errors that will not pass: the watch ends with them. Others are retried. */
+/** Permanent errors, which end the watch. Others are retried. */
 const final: readonly ErrorCode[] = ['NOT_FOUND', 'TAXPAYER_NOT_AUTHORIZED', 'UPSTREAM_REJECTED', 'BAD_USER_INPUT'];
 
 /**
- * Watches for any number of readers with one poll loop per key, which lives as long as it has readers. The pause between
- * two polls is computed from what the shared cache knows, so all processes of a fleet wake at the same moment and the lease
- * lets one of them ask.
+ * Serves any number of readers with one poll loop per key, which lives as long as it has readers. The interval between two
+ * polls is computed from the view in the shared cache, so all processes of a fleet poll at the same moment, and the lease
+ * lets only one of them call the service.
  */
 export class Watcher<Key, View> {
   readonly #loops = new Map<string, PollLoop<Key, View>>();
@@ -56,8 +56,8 @@ export class Watcher<Key, View> {
   constructor(private readonly options: WatcherOptions<Key, View>) {}
 
   /**
-   * The present view, then each change; ends after a final one, after `watchMaxMs`, or when the watcher stops. A slow
-   * reader gets the newest view, not every one. Fails only with an error that will not pass.
+   * Yields the present view, then each change; ends after a final view, after `watchMaxMs`, or when the watcher stops. A
+   * slow reader gets the newest view, not every one. Fails only with a permanent error.
    */
   watch(key: Key, { holder, trail, onEnd, maxMs = Infinity }: WatchOptions = {}) {
     const { runtime } = this.options;
@@ -75,7 +75,7 @@ export class Watcher<Key, View> {
     return reader;
   }
 
-  /** `present` or a later view: the first final one, or the last known when the watch ends or `signal` aborts. */
+  /** Resolves with the first final view, or with the last view known when the watch ends or `signal` aborts. */
   async settle(
     key: Key,
     present: View,
@@ -95,12 +95,12 @@ export class Watcher<Key, View> {
     }
   }
 
-  /** Tells the readers at once of what was read for somebody else. */
+  /** Gives the readers at once a view that was read for somebody else. */
   see(key: Key, view: View): void {
     if (this.#loops.size > 0) this.#loops.get(idOf(key))?.see(view);
   }
 
-  /** Drops what is known of the keys that are meant; their readers are told anew. */
+  /** Drops the views of the keys that `isMeant` selects, and polls again at once for their readers. */
   forget(isMeant: (key: Key) => boolean): void {
     for (const loop of this.#loops.values()) if (isMeant(loop.key)) loop.restart();
   }
@@ -110,7 +110,7 @@ export class Watcher<Key, View> {
     return this.#loops.size;
   }
 
-  /** Ends every watch cleanly, and those that are still to come. */
+  /** Ends every watch normally; later ones end as soon as they begin. */
   stop(): void {
     this.#stopped = true;
     for (const loop of this.#loops.values()) loop.end();
@@ -130,7 +130,7 @@ function idOf(key: unknown): string {
   return JSON.stringify(key);
 }
 
-/** On whose behalf polls are made, and what they were given last. */
+/** `call` names the reader in polls made on its behalf; `given` is the view it was given last. */
 interface Reader<View> {
   readonly call: CallOptions;
   given?: View;
@@ -241,7 +241,7 @@ class PollLoop<Key, View> {
       const standIn = given === undefined ? this.#watched.standIn(this.key, this.#latest) : undefined;
       if (standIn !== undefined) this.#give(standIn, reader);
     }
-    // What is refused to one reader is tried for the next.
+    // A pause that concerns one reader only is ignored when the next poll is made for another.
     const isForAll = error.refused === undefined || error.refused.holder !== call.holder || this.#readers.size === 1;
     const askedMs = isForAll ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
     this.#schedule(this.#watched.retryInMs(this.#failures, askedMs));

@@ -1,7 +1,7 @@
 import type { Secret } from '../config/secret.js';
 import { recordOf, type TokenEntry } from './tokenAnswer.js';
 
-/** A taxpayer's token to be used. Two of one taxpayer are the same exactly when their versions are. */
+/** A taxpayer's token to be used. Two credentials of one taxpayer are the same if and only if their versions are. */
 export interface Credential {
   readonly accessToken: Secret;
   readonly version: string;
@@ -13,10 +13,10 @@ export interface Credential {
   refusedAt?: number;
 }
 
-/** How far the clock of another machine may be off, in milliseconds: more than for jobs, because a token costs a counted call. */
+/** Clock skew allowed between machines, in milliseconds. More than for jobs, because a token call counts in the budget. */
 export const skewMs = 10_000;
 
-/** The credential of each entry: always the same one, so that all who use it learn of its refusal. */
+/** Gives each entry one credential object, so that everybody who uses it sees `refusedAt`. */
 export class Credentials {
   readonly #known = new WeakMap<TokenEntry, Credential>();
 
@@ -32,8 +32,8 @@ export class Credentials {
 }
 
 /**
- * Whether `credential` was asked for after `before` had been refused: one that was asked for earlier may have been replaced
- * as well. For one that another process fetched, that is after `beganAt`, the wall-clock time when the call began.
+ * Whether `credential` was requested after `before` was refused; one requested earlier may have been replaced too. For one
+ * from another process: whether it was fetched after `beganAt`, the wall-clock time when the call began, or within the skew.
  */
 export function isSuccessor(credential: Credential, before: Credential, beganAt: number): boolean {
   const { startedAt, fetchedAt } = credential;

@@ -13,13 +13,13 @@ export interface FreshnessRule {
 export interface Reading {
   readonly record: TokenRecord;
   readonly fetchedAt: number;
-  /** Entries of versions with a fixed freshness have none. */
+  /** Absent in entries written by old versions of the gateway, which had a fixed freshness. */
   readonly unchangedSince?: number;
 }
 
 const finalStatuses = ['REJECTED', 'COMPLETED'];
 
-/** Such an entry counts as unchanged for so long when it was read: by default it is fresh for 15 minutes, as it was then. */
+/** Without `unchangedSince` a record counts as unchanged for this long: by default fresh for the 15 minutes of that version. */
 const unknownMs = 9_000_000;
 
 /** Whether the record has a status that the service will not change any more (interface, 3.1). */
@@ -35,8 +35,8 @@ export function freshMsOf({ share, minMs, maxMs }: FreshnessRule, reading: Readi
 }
 
 /**
- * Since when a record that was read `now` has been as it is: since the first reading that showed it, or since its creation
- * when there was none before it. Never later than `now`: whoever read it before may have had a clock that was ahead.
+ * Since when a record that was read `now` has been unchanged: since the first reading with the same content, or since its
+ * creation if this is the first reading. Never later than `now`: an earlier reading may come from a clock that was ahead.
  */
 export function unchangedSince(record: TokenRecord, now: number, before?: Reading): number {
   if (before === undefined) return Math.min(now, timeOf(record.createdAt) ?? now);
@@ -52,7 +52,7 @@ function timeOf(date: string | null): number | undefined {
   return Number.isNaN(time) ? undefined : time;
 }
 
-/** Whether two readings show the same: the token aside, which the service may replace at any time. One of the two may have been stored as JSON, which has no -0. */
+/** Whether two records are equal but for the token, which may change at any time. A stored one was JSON, which has no -0. */
 export function isSame(one: TokenRecord, other: TokenRecord): boolean {
   const [a, b] = [one, other].map((record) => JSON.parse(JSON.stringify({ ...record, accessToken: undefined })));
   return isDeepStrictEqual(a, b);

@@ -12,9 +12,9 @@ export type JobId = string & { readonly [brand]: 'JobId' };
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const forbidden = /[\u0000-\u001f\u007f-\u009f/\\%?#]/;
-/** What nearly every id looks like: there is nothing to be said against these characters. */
+/** Matches nearly every id: these characters are always allowed, so only the length is checked. */
 const usual = /^[\w:~-]+$/;
-/** Nothing that shows: white space and characters without width only. */
+/** Nothing visible: only white space and characters without width. */
 const blank = /^[\s\p{Default_Ignorable_Code_Point}]*$/u;
 
 /** Reads ids from callers; `maxLength` is in characters. */
@@ -49,7 +49,7 @@ function problemOf(text: string): string | undefined {
   if (forbidden.test(text)) return 'must not contain control characters or any of / \\ % ? #';
   if (!text.isWellFormed()) return 'must be well-formed Unicode';
   if (blank.test(text)) return 'must not be blank';
-  // A proxy on the way might cut it off, which makes it another id.
+  // A proxy on the way might trim the white space, which makes it a different id.
   if (text.trim() !== text) return 'must not begin or end with white space';
   return undefined;
 }

@@ -10,7 +10,7 @@ export interface JobWatcherOptions extends WatcherSurroundings {
   readonly pollMaxMs: number;
 }
 
-/** Watches the statuses of jobs: each pause is half as long again as the last while a status stays the same. */
+/** Watches the statuses of jobs. While a status stays the same, each poll interval is 1.5 times the last. */
 export function jobWatcher({ jobs, pollMinMs, pollMaxMs, ...options }: JobWatcherOptions) {
   const { now } = options.runtime;
   const clamped = (ms: number) => Math.min(pollMaxMs, Math.max(pollMinMs, ms));
@@ -18,17 +18,17 @@ export function jobWatcher({ jobs, pollMinMs, pollMaxMs, ...options }: JobWatche
     ...options,
     watched: {
       held: (ids) => jobs.held(...ids),
-      // Whatever is newer than what we know will do: another process may have polled in this interval.
+      // Any status newer than `known` will do: another process may have polled in this interval.
       read: (ids, known, call) => jobs.status(...ids, known ? now() - known.observedAt : sharedMs, call),
       standIn: (_, known) => known,
       readAt: ({ observedAt }) => observedAt,
       isChange: (from, to) => from.job.status !== to.job.status,
       isFinal: ({ job }) => isTerminal(job),
       dueInMs({ observedAt, unchangedSince }) {
-        // From the observation, so that it is the same in every process.
+        // Derived from the observation, so that the jitter is the same in every process.
         const jitter = 0.9 + 0.2 * jitterOf(observedAt);
         const pauseMs = clamped((observedAt - unchangedSince) / 2) * jitter;
-        // Never longer than the pause: the observation may bear the time of a machine whose clock is ahead.
+        // At most the pause: `observedAt` may come from a machine whose clock is ahead.
         return Math.min(Math.max(observedAt + pauseMs - now(), 0), pauseMs);
       },
       retryInMs: (failures, askedMs) => Math.max(clamped(pollMinMs * 2 ** failures), askedMs),

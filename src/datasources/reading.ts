@@ -11,7 +11,7 @@ import type { TaxpayerService } from './TaxpayerService.js';
 export interface ReadingOptions {
   readonly service: TaxpayerService;
   readonly store: SealedStore;
-  /** Where reads that memory cannot answer wait for their turn. */
+  /** The queue of reads that memory cannot answer. */
   readonly places: FairQueue;
   readonly cache: Pick<
     LeasedCacheOptions<unknown>,
@@ -23,11 +23,11 @@ export interface ReadingOptions {
 }
 
 export interface ReadCall extends CallOptions {
-  /** Starts reads of the same name once, for a caller that asks several times. */
+  /** Starts a read only once per name, however often one request asks for it. */
   once?<View>(name: string, start: () => Promise<View>): Promise<View>;
 }
 
-/** Waits until `signal` aborts at most. The work itself goes on: others may be waiting for it. */
+/** Rejects with UPSTREAM_TIMEOUT when `signal` aborts. The work itself goes on: others may be waiting for it. */
 export function endingWith<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const aborted = signal.aborted ? Promise.resolve() : once(signal, 'abort');
   const end = () => Promise.reject(upstreamTimeout());

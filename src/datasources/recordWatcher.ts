@@ -8,7 +8,7 @@ export interface RecordWatcherOptions extends WatcherSurroundings {
   readonly broker: TokenBroker;
 }
 
-/** Longest pause between two tries while reads fail, unless the failure asks for a longer one, in milliseconds. */
+/** Longest backoff while reads fail, unless an error asks for more, in milliseconds. */
 const retryMaxMs = 900_000;
 
 /** Watches token records: each is read again when it stops being fresh, within the watchers' share of the budget. */
@@ -23,7 +23,7 @@ export function recordWatcher({ broker, ...options }: RecordWatcherOptions) {
       isChange: (from, to) => from.stale !== to.stale || !isSame(from.record, to.record),
       isFinal: ({ record }) => isFinal(record),
       dueInMs: (view) => broker.freshForMs(view),
-      // Spread, because all wait for the same moment when the budget is spent.
+      // With jitter, because all watchers wait for the same moment when the budget is spent.
       retryInMs: (failures, askedMs) =>
         Math.max(Math.min(retryMaxMs, 1000 * 2 ** failures), askedMs) * (1 + options.runtime.random() / 10),
     },

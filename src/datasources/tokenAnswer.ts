@@ -6,7 +6,7 @@ import type { Reading } from './freshness.js';
 import { storedTokenRecord, type TokenRecord } from './wire.js';
 
 const absenceMs = 15_000; // how long an id that the service does not know is remembered
-const longestAbsenceMs = 900_000; // the same when there are very many of them
+const longestAbsenceMs = 900_000; // the same, at most, when there are very many such ids
 const usualAbsencesPerHour = 10;
 
 const storedAnswer = z.discriminatedUnion('kind', [
@@ -25,11 +25,11 @@ export interface TokenView {
   readonly fetchedAt: number;
   /** How long it is fresh, from `fetchedAt`, in milliseconds. */
   readonly freshMs: number;
-  /** Shown past its freshness because the service could not answer, or although the service refused its token. */
+  /** Whether it is shown past its freshness because the service could not answer, or after the service refused its token. */
   readonly stale: boolean;
 }
 
-/** How an answer is stored. Entries of the version before have no `unchangedSince`. */
+/** How an answer is stored. Entries of older versions of the gateway have no `unchangedSince`. */
 export const tokenAnswerCodec: Codec<TokenAnswer> = {
   encode(answer) {
     if (answer.kind !== 'record') return answer;
@@ -55,14 +55,14 @@ export function readingOf({ value, fetchedAt }: TokenEntry): Reading | undefined
   return value.kind === 'record' ? { ...value, fetchedAt } : undefined;
 }
 
-/** Decides how long an unknown id is remembered: the longer, the more of them are met, because each costs a call. */
+/** Decides how long an unknown id is remembered: longer when there are many, because each costs a call. */
 export class Absences {
-  /** Those of a clock hour. */
+  /** Unknown ids met in the present clock hour. */
   #met = { hour: Number.NaN, count: 0 };
 
   constructor(private readonly runtime: Pick<Runtime, 'now'>) {}
 
-  /** Notes one more, and gives the milliseconds for it. */
+  /** Counts one more unknown id, and returns how long to remember it, in milliseconds. */
   nextMs(): number {
     const hour = Math.floor(this.runtime.now() / 3_600_000);
     this.#met = { hour, count: hour === this.#met.hour ? this.#met.count + 1 : 1 };
@@ -70,5 +70,5 @@ export class Absences {
   }
 }
 
-/** Under which names the store holds what is known of a taxpayer's token. */
+/** Names of a taxpayer's entries in the store: the answer about the token, and the mark of a refused token. */
 export const tokenNames = (id: string) => ({ answer: ['token', id], refusal: ['token', 'refused', id] });

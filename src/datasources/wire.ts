@@ -18,11 +18,11 @@ const jsonObject = z.custom<Readonly<Record<string, unknown>>>(
   (v) => typeof v === 'object' && v !== null && !Array.isArray(v),
 );
 
-/** `Date.parse` makes a date of almost any text with a number in it; without a zone it asks the machine for one. */
+/** In place of `Date.parse`, which accepts almost any text with a number, and assumes the machine's zone if none is given. */
 const isoDate = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
 const isoForm = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(?:(Z)|([+-]\d\d):?(\d\d)?)?)?$/i;
 
-/** A text in RFC 3339, of any usual form of ISO 8601; UTC where no zone is given. */
+/** Converts any usual form of ISO 8601 to RFC 3339; UTC if no zone is given. */
 const createdAt = z.string().transform((text, { addIssue }) => {
   const [, day, minutes, seconds = ':00', , hours, rest = '00'] = isoForm.exec(text) ?? [];
   const date = minutes === undefined ? day : `${day}T${minutes}${seconds}${hours ? `${hours}:${rest}` : 'Z'}`;
@@ -54,7 +54,7 @@ export const storedTokenRecord = z.object({
   taxpayerId: z.string(),
   name: z.string().nullable(),
   metadata: jsonObject.nullable(),
-  /** Where in the metadata a number stands that a double cannot hold, as `crm.ids.0`. There is no metadata then. */
+  /** Path of a number in the metadata that a double cannot hold, such as `crm.ids.0`; `metadata` is then null. */
   lostNumber: z.string().exactOptional(),
   providerId: z.string(),
   /** ISO 8601. */
@@ -68,8 +68,8 @@ export const jobStatus = z.object({ status: z.string(), jobId: z.string(), taxpa
 export type JobStatus = Readonly<z.output<typeof jobStatus>>;
 
 /**
- * Reads what the service answers, nested at most `maxDepth` levels. Each function throws GatewayError
- * UPSTREAM_INVALID_RESPONSE for what breaks the contract, a record of another taxpayer or job included.
+ * Decodes the service's answers, nested at most `maxDepth` levels. Each function throws GatewayError
+ * UPSTREAM_INVALID_RESPONSE for an answer that breaks the contract, one about another taxpayer or job included.
  */
 export function decoders(maxDepth: number) {
   function decode<T>(schema: z.ZodType<T>, json: unknown): T {
@@ -111,7 +111,7 @@ export function contractBreach(reason: string): GatewayError {
   return new GatewayError('UPSTREAM_INVALID_RESPONSE', message, { reason });
 }
 
-/** Which member is wrong and how, as `status: expected string, found null`. The members are those the schemas above name. */
+/** Which member is wrong and how, as `status: expected string, found null`. Only members of the schemas above are named. */
 function mistakeIn(json: unknown, issue: z.core.$ZodIssue): string {
   const where = issue.path.join('.') || 'the body';
   const found = issue.path.reduce<unknown>((value, step) => (value as Record<PropertyKey, unknown>)[step], json);
