@@ -15,9 +15,9 @@ export interface AuditEvent {
     | 'client-link-created'
     | 'taxpayer-forgotten';
   readonly outcome: string;
-  /** Undefined for one whose token was refused, and for the operator's own commands. */
+  /** Undefined when the caller's token was refused, and for the operator's own commands. */
   readonly caller?: Caller | undefined;
-  /** Where settings ask to look. */
+  /** The client's address and certificate; set only with TRUSTED_PROXIES or TLS_CLIENT_CA_FILE. */
   readonly peer?: Peer | undefined;
   readonly requestId: string;
   /** The id; a keyed hash is logged. */
@@ -34,18 +34,18 @@ export interface AuditLogOptions {
   readonly traceId?: (() => string | undefined) | undefined;
 }
 
-/** Above `fatal`: whatever LOG_LEVEL leaves out, what was decided and shown is kept. */
+/** Above `fatal`, so that no LOG_LEVEL but `silent` leaves audit lines out. */
 const auditLevel = 70;
 
 /** The audit lines, at a level of their own. Callers and taxpayers are keyed hashes, so that the log holds no names. */
 export class AuditLog {
-  /** Whether records and job statuses that are shown are wanted. */
+  /** Whether every record and job status that is shown gets a line. */
   readonly wantsAll: boolean;
   readonly #log;
 
   constructor(private readonly options: AuditLogOptions) {
     this.wantsAll = options.which === 'all';
-    // Its lines have fields of ours and no others.
+    // No redaction is needed: audit lines only have the fields below.
     this.#log = options.log.child({}, { redact: [], customLevels: { audit: auditLevel } });
   }
 
@@ -62,11 +62,11 @@ export class AuditLog {
       caller: caller && pseudonyms.caller(caller.key),
       callerKind: caller?.kind,
       address,
-      // A subject may be a person.
+      // The subject may be a person, so it is hashed.
       certificate: certificate && (certificate.machineNames[0] ?? pseudonyms.caller(certificate.subject)),
       taxpayer: taxpayer === undefined ? undefined : pseudonyms.taxpayer(taxpayer),
     };
-    // Of what was shown each line is kept; a flood of denials may be told together.
+    // A flood of different denials may be merged; different lines about what was shown never are.
     const isDenial = action === 'token-refused' || action === 'access-denied';
     const general = isDenial ? { audit: action, outcome, reason } : undefined;
     repeated.note({ write: this.#write, key, common, own: { requestId, traceId: traceId?.() }, general });

@@ -16,14 +16,14 @@ export interface EpisodeOptions {
   readonly about: Readonly<Record<string, string>>;
   readonly begins: string;
   readonly ends: string;
-  /** An episode is over once things have worked for so long without a failure, in milliseconds. Default 5000. */
+  /** An episode ends after this time without a failure, from the first success on, in milliseconds. Default 5000. */
   readonly quietMs?: number;
   readonly runtime?: Runtime;
 }
 
 /**
- * Tells the log once when something begins to fail, with the cause of the first failure, and once when it works again, with
- * how long it took and how often it failed. Each kind of trouble is an episode of its own.
+ * Logs one line when something begins to fail, with the cause of the first failure, and one when it works again, with the
+ * duration and the number of failures. Each kind of trouble is an episode of its own.
  */
 export class Episodes {
   readonly #open = new Map<string, Episode>();
@@ -58,7 +58,7 @@ export class Episodes {
     }
   }
 
-  /** Forgets what is open, without a line. */
+  /** Drops the open episodes without a line. */
   stop(): void {
     for (const { timer } of this.#open.values()) this.#runtime.clearTimer(timer);
     this.#open.clear();

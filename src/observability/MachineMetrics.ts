@@ -10,12 +10,12 @@ type ToPrimary =
   | { readonly kind: 'snapshot'; readonly snapshot: Snapshot }
   | { readonly kind: 'machine-metrics-wanted'; readonly form: MetricsForm };
 
-/** Longest wait for the numbers of one process; one that hangs is left out of this answer, in milliseconds. */
+/** Longest wait for the metrics of one process, in milliseconds. One that hangs counts with its last snapshot. */
 const patienceMs = 2000;
 
 /**
- * In the primary process: the numbers of all workers of this machine as one, whichever of them a scrape reaches. What a dead
- * worker had counted, as last seen, stays in the sums: a counter that went down would look like a restart of everything.
+ * In the primary process: adds up the metrics of all workers of this machine, whichever worker a scrape reaches. The last
+ * known counts of a dead worker stay in the sums: a counter that went down would look like a restart of everything.
  */
 export class MachineMetrics {
   readonly #registry = new Registry();
@@ -51,7 +51,7 @@ export class MachineMetrics {
     this.#serving.set(this.#workers.size);
   }
 
-  /** The numbers of the whole machine. */
+  /** The metrics of the whole machine. */
   readonly text: MetricsText = shared(async (form) => {
     const connected = [...this.#workers.keys()].filter((worker) => worker.isConnected());
     await Promise.all(connected.map((worker) => ask(worker, { kind: 'snapshot-wanted' }, 'snapshot', patienceMs)));
@@ -71,7 +71,7 @@ export class MachineMetrics {
   }
 }
 
-/** In a worker: answers the primary, and gives what it makes of all workers' numbers, as text. */
+/** In a worker: sends the primary its snapshot when asked. Returns what gets the metrics of the whole machine. */
 export function connectToMachine(registry: Registry): MetricsText {
   process.on('message', async (message: ToWorker) => {
     if (message?.kind !== 'snapshot-wanted') return;
@@ -81,7 +81,7 @@ export function connectToMachine(registry: Registry): MetricsText {
   return shared(async (form) => {
     const question = { kind: 'machine-metrics-wanted', form } as const;
     const answer = await ask<ToWorker>(process, question, `machine-${form}`, 2 * patienceMs);
-    // A primary that does not answer must not hold a scrape: this process's own numbers are better than none.
+    // A primary that does not answer must not hold up a scrape: this process's own metrics are better than none.
     return answer && 'text' in answer ? answer.text : expose(registry, form);
   });
 }

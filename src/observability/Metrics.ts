@@ -91,13 +91,13 @@ export class Metrics {
   readonly spansDropped = this.#counter('gateway_trace_spans_dropped_total');
   #budget: { readonly left: number; readonly until: number } | undefined;
 
-  /** @param recordedTraceId the id of the trace of the request under way, where one is recorded: for exemplars */
+  /** @param recordedTraceId for exemplars: the trace id of the request under way, if its trace is recorded */
   constructor(private readonly recordedTraceId?: () => string | undefined) {
     collectDefaultMetrics({ register: this.registry });
-    // Of several processes the one that is held up shows, not their average.
+    // With several processes, show the largest lag, not the average.
     const lag = this.registry.getSingleMetric('nodejs_eventloop_lag_p99_seconds');
     if (lag) Object.assign(lag, { aggregator: 'max' });
-    // A series that begins with its first event has no increase to alert on.
+    // Series begin at 0: one that began with its first event would have no increase to alert on.
     for (const code of Object.keys(errorCodes)) this.#errors.touch(code);
     for (const transport of transports) {
       this.#requests.touch(transport, 'ok');
@@ -177,7 +177,7 @@ export class Metrics {
     new Counter({ ...this.#described('gateway_log_lines_dropped_total'), collect });
   }
 
-  /** Shows whether calls are refused without being made, of anybody. */
+  /** Shows whether the breaker of an endpoint refuses calls, of one caller or of all. */
   showBreakers(stateOf: (endpoint: Endpoint) => BreakerState): void {
     const collect = (gauge: Gauge<'endpoint'>) => {
       for (const endpoint of endpoints) gauge.set({ endpoint }, openness[stateOf(endpoint)]);
@@ -202,7 +202,7 @@ export class Metrics {
     return new Counter(this.#described(name, ...labelNames));
   }
 
-  /** `aggregator`: what the processes of one machine make of it together. */
+  /** `aggregator`: how the values of the processes of one machine are combined. */
   #gauge<L extends string>(name: Name, aggregator: 'sum' | 'max', ...labelNames: L[]): Gauge<L> {
     return new Gauge({ ...this.#described(name, ...labelNames), aggregator });
   }

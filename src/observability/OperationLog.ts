@@ -11,7 +11,7 @@ export interface OperationLogOptions {
   readonly repeated: RepeatedLines;
   readonly which: 'notable' | 'all' | 'none';
   readonly slowMs: number;
-  /** The trace of the operation that is ending: its line may be written later, when another is under way. */
+  /** Id of the current trace. Read when the operation ends: its line may be written later, during another trace. */
   readonly traceId?: (() => string | undefined) | undefined;
 }
 
@@ -20,16 +20,16 @@ const longestWaitMs = 10;
 const noCalls: readonly never[] = [];
 const noReads = { memory: 0, store: 0, service: 0 };
 
-/** One line for each operation at its end, with names of closed sets and keyed hashes alone. */
+/** Writes one line for each operation at its end. It holds names of closed sets, keyed hashes and plain client names. */
 export class OperationLog {
-  /** From which duration on {@link end} is wanted for an operation that went well, in milliseconds. */
+  /** Shortest duration of a successful operation for which {@link end} needs to be called, in milliseconds. */
   readonly fromMs: number;
   readonly #isOff: boolean;
   readonly #withinMs: number;
 
   constructor(private readonly options: OperationLogOptions) {
     const { which, slowMs, log } = options;
-    // Where every operation has a line, a system call for each would cost more than the line.
+    // With a line for every operation, lines are batched: one system call per line would cost more than the line.
     this.#withinMs = which === 'all' ? longestWaitMs : 0;
     this.#isOff = which === 'none' || !log.isLevelEnabled('info');
     this.fromMs = this.#isOff ? Number.POSITIVE_INFINITY : which === 'all' ? 0 : slowMs;
@@ -86,8 +86,8 @@ export class OperationLog {
   }
 
   /**
-   * As {@link lineOf}, for the many: nothing in it needs to be escaped, because names are of closed sets and what clients choose
-   * was reduced to plain characters.
+   * A faster {@link lineOf} for successful operations, which are the most. Nothing needs escaping: names are of closed sets,
+   * and texts that clients choose were reduced to plain characters.
    */
   #lineOfSuccess(
     { facts, transport, label = 'none', type = 'none', deprecated, trail, events }: EndedOperation,
@@ -114,7 +114,7 @@ export class OperationLog {
   readonly #write = (fields: object) => this.options.destination.write(lineOf(fields));
 }
 
-/** As the logger would write it, which takes several times as long. */
+/** The line that the logger would write, in a fraction of the logger's time. */
 function lineOf(fields: object): string {
   return `${opening()}${JSON.stringify(fields).slice(1, -1)},"msg":"operation"}\n`;
 }
@@ -125,7 +125,7 @@ function opening(): string {
 
 const latest = { ms: 0, text: '' };
 
-/** A line of the same millisecond has the same time. */
+/** Formats a time, once per millisecond. */
 function isoTime(ms: number): string {
   if (ms !== latest.ms) Object.assign(latest, { ms, text: new Date(ms).toISOString() });
   return latest.text;

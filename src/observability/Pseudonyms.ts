@@ -2,8 +2,8 @@ import type { KeyRing, Sealer } from '../cache/sealing.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 
 /**
- * Names for logs: keyed hashes, equal in all processes with the same key. They change when the key is rotated. A hash costs
- * more than a line, so those of late are kept.
+ * Names for logs: keyed hashes, equal in all processes with the same key. They change when the key is rotated. Recent hashes
+ * are cached, because computing one costs more than writing a line.
  */
 export class Pseudonyms {
   #ring: KeyRing | undefined;
@@ -11,7 +11,7 @@ export class Pseudonyms {
 
   constructor(private readonly sealer: Sealer) {}
 
-  /** Of a caller, by the key that holds its issuer and subject. */
+  /** The pseudonym of a caller; `key` holds its issuer and subject. */
   caller(key: string): string {
     return this.#of('caller', key);
   }

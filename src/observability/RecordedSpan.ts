@@ -22,9 +22,9 @@ export interface SpanOrigin {
 export interface SpanBegin {
   readonly name: string;
   readonly kind: SpanKind;
-  /** Becomes the span's own: not to be shared. */
+  /** The span takes this object over and changes it, so it must not be shared. */
   readonly attributes: Attributes;
-  /** Epoch milliseconds, by default of this moment. */
+  /** Epoch milliseconds. Default: now. */
   readonly startMs?: number;
 }
 
@@ -33,8 +33,8 @@ const unset: SpanStatus = { code: SpanStatusCode.UNSET };
 const failed: SpanStatus = { code: SpanStatusCode.ERROR };
 
 /**
- * A span as the exporters of OpenTelemetry read it. Theirs can do more, and takes more memory until the collector has it. One
- * whose trace is not recorded is only followed: it ends nowhere.
+ * A span in the form that OpenTelemetry's exporters read. The SDK's own span can do more, but takes more memory until the
+ * collector has it. A span whose trace is not recorded only carries the trace context and is never exported.
  */
 export class RecordedSpan implements ReadableSpan {
   name: string;
@@ -74,7 +74,7 @@ export class RecordedSpan implements ReadableSpan {
     if (type !== undefined) this.attributes['error.type'] = type;
   }
 
-  /** Now, and once; `failure`: what went wrong, of a small set. */
+  /** Ends the span now; a second call does nothing. `failure` says what went wrong, of a small set. */
   end(failure?: string): void {
     if (this.ended) return;
     if (failure !== undefined) this.fail(failure);
@@ -127,10 +127,10 @@ export class RecordedSpan implements ReadableSpan {
   }
 }
 
-/** Read once: a getter that costs more than the time itself. */
+/** Read once: this getter costs more than `performance.now()`. */
 const { timeOrigin } = performance;
 
-/** The epoch milliseconds of a time of `performance.now()`, by default of this moment. */
+/** Converts a time of `performance.now()` to epoch milliseconds. Default: now. */
 export function epochMs(at = performance.now()): number {
   return timeOrigin + at;
 }

@@ -11,11 +11,11 @@ export interface RepeatableLine {
   readonly general?: object | undefined;
 }
 
-/** Lines that were not written by themselves. */
+/** Lines that wait to be written as one. */
 interface Group extends Omit<RepeatableLine, 'own' | 'key'> {
   openedAt: number;
   count: number;
-  /** Of the first of them. */
+  /** Own fields of the first of these lines. */
   own?: RepeatableLine['own'];
   requestIds: string[];
 }
@@ -25,17 +25,17 @@ type Lines = Pick<Group, 'count' | 'own' | 'requestIds'>;
 const windowMs = 1000;
 const maxRequestIds = 20;
 const maxGroups = 2000;
-/** Different lines that may be written at once, and how many more each second. */
+/** Rate limit of different lines: how many may be written at once, and how many more each second. */
 const burst = 30;
 const perSecond = 4;
 
 /**
- * Keeps a flood out of the log. The first of equal lines is written at once; those that follow are told once a second by a
- * line with their `count` and the first of their `requestIds`; a single one is written whole. When too many different lines
- * come, they are told together. So each line stands for as many as its `count` says, and without one for itself.
+ * Keeps floods out of the log. The first of equal lines is written at once; those that follow are merged, once a second, into
+ * one line with their `count` and the first `requestIds`. A single follower is written whole. When too many different lines
+ * come, they are merged into general ones. So each line stands for as many as its `count` says; without `count`, for one.
  */
 export class RepeatedLines {
-  /** In the order in which their seconds began. */
+  /** By key, in the order in which they were opened. */
   readonly #groups = new Map<string, Group>();
   #timer: NodeJS.Timeout | undefined;
   #credit = burst;
@@ -46,7 +46,7 @@ export class RepeatedLines {
     this.#creditAt = now();
   }
 
-  /** Counts a line with those of its `key`; false when its fields are needed, for {@link note}. */
+  /** Counts a line if others of its `key` wait already; otherwise false, and {@link note} needs its fields. */
   count(key: string, requestId: string): boolean {
     const group = this.#groups.get(key);
     if (group === undefined || group.count === 0) return false;
@@ -125,5 +125,5 @@ function fold(group: Group, { count, own, requestIds }: Lines): void {
 
 function writeCount({ write, common, count, own, requestIds }: Group): void {
   if (count === 1 && own !== undefined) write({ ...own, ...common });
-  else if (count > 0) write({ count, requestIds, ...common, traceId: undefined }); // not that of the timer
+  else if (count > 0) write({ count, requestIds, ...common, traceId: undefined }); // not the trace of the timer
 }

@@ -6,19 +6,19 @@ import { isatty } from 'node:tty';
 export interface LogDestination {
   /** Writes one line, its line break included; it may wait `withinMs` milliseconds for others. */
   write(line: string, withinMs?: number): void;
-  /** So far, where lines can be dropped. */
+  /** Lines dropped so far; absent where none can be dropped. */
   readonly linesDropped?: number;
 }
 
 const standardOutput = 1;
-/** What is kept while the reader takes nothing, in bytes; lines beyond are dropped. */
+/** Most that is buffered while the reader takes nothing, in bytes; lines beyond are dropped. */
 const maxLength = 1024 * 1024;
 /**
- * The most written at once, in bytes. POSIX's PIPE_BUF, up to which the lines of several processes do not mix; a process
- * that writes alone writes more, because each write wakes the reader, which costs as much as a hundred lines.
+ * The most written at once, in bytes. `shared` is POSIX's PIPE_BUF: writes up to that size are atomic, so the lines of several
+ * processes do not mix. `alone` is more, because each write wakes the reader, which costs as much as a hundred lines.
  */
 const pieceLengths = { shared: 4096, alone: 32_768 };
-/** Of UTF-8, of a character of a JavaScript string. */
+/** Most bytes in UTF-8 of one character (UTF-16 code unit) of a JavaScript string. */
 const maxBytesPerCharacter = 3;
 const retryMs = 20;
 /** How long the end of the process waits for a reader that takes nothing, in milliseconds. */
@@ -26,25 +26,25 @@ const exitWaitMs = 1000;
 const exitRetryMs = 10;
 
 /**
- * Standard output that never makes the process wait: what the reader does not take is kept, up to a bound, and lines
- * beyond it are dropped and counted. Once everything kept is written, one line tells how many were dropped. The lines of one
- * turn of the event loop are written together when it ends, or when the process does; those that may wait, later.
+ * Standard output that never blocks the process. What the reader does not take is buffered up to a limit; lines beyond it
+ * are dropped, and once the buffer is written, one line tells how many. The lines of one turn of the event loop are written
+ * together when the turn or the process ends; lines that may wait (`withinMs`) are written later.
  */
 export class StandardOutput implements LogDestination {
   readonly isTerminal = isatty(standardOutput);
   readonly #output = openWithoutBlocking();
   readonly #pieceLength: number;
-  /** Not written yet, in order. Each holds whole lines; of the first a part may be written already. */
+  /** Pieces not written yet, in order. Each holds whole lines; part of the first may be written already. */
   readonly #pieces: Buffer[] = [];
-  /** The piece after these, and how much of it is filled. Texts that wait would be work for the garbage collector. */
+  /** The piece being filled, and how far. Lines are copied at once: waiting strings would be work for the garbage collector. */
   #open: Buffer;
   #filled = 0;
   #length = 0;
   #state: 'written' | 'written soon' | 'written when the turn ends' | 'stalled' = 'written';
   #timer: NodeJS.Timeout | undefined;
-  /** Since the last line that was kept. */
+  /** Lines dropped since the last one that was kept. */
   #dropped = 0;
-  /** Since the start of the process. */
+  /** Lines dropped since the start of the process. */
   linesDropped = 0;
 
   /** `whose`: whether other processes write to the same output. */
@@ -55,7 +55,7 @@ export class StandardOutput implements LogDestination {
   }
 
   write(line: string, withinMs = 0): void {
-    // Goes on until everything kept is written, so that the log has one gap and not many.
+    // Once a line is dropped, all are until the buffer is written, so that the log has one gap and not many.
     if (this.#dropped > 0 || this.#length + line.length > maxLength) {
       this.#dropped += 1;
       this.linesDropped += 1;
@@ -73,7 +73,7 @@ export class StandardOutput implements LogDestination {
       if (this.#state === 'stalled') this.#closePiece();
       else this.#flush();
     }
-    // In place of one that what waits may lie in, or that is too short.
+    // A new buffer, if waiting pieces may lie in the present one, or if it is too short.
     if (this.#filled === 0 && (this.#pieces.length > 0 || most > this.#open.length)) {
       this.#open = Buffer.allocUnsafe(Math.max(most, this.#pieceLength));
     }
@@ -104,7 +104,7 @@ export class StandardOutput implements LogDestination {
     if (this.#state === 'stalled') this.#timer = setTimeout(() => this.#flush(), retryMs).unref();
   }
 
-  /** Gives the code of what stopped it: EAGAIN while the reader takes no more; undefined when everything is written. */
+  /** Returns the error code that stopped it, EAGAIN while the reader takes no more; undefined when all is written. */
   #writePieces(): string | undefined {
     this.#output.unblock?.();
     this.#closePiece();
@@ -121,7 +121,7 @@ export class StandardOutput implements LogDestination {
         else this.#pieces[0] = piece.subarray(written);
       }
     } catch (error) {
-      // A reader that is gone or a disk that is full is waited for as well: a named pipe or a disk may come back.
+      // A missing reader or a full disk is retried as well: a named pipe or a disk may come back.
       return (error as NodeJS.ErrnoException).code ?? 'unknown';
     } finally {
       this.#length = this.#pieces.reduce((length, piece) => length + piece.length, 0);
@@ -138,12 +138,12 @@ export class StandardOutput implements LogDestination {
 }
 
 /**
- * A write to a full pipe stops the process, unless the pipe was opened as one that does not block. That is a property of the
- * opening, which is shared with the workers and the shell. So it is opened again. A thread that writes in
- * our place does not help: Node.js waits for its threads when it ends. Returns where to write, and what to call before.
+ * Opens standard output with O_NONBLOCK: otherwise a write to a full pipe blocks the process. The flag belongs to the open
+ * file description, which the workers and the shell share, so the pipe is opened again. A thread for writing would not help:
+ * Node.js waits for its threads when it ends. Returns where to write, and what to call before each write.
  */
 function openWithoutBlocking(): { readonly fd: number; readonly unblock?: () => void } {
-  // Writes to a file do not wait for a reader, and opened again it would be written from its beginning.
+  // Writes to a file do not wait for a reader, and a file opened again would be written from its beginning.
   if (fstatSync(standardOutput).isFile()) return { fd: standardOutput };
   try {
     const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
@@ -154,7 +154,7 @@ function openWithoutBlocking(): { readonly fd: number; readonly unblock?: () => 
   try {
     const socket = new Socket({ fd: standardOutput, readable: false, writable: true });
     const { _handle: handle } = socket as unknown as { _handle?: { setBlocking?(blocking: boolean): void } };
-    // A worker that starts or ends makes it block again, for all.
+    // Before each write, because a worker that starts or ends makes the output blocking again, for all processes.
     return { fd: standardOutput, unblock: () => handle?.setBlocking?.(false) };
   } catch {
     return { fd: standardOutput };

@@ -2,7 +2,7 @@ import type { Logger } from './log.js';
 
 export interface TopCallersOptions {
   readonly log: Logger;
-  /** The name in the log of a caller, by its key. */
+  /** A caller's name in the log, by the caller's key. */
   readonly nameOf: (callerKey: string) => string;
   readonly everyMs?: number;
 }
@@ -12,8 +12,8 @@ const shown = 5;
 const maxCounted = 1000;
 
 /**
- * Who causes what this process does: once a minute, while there is anything to tell, one line with the callers for whom most
- * calls to the service were made, and those most refused.
+ * Logs who causes the load of this process: once a minute, if anything was counted, one line with the callers for whom most
+ * calls to the service were made, and those refused most often.
  */
 export class TopCallers {
   readonly #calls = new HeavyHitters();
@@ -31,7 +31,7 @@ export class TopCallers {
     this.#count(this.#refused, callerKey);
   }
 
-  /** Tells what was counted since the last line. */
+  /** Logs what was counted since the last line. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -58,8 +58,8 @@ export class TopCallers {
 }
 
 /**
- * Counts in bounded memory (Misra and Gries, 1982). Whoever makes more than a thousandth of all is found; while more than a
- * thousand come, counts are too low by at most that share.
+ * Counts in bounded memory (Misra and Gries, 1982). Every key with more than a thousandth of the total is found; with more
+ * than a thousand keys, each count is too low by at most a thousandth of the total.
  */
 export class HeavyHitters {
   readonly #counts = new Map<string, number>();

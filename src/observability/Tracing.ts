@@ -31,13 +31,13 @@ export interface TracingOptions extends TraceExportOptions {
   readonly serviceUrl: string;
 }
 
-/** What spans are begun under now. Mutable, because it moves from the HTTP request to its operation and back. */
+/** Where new spans are attached. Mutable, because it moves from the HTTP request to its operation and back. */
 interface Position {
-  /** Of the request or socket, or of the operation under way. */
+  /** The span of the request or socket, or of the operation under way. */
   parent: RecordedSpan;
   /** The operation under way, or the one that goes on as a stream. */
   operation?: RecordedSpan | undefined;
-  /** It is in Node's asynchronous context, so that work begun from it finds it. */
+  /** Whether it is in the `AsyncLocalStorage`, where asynchronous work finds it. */
   isEntered: boolean;
   isOver: boolean;
 }
@@ -48,7 +48,7 @@ interface CallMade {
   readonly failure: string | undefined;
 }
 
-/** A socket that is traced: its operations are run in it. */
+/** The trace of a socket; `run` runs an operation under it. */
 export interface SocketTrace {
   run<T>(operation: () => Promise<T>): Promise<T>;
   end(): void;
@@ -56,19 +56,19 @@ export interface SocketTrace {
 
 /**
  * Spans of requests, sockets, GraphQL operations, callbacks, and calls to the service and to the store, named by OpenTelemetry's
- * semantic conventions; loaded only where a collector is configured, and nothing is patched. The context of a caller is
- * continued as far as the collector; the service never sees it. Attributes are values of closed sets and numbers only.
+ * semantic conventions. Loaded only where a collector is configured; nothing is patched. The spans continue a caller's trace,
+ * but the service is never sent its context. Attributes are values of closed sets and numbers only.
  */
 export class Tracing {
   readonly #export;
   readonly #share = shareOfNewTraces();
   readonly #service: Attributes;
   readonly #positions = new AsyncLocalStorage<Position>();
-  /** How many positions are in Node's asynchronous context. */
+  /** How many positions are in the `AsyncLocalStorage`. */
   #entered = 0;
-  /** Of requests that {@link resume} takes up. */
+  /** Positions of requests that {@link resume} continues. */
   readonly #resumable = new Map<ServerResponse, Position>();
-  /** Of the synchronous work under way. */
+  /** Position of the synchronous work under way. */
   #current: Position | undefined;
 
   constructor(options: TracingOptions) {
@@ -89,8 +89,8 @@ export class Tracing {
   }
 
   /**
-   * `handler` under a span of its own, begun by the caller's `traceparent` if there is one. For requests that `isResumed`, the
-   * operation alone is followed, from {@link resume} on.
+   * Wraps `handler` in a span, which continues the trace of the caller's `traceparent` if there is one. For requests that
+   * `isResumed` selects, only the operation is tracked, from {@link resume} on.
    */
   traced(route: string, handler: Handler, isResumed: (request: IncomingMessage) => boolean = () => false): Handler {
     return (request, response) => {
@@ -99,12 +99,12 @@ export class Tracing {
       response.once('close', () => {
         const { statusCode, headersSent } = response;
         span.attributes['http.response.status_code'] = statusCode;
-        // A client may leave a stream; who leaves before the answer has begun got none.
+        // Leaving a stream is no failure; a client that leaves before the answer has begun got none.
         span.end(statusCode >= 500 ? String(statusCode) : headersSent ? undefined : 'disconnected');
       });
       const position = positionIn(span);
       if (!isResumed(request)) return this.#within(position, async () => handler(request, response));
-      this.#resumable.set(response, position); // not in a WeakMap, which the garbage collector would have to look through
+      this.#resumable.set(response, position); // not a WeakMap, which costs the garbage collector time
       return this.#whole(position, async () => handler(request, response)).finally(() =>
         this.#resumable.delete(response),
       );
@@ -112,9 +112,9 @@ export class Tracing {
   }
 
   /**
-   * Runs an operation of a request that is traced, so that what it does is seen. An answer from memory is given at once: only
-   * others pay for Node's tracking of asynchronous work, which costs much in Node.js 20 and 22. `mayWait`: it is
-   * unlikely to be one from memory, so that tracking begins at once.
+   * Runs an operation of a traced request under its span. Node's tracking of asynchronous work costs much in Node.js 20 and 22,
+   * so it begins only when the operation waits ({@link onWait}): a synchronous answer from memory does not pay for it. With
+   * `mayWait`, when an answer from memory is unlikely, it begins at once.
    */
   resume<T>(response: ServerResponse, mayWait: boolean, work: () => T): T {
     const position = this.#resumable.get(response);
@@ -128,7 +128,7 @@ export class Tracing {
     }
   }
 
-  /** The operation under way is about to wait: what comes afterwards belongs to it, too. */
+  /** Called when the operation under way is about to wait, so that the work after the wait belongs to it, too. */
   onWait = (): void => {
     const position = this.#current;
     if (position === undefined || position.isEntered) return;
@@ -137,7 +137,7 @@ export class Tracing {
     this.#positions.enterWith(position);
   };
 
-  /** A socket from its upgrade to its end. Its operations are traced below it, or not at all. */
+  /** Traces a socket from its upgrade to its end. Its operations are traced under its span; without one, not at all. */
   socket = (request: IncomingMessage, route: string): SocketTrace => {
     const span = this.#beginRequest(request, route);
     if (span === undefined) return untracedSocket;
@@ -145,7 +145,7 @@ export class Tracing {
     return { run: (operation) => this.#within(positionIn(span), operation), end: () => span.end() };
   };
 
-  /** A span for each operation; what the operation does is under it. That of a subscription lasts as long as its stream. */
+  /** Begins a span for each operation, the parent of all its work. A subscription's span lasts as long as its stream. */
   observeOperation: OperationObserver = () => {
     const position = this.#position();
     if (position === undefined) return untraced;
@@ -195,7 +195,7 @@ export class Tracing {
     this.#called(['POST'], epochMs(startedAt), { attributes: serverOf(url), status, failure });
   };
 
-  /** The span of a call that is over, if anything that is traced waits for it. `failure`: what no status says. */
+  /** Records the span of a finished call, if it was made within a trace. `failure` is used when no error status tells it. */
   #called([method, template]: readonly [method: string, template?: string], startMs: number, call: CallMade): void {
     const parent = this.#position()?.parent;
     if (parent === undefined) return;
@@ -211,7 +211,7 @@ export class Tracing {
     span.end(status !== undefined && status >= 400 ? String(status) : failure);
   }
 
-  /** `store` with a span for each operation; keys and values are not told. It reads nothing at once, so that reads are seen. */
+  /** Wraps `store` with a span for each operation, without keys and values. */
   store(store: Store): Store {
     const names = Object.keys(storeOperations) as StoreOperation[];
     const traced = names.map((operation) => [operation, this.#tracedOperation(store, operation)]);
@@ -242,14 +242,14 @@ export class Tracing {
     await Promise.race([this.#export.stop().catch(() => {}), delay(stopMs, undefined, { ref: false })]);
   }
 
-  /** Runs `work` in `position`, wherever it waits. */
+  /** Runs `work` in `position`, its asynchronous parts included. */
   #within<T>(position: Position, work: () => Promise<T>): Promise<T> {
     position.isEntered = true;
     this.#entered += 1;
     return this.#whole(position, () => this.#positions.run(position, work));
   }
 
-  /** Runs the whole of what `position` is for. A stream that was begun in it and has not ended ends with it. */
+  /** Runs all the work of `position` and then closes it; the span of a stream that has not ended ends with it. */
   async #whole<T>(position: Position, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -257,18 +257,18 @@ export class Tracing {
       position.isOver = true;
       position.operation?.end();
       if (position.isEntered) this.#entered -= 1;
-      // While it is in use, Node.js 20 and 22 follow every promise of the process, which costs each request a third.
+      // While an `AsyncLocalStorage` is in use, Node.js 20 and 22 track every promise, which costs each request a third.
       if (position.isEntered && this.#entered === 0) this.#positions.disable();
     }
   }
 
-  /** Where the work under way belongs; undefined for what goes on when its request is over. */
+  /** The position of the work under way; undefined for work that goes on after its request has ended. */
   #position(): Position | undefined {
     const position = this.#current ?? this.#positions.getStore();
     return position?.isOver ? undefined : position;
   }
 
-  /** Undefined for a new trace that is not recorded. That of a caller is followed even if it is not, for the log. */
+  /** Undefined for a new trace that is not recorded. A caller's trace gets a span even then, for the trace id in the log. */
   #beginRequest(request: IncomingMessage, route: string): RecordedSpan | undefined {
     const caller = callerOf(request);
     if (caller === undefined && Math.random() >= this.#share) return undefined;
@@ -278,7 +278,7 @@ export class Tracing {
     return caller === undefined ? this.#export.begin(span) : this.#export.continued(span, caller);
   }
 
-  /** `span` below `parent`; that itself, if it is not recorded. */
+  /** Begins `span` below `parent`; returns `parent` itself if that is not recorded. */
   #beginBelow(parent: RecordedSpan, span: SpanBegin): RecordedSpan {
     return parent.isRecorded ? this.#export.begin(span, parent.spanContext()) : parent;
   }

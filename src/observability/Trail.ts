@@ -5,7 +5,7 @@ export interface NotedCall {
   readonly result: string;
 }
 
-/** Calls that one line names; more are counted. */
+/** Most calls that one line lists; further ones are only counted. */
 const maxCalls = 10;
 
 /** What one operation did: which tier answered its reads, and the calls made on its behalf. */
@@ -20,7 +20,7 @@ export class Trail {
   /** All calls, those included that {@link Trail.calls} has no room for. */
   callCount = 0;
 
-  /** Notes a read that memory did not answer, by who answered it. */
+  /** Counts a read, by what answered it. */
   read(from: 'store' | 'waited' | 'fetched' | 'memory' | 'shared'): void {
     if (from === 'fetched') this.service += 1;
     else if (from === 'memory' || from === 'shared') this[from] += 1;

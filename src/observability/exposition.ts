@@ -26,7 +26,7 @@ export async function expose(registry: Registry, form: MetricsForm): Promise<str
   return form === 'text' ? registry.metrics() : openMetrics((await registry.getMetricsAsJSON()) as Snapshot);
 }
 
-/** The library renames counters as it writes OpenMetrics, so it gets copies. */
+/** prom-client renames counters as it writes OpenMetrics, so it gets copies. */
 export function openMetrics(snapshot: Snapshot): Promise<string> {
   const registry = new Registry<OpenMetricsContentType>();
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);

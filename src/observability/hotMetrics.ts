@@ -9,9 +9,9 @@ type Labels = Record<string, string>;
 abstract class HotMetric<Series> {
   abstract readonly type: 'counter' | 'histogram';
   readonly #all: { readonly labels: Labels; readonly series: Series }[] = [];
-  /** By up to three label values, without making a key of them. */
+  /** Series by up to three label values; nested, so that no key string is built. */
   readonly #found = new Map<string, Map<string, Map<string, Series>>>();
-  /** One request often counts the same thing many times. */
+  /** The series used last: one request often counts in the same one many times. */
   #latest:
     | { readonly first: string; readonly second: string; readonly third: string; readonly series: Series }
     | undefined;
@@ -92,7 +92,7 @@ interface Buckets {
   readonly exemplars: (Exemplar | undefined)[];
 }
 
-/** With one label. */
+/** A histogram with one label. */
 export class HotHistogram extends HotMetric<Buckets> {
   readonly type = 'histogram';
 

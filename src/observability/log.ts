@@ -35,7 +35,7 @@ export function createLogger(
 const frame =
   /(?<=^ {4})at (?:[\w$.<>#[\] ]+ \((?:(?:node:|file:\/\/|\/).+:\d+:\d+|<anonymous>|native|index \d+)\)|(?:async )?(?:node:|file:\/\/|\/).+:\d+:\d+)$/gm;
 
-/** Of a stack what comes after the message, whose lines may look like frames. */
+/** The frames of a stack, looked for only after the message, whose lines may look like frames. */
 function framesOf(error: Error): string[] | undefined {
   const [stack, message] = [String(error.stack), String(error.message)];
   const begin = stack.indexOf(message);

@@ -24,7 +24,7 @@ export interface OperatorLogsOptions {
 
 export type OperatorLogs = ReturnType<typeof operatorLogs>;
 
-/** The lines that operators and auditors read. Equal ones are told once a second, whatever they are about. */
+/** The log lines for operators and auditors. Equal lines of any kind are merged once a second. */
 export function operatorLogs({ config, log, destination, sealer, metrics, traceId }: OperatorLogsOptions) {
   const pseudonyms = new Pseudonyms(sealer);
   const repeated = new RepeatedLines();
@@ -33,7 +33,7 @@ export function operatorLogs({ config, log, destination, sealer, metrics, traceI
   const topCallers = new TopCallers({ log, nameOf: (key) => pseudonyms.caller(key) });
   return {
     topCallers,
-    /** A document was let through that is not trusted. */
+    /** Called when a document that is not trusted was allowed to run. */
     onUntrusted: ({ requestId, ...common }: UntrustedDocument) => {
       metrics.untrustedDocuments.inc();
       const { hash, operation, client, clientVersion } = common;
@@ -51,10 +51,10 @@ export function operatorLogs({ config, log, destination, sealer, metrics, traceI
   };
 }
 
-/** Codes that say no to the caller, whoever runs the service. */
+/** Codes by which the gateway itself refuses a caller. */
 const refusals = ['UNAUTHENTICATED', 'FORBIDDEN', 'RATE_LIMITED', 'TOKEN_BUDGET_EXHAUSTED'];
 
-/** Logs an operation, counts its refusal, and audits a decision that was made before there was a context to audit it. */
+/** Logs an operation, counts a refusal, and audits a denial that came before there was a `RequestContext` to audit it. */
 export function whenOperationsEnd({
   operationLog,
   topCallers,

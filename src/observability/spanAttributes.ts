@@ -30,7 +30,7 @@ export function describeOperation(attributes: Attributes, label: string, type: s
   attributes['gateway.errors'] = errors;
 }
 
-/** What is called at the service, with placeholders where ids stand (interface, part 4). */
+/** Method and path template of each endpoint of the service (interface, part 4). */
 export const calls: Readonly<Record<Endpoint, readonly [method: string, template: string]>> = {
   createClientLink: ['POST', '/client-links'],
   taxpayerToken: ['GET', '/auth/tax-payer/{id}/token'],

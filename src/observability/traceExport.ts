@@ -13,7 +13,7 @@ import {
 import type { Config } from '../config/config.js';
 import { RecordedSpan, type SpanBegin, type SpanOrigin } from './RecordedSpan.js';
 
-/** A collector that is down costs this many spans of memory and no more. */
+/** Most spans held in memory, as when the collector is down. */
 const maxWaiting = 4096;
 
 export interface TraceExportOptions {
@@ -25,12 +25,12 @@ export interface TraceExportOptions {
   readonly onSent?: () => void;
 }
 
-/** What writes spans as OTLP and posts them. Of the two that there are only the one that is asked for is loaded. */
+/** Creates what writes spans as OTLP and posts them. Only the exporter for `protocol` is loaded. */
 export async function openExporter(
   { url, protocol }: Pick<NonNullable<Config['traces']>, 'url' | 'protocol'>,
   agent?: Agent,
 ): Promise<SpanExporter> {
-  // By files of ours: in the bundle, the import of a CommonJS package at run time would have no names.
+  // Through files of ours: in the bundle, a dynamic import of a CommonJS package would have no named exports.
   const { OTLPTraceExporter } = await (protocol === 'http/json'
     ? import('./otlpJson.js')
     : import('./otlpProtobuf.js'));
@@ -67,8 +67,8 @@ export function startExport(options: TraceExportOptions) {
 }
 
 /**
- * The share of new traces that are recorded: what the sampler of OTEL_TRACES_SAMPLER comes to where there is no caller's trace.
- * Drawn by ourselves, because asking the SDK costs most requests more than all else that tracing does for them.
+ * The share of new traces that are recorded: what OTEL_TRACES_SAMPLER means for a request without a caller's trace. We draw
+ * the random number ourselves, because asking the SDK costs most requests more than the rest of tracing.
  */
 export function shareOfNewTraces(): number {
   const sampler = (getStringFromEnv('OTEL_TRACES_SAMPLER') ?? '').replace('parentbased_', '');
@@ -104,7 +104,7 @@ function boundedProcessor({ exporter, onDropped, onSent }: TraceExportOptions): 
   };
 }
 
-/** Of an answer its status, of a connection its code; never a message, which may hold an address with a password. */
+/** The status of an answer, or the code of a connection error; never a message, which may hold an address with a password. */
 function causeOf(error: unknown): string {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   if (typeof code === 'number') return `HTTP ${code}`;
