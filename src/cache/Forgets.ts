@@ -7,9 +7,9 @@ import type { SubjectEntries } from './SubjectEntries.js';
 
 const record = z.object({
   id: z.string(),
-  /** `done`: the store holds nothing of it any more. */
+  /** `begun`: the erasing has started. `done`: the store holds nothing about the subject any more. */
   state: z.enum(['begun', 'done']),
-  /** Undefined: everybody, in place of a list that would be too long. */
+  /** Undefined means every subject: such a record replaces a list that grew too long. */
   subject: z.string().optional(),
   /** Epoch milliseconds. */
   at: z.number(),
@@ -17,15 +17,15 @@ const record = z.object({
 export type ForgetRecord = z.output<typeof record>;
 const listed = z.object({ records: z.array(record) });
 
-/** Sealed, as everything in the store. */
+/** The name of the list in the store. The list is encrypted, as everything there. */
 const listName = ['forgets'];
-/** How long a record is kept, in milliseconds. A process that did not look for half of it may have missed one. */
+/** How long a record is kept, in milliseconds. A process that did not look for half as long may have missed one. */
 export const recordMs = 3_600_000;
 const maxRecords = 1000;
 /** How often each process looks at the list, in milliseconds. */
 const lookEveryMs = 2000;
 
-/** Puts `next` on the list in place of the record with its id. @throws StoreError */
+/** Puts `next` on the list; it replaces the record with the same id. @throws StoreError */
 export async function writeForget(store: SealedStore, next: ForgetRecord, runtime = realRuntime): Promise<void> {
   let before: Buffer | undefined;
   for (;;) {
@@ -48,9 +48,9 @@ async function recordsOf(store: SealedStore): Promise<readonly ForgetRecord[]> {
   return [...new Map(records.map((each) => [markOf(each), each])).values()];
 }
 
-/** What keeps something of subjects in memory. */
+/** A component that keeps data about subjects in memory. */
 export interface MemoryKeeper {
-  /** Drops what is held of `subject`, or of all, and keeps nothing of what is being read of it. */
+  /** Drops what it holds about `subject` (undefined: every subject), and keeps no result of the reads in flight about it. */
   forget(subject: string | undefined): void;
 }
 
@@ -59,17 +59,17 @@ export interface ForgetsOptions {
   readonly entries: SubjectEntries;
   readonly keepers: readonly MemoryKeeper[];
   readonly runtime: Runtime;
-  /** Whether the store failed to answer since the last call, so that old values may have been written late. */
+  /** Whether the store failed to answer since this was last called: old values may then be written late. */
   readonly takeUnsettled: () => boolean;
-  /** Whether other processes may know keys that whoever erased did not know. */
+  /** Whether keys are being rotated: entries may then lie under a key that the erasing process does not know. */
   readonly isRotating: () => boolean;
-  /** This process has forgotten a subject that the store holds nothing of any more. */
+  /** This process has forgotten a subject, and the store holds nothing about it any more. */
   readonly onForgotten: (record: ForgetRecord) => void;
 }
 
 /**
- * Lets this process forget what was erased by another. It looks at one short list in the store and acts on each record
- * twice: when the erasing began, and when it is done, because between the two it may have read what was not erased yet.
+ * Makes this process forget what another process erased. It polls one short list in the store and acts on each erasure
+ * twice: when it has begun and when it is done, because in between this process may read an entry that is not erased yet.
  * Decision 13 goes through the interleavings.
  */
 export class Forgets {
@@ -105,12 +105,12 @@ export class Forgets {
       const mayBeBack = this.#wasUnsettled || (isNew && isRotating());
       if (mayBeBack && each.subject !== undefined) {
         const erased = await entries.erase(each.subject);
-        if (isNew || erased > 0) this.#forget(each.subject); // it may have been read again before it was erased here
+        if (isNew || erased > 0) this.#forget(each.subject); // a reader may have read it again before `erase`
       }
       this.#seen.add(markOf(each));
       if (isNew && each.state === 'done') onForgotten(each);
     }
-    // The list may not have been read, or not all of it erased.
+    // If the store did not answer, the list may be incomplete or an entry not erased: the next look erases again.
     this.#wasUnsettled = takeUnsettled();
     if (this.#wasUnsettled) return;
     this.#forgetAllIfLate();
@@ -125,7 +125,7 @@ export class Forgets {
     if (isLate) this.#forget(undefined);
   }
 
-  /** Whether what was read since `beganAt`, under a lease that was lost, may be about a subject that was forgotten since. */
+  /** Whether `subject` may have been forgotten since `beganAt`. Asked by a reader that lost its lease while it read. */
   async mayHaveForgotten(subject: string, beganAt: number): Promise<boolean> {
     if (Math.abs(this.options.runtime.now() - beganAt) > recordMs / 2) return true;
     const records = await recordsOf(this.options.store);
@@ -133,8 +133,8 @@ export class Forgets {
   }
 
   /**
-   * Tells of each key whether it is about somebody on the list in `store`. When the list says everybody, tokens cannot be told
-   * from what is about nobody, such as a link that was created: they count as forgotten only where they are named.
+   * Returns a test: is a key about a subject on the list in `store`? Token keys cannot be told from keys about nobody, such as
+   * that of a created link. So when the list means every subject, a token key matches only if its subject is also named.
    * @throws StoreError
    */
   async forgottenKeys(store: SealedStore): Promise<(key: string) => boolean> {

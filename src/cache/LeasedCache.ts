@@ -8,10 +8,10 @@ import type { EntryName } from './OneKeyStore.js';
 import type { CacheTier, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
 import { decodeEntry, decodeFailure, type Entry, encodeEntry, encodeFailure } from './StoredEntries.js';
 
-/** A preparation that takes longer does not leave the lease long enough for the work, in milliseconds. */
+/** Longest preparation, in milliseconds, that leaves enough of the lease for the work. */
 const quickMs = 500;
 const lookAgainMs = 1000; // longest time between two looks at the store while another process holds the lease
-/** How long the failure of a lease holder can be read by those who waited for it, in milliseconds. */
+/** How long the store keeps a lease holder's failure for those who waited for the holder, in milliseconds. */
 const failureTtlMs = 10_000;
 
 interface Reader<Value, Prepared> extends ReadRequest<Value, Prepared> {
@@ -19,29 +19,29 @@ interface Reader<Value, Prepared> extends ReadRequest<Value, Prepared> {
   readonly name: EntryName;
   /** Epoch milliseconds. */
   readonly askedAt: number;
-  /** Its subject was forgotten while it read: nothing of what it brings is kept. */
+  /** Whether the subject was forgotten during the read: the result is then not kept. */
   isForgotten: boolean;
 }
 
 interface Fetched<Value> {
   readonly fetched: Entry<Value>;
   readonly lease: KeptLease;
-  /** When its fetch began, in epoch milliseconds. */
+  /** When the fetch began, in epoch milliseconds. */
   readonly beganAt: number;
-  /** What the store held then. */
+  /** The stored bytes that the reader had refused by then, if any. */
   readonly before: Buffer | undefined;
 }
 
-/** A read under way. */
+/** A read in flight. */
 interface Flight<Value> {
   readonly reader: { isForgotten: boolean };
   readonly entry: Promise<Entry<Value>>;
 }
 
 /**
- * A read-through cache in two tiers, memory and shared store, in which a fetch happens once: per process because all readers
- * join the flight under way, per fleet because a flight fetches only while it holds the lease. The others wait for the value.
- * A failure is never kept; it is shared only with those who were waiting for it, in this process and in others.
+ * A read-through cache in two tiers, memory and a shared store, that fetches a value only once. In a process, all readers join
+ * the read in flight. In the fleet, only the holder of the lease fetches, and the other processes wait for the value.
+ * A failure is never cached: only readers that were already waiting get it, in this process and in others.
  */
 export class LeasedCache<Value> {
   readonly #runtime: Runtime;
@@ -60,12 +60,12 @@ export class LeasedCache<Value> {
     this.#memory = new BoundedCache({
       max: options.maxEntries,
       maxSize: options.maxBytes ?? Math.floor(getHeapStatistics().heap_size_limit / 4),
-      // Of the encoded value: a secret hides its text. One larger than all the room is answered, but not kept.
+      // The size of the encoded value, because a secret hides its text. A value above `maxSize` is returned, but not cached.
       sizeCalculation: ({ value }) => heldBytes(options.codec.encode(value)),
     });
   }
 
-  /** Whether the entry was fetched less than `ageMs` ago. One from the time of a wrong clock may be of any age. */
+  /** Whether the entry was fetched less than `ageMs` ago. One dated in the future, beyond clock skew, is never young. */
   isYoungerThan(entry: Entry<Value>, ageMs: number): boolean {
     const age = this.#runtime.now() - entry.fetchedAt;
     return age < ageMs && age >= -this.#skewMs;
@@ -85,31 +85,31 @@ export class LeasedCache<Value> {
   }
 
   /**
-   * An acceptable entry: at once when memory has it. Waits for other processes at most twice the work time plus the margin,
-   * once more after a preparation that took long.
+   * An acceptable entry: at once when memory has one. Waits for other processes for at most twice `workMs` plus the lease
+   * margin; after a slow preparation this wait starts anew.
    * @throws what the fetch threw, here or in the process that held the lease
    */
   read<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Entry<Value> | Promise<Entry<Value>> {
     return this.held(id, request.acceptable) ?? this.#join(id, request);
   }
 
-  /** Drops what memory holds of `subject`, or of all, and keeps nothing of what is being read of it now. */
+  /** Drops what memory holds about `subject` (default: everything), and keeps no result of the reads in flight about it. */
   forget(subject?: string): void {
     const isMeant = (id: string) => subject === undefined || this.#subjectOf(id) === subject;
     for (const id of [...this.#memory.keys()].filter(isMeant)) this.#memory.delete(id);
     for (const [id, { reader }] of this.#flights) {
       if (!isMeant(id)) continue;
       reader.isForgotten = true;
-      this.#flights.delete(id); // whoever asks from now on starts another
+      this.#flights.delete(id); // later readers start a new read
     }
   }
 
-  /** Ends the leases of what is being read: other processes need not wait for one that stops. */
+  /** Releases the leases of all reads in flight: other processes need not wait for a process that stops. */
   endLeases(): Promise<void> {
     return this.#leases.end();
   }
 
-  /** Drops what the store would not keep any longer. */
+  /** Drops from memory the entries that have outlived their time to live in the store. */
   dropExpired(): void {
     for (const [id, { value, fetchedAt }] of [...this.#memory.entries()]) {
       if (this.#runtime.now() - fetchedAt >= this.options.ttlMs(value)) this.#memory.delete(id);
@@ -129,7 +129,7 @@ export class LeasedCache<Value> {
         this.#flights.set(id, { reader, entry });
         return entry;
       }
-      // That flight was started for another reader: its entry may be too old for this one, its refusal not meant for it.
+      // Another reader started this read: its entry may be too old for this reader, its refusal may concern only the other.
       const entry = await underway.entry.catch((error) => {
         if (!isRefusalOfAnother(error, reader.holder)) throw error;
       });
@@ -160,10 +160,10 @@ export class LeasedCache<Value> {
       } else if (turn.state === 'found') {
         refused = turn.entry.bytes;
         const stored = decodeEntry(turn.entry.value, codec);
-        // Even one that will not do now is kept: it can be shown when the service fails.
+        // Memory keeps even an unacceptable entry: it can be shown when the service fails.
         const entry = stored && this.#keepNewer(reader, stored);
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
-        before = this.peek(id) ?? entry ?? before; // memory may drop it before it is needed
+        before = this.peek(id) ?? entry ?? before; // memory may evict it before the fetch
       } else {
         const lease = this.#leases.keep({ store, name, owner, runtime: this.#runtime, longestMs: this.#longestHoldMs });
         try {
@@ -179,7 +179,7 @@ export class LeasedCache<Value> {
           const fetched = await this.#fetch(reader, prepared?.value as Prepared, before);
           return await this.#publish(reader, owner, { fetched, lease, beganAt, before: refused });
         } catch (error) {
-          // What one caller alone is refused says nothing to others.
+          // A refusal that concerns one caller alone is not shared.
           const isShared = error instanceof GatewayError && error.refused === undefined;
           if (isShared) await store.fail(name, encodeFailure(error), failureTtlMs, owner);
           else await store.release(name, owner);
@@ -202,7 +202,7 @@ export class LeasedCache<Value> {
       const version = this.#runtime.randomUUID();
       const entry: Entry<Value> = { version, value, fetchedAt: this.#runtime.now(), startedAt };
       const reason = this.#memory.has(id) ? 'outdated' : 'absent';
-      this.#keep(reader, entry); // also over one with a later time, whose clock may have been ahead
+      this.#keep(reader, entry); // also over one with a later time: the clock that wrote it may have been ahead
       this.options.onRead?.(this.options.kind, 'fetched', reason);
       trail?.read('fetched');
       return entry;
@@ -212,22 +212,22 @@ export class LeasedCache<Value> {
   }
 
   /**
-   * Writes what was fetched and ends the lease. A process whose lease was over must not overwrite what the next holder wrote:
-   * it takes the lease again, and writes only when the store has nothing newer than `before`.
+   * Writes the fetched entry and releases the lease. A process that lost the lease must not overwrite what the next holder
+   * wrote: it takes the lease again, and writes only when the store has nothing newer than `before`.
    */
   async #publish<Prepared>(reader: Reader<Value, Prepared>, owner: string, work: Fetched<Value>) {
     const { fetched, lease, beganAt, before } = work;
     const { store, codec, ttlMs, mayHaveForgotten } = this.options;
     const { id, name } = reader;
     const settle = () => store.settle(name, encodeEntry(fetched, codec), ttlMs(fetched.value), owner);
-    if (!lease.isLost && (await settle())) return fetched; // a store that is away does not look whether it is lost
+    if (!lease.isLost && (await settle())) return fetched; // while the store is down, `settle` cannot see a lost lease
     let turn = await store.acquire(name, owner, leaseMs, before);
-    // What was there all along, when the store could not be read or this process stood still, is not newer: it is written over.
+    // An entry from before the fetch, missed while the store could not be read or this process was paused, is overwritten.
     if (turn.state === 'found' && this.#isFromBefore(turn.entry.value, beganAt)) {
       turn = await store.acquire(name, owner, leaseMs, turn.entry.bytes);
     }
     if (turn.state === 'taken') {
-      // Erasing ends leases too. Asked under the lease, because an erasing that begins now ends this one.
+      // An erasure may have ended the lost lease. Checked under the new lease, which an erasure that begins now ends too.
       const isForgotten = reader.isForgotten || (await mayHaveForgotten?.(this.#subjectOf(id), reader.askedAt));
       await (isForgotten ? store.release(name, owner) : settle());
     }
@@ -237,12 +237,12 @@ export class LeasedCache<Value> {
     return newer;
   }
 
-  /** Waits until the lease's `owner` is done, or must have died. @throws the owner's failure */
+  /** Waits until `owner` released the lease or must have died. Returns an acceptable entry, if any. @throws its failure */
   async #waitForOwner<Prepared>(reader: Reader<Value, Prepared>, owner: Buffer, until: number) {
     const { name } = reader;
     const { store, codec, kind, onLeaseWait } = this.options;
     const waitedFrom = this.#runtime.monotonicNow();
-    // No work lasts longer: then the lease is forged, or the store's clock is wrong. It must not hold up every reader.
+    // No work lasts longer: this lease is forged, or the store's clock is wrong. Left alone, it would block every reader.
     const deadAt = waitedFrom + this.#longestHoldMs;
     do {
       const leftMs = deadAt - this.#runtime.monotonicNow();
@@ -266,17 +266,17 @@ export class LeasedCache<Value> {
     return reader.takesFetchedMeanwhile === true && entry.fetchedAt >= reader.askedAt && !this.#isOfWrongClock(entry);
   }
 
-  /** Fetched before `beganAt`, whichever machine's clock it bears. */
+  /** Whether the stored entry was surely fetched before `beganAt`, although another machine's clock may have dated it. */
   #isFromBefore(stored: unknown, beganAt: number): boolean {
     return (decodeEntry(stored, this.options.codec)?.fetchedAt ?? Infinity) + this.#skewMs < beganAt;
   }
 
-  /** Further ahead of our clock than two clocks may be apart. */
+  /** Whether the entry is dated further ahead of our clock than clock skew allows. */
   #isOfWrongClock({ fetchedAt }: Entry<Value>): boolean {
     return fetchedAt - this.#runtime.now() > this.#skewMs;
   }
 
-  /** Keeps an acceptable entry in place of an unacceptable one without comparing times: clocks of machines differ. */
+  /** Replaces an unacceptable entry in memory by an acceptable one, without comparing times: the machines' clocks differ. */
   #remember<Prepared>(entry: Entry<Value>, reader: Reader<Value, Prepared>, tier: CacheTier, reason: ReadReason) {
     const held = this.#memory.get(reader.id);
     if (held !== undefined && !this.#willDo(held, reader)) this.#keep(reader, entry);
@@ -285,7 +285,7 @@ export class LeasedCache<Value> {
     return entry;
   }
 
-  /** Keeps the newer of `stored` and what is held, which for the same version is what readers made their views of. */
+  /** Keeps the newer of `stored` and the entry in memory. Of one version, the latter: it holds the views that readers made. */
   #keepNewer<Prepared>(reader: Reader<Value, Prepared>, stored: Entry<Value>): Entry<Value> {
     const held = this.#memory.get(reader.id);
     if (held?.version === stored.version) return held;

@@ -2,37 +2,35 @@ import type { Runtime } from '../process/Runtime.js';
 import type { EntryName } from './OneKeyStore.js';
 import type { SealedStore } from './SealedStore.js';
 
-/** How long a lease lasts unless its holder renews it, in milliseconds: others wait as long for a holder that died. */
+/** How long a lease lasts without renewal, in milliseconds. Others wait this long for a holder that died. */
 export const leaseMs = 3000;
 const renewEveryMs = 1000; // two renewals in a row may be late or lost
-/** How much longer than its work a holder may keep the lease, in milliseconds: slow timers, a paused event loop. */
+/** How much longer than its work a holder may keep the lease, in milliseconds, for slow timers and a paused event loop. */
 export const leaseMarginMs = 2000;
 
 interface Lease {
   readonly store: SealedStore;
   readonly name: EntryName;
   readonly owner: string;
-  /** After so many milliseconds others take the holder for dead. */
+  /** After this many milliseconds other processes take the holder for dead. */
   readonly longestMs: number;
   readonly runtime: Runtime;
 }
 
-/** One that is renewed. */
+/** A lease that this process renews. */
 export interface KeptLease {
-  /** The store said that it is over, before it was let go. */
+  /** Whether the lease was lost before `letGo`: the store said so, or it was held for `longestMs`. */
   readonly isLost: boolean;
-  /** Renews it no more. */
+  /** Stops the renewals; does not release the lease. */
   letGo(): void;
 }
 
-/** Those that this process holds. */
+/** The leases that this process holds. */
 export class Leases {
   readonly #held = new Set<Lease>();
   #isEnded = false;
 
-  /**
-   * Renews a lease until it is let go, lost or was held for `longestMs`. Losing it ends nothing but the renewals.
-   */
+  /** Renews `lease` until `letGo`, until it is lost, or for `longestMs`. A lost lease ends the renewals, not the work. */
   keep(lease: Lease): KeptLease {
     const { store, name, owner, longestMs, runtime } = lease;
     const endsAt = runtime.monotonicNow() + longestMs;
@@ -57,7 +55,7 @@ export class Leases {
     return kept;
   }
 
-  /** Ends all of them, and at once those that are taken later; the work that they cover goes on. */
+  /** Releases all leases, and at once those that are taken later. The work that they cover goes on. */
   async end(): Promise<void> {
     this.#isEnded = true;
     await Promise.all([...this.#held].map(({ store, name, owner }) => store.release(name, owner)));

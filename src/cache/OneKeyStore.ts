@@ -6,34 +6,34 @@ import type { KeyRing } from './sealing.js';
 /** A name in the store as readable parts; only its keyed hash leaves the process. */
 export type EntryName = readonly string[] | SubjectName;
 
-/** Of something about `subject`: the keys of all that is begin alike, so that it can be listed and erased. */
+/** The name of an entry about `subject`. The keys of all such entries share a prefix, so they can be listed and erased. */
 export interface SubjectName {
   readonly subject: string;
   readonly parts: readonly string[];
 }
 
-/** Whether a key of the store is that of a {@link SubjectName}, or derived from one: keyed hashes hold no dot. */
+/** Whether a store key is that of a {@link SubjectName}, or derived from it. Only these hold a dot: keyed hashes do not. */
 export const isSubjectKey = (key: string): boolean => key.includes('.');
 
-/** `expiresAt` in epoch milliseconds; `ttlMs` is how long it was to live, which earlier versions did not write. */
+/** `expiresAt` is in epoch milliseconds. `ttlMs` is the time to live as written; earlier versions did not write it. */
 const content = z.object({ value: z.unknown(), expiresAt: z.number(), ttlMs: z.number().optional() });
 export type Content = z.output<typeof content>;
 
-/** What is stored under a name. When its bytes do not open, or are too old, `value` is undefined and `expiresAt` is 0. */
+/** What is stored under a name. If it cannot be decrypted or has expired, `value` is undefined and `expiresAt` is 0. */
 export interface Found extends Content {
   readonly bytes: Buffer;
 }
 
 export interface OneKeyStoreOptions {
   readonly store: Store;
-  /** What changes every answer (base URL, client id, API version): part of every name. */
+  /** The settings that change every answer (base URL, client id, API version). They are part of every name. */
   readonly scope: readonly string[];
   readonly runtime?: Runtime;
 }
 
 /**
- * JSON values in a {@link Store} that sees neither names nor values: names are HMACs, values are encrypted and bound to
- * their name. What does not decrypt or parse (tampered, foreign, moved to another name) is absent. Of one key alone.
+ * JSON values under one encryption key, in a {@link Store} that sees neither names nor values: names are HMACs, values are
+ * encrypted and bound to their name. A value that does not decrypt or parse (tampered, foreign, moved) counts as absent.
  */
 export class OneKeyStore {
   constructor(
@@ -41,14 +41,14 @@ export class OneKeyStore {
     private readonly options: OneKeyStoreOptions,
   ) {}
 
-  /** Under which key the store holds what has this name. */
+  /** The store key of the entry with this name. */
   keyOf(name: EntryName): string {
     const { scope } = this.options;
     if (!('subject' in name)) return this.ring.name([...scope, ...name]);
     return this.beginningOf(name.subject) + this.ring.name(name.parts);
   }
 
-  /** What the keys of everything about `subject` begin with. */
+  /** The prefix of the keys of all entries about `subject`. */
   beginningOf(subject: string): string {
     return `${this.ring.name([...this.options.scope, 'subject', subject])}.`;
   }
@@ -67,7 +67,7 @@ export class OneKeyStore {
     return this.options.store.set(key, this.#seal(key, written), ttlMs);
   }
 
-  /** Writes if nothing is under `name`; returns how to take that back unless something was written over it. */
+  /** Writes if nothing is under `name`. Then returns a function that deletes the value, unless it was overwritten. */
   async claim(name: EntryName, written: Content, ttlMs: number): Promise<(() => Promise<unknown>) | undefined> {
     const { store } = this.options;
     const key = this.keyOf(name);
@@ -97,7 +97,7 @@ export class OneKeyStore {
     return this.#settle(key, owner, key, written, ttlMs);
   }
 
-  /** Ends the lease, if `owner` holds it, and leaves a note of why its work failed. */
+  /** If `owner` holds the lease, releases it and stores why the work failed. */
   fail(name: EntryName, written: Content, ttlMs: number, owner: string): Promise<boolean> {
     const key = this.keyOf(name);
     return this.#settle(key, owner, failureKeyOf(key, owner), written, ttlMs);
@@ -111,7 +111,7 @@ export class OneKeyStore {
     return this.options.store.get(leaseKeyOf(this.keyOf(name)));
   }
 
-  /** Ends the lease when `owner` still holds it. */
+  /** Releases the lease if `owner` still holds it. */
   release(name: EntryName, owner: string | Buffer): Promise<boolean> {
     return this.options.store.compareAndDelete(leaseKeyOf(this.keyOf(name)), Buffer.from(owner as string));
   }
@@ -133,10 +133,10 @@ export class OneKeyStore {
     const { runtime = realRuntime } = this.options;
     try {
       const found = content.parse(JSON.parse(String(this.ring.open(key, bytes))));
-      // A store whose clock is wrong, or that was rolled back, may still hold what has expired.
+      // A store whose clock is wrong, or that was rolled back, may still hold an expired entry.
       if (found.expiresAt > runtime.now()) return { ...found, bytes };
     } catch {
-      // Something foreign.
+      // Foreign, tampered with, or under another encryption key.
     }
     return { bytes, value: undefined, expiresAt: 0 };
   }

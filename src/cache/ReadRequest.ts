@@ -7,15 +7,15 @@ import type { Codec, Entry } from './StoredEntries.js';
 export interface ReadRequest<Value, Prepared = undefined> {
   /** Whether an entry will do. */
   readonly acceptable: (entry: Entry<Value>) => boolean;
-  /** Whether one will do as well that was fetched since the reader asked. */
+  /** Whether any entry will do that was fetched since the reader asked. */
   readonly takesFetchedMeanwhile?: boolean;
-  /** What the fetch needs. When it takes long the lease is given back and taken again. */
+  /** Gets what the fetch needs. When this takes long, the lease is released and taken again before the fetch. */
   readonly prepare?: () => Promise<Prepared> | Prepared;
-  /** Asks the service. `signal` aborts when the work has to end; `before` is the newest entry known, which would not do. */
+  /** Asks the service. `signal` aborts when the work must end; `before` is the newest known entry, which was not acceptable. */
   readonly fetch: (prepared: Prepared, signal: AbortSignal, before?: Entry<Value>) => Promise<Value>;
-  /** Who reads; a refusal of another holder is not shared with this one. */
+  /** Who reads. A refusal that concerns another holder is not shared with this one. */
   readonly holder?: string | undefined;
-  /** Of the reader's operation. */
+  /** The trail of the reader's operation. */
   readonly trail?: Trail | undefined;
 }
 
@@ -32,13 +32,13 @@ export interface LeasedCacheOptions<Value> {
   /** First part of every name, and the label of metrics. */
   readonly kind: string;
   readonly maxEntries: number;
-  /** Most memory the entries take, in bytes by {@link heldBytes}. Default: a quarter of what the heap may grow to. */
+  /** Most memory the entries take, in bytes as `heldBytes` counts them. Default: a quarter of the heap limit. */
   readonly maxBytes?: number;
-  /** Longest the work under the lease may take, in milliseconds. The lease is renewed for as long and a little longer. */
+  /** Time limit of the work under the lease, in milliseconds. The lease is renewed for as long plus `leaseMarginMs`. */
   readonly workMs: number;
-  /** Whom an entry is about; by default its id says. */
+  /** The subject of the entry with this id. Default: the id itself. */
   readonly subjectOf?: (id: string) => string;
-  /** Whether a subject may have been forgotten by the fleet since `beganAt`, in epoch milliseconds. By default none is. */
+  /** Whether the fleet may have forgotten a subject since `beganAt`, in epoch milliseconds. Default: never. */
   readonly mayHaveForgotten?: (subject: string, beganAt: number) => Promise<boolean>;
   /** How far two clocks of the fleet may be apart, in milliseconds. Default 1000. */
   readonly skewMs?: number;

@@ -10,17 +10,17 @@ export interface Claim {
   withdraw(): Promise<void>;
 }
 
-/** How far two clocks of the fleet may be apart before a {@link SealedStore.mark} counts as absent. */
+/** How far ahead of ours the clock of a {@link SealedStore.mark}'s writer may be, in milliseconds, before it is ignored. */
 const skewMs = 10_000;
-const longestMarkMs = 3_600_000;
+const longestMarkMs = 3_600_000; // for marks of earlier versions, which hold no `ttlMs`
 const maxOwnMarks = 5000;
-/** How long writing a mark may keep others from writing the same, in milliseconds. */
+/** How long the lease lasts under which a mark is written, in milliseconds. */
 const leaseOfMarkMs = 1000;
 const lookAgainMs = 100;
-/** After so many tries to get the lease, a mark is written without it. */
+/** After this many tries to take the lease, a mark is written without it. */
 const mostTriesOfMark = 20;
 
-/** A mark as this process wrote it, and when, by the monotonic clock. */
+/** A mark that this process wrote. `setAt` is a time of the monotonic clock. */
 interface OwnMark {
   readonly found: Found;
   readonly ttlMs: number;
@@ -32,10 +32,10 @@ export interface SealedStoreOptions extends OneKeyStoreOptions {
 }
 
 /**
- * A {@link OneKeyStore} for each key that is known: one, or several while keys are rotated. Then processes that know only one
- * of them see everything: values are written under every key and the newest is read. Claims and leases are taken oldest key
- * first and withdrawn newest first: who holds the oldest holds them all. A process that dies half-way leaves claims that
- * expire.
+ * A {@link OneKeyStore} for each known encryption key: one, or several during a key rotation. Values are written under every
+ * key and the newest is read, so that processes that know only one of the keys see everything. Claims and leases are taken
+ * oldest key first and released newest first: the holder of the oldest holds them all. A process that dies half-way leaves
+ * claims that expire.
  */
 export class SealedStore {
   readonly #runtime: Runtime;
@@ -60,17 +60,17 @@ export class SealedStore {
     return newestOf(await this.#findAll(name))?.value;
   }
 
-  /** The values under every key, current key first: what is written by processes that do not know the same keys. */
+  /** The values under every key, current key first. They differ when their writers do not know the same keys. */
   async lookUnderAllKeys(name: EntryName): Promise<readonly unknown[]> {
     return (await this.#findAll(name)).flatMap((found) => (found ? [found.value] : []));
   }
 
-  /** As {@link look}, and seals what was written under an old key anew; not for what its writer may delete under that key. */
+  /** As {@link look}; also copies a value to the current key. Not for one that its writer may delete: the copy would stay. */
   async find(name: EntryName): Promise<Found | undefined> {
     return this.#sealAnew(name, await this.#findAll(name));
   }
 
-  /** Writes a mark that holds calls back for `ttlMs`. */
+  /** Writes a mark: a value that holds back calls of the fleet for `ttlMs`. */
   async setMark(name: EntryName, value: unknown, ttlMs: number): Promise<void> {
     this.#rememberMark(name, value, ttlMs);
     await this.set(name, value, ttlMs);
@@ -82,7 +82,7 @@ export class SealedStore {
     const lastsLonger = (mark: Found | undefined) => mark !== undefined && mark.expiresAt >= endsAt;
     if (lastsLonger(this.#ownMark(name))) return;
     const mine = this.#rememberMark(name, value, ttlMs);
-    // Until another call in this process begins to write one that lasts longer.
+    // True until another call in this process begins to write a longer mark.
     const isLongest = () => this.#ownMarks.get(this.#keyOf(name)) === mine;
     const leftMs = () => Math.max(1, endsAt - this.#runtime.now());
     const owner = this.#runtime.randomUUID();
@@ -98,8 +98,8 @@ export class SealedStore {
   }
 
   /**
-   * The value of a mark. One that a clock far ahead of ours wrote is absent: then, and when a process with such a clock has
-   * overwritten ours, what this process wrote itself still counts.
+   * The value of a mark. A mark written by a clock far ahead of ours is ignored. What this process wrote itself counts even
+   * when such a mark has overwritten it.
    */
   async mark(name: EntryName): Promise<unknown> {
     const marks = (await this.#findAll(name)).map((mark) => this.#believed(mark));
@@ -111,7 +111,7 @@ export class SealedStore {
     await Promise.all(this.stores.map((store) => store.set(name, content, ttlMs)));
   }
 
-  /** Writes if nothing is under `name`, else undefined. Atomic over the fleet. @throws StoreError when the store is away */
+  /** Claims `name`; undefined if it is taken. Atomic across the fleet. @throws StoreError when the store does not answer */
   async claim(name: EntryName, value: unknown, ttlMs: number): Promise<Claim | undefined> {
     const content = this.#lasting(value, ttlMs);
     const withdraw = await this.#takeAll((store) => store.claim(name, content, ttlMs));
@@ -119,8 +119,8 @@ export class SealedStore {
   }
 
   /**
-   * Adds `by` to the counter `name`. Under each key count the processes that know it: the highest count is the fleet's.
-   * @throws StoreError when the store is away, or its count cannot be true: it is above `most`
+   * Adds `by` to the counter `name`. Each key has a counter for the processes that know it: the highest count is the fleet's.
+   * @throws StoreError when the store does not answer or returns an impossible count, such as one above `most`
    */
   async increment(name: EntryName, by: number, ttlMs: number, most = Number.MAX_SAFE_INTEGER): Promise<number> {
     const counts = await Promise.all(this.stores.map((store) => store.increment(name, by, ttlMs)));
@@ -143,7 +143,7 @@ export class SealedStore {
     return turn;
   }
 
-  /** As `Store.renew`; a key that came into use after the lease was taken does not make it a lost one. */
+  /** As `Store.renew`. True if the lease is held under any key: a key that came into use later has none. */
   async renew(name: EntryName, owner: string, ttlMs: number): Promise<boolean> {
     const held = await Promise.all(this.stores.map((store) => store.renew(name, owner, ttlMs)));
     return held.some(Boolean);
@@ -157,7 +157,7 @@ export class SealedStore {
     return wasHeld;
   }
 
-  /** Ends the lease, if `owner` holds it, and leaves `failure` to those who waited for `owner`. */
+  /** If `owner` holds the lease, releases it and stores `failure` for those who waited for `owner`. */
   async fail(name: EntryName, failure: unknown, ttlMs: number, owner: string): Promise<void> {
     const content = this.#lasting(failure, ttlMs);
     for (const store of this.stores) await store.fail(name, content, ttlMs, owner);
@@ -168,12 +168,12 @@ export class SealedStore {
     return newestOf(await Promise.all(this.stores.map((store) => store.failureOf(name, owner))))?.value;
   }
 
-  /** Who holds the lease of `name`. A forged owner need not be text. */
+  /** The owner of the lease of `name`: bytes, because a forged owner need not be text. */
   async leaseOwner(name: EntryName): Promise<Buffer | undefined> {
     return (await this.#leaseOwners(name)).findLast(Boolean);
   }
 
-  /** Ends the lease when `owner` still holds it, which wakes {@link waitForRelease}. */
+  /** Releases the lease if `owner` still holds it, which wakes {@link waitForRelease}. */
   async release(name: EntryName, owner: string | Buffer): Promise<void> {
     for (const store of this.stores) await store.release(name, owner);
   }
@@ -225,7 +225,7 @@ export class SealedStore {
     return { value, expiresAt: this.#runtime.now() + ttlMs, ttlMs };
   }
 
-  /** Takes something under every key, or under none; `take` returns how to give it back. Returns how to give back all of it. */
+  /** Takes something under every key or under none. `take` returns a function that gives it back; this, one for all keys. */
   async #takeAll(take: (store: OneKeyStore, at: number) => Promise<(() => Promise<unknown>) | undefined>) {
     const taken: (() => Promise<unknown>)[] = [];
     const giveBack = async () => {
@@ -245,7 +245,7 @@ export class SealedStore {
     }
   }
 
-  /** The newest, which is stored under the current key as well, if nothing is there: that would be newer. */
+  /** Returns the newest value, and copies it to the current key unless something is there, which would be newer. */
   async #sealAnew(name: EntryName, found: readonly (Found | undefined)[]): Promise<Found | undefined> {
     const newest = newestOf(found);
     if (!newest?.expiresAt || found[0]?.expiresAt) return newest;
@@ -253,17 +253,17 @@ export class SealedStore {
     const leftMs = Math.max(1, content.expiresAt - this.#runtime.now());
     const { stores } = this;
     const withdraw = await stores[0]?.claim(name, content, leftMs).catch(() => undefined);
-    // Erasing goes from the oldest key to the current one: what is gone there must not come back here.
+    // Erasing goes from the oldest key to the current: a value erased under its old key must not survive as this copy.
     const isErased = withdraw && (await stores[found.indexOf(newest)]?.find(name)) === undefined;
     if (isErased) await withdraw();
     return newest;
   }
 }
 
-/** The scope of what a client reads at the service. */
+/** The {@link OneKeyStoreOptions.scope} of one client of the service. */
 export const scopeOf = (baseUrl: string, clientId: string, apiVersion: string) => [baseUrl, clientId, apiVersion];
 
-/** Whether `bytes` are those of the newest, under any key: what was sealed anew has others there. */
+/** Whether `bytes` are the newest value as stored under any key: its copy under another key has other bytes. */
 function isNewest(bytes: Buffer | undefined, found: readonly (Found | undefined)[]): boolean {
   const expiresAt = newestOf(found)?.expiresAt;
   return found.some((each) => each !== undefined && each.expiresAt === expiresAt && bytes?.equals(each.bytes));

@@ -10,11 +10,11 @@ export interface Entry<Value> {
   readonly fetchedAt: number;
   /** When its fetch began, by the monotonic clock of this process. Never stored: absent where another process fetched it. */
   readonly startedAt?: number;
-  /** What its readers derived from it. Never stored. */
+  /** What readers derived from the value, kept for the next reader. Never stored. */
   view?: unknown;
 }
 
-/** How values pass through the shared store, where only JSON does. */
+/** Turns values into JSON for the shared store, and back. */
 export interface Codec<Value> {
   encode(value: Value): unknown;
   /** @throws when `stored` is not an encoded value of this version of the gateway; the entry then counts as absent */

@@ -2,7 +2,7 @@ import { baseKeyOf, leaseKeyOf, type Store } from '../stores/Store.js';
 import type { EntryName, Found } from './OneKeyStore.js';
 import type { SealedStore } from './SealedStore.js';
 
-/** Something in the store about a subject. What does not open, such as a lease, has no value. */
+/** An item in the store about a subject. One that cannot be decrypted, such as a lease, has no value. */
 export interface SubjectEntry {
   readonly key: string;
   readonly part: 'entry' | 'lease' | 'failure';
@@ -10,8 +10,8 @@ export interface SubjectEntry {
 }
 
 /**
- * Everything the store holds about one subject under the keys known here: under the names that are known, and whatever else
- * has a {@link SubjectName}, found by the beginning of its keys.
+ * Everything the store holds about one subject under the encryption keys known here: the entries with known names, and all
+ * others with a {@link SubjectName}, found by the prefix of their store keys.
  */
 export class SubjectEntries {
   constructor(
@@ -24,7 +24,7 @@ export class SubjectEntries {
     return this.sealed.stores.map((store) => store.keyOf(name));
   }
 
-  /** Tells of each key, also that of a lease or a failure, whether it is about one of `subjects`. */
+  /** Returns a test: is a store key (of an entry, a lease or a failure) about one of `subjects`? */
   keysAbout(subjects: readonly string[]): (key: string) => boolean {
     const known = new Set(subjects.flatMap(this.namesOf).flatMap((name) => this.keysOf(name)));
     const beginnings = new Set(
@@ -47,10 +47,10 @@ export class SubjectEntries {
   }
 
   /**
-   * Erases it; returns how many entries there were. A lease goes before what it covers: whoever held it cannot write any
-   * more. Known names are erased once and first, so that what is read anew meanwhile stays; under the oldest key first, from
-   * which a reader may just be copying. Everything else is looked for twice: an entry that is written during the first search
-   * may be missed by it, not by the second.
+   * Erases everything about `subject`; returns how many items it deleted. A lease is deleted before the entry it covers, so
+   * that its holder can no longer write. Known names are erased first and only once, so that entries read anew meanwhile
+   * stay; under the oldest key first, because a reader may be copying from there. Everything else is searched for twice: the
+   * first search may miss an entry that is written meanwhile.
    *
    * @throws StoreError
    */
@@ -71,7 +71,7 @@ export class SubjectEntries {
     return erased;
   }
 
-  /** Also what is written over it meanwhile. Wakes those who wait for it. */
+  /** Deletes `key`, with anything written over it meanwhile; tells whether there was anything. Wakes those who wait for it. */
   async #delete(key: string): Promise<boolean> {
     const { store } = this;
     for (let tries = 0; ; tries++) {

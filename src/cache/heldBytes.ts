@@ -1,11 +1,11 @@
-/** What V8 takes for an object or array besides its members: at most, for an empty one with room to grow. */
+/** Most bytes that V8 takes for an object or array besides its members: those of an empty one with room to grow. */
 const containerBytes = 64;
 const scalarBytes = 16; // a number, boolean or null, and its JSON
 const slotBytes = 8; // a slot that holds a member
 
 /**
- * About how many bytes of memory a JSON value takes, once as objects and once as text. (Empty objects take twenty times as
- * much as their JSON.) Recurses, so only for values of bounded nesting.
+ * About how many bytes of memory a JSON value takes, as objects and as text together. (An empty object takes twenty times as
+ * much as its JSON.) Recursive, so only for values of bounded depth.
  */
 export function heldBytes(value: unknown): number {
   if (typeof value === 'string') return textBytes(value);
@@ -16,7 +16,7 @@ export function heldBytes(value: unknown): number {
   return bytes;
 }
 
-/** One byte for a character, or two when the text has one beyond ASCII. (V8 does that beyond Latin-1.) */
+/** One byte per character, or two when any character is beyond ASCII. (V8 takes two only beyond Latin-1.) */
 function textBytes(text: string): number {
   const json = JSON.stringify(text);
   const characters = text.length + json.length;

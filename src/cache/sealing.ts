@@ -23,16 +23,16 @@ const MAX_KNOWN_NAMES = 5000;
 const MAX_RINGS = 3; // the current key and two before it: each costs one store operation more
 
 /**
- * Makes what leaves the process for a store unreadable and unforgeable, and its names unguessable.
+ * Makes entries in a store unreadable and unforgeable, and their names unguessable.
  *
- * An entry is: version byte, key id (4), nonce (12), AES-256-GCM ciphertext, tag (16). Version, key id, nonce and the name it
- * is stored under are authenticated with it. Names are keyed too, so a new key gives every entry a new name: `SealedStore`
- * works under the names of the current and the previous keys.
+ * An entry is: version byte, key id (4), nonce (12), AES-256-GCM ciphertext, tag (16). The tag also authenticates version, key
+ * id, nonce and the entry's name. Names are keyed hashes, so a new key gives every entry a new name: `SealedStore` works
+ * under the names of the current and the previous keys.
  */
 export class Sealer {
   #rings: readonly KeyRing[];
 
-  /** With the configured key and the one before it; without one the keys come from the client secret. */
+  /** Uses the configured key and the previous one. Without a configured key, the client secret takes its place. */
   static of(
     { encryptionKey: key, previousEncryptionKey: previous }: ConfiguredKeys,
     clientSecret: Secret,
@@ -72,12 +72,12 @@ export class Sealer {
 
 /** The keys derived from one secret, each for one use, so that none can stand in for another. */
 export class KeyRing {
-  /** Tells which ring sealed an entry; derived, so it says nothing about the keys. */
+  /** Identifies the ring that sealed an entry. Derived by HKDF, so it reveals nothing about the keys. */
   readonly id: Buffer;
   readonly #encryption;
   readonly #names;
   readonly #digests;
-  /** A hash costs ten times as much as finding it here. */
+  /** Names by their parts: computing an HMAC costs ten times as much as a lookup here. */
   readonly #known = new BoundedCache<string>({ max: MAX_KNOWN_NAMES });
 
   constructor(
@@ -94,7 +94,7 @@ export class KeyRing {
     this.#digests = createSecretKey(derive('digests', 32));
   }
 
-  /** The name of what `parts` identify. JSON keeps the parts apart, and lone surrogates, which UTF-8 would merge. */
+  /** The stored name for `parts`. JSON keeps the parts apart, and lone surrogates too, which UTF-8 would make equal. */
   name(parts: readonly string[]): string {
     const text = JSON.stringify(parts);
     const known = this.#known.get(text);
@@ -112,7 +112,7 @@ export class KeyRing {
     return Buffer.concat([header, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
   }
 
-  /** Decrypts what was found under `name`. Undefined when it is anything but an intact entry of this key and that name. */
+  /** Decrypts the bytes found under `name`. Undefined unless they are an intact entry of this key and this name. */
   open(name: string, sealed: Buffer): Buffer | undefined {
     if (sealed.length < HEADER_BYTES + TAG_BYTES || sealed[0] !== VERSION) return undefined;
     const header = sealed.subarray(0, HEADER_BYTES);
@@ -136,7 +136,7 @@ export class KeyRing {
   }
 }
 
-/** Each key once, even when it is given as current and previous. */
+/** The newest rings, each key once: one key may be given as both current and previous. */
 function newestOnce(rings: readonly KeyRing[]): readonly KeyRing[] {
   return rings.filter(({ id }, at) => rings.findIndex((ring) => ring.id.equals(id)) === at).slice(0, MAX_RINGS);
 }
