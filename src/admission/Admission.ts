@@ -15,7 +15,7 @@ export interface AdmissionOptions {
   readonly now?: () => number;
 }
 
-/** A caller's root fields in one window: `fleet` as last heard from the store with all that was sent, `unsent` not sent yet. */
+/** A caller's root fields in one window. `fleet`: the store's last count plus what was sent since; `unsent`: the rest. */
 interface Count {
   readonly key: string;
   readonly window: number;
@@ -26,34 +26,34 @@ interface Count {
 const windowMs = 60_000;
 /** How often processes exchange their counts through the store. */
 const exchangeEveryMs = 1000;
-/** The share of a caller's limit up to which a process keeps its count to itself: most callers never ask for more. */
+/** Up to this share of its limit a caller's count is not sent to the store: most callers never ask for more. */
 const keptShare = 0.01;
 const maxCallers = 100_000;
-/** Each process stops at the limit by itself: a fleet's count above that many limits is not believed. */
+/** A fleet count above so many times the limit must be wrong: each process stops at the limit by itself. */
 const maxProcesses = 1000;
-/** Work that takes less is bounded by the number of operations, in milliseconds. */
+/** Shorter work, in milliseconds, is not charged: the limit on root fields bounds it. */
 const leastWorkMs = 1;
 
 /**
- * Decides when an operation may begin: bounds each caller's part of the event loop, and the root fields it asks for in windows
- * of one clock minute. Nothing waits for the store: each process counts by itself and exchanges counts with the others about once
- * a second, so the fleet may let through beyond the limit what arrives within a second, and a hundredth of the limit for each
- * process. Without the store each process bounds by itself.
+ * Decides when an operation may begin: bounds each caller's share of the event loop, and its root fields per clock minute.
+ * No operation waits for the store: each process counts locally and exchanges counts with the others about once a second. So
+ * the fleet may exceed a limit by what arrives within a second, and by a hundredth of the limit per process. Without the
+ * store each process applies the limit alone.
  */
 export class Admission {
   readonly #refusals = new RefusalPace();
   readonly #counts = new BoundedCache<Count>({ max: maxCallers });
-  /** Looked at first: an operation is counted, and soon its answer tells what is left. */
+  /** The count used last, looked up first: soon after an operation is counted, its answer tells what is left. */
   #latest: Count | undefined;
-  /** Those with root fields to send. */
+  /** Counts with root fields to send. */
   readonly #changed = new Set<Count>();
   readonly #timer = setInterval(() => this.#exchangeAll(), exchangeEveryMs).unref();
 
   constructor(private readonly options: AdmissionOptions) {}
 
   /**
-   * Counts one root field, for callers without an identity by their address. Returns what to wait for, if anything.
-   * @throws GatewayError RATE_LIMITED (429); what is refused does not count
+   * Counts one root field; callers without an identity are counted by address. Returns what to wait for, if anything.
+   * @throws GatewayError RATE_LIMITED (429); a refused field does not count
    */
   admit(caller: Caller, remoteAddress: string | undefined): Promise<void> | undefined {
     if (this.options.perMinute === 0) return undefined;
@@ -64,8 +64,8 @@ export class Admission {
   }
 
   /**
-   * Counts what an operation asks for beyond its first root field. @throws GatewayError RATE_LIMITED (429); then none of it
-   * counts
+   * Counts the root fields of an operation beyond its first one.
+   * @throws GatewayError RATE_LIMITED (429); then none of them counts
    */
   countMore({ caller, remoteAddress }: Pick<Identity, 'caller' | 'remoteAddress'>, rootFields: number): void {
     if (this.options.perMinute !== 0) this.#count(keyOf(caller, remoteAddress), rootFields);
@@ -113,7 +113,7 @@ export class Admission {
     if (count !== known) this.#counts.set(key, count);
     if (count.fleet + count.unsent <= perMinute * keptShare) return;
     this.#changed.add(count);
-    if (count.fleet === 0) void this.#exchange(count); // the other processes may know this caller well
+    if (count.fleet === 0) void this.#exchange(count); // other processes may already have counted this caller
   }
 
   #exchangeAll(): void {
@@ -134,7 +134,7 @@ export class Admission {
     try {
       const fleet = await store.increment(name, sending, 2 * windowMs, perMinute * maxProcesses);
       count.fleet = Math.max(fleet, count.fleet);
-    } catch {} // the store is away, or its count cannot be true: what this process counted still holds
+    } catch {} // the store is unavailable, or its count is impossible: the local count still holds
   }
 }
 

@@ -10,18 +10,18 @@ export interface FairQueueOptions {
   readonly maxWaitMs: number;
   /** Called for each arrival, also for those that wait or are refused. */
   readonly onEnter?: (holder: Holder) => void;
-  /** Whether holders are in each other's way: each then has a sixteenth of its places. */
+  /** Whether holders compete: each then has only a sixteenth of its places, but at least one. */
   readonly isContended?: () => boolean;
   readonly runtime?: Runtime;
 }
 
 /**
- * A bounded number of places, of which no holder gets more than its share. Work waits while there is none; free places go
- * to the holders in turn, so that a holder with much waiting delays the others by at most one place each.
+ * A bounded number of places for concurrent work; no holder gets more than its share. Work waits while no place is free. Free
+ * places go to the holders in turn, so a holder with much work waiting delays the others by at most one place each.
  */
 export class FairQueue {
   readonly #running = new Map<Holder, number>();
-  /** What begins each waiting work, in the order of the holders' turns, then of arrival; no set is empty. */
+  /** Functions that begin waiting work: holders in the order of their turns, work in order of arrival. No set is empty. */
   readonly #waiting = new Map<Holder, Set<() => void>>();
   #total = 0;
   #whenIdle: (() => void)[] = [];
@@ -29,7 +29,7 @@ export class FairQueue {
   constructor(private readonly options: FairQueueOptions) {}
 
   /**
-   * Does `work` in a place of its own, at once when one is free. Also throws what `work` throws.
+   * Runs `work` in a place of its own, at once when one is free. Also throws what `work` throws.
    * @throws GatewayError RATE_LIMITED (429) when too much of the holder's work waits already, or the wait took too long
    */
   async run<T>(holder: Holder, work: () => T | Promise<T>): Promise<T> {
@@ -77,9 +77,9 @@ export class FairQueue {
   }
 
   #leave(holder: Holder): void {
-    if (!this.#hasShare(holder)) this.#moveToEnd(holder); // its turn begins now that it may run one more
+    if (!this.#hasShare(holder)) this.#moveToEnd(holder); // it may run work again: it joins the end of the line
     this.#count(holder, -1);
-    // A holder that is moved to the end comes up again.
+    // This loop visits a holder again after moving it to the end.
     for (const [holder, waiting] of this.#waiting) {
       if (this.#total >= this.options.perProcess) return;
       const [begin] = waiting;
@@ -98,7 +98,7 @@ export class FairQueue {
     if (waiting !== undefined && waiting.size > 0) this.#waiting.set(holder, waiting);
   }
 
-  /** One place is always left, so that every end of a holder's work admits the next of it. */
+  /** A holder that runs nothing may always begin work, so that the end of its work always admits its next. */
   #hasShare(holder: Holder): boolean {
     const running = this.#runningOf(holder);
     const most = this.#most(holder);

@@ -1,7 +1,7 @@
 import { getHeapStatistics } from 'node:v8';
 import { GatewayError, type GatewayErrorOptions, sharedRefusal } from '../errors/errors.js';
 
-/** What can be held for longer than one turn of the event loop, and the setting or number that its bounds follow. */
+/** Resources held for longer than one turn of the event loop, and the setting or number that bounds each. */
 const resources = {
   /** Sockets and event streams of authenticated callers. */
   streams: { name: 'open streams', setting: 'MAX_CONNECTIONS' },
@@ -20,14 +20,14 @@ export type Bounds = Readonly<Record<Resource, { readonly perHolder: number; rea
 /** Who holds something, see `holderOf`; undefined for callers without an identity, whom only the process's bound limits. */
 export type Holder = string | undefined;
 
-/** Gives back what was taken, once. */
+/** Gives back what was taken; further calls do nothing. */
 export type Release = () => void;
 
 /** Counts what each caller holds of this process, so that none can take it all. */
 export class Ledger {
   /** What each holder holds of a resource. */
   readonly #held = new Map<Resource, Map<Holder, number>>();
-  /** What all of them hold of it. */
+  /** What all holders together hold of a resource. */
   readonly #total = new Map<Resource, number>();
 
   constructor(private readonly bounds: Bounds) {}
@@ -70,7 +70,7 @@ export class Ledger {
   }
 }
 
-/** One caller may hold a quarter of what the process has room for. `connections`: MAX_CONNECTIONS; `answerBytes`: MAX_ANSWER_BYTES. */
+/** One caller may hold a quarter of most resources. `connections`: MAX_CONNECTIONS; `answerBytes`: MAX_ANSWER_BYTES. */
 export function boundsFor({ connections, answerBytes }: Record<'connections' | 'answerBytes', number>): Bounds {
   const bytes = Math.max(Math.floor(getHeapStatistics().heap_size_limit / 4), 2 * answerBytes);
   const newcomers = Math.max(10, Math.floor(connections / 10));

@@ -4,12 +4,12 @@ import { BoundedCache } from '../process/BoundedCache.js';
 const perSecond = 500;
 const burst = 100;
 const everyMs = 1000 / perSecond;
-/** What one caller's refusals may wait at most, in milliseconds. */
+/** The longest that a refusal may wait, in milliseconds. */
 const longestMs = 1000;
 const maxCallers = 10_000;
 
 /**
- * Spreads the answers to requests that are refused: who sends them in a flood waits, and leaves the event loop to others.
+ * Paces the answers to refused requests: a caller that sends them in a flood waits, and leaves the event loop to others.
  */
 export class RefusalPace {
   /** When each caller's latest turn was or will be, in milliseconds of `now`. */

@@ -8,11 +8,11 @@ export interface Load {
   readonly now: () => number;
   /** Recent utilization of the event loop, from 0 to 1. */
   readonly utilization: () => number;
-  /** Part of the event loop's active time in which the process really ran, from 0 to 1. */
+  /** Share of the event loop's active time in which the process had the CPU, from 0 to 1. */
   readonly ranShare: () => number;
 }
 
-/** The part of the event loop's time that one caller may take while others ask as well. */
+/** The share of the event loop's time that one caller may take while others ask as well. */
 const share = 0.1;
 /** What a caller may take beyond its share at once. */
 const burstMs = 100;
@@ -33,7 +33,7 @@ export class WorkTime {
   readonly #excess = new BoundedCache<{ readonly ms: number; readonly at: number }>({ max: maxCallers });
   /** Work of each caller in this turn of the event loop, in milliseconds. */
   readonly #thisTurn = new Map<string, number>();
-  /** Of the last operation; null before the first. */
+  /** The holder of the last operation; null before the first. */
   #latest: Holder | null = null;
   #othersSeenAt = Number.NEGATIVE_INFINITY;
 
@@ -60,7 +60,7 @@ export class WorkTime {
     return this.#hasOthers && this.load.utilization() >= busyUtilization;
   }
 
-  /** Notes that `holder` held up the event loop for `ms` milliseconds, and bills those in which the process really ran. */
+  /** Notes that `holder` held up the event loop for `ms` milliseconds, and charges those in which it had the CPU. */
   spend(holder: Holder, ms: number): void {
     if (holder === undefined) return;
     this.#excess.set(holder, { ms: this.#excessOf(holder) + ms * this.load.ranShare(), at: this.load.now() });
@@ -86,7 +86,7 @@ export class WorkTime {
   }
 }
 
-/** Of this process, over about the last half second, as Node.js and the system measure it. */
+/** The load of this process over about the last half second, as Node.js and the system measure it. */
 export function recentLoad(): Load {
   const spanMs = 500;
   const sample = () => ({ at: performance.now(), loop: performance.eventLoopUtilization(), cpu: process.cpuUsage() });
