@@ -83,7 +83,7 @@ export class TrustedDocuments {
 
   /** Reports a document that runs although it is not listed. */
   report(query: string, operation: string, { requestId, client }: OperationFacts): void {
-    // A hash does not hide short values such as an SSN: trying all of them finds the one.
+    // A hash does not hide short values such as an SSN: anybody can try them all.
     const name = holdsValues(query) ? undefined : hash('sha256', query);
     this.options.onUntrusted({ hash: name, operation, ...client, requestId });
   }

@@ -40,7 +40,7 @@ export interface EndedOperation {
   readonly events?: number;
 }
 
-/** Called by the pipeline, so that others can count, time and log what it does. */
+/** Hooks through which metrics, traces and logs learn what the pipeline does. */
 export interface OperationHooks {
   readonly observe: OperationObserver;
   /** `startedAt` (of `performance.now()`) is undefined on live transports. */

@@ -126,7 +126,7 @@ function limit(
   };
 }
 
-/** Bounds the root fields of an operation, each counted as often as it is spread. `type`: the only operations to bound. */
+/** Bounds the root fields of an operation, each counted as often as it is spread. `type`: only for such operations. */
 const maxRootFieldsRule =
   (type?: OperationTypeNode) =>
   ({ n, onReject: [reject] }: RuleOptions) =>

@@ -106,7 +106,7 @@ function readDocument(document: DocumentNode, literalCount: number): readonly nu
   return starts.length === literalCount ? starts : notPlannable();
 }
 
-/** The variable of `_entities`, if selected. Throws unless one variable has all representations, which are counted there. */
+/** The variable with the representations of `_entities`, if any. Throws unless one has them all: they must be counted. */
 function representationsOf(steps: readonly Step[]): string | undefined {
   const [entities, ...more] = steps.filter(({ members }) => members);
   if (entities === undefined) return undefined;
