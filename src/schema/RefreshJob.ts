@@ -11,7 +11,7 @@ export const RefreshJobStatus = openEnum('RefreshJobStatus', "How far a refresh 
 });
 export type RefreshJobStatus = keyof typeof RefreshJobStatus;
 
-/** Interface, 3.2. */
+/** The schema's names for the service's statuses (interface, 3.2). */
 const statusNames = { processing: 'PROCESSING', completed: 'COMPLETED', failed: 'FAILED' } as const;
 
 @ObjectType('RefreshJob', { description: "A job that refreshes a taxpayer's data." })

@@ -7,7 +7,7 @@ import { SharedObject } from '../operations/plans/SharedObject.js';
 import { Provider } from './Provider.js';
 import { Always, JSONObject, Optional, openEnum, Personal, Timestamp, type Vocabulary } from './Vocabulary.js';
 
-/** Interface, 3.1. */
+/** The service's statuses (interface, 3.1). */
 export const TaxpayerStatus = openEnum('TaxpayerStatus', 'How far the tax authorization of a taxpayer has come.', {
   CREATED: 'The taxpayer exists; nothing was asked of them yet.',
   CONSENT_RECEIVED: 'The taxpayer agreed to share tax data.',
@@ -36,7 +36,7 @@ export class Taxpayer {
 export class TaxpayerToken extends SharedObject {
   @Always(() => ID, "The service's id of the taxpayer.") readonly taxpayerId: string;
 
-  /** Shown by a resolver of its own, with a scope of its own. */
+  /** Revealed only by the resolver of `accessToken`, which needs a scope of its own. */
   readonly secretToken: Secret;
   @Personal(() => String, 'Name of the taxpayer. Null when the service has none.') readonly name: string | null;
   @Personal(
@@ -77,7 +77,7 @@ export class TaxpayerToken extends SharedObject {
   }
 }
 
-/** As the value of a field, an error makes that field null. */
+/** The value of the field `metadata` when a number in it was lost: an error as a field's value makes the field null. */
 function lostIn(path: string): GatewayError {
   const message = `metadata.${path} holds a number beyond 2^53 that would not arrive unchanged`;
   return new GatewayError('UPSTREAM_INVALID_RESPONSE', message, { reason: 'metadata: a number beyond 2^53' });

@@ -7,7 +7,7 @@ import type { ProviderEntry } from './Provider.js';
 
 const { parseLiteral, ...config } = GraphQLJSONObject.toConfig();
 
-/** The scalar of graphql-scalars, whose literals are read as `parseJson` reads JSON: an integer that a double cannot hold is an infinity. */
+/** graphql-scalars' JSONObject, but as in `parseJson` an integer literal that a double cannot hold becomes an infinity. */
 export const JSONObject = new GraphQLScalarType({
   ...config,
   parseLiteral: (node, variables) =>
@@ -41,7 +41,7 @@ export function Personal(type: TypeOf, description: string): PropertyDecorator {
   };
 }
 
-/** A point in time that is written as JSON many times: the text is made once. */
+/** A date that caches its JSON, because it is written many times. */
 export class Timestamp extends Date {
   #json: string | undefined;
 
@@ -51,7 +51,7 @@ export class Timestamp extends Date {
   }
 }
 
-/** Registers an enum of what the service may extend: `values` describes each by its name, and UNRECOGNIZED is for all others. */
+/** Registers an enum that the service may extend: `values`, described by name, and UNRECOGNIZED for all others. */
 export function openEnum<Name extends string>(
   name: string,
   description: string,
@@ -68,7 +68,7 @@ export function openEnum<Name extends string>(
 /** The kinds of values that the service may extend; also a label of metrics. */
 export type ValueKind = 'provider' | 'taxpayer-status' | 'job-status';
 
-/** An object of the schema that shows what a datasource found. */
+/** A class of schema objects, each of which shows what a datasource found. */
 type ShownType<View, Shown> = new (view: View, vocabulary: Vocabulary) => Shown;
 
 /** Most unknown values remembered one by one, so that the service cannot fill our memory. */
@@ -88,7 +88,7 @@ export class Vocabulary {
     this.#providers = new Map(providers.map(({ value, name }) => [value, name]));
   }
 
-  /** Shows a view as an object of the schema, the same view as the same object. A view at hand costs no promise. */
+  /** Converts a view to its schema object, once per view. Returns a promise only for a promise. */
   show<View extends object, Shown>(type: ShownType<View, Shown>, view: View | Promise<View>): Shown | Promise<Shown> {
     return view instanceof Promise ? view.then((ready) => this.shown(type, ready)) : this.shown(type, view);
   }
@@ -105,7 +105,7 @@ export class Vocabulary {
     return this.#providers.get(value) ?? this.#note('provider', value);
   }
 
-  /** The name in `names` of a value of the service. */
+  /** The schema's name for a value of the service; UNRECOGNIZED when `names` has none. */
   nameOf<Name extends string>(kind: ValueKind, names: Readonly<Record<string, Name>>, value: string) {
     return Object.hasOwn(names, value) ? (names[value] as Name) : this.#note(kind, value);
   }

@@ -17,8 +17,8 @@ export type Reference = (key: Key, context: RequestContext) => unknown;
 export type Key = (member: string) => string;
 
 /**
- * What a subgraph adds to its schema by the Federation 2 subgraph specification, as @apollo/subgraph adds it for the @link
- * of `buildSchema.ts`: what is imported there has its own name here, everything else a prefix.
+ * The definitions that the Federation 2 subgraph specification requires, as @apollo/subgraph adds them for the @link of
+ * `buildSchema.ts`: names that are imported there stand alone, all others have a prefix.
  */
 const definitions = `
   directive @link(url: String, as: String, for: link__Purpose, import: [link__Import]) repeatable on SCHEMA
@@ -62,14 +62,14 @@ const definitions = `
 
 /**
  * Makes a schema a Federation 2 subgraph: adds `_service`, `_entities` and the definitions of the specification.
- * `links` is the SDL that links the specifications whose directives the schema uses, with directives of other origin.
- * `references` are the entities, by the names of their types.
+ * `links`: SDL that links the specifications whose directives the schema uses, and defines its other directives.
+ * `references`: how to find each entity, by the name of its type.
  */
 export function asSubgraph(schema: GraphQLSchema, links: string, references: ReadonlyMap<string, Reference>) {
   const union = `union _Entity = ${[...references.keys()].sort().join(' | ')}`;
   const subgraph = extendSchema(schema, parse(links + definitions + union), { assumeValidSDL: true });
   let sdl: string | undefined; // printed when a router first asks, not at every start
-  /** The type of each entity that was found. The entities are shared between requests, so nothing is written on them. */
+  /** The type name of each entity that was found; kept here because entities are shared between requests and immutable. */
   const typeNames = new WeakMap<object, string>();
   (subgraph.getType('_Entity') as GraphQLUnionType).resolveType = (entity: object) => typeNames.get(entity);
   const query = subgraph.getQueryType() as GraphQLObjectType;
@@ -86,14 +86,14 @@ export function asSubgraph(schema: GraphQLSchema, links: string, references: Rea
   };
   return subgraph;
 
-  /** Refuses to look anything up when one representation names no entity: an error of the request, not of that entity. */
+  /** Throws when a representation names no entity: a mistake in the request, for which no entity is looked up. */
   function typeNameOf(representation: unknown, index: number): string {
     const name = (representation as Representation | null)?.['__typename'];
     if (typeof name === 'string' && references.has(name)) return name;
     throw badInput(`representations.${index}.__typename`, 'must name an entity of this subgraph');
   }
 
-  /** At once when memory has it. What is thrown is returned: it fails this entity, and not every entity of the call. */
+  /** Finds an entity, synchronously when memory has it. Returns what is thrown, so that it fails this entity only. */
   function find(typeName: string, representation: unknown, context: RequestContext): unknown {
     const key = (member: string) => textOf(representation as Representation, member);
     const named = (entity: unknown) => {
@@ -123,7 +123,7 @@ function textOf(representation: Representation, member: string): string {
   throw badInput(`representations.${member}`, 'must be a string');
 }
 
-/** `_service` and `_entities` answer only the router when a shared secret is configured. */
+/** `_service` and `_entities` answer only the router when a secret or certificate name is configured for it. */
 function onlyRouter(context: RequestContext, field: string): void {
   if (context.fromRouter !== false) return;
   context.audit('access-denied', 'denied', undefined, 'not the router');

@@ -6,7 +6,7 @@ import { asSubgraph, type Reference } from './asSubgraph.js';
 import { defineProviders, type ProviderEntry } from './Provider.js';
 import { type ValueKind, Vocabulary } from './Vocabulary.js';
 
-/** The part of Federation 2 that the subgraph speaks; of 2.9, because not every composer knows a later one. */
+/** The specifications that the subgraph uses. Federation 2.9, because not every composer supports a later version. */
 const links = `
   extend schema
     @link(url: "https://specs.apollo.dev/link/v1.0")
@@ -21,7 +21,7 @@ const links = `
   directive @semanticNonNull(levels: [Int!]! = [0]) on FIELD_DEFINITION
 `;
 
-/** Holds the resolvers of one type. An entity's looks up a reference, and asks for the scope: `_entities` skips the root fields. */
+/** The resolvers of one type. `reference` finds an entity and checks the scope: `_entities` skips the root fields. */
 type Resolver = object & { readonly reference?: Reference };
 type ResolverClass = new (vocabulary: Vocabulary) => Resolver;
 
@@ -51,7 +51,7 @@ export function buildSchema({ resolvers, providers, onUnknownValue = () => {} }:
     scalarsMap: [],
     nullableByDefault: false,
     skipCheck: true, // the federation directives are only defined below
-    pubSub: {} as PubSub, // wanted wherever there is a subscription; ours bring their own iterators
+    pubSub: {} as PubSub, // required for subscriptions but unused: ours bring their own iterators
     container: { get: (someClass) => instances.get(someClass) },
   });
   orderArguments(types);
@@ -61,7 +61,7 @@ export function buildSchema({ resolvers, providers, onUnknownValue = () => {} }:
 
 type Instances = ReadonlyMap<unknown, Resolver>;
 
-/** Parameter decorators run from the last to the first, and TypeGraphQL keeps that order; people expect the one written. */
+/** Restores the written order of arguments: decorators run from the last to the first, and TypeGraphQL keeps that order. */
 function orderArguments(schema: GraphQLSchema): void {
   for (const type of Object.values(schema.getTypeMap())) {
     if (!isObjectType(type)) continue;
@@ -76,12 +76,12 @@ type Arguments = Readonly<Record<string, unknown>>;
 type Method = (...params: unknown[]) => unknown;
 
 /**
- * Replaces TypeGraphQL's wrappers around resolver methods by direct calls, made from the same metadata. Its wrappers await
- * every argument and role, which costs a field that is in memory a dozen promises. Subscriptions keep theirs.
+ * Replaces TypeGraphQL's wrappers around resolver methods by direct calls, made from the same metadata. The wrappers await
+ * every argument and role: a dozen promises for a field whose value is in memory. Subscriptions keep their wrappers.
  */
 function callDirectly(schema: GraphQLSchema, instances: Instances): void {
   const { objectTypes, queries, mutations, fieldResolvers } = getMetadataStorage();
-  // First, because fields with a method of their own are in both lists.
+  // Plain fields first, because fields with a resolver method are in both lists.
   for (const { name: type, fields = [] } of objectTypes) {
     for (const { name, schemaName, roles } of fields) {
       if (name === schemaName && !roles) delete fieldOf(type, schemaName)?.resolve;
@@ -99,7 +99,7 @@ function callDirectly(schema: GraphQLSchema, instances: Instances): void {
     if (field) field.resolve = directCall(handler, instances.get(handler.target));
   }
 
-  /** Metadata is kept per process: classes of other schemas are in it too. */
+  /** Undefined for fields of other schemas: TypeGraphQL keeps the metadata of all schemas of a process together. */
   function fieldOf(typeName: string, name: string): GraphQLField<unknown, RequestContext> | undefined {
     const type = schema.getType(typeName);
     return isObjectType(type) ? type.getFields()[name] : undefined;
@@ -114,7 +114,7 @@ function directCall({ params = [], roles, methodName }: Handler, instance: unkno
   const method = (instance as Record<string, Method>)[methodName] as Method;
   return (root: unknown, args: Arguments, context: RequestContext) => {
     for (const scope of scopes) context.require(scope);
-    // Not by an array, which takes longer to make than the call.
+    // No array of arguments: making one takes longer than the call.
     return method.call(
       instance,
       first(root, args, context),
@@ -134,7 +134,7 @@ function readerOf(param: Param): (root: unknown, args: Arguments, context: Reque
   return (_root, args) => args[param.name];
 }
 
-/** How each entity is found again, by the name of its type. */
+/** How to find each entity, by the name of its type. */
 function referencesOf(instances: Instances): Map<string, Reference> {
   const { resolverClasses, objectTypes } = getMetadataStorage();
   const references = new Map<string, Reference>();
