@@ -47,7 +47,7 @@ export class RefreshJobResolver {
     @JobId _jobId: string,
     @Ctx() context: RequestContext,
   ) {
-    // The same door for each event.
+    // Each event passes the same door: access is checked again.
     return context.taxpayer(taxpayerId, 'refresh-jobs:read', (taxpayer) =>
       this.vocabulary.show(RefreshJob, taxpayer.shown('job-shown', view)),
     );

@@ -8,7 +8,7 @@ import { Taxpayer, TaxpayerToken } from '../schema/Taxpayer.js';
 import type { Vocabulary } from '../schema/Vocabulary.js';
 import { Id, JobId, MaxAgeSeconds, Needs, NullOnlyWithError, TaxpayerId } from './decorators.js';
 
-/** `Query.taxpayer`, and what hangs on a taxpayer wherever it was reached from. */
+/** `Query.taxpayer`, and the fields of a Taxpayer, whichever field it was reached by. */
 @Resolver(() => Taxpayer)
 export class TaxpayerResolver {
   constructor(private readonly vocabulary: Vocabulary) {}
@@ -24,7 +24,7 @@ export class TaxpayerResolver {
     return taxpayerOf(context, id, 'taxpayers:read');
   }
 
-  /** Any scope for one of its fields will do; each field asks for its own. */
+  /** A caller needs the scope of any one of the taxpayer's fields; each field then checks its own. */
   reference(key: Key, context: RequestContext) {
     const { scopes } = context.caller;
     const isForJobs = scopes.has('refresh-jobs:read') && !scopes.has('taxpayers:read');
@@ -83,7 +83,7 @@ export class TaxpayerTokenResolver {
       context.taxpayer(args.taxpayerId, 'taxpayers:read', (taxpayer) => taxpayer.watchToken()),
   })
   taxpayerTokenUpdated(@Root() view: TokenView, @TaxpayerId taxpayerId: string, @Ctx() context: RequestContext) {
-    // The same door for each event.
+    // Each event passes the same door: access is checked again.
     return context.taxpayer(taxpayerId, 'taxpayers:read', (taxpayer) =>
       this.vocabulary.show(TaxpayerToken, taxpayer.shown('record-shown', view)),
     );
@@ -94,7 +94,7 @@ export class TaxpayerTokenResolver {
     return this.taxpayerToken(key('taxpayerId'), context);
   }
 
-  /** Callers without its scope get null and FORBIDDEN here, and the rest of the record all the same. */
+  /** Callers without this scope get null and FORBIDDEN for this field, and still get the rest of the record. */
   @Needs('taxpayer-tokens:read')
   @Directive('@tag(name: "sensitive")')
   @NullOnlyWithError

@@ -1,10 +1,10 @@
 import { Arg, Authorized, Directive, ID, Int } from 'type-graphql';
 import type { Scope } from '../auth/caller.js';
 
-/** The scope a field needs: refused here to callers without it, and published for routers to refuse as well. */
+/** The scope a field needs. The gateway refuses callers without it; the schema publishes it, so that routers can do the same. */
 export function Needs(scope: Scope): MethodDecorator {
   return (prototype, name, method) => {
-    // In the order in which the schema prints them, from the last.
+    // Applied in reverse: the schema prints the last one first.
     Directive(`@requiresScopes(scopes: [["${scope}"]])`)(prototype, name, method);
     Directive('@authenticated')(prototype, name, method);
     Authorized(scope)(prototype, name, method);
