@@ -18,13 +18,13 @@ function causeOf(error: unknown): string {
   return withoutNames(maskError(mistake, { requestId: '', openSchema: true }).message);
 }
 
-/** Without paths, which may hold keys of metadata and names that a client gave to its variables. */
+/** The expectation without paths, which may hold keys of metadata and names that a client gave to its variables. */
 function expectationOf({ message, violations }: GatewayError): string {
   const [violation] = violations ?? [];
   return violation === undefined ? message : `a value ${violation.message}`;
 }
 
-/** What a document names is quoted in messages, except the name of a variable. */
+/** Removes names that a document may have chosen: messages quote them, except the name of a variable. */
 function withoutNames(message: string): string {
   return message
     .replace(/"[^"]*"/g, '"…"')

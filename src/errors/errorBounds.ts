@@ -12,7 +12,7 @@ const maxLocations = 10;
 /** Longest text of an error, in characters. */
 const maxText = 500;
 
-/** A text of an error, which may quote names of any length and any number. */
+/** Shortens the text of an error, which may quote any number of names of any length. */
 export function boundedText(text: string): string {
   const short = text.replace(/(\w{100})\w+/g, '$1…');
   return short.length <= maxText ? short : `${short.slice(0, maxText - 1)}…`;
@@ -33,7 +33,7 @@ export function boundedErrors<E>(errors: readonly E[]): {
   return { listed: errors.slice(0, maxErrors), more: [new GatewayError('GRAPHQL_VALIDATION_FAILED', message)] };
 }
 
-/** How many of the mistakes that were found these are, for who reads it. */
+/** A number of mistakes, for messages: `at least` so many when the search ended before it had `found` all. */
 export function countOf(some: number, found: number): string {
   return found > maxMistakes ? `at least ${some}` : `${some}`;
 }

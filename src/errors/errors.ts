@@ -9,7 +9,7 @@ export interface Violation {
   readonly message: string;
 }
 
-/** Whose own failures led to a refusal: others who wait for the same read are not refused, and try by themselves. */
+/** The holder whose own failures or budget led to a refusal. Others who wait for the same read try again by themselves. */
 interface Refused {
   readonly holder: string | undefined;
 }
@@ -25,11 +25,11 @@ export interface GatewayErrorOptions {
   readonly cause?: unknown;
   /** The HTTP status of the whole answer; only for refusals before execution. */
   readonly httpStatus?: number;
-  /** With status 405: the methods that would do, as the header Allow has them. */
+  /** With status 405: the allowed methods, as in the header Allow. */
   readonly allow?: string;
 }
 
-/** The only error that leaves as it is: its message holds no upstream URL, header or body, nor a value the caller sent. */
+/** The only error that is not masked: its message holds no upstream URL, header or body, nor a value the caller sent. */
 export class GatewayError extends GraphQLError implements GatewayErrorOptions {
   readonly retryAfterSeconds?: number;
   readonly violations?: readonly Violation[];
@@ -57,7 +57,7 @@ export class GatewayError extends GraphQLError implements GatewayErrorOptions {
   }
 }
 
-/** `work` that may throw, synchronously: an error's stack, which nobody is shown, costs more than the rest of a refusal. */
+/** Runs synchronous `work` whose errors get no stack: nobody is shown it, and it costs more than the rest of a refusal. */
 export function withoutStack<T>(work: () => T): T {
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
@@ -68,11 +68,11 @@ export function withoutStack<T>(work: () => T): T {
   }
 }
 
-/** Distinct refusals kept; their texts are ours, and their waits are bounded. */
+/** Most distinct refusals kept. Few are expected: their texts are ours, and their retry times are bounded. */
 const maxShared = 500;
 const shared = new Map<string, GatewayError>();
 
-/** The one error of all equal refusals, so that a flood of them makes no new ones. */
+/** Returns the same error for equal refusals, so that a flood of them creates no new ones. */
 export function sharedRefusal(
   code: ErrorCode,
   message: string,
@@ -92,19 +92,19 @@ export function unauthenticated(message: string): GatewayError {
   return sharedRefusal('UNAUTHENTICATED', message, { httpStatus: 401 });
 }
 
-/** The service took longer than it is waited for. */
+/** The service did not answer within the time of the whole call. */
 export function upstreamTimeout(cause?: unknown): GatewayError {
   const reason = 'no answer within the time of the whole call';
   return new GatewayError('UPSTREAM_TIMEOUT', 'The service did not answer in time', { cause, reason });
 }
 
-/** A request was sent that must not be sent twice, and no answer came that says what became of it. */
+/** A request that must not be sent twice was sent, and no usable answer says whether it took effect. */
 export function outcomeUnknown(cause: GatewayError): GatewayError {
   const message = 'The request was sent, but no usable answer came: it may have taken effect';
   return new GatewayError('OUTCOME_UNKNOWN', message, { cause, reason: cause.reason });
 }
 
-/** The service does not take our client id and secret; `refused` when only one caller has met that. */
+/** The service rejects our client id and secret. `refused` is set when only one caller's requests were rejected. */
 export function credentialsRejected(reason: string, refused?: Refused): GatewayError {
   const message = "The service refuses the gateway's own credentials; its operator has to act";
   return new GatewayError('UPSTREAM_CREDENTIALS_REJECTED', message, { reason, refused });

@@ -5,19 +5,19 @@ import { errorCodes, GatewayError } from './errors.js';
 
 export interface MaskOptions {
   readonly requestId: string;
-  /** Whether messages may tell what the schema holds, and who reads the document. */
+  /** Whether messages may reveal what the schema holds, and which GraphQL engine parses documents. */
   readonly openSchema: boolean;
   /** Where `docs/` is published, to link each code's page; undefined leaves the links out. */
   readonly docsUrl?: string | undefined;
 }
 
-/** When to try again where nothing says how long a fault lasts. */
+/** When to try again, if nothing says how long a fault lasts. */
 const usualRetrySeconds = 1;
 
-/** Of a request whose `operationName` fits no operation, or that leaves open which of several it means. */
+/** The message for an `operationName` that matches no operation, or that is missing although there are several. */
 export const unknownOperation = 'operationName must name one of the operations in the document';
 
-/** Stands for a mistake of which the caller may only know that there is one; the log tells what it is. */
+/** Replaces a mistake of which the caller may learn only that there is one; the log has the mistake. */
 export class HiddenMistake extends GraphQLError {
   constructor(
     readonly mistake: GraphQLError,
@@ -28,8 +28,8 @@ export class HiddenMistake extends GraphQLError {
 }
 
 /**
- * The one exit of errors, on every transport: only coded errors leave as they are, anything else becomes
- * INTERNAL_SERVER_ERROR. What graphql-js says of a document is kept, without the values it quotes and the ends of long names.
+ * The one exit of errors, on every transport. Coded errors leave as they are. Errors of graphql-js about a document leave
+ * without the values they quote and the ends of long names. Everything else becomes INTERNAL_SERVER_ERROR.
  */
 export function maskError(error: unknown, options: MaskOptions): GraphQLFormattedError {
   const { locations, path } = error instanceof GraphQLError ? error.toJSON() : {};
@@ -54,7 +54,7 @@ export function maskError(error: unknown, options: MaskOptions): GraphQLFormatte
   };
 }
 
-/** Whether an error is nothing a caller or the service caused: it is masked, and has to be logged. */
+/** Whether neither a caller nor the service caused an error. It is then masked, and has to be logged. */
 export function isBug(error: unknown): boolean {
   return publicFace(error, false).code === 'INTERNAL_SERVER_ERROR';
 }
@@ -70,7 +70,7 @@ function publicFace(error: unknown, openSchema: boolean): PublicFace {
   if (tooLarge !== undefined) return { code: 'GRAPHQL_VALIDATION_FAILED', message: tooLarge };
   const code = original.extensions['code'];
   if (code === undefined && isAboutTheDocument(original)) {
-    // A null in place of an argument that must not be null is only found when the field is executed.
+    // A null for an argument that must not be null is found only when the field is executed.
     const isOfField = error instanceof GraphQLError && error.path !== undefined;
     if (!isOfField) return { code: 'GRAPHQL_VALIDATION_FAILED', message: withoutValues(original) };
     const plain = 'An argument does not have the expected type';
@@ -98,7 +98,7 @@ function isAboutTheDocument(error: GraphQLError): boolean {
   return error.originalError == null && error.path === undefined && (error.nodes?.length ?? 0) > 0;
 }
 
-/** What graphql-js says, without a code and a place, when a document is too large for it; in words that name the setting. */
+/** Our message instead of one by which graphql-js says that a document is too large, without a code or a location. */
 function limitOfGraphqlJs(message: string): string | undefined {
   const tokens = /^Syntax Error: Document contains more that (\d+) tokens/.exec(message);
   if (tokens) return `The document must have at most ${tokens[1]} tokens (MAX_TOKENS)`;
@@ -115,7 +115,7 @@ const syntaxErrors = [
   /^Syntax Error: Invalid (?:Unicode escape sequence|character escape sequence|character|number)/,
 ];
 
-/** What graphql-js expected and the kind of what it found: its messages go on to quote what stands there. */
+/** Keeps what graphql-js expected and the kind of token it found; the rest of its message quotes the document. */
 function syntaxMessage(message: string): string {
   const known = syntaxErrors.map((form) => form.exec(message)?.[0]).find((text) => text !== undefined);
   return `${known ?? 'Syntax Error: the document cannot be read'}.`;
@@ -134,7 +134,7 @@ function withoutValues({ message, nodes }: GraphQLError): string {
   return message;
 }
 
-/** What of a message about a value comes from the schema. Each form is anchored where the value cannot reach. */
+/** Which part of a message about a value comes from the schema. Each form is anchored so that no value can imitate it. */
 const valueMessages: readonly (readonly [form: RegExp, message: (fromSchema: string) => string])[] = [
   [/^(Field "[\w.]+" of required type "[\w![\]]+" was not provided\.)$/, (whole) => whole],
   [/^(Expected value of type "[\w![\]]+"|(?:\w+|Enum "\w+") cannot represent [\w -]+(?=:))/, (unfit) => `${unfit}.`],
