@@ -27,19 +27,19 @@ export interface Services {
   readonly recordWatches: ReturnType<typeof recordWatcher>;
   readonly links: ClientLinks;
   readonly ids: IdentifierReader;
-  /** Deepest nesting of metadata that is sent on. */
+  /** Deepest nesting of metadata that is sent to the service. */
   readonly maxMetadataDepth: number;
   readonly maxAnswerBytes: number;
   readonly ledger: Ledger;
   readonly audit: AuditLog;
   /** Asked about taxpayers that a token does not list; undefined where none is configured. */
   readonly decisions?: DecisionPoint | undefined;
-  /** Called before a request waits for anything: its trace follows it from here. */
+  /** Called before a request first waits: what it does after the wait belongs to its trace, too. */
   readonly onWait?: () => void;
 }
 
 type Read = readonly [name: string, start: () => Promise<unknown>];
-/** The decision that lets the caller see a taxpayer at this moment. Throws or rejects when there is none. */
+/** Gets the decision that lets the caller see a taxpayer at this moment. Throws or rejects when there is none. */
 type Decide = () => Decision | Promise<Decision>;
 
 /** One request and who makes it. Resolvers reach the service only through here. */
@@ -53,7 +53,7 @@ export class RequestContext implements OperationContext, ReadCall {
   private questions: DataLoader<Question, Decision> | undefined;
   private neededScopes: readonly TaxpayerScope[] | undefined;
 
-  // No private names: Apollo runs operations on a copy of the context, which would lack them.
+  // No `#private` members: Apollo runs operations on a copy of the context, which would lack them.
   constructor(
     private readonly facts: OperationFacts,
     private readonly services: Services,
@@ -81,12 +81,12 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   /**
-   * The door to everything about a taxpayer: there is no other way to it, and it opens before any cache or call is asked,
-   * so an answer never tells a caller without the right whether the taxpayer exists. Where the caller's token does not list
-   * the taxpayer, the decision point is asked whether `scope` holds for it; `use` runs at once when that is known.
+   * The only door to everything about a taxpayer. It checks access before anything reads a cache or calls the service, so a
+   * caller without the right cannot learn whether the taxpayer exists. When the caller's token does not list the taxpayer,
+   * the decision point decides about `scope`; `use` runs synchronously when its decision is known already.
    *
    * @throws GatewayError BAD_USER_INPUT for an id that cannot be one; FORBIDDEN when the caller may not see the taxpayer;
-   *   AUTH_UNAVAILABLE when that cannot be decided. Rejects with the last two when it had to ask.
+   *   AUTH_UNAVAILABLE when that cannot be decided. Rejects with the last two after calling the decision point.
    */
   taxpayer<T>(
     id: string,
@@ -110,13 +110,13 @@ export class RequestContext implements OperationContext, ReadCall {
     const known = decisions.known(this.caller, this.asked.label, question);
     if (known !== undefined) return this.allowing(known, question);
     this.services.onWait?.();
-    // Without a cache of its own: what was decided is kept for its time, and not for as long as the request lasts.
+    // No cache here: the decision point remembers decisions, which may expire before the request ends.
     this.questions ??= new DataLoader<Question, Decision>((batch) => this.ask(decisions, batch), { cache: false });
     this.neededScopes ??= taxpayerScopes.filter(
       (scope) => this.asked.scopes.has(scope) && this.caller.scopes.has(scope),
     );
     const asking = this.questions.load(question);
-    // What the operation will need of this taxpayer is asked in the same call.
+    // The same call asks about every other scope that the operation needs for this taxpayer.
     for (const action of this.neededScopes) {
       if (action !== question.action) this.questions.load({ ...question, action }).catch(() => {});
     }
@@ -194,7 +194,7 @@ export class TaxpayerAccess {
     readonly id: TaxpayerId,
     private readonly context: RequestContext,
     private readonly services: Services,
-    /** Undefined for a taxpayer that the caller's token lists: nothing can withdraw that. */
+    /** Undefined for a taxpayer that the caller's token lists: nothing can withdraw that right. */
     private readonly decide?: Decide,
   ) {}
 
@@ -204,7 +204,7 @@ export class TaxpayerAccess {
     return this.shown('record-shown', this.services.broker.record(this.id, maxAgeMs, this.context));
   }
 
-  /** Each change of the token record, the present one first. @throws GatewayError RATE_LIMITED when the caller has no room */
+  /** The token record now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
   watchToken(): AsyncIterableIterator<TokenView> {
     return this.watch((options) => this.services.recordWatches.watch(this.id, options));
   }
@@ -223,13 +223,13 @@ export class TaxpayerAccess {
     return this.shown('job-shown', waitMs > 0 ? this.settled(id, view, waitMs) : view);
   }
 
-  /** Each change of a job's status, the present one first. @throws GatewayError RATE_LIMITED when the caller has no room */
+  /** A job's status now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
   watchJob(jobId: string): AsyncIterableIterator<JobView> {
     const id = this.services.ids.jobId(jobId);
     return this.watch((options) => this.services.jobWatches.watch([this.id, id], options));
   }
 
-  /** Ends with FORBIDDEN, or AUTH_UNAVAILABLE, once the time of a decision is over and none takes its place. */
+  /** Begins a watch. It ends with FORBIDDEN or AUTH_UNAVAILABLE when its decision expires and no new one allows it. */
   private watch<View>(begin: (options: WatchOptions) => LatestValue<View>): LatestValue<View> {
     const { decide } = this;
     const { holder, trail } = this.context;
@@ -265,7 +265,7 @@ export class TaxpayerAccess {
     return this.services.jobWatches.settle([this.id, id], view, { holder, trail, onEnd, maxMs, signal });
   }
 
-  /** Notes what the caller gets to see, where every look is audited. What was waited for has to be allowed still. */
+  /** Audits that the caller is shown a view, if the audit log takes every view. After a wait, access is checked again. */
   shown<View>(action: 'record-shown' | 'job-shown', view: View | Promise<View>): View | Promise<View> {
     const { decide } = this;
     const allowed = decide && view instanceof Promise ? view.then((seen) => whenAllowed(decide, seen)) : view;
@@ -288,7 +288,7 @@ function within(seconds: number, path: string, max: number): number {
   throw badInput(path, `must be from 0 to ${max}`);
 }
 
-/** DataLoader wants each failure as a value, so that one read's does not fail the others. */
+/** Starts all reads of a batch. DataLoader wants each failure as a value, so that one does not fail the other reads. */
 async function startAll(reads: readonly Read[]): Promise<unknown[]> {
   const settled = await Promise.allSettled(reads.map(([, start]) => start()));
   return settled.map((read) => (read.status === 'fulfilled' ? read.value : read.reason));

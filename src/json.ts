@@ -6,7 +6,7 @@ export function withoutByteOrderMark(text: string): string {
 /** Where a JSON text may hold an integer of 16 digits or more: a double holds every shorter one. */
 const longInteger = /[-[:,\s]\d{16}/;
 
-/** Signs are left where they are, so that two of them stay no JSON. */
+/** Escapes, quotes and numbers. A sign is not part of a number here, so that two signs in a row stay invalid JSON. */
 const tokens = /\\.|"|(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/gs;
 
 /**
@@ -47,8 +47,8 @@ export function pathOfInfinity(value: unknown): string | undefined {
 }
 
 /**
- * Whether a JSON value nests at most `maxDepth` levels. Level by level, because `JSON.parse` takes 200,000 levels that
- * `JSON.stringify` and every recursive walk overflow on.
+ * Whether a JSON value nests at most `maxDepth` levels. Looks level by level: `JSON.parse` accepts 200,000 levels, at which
+ * `JSON.stringify` and every recursive walk overflow the stack.
  */
 export function isNestedWithin(value: unknown, maxDepth: number): boolean {
   let level: object[] = isContainer(value) ? [value] : [];
