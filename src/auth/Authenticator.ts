@@ -33,11 +33,11 @@ export type AuthenticatorOptions = Mode & {
   /** As in {@link TokenPolicy}. */
   readonly decisionClaims?: readonly string[] | undefined;
   readonly runtime?: Runtime;
-  /** For the reads of key sets. Default: Node's own. */
+  /** HTTP agents for reading key sets. Default: Node's own. */
   readonly agentFor?: AgentFor;
   /** Called when a key set could not be read. */
   readonly onKeySetFailure?: (issuer: string, fault: ReadFault, cause: string) => void;
-  /** Called when one was read. */
+  /** Called when a key set was read. */
   readonly onKeySetRead?: (issuer: string) => void;
 };
 
@@ -46,7 +46,7 @@ const scheme = /^bearer +/i;
 /** RFC 6750 section 2.1. */
 const tokenForm = /^[A-Za-z0-9\-._~+/]+=*$/;
 
-/** Refused tokens kept, and how long each is refused again without another look. */
+/** How many refused tokens are cached, and how long each is refused again without being verified. */
 const maxRefused = 1000;
 const refuseAgainMs = 1000;
 
@@ -57,9 +57,9 @@ export class Authenticator {
   /** The key sets read by this process, by issuer: for their age and for readiness. */
   readonly keySets: ReadonlyMap<string, KeySet>;
   readonly #policy: TokenPolicy | undefined;
-  /** The caller without a token, where the mode has one. */
+  /** The caller of requests without a token, in a mode that allows them. */
   readonly #unnamed: Caller | undefined;
-  /** Of verified tokens alone: a made-up one must not push them out. */
+  /** Holds verified tokens only: made-up tokens must not evict them. */
   readonly #remembered = new RememberedTokens();
   /** By digest. A flood of one bad token must not cost a verification each time. */
   readonly #refused = new BoundedCache<{ readonly error: GatewayError; readonly at: number }>({ max: maxRefused });
@@ -92,14 +92,14 @@ export class Authenticator {
     for (const keySet of this.keySets.values()) keySet.stop();
   }
 
-  /** Why no caller can be authenticated: no key was ever read, or not for too long. */
+  /** Why no caller can be authenticated: no key was ever read, or the last read is too long ago. */
   reasonNotReady(): string | undefined {
     const isUnusable = [...this.keySets.values()].every((keySet) => keySet.usableForMs === 0);
     return this.keySets.size > 0 && isUnusable ? 'there is no usable key of the identity provider' : undefined;
   }
 
   /**
-   * Answers at once for a remembered token: a request that needs no waiting should not wait.
+   * Returns synchronously for a remembered token: a request that needs no waiting should not wait.
    * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE without usable keys of the issuer. A token that is bound
    * to a certificate passes only on a `connection` whose client presented it.
    */
@@ -140,7 +140,7 @@ export class Authenticator {
   }
 }
 
-/** The connection counts each time, also for a token that was verified on another one. */
+/** Checks the certificate of each connection, also for a token that was verified on another one. */
 function callerOf({ caller, certificate }: VerifiedToken, connection: Socket | undefined): Caller {
   if (certificate !== undefined) requireCertificate(certificate, connection);
   return caller;
@@ -159,10 +159,10 @@ function policyOf(options: AuthenticatorOptions, keySets: ReadonlyMap<string, Ke
 }
 
 const places = 256;
-/** Characters of a token that is kept. */
+/** Tokens with more characters are not cached. */
 const longestKept = 4096;
 
-/** Digests of tokens. Those of late are kept, because callers send one token many times, and comparing is cheaper. */
+/** Digests of tokens. Caches recent ones: callers send one token many times, and comparing is cheaper than hashing. */
 class LatestDigests {
   readonly #latest: { readonly token: string; readonly digest: string }[] = [];
 
@@ -179,7 +179,7 @@ class LatestDigests {
 }
 
 const maxTokens = 10_000;
-/** More tokens of one caller push out that caller's oldest ones only. */
+/** Beyond this number, new tokens of one caller evict that caller's oldest ones only. */
 const maxPerCaller = 50;
 const rememberMs = 300_000;
 
@@ -197,7 +197,7 @@ class RememberedTokens {
   /** By caller key, the oldest first. */
   readonly #digests = new Map<string, Set<string>>();
 
-  /** Undefined also for a token that would no longer pass: its time is over, or its issuer's keys have changed. */
+  /** Also undefined for a token to verify again: it is outside its validity, or its issuer's keys have changed. */
   get(digest: string, now: number): VerifiedToken | undefined {
     const known = this.#tokens.get(digest);
     if (!known) return undefined;

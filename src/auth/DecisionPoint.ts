@@ -18,7 +18,7 @@ import type { Caller } from './caller.js';
 
 export type { Asker, Question } from './askDecisionPoint.js';
 
-/** What was decided, and until when (of the monotonic clock) it may be gone by. */
+/** A decision, and until when (of the monotonic clock) it is valid. */
 export interface Decision {
   readonly isAllowed: boolean;
   readonly until: number;
@@ -34,40 +34,40 @@ export interface DecisionCall {
 }
 
 export interface DecisionPointOptions extends Omit<DecisionAddress, 'authorization'> {
-  /** Sent as a bearer token; with a scheme of its own (`Basic …`) as it is. */
+  /** Sent as a bearer token, or unchanged when it names its own scheme (`Basic …`). */
   readonly token: Secret | undefined;
   /** Set when the token came from a file, which is then watched. */
   readonly tokenFile: string | undefined;
-  /** How long a permission is remembered, in milliseconds. */
+  /** How long a permission is cached, in milliseconds. */
   readonly ttlMs: number;
   readonly onCall?: (call: DecisionCall) => void;
   readonly onDecided?: (isAllowed: boolean, from: 'asked' | 'remembered') => void;
-  /** `isUsed`: whether the new token of the file can be one. */
+  /** Called when the token's file has changed; `isUsed`: whether the new token is well formed and now in use. */
   readonly onToken?: (isUsed: boolean) => void;
   readonly runtime?: Runtime;
 }
 
-/** Time for a call, in milliseconds. */
+/** Time for a call and its retry together, in milliseconds. */
 const deadlineMs = 1000;
-/** How long a refusal is remembered at most, in milliseconds. */
+/** How long a refusal is cached at most, in milliseconds. */
 const refusedMs = 5000;
-/** Permissions remembered, and refusals, of which made-up ids bring any number. */
+/** Permissions and refusals cached. Made-up ids cause any number of refusals, which must not evict permissions. */
 const maxAllowed = 100_000;
 const maxRefused = 10_000;
 
 /**
- * Asks a decision point about taxpayers that a caller's token does not list, and remembers what it decided, for a time and
- * under keyed hashes. What cannot be decided is refused and not remembered.
+ * Asks a decision point about taxpayers that a caller's token does not list. Caches the decisions for a time, under keyed
+ * hashes. Without a decision the caller is refused, and nothing is cached.
  */
 export class DecisionPoint {
   readonly #allowed = new BoundedCache<Decision>({ max: maxAllowed });
   readonly #refused = new BoundedCache<Decision>({ max: maxRefused });
   readonly #asking = new Map<string, Promise<Decision>>();
-  /** What tells askers apart: a keyed hash of the caller and of what the decision point is told of them. */
+  /** Keyed hashes that tell callers apart: of the caller's key and of the properties that the decision point is told. */
   readonly #names = new WeakMap<Caller, string>();
-  /** The keyed hashes of late: making one costs ten times as much as finding it here. */
+  /** Cache of recent keyed hashes: computing one costs ten times as much as finding it here. */
   readonly #keys = new BoundedCache<string>({ max: 10_000 });
-  /** Of the hashes; of this process alone. */
+  /** The key of the hashes, known to this process only. */
   readonly #secret: string;
   readonly #runtime: Runtime;
   #address: DecisionAddress;
@@ -97,7 +97,7 @@ export class DecisionPoint {
     this.#unwatch();
   }
 
-  /** What is remembered and still holds. */
+  /** The cached decision, if it is still valid. */
   known(caller: Caller, operation: string, question: Question): Decision | undefined {
     const decision = this.#held(this.#keyOf(caller, operation, question));
     if (decision !== undefined) this.options.onDecided?.(decision.isAllowed, 'remembered');
@@ -105,7 +105,7 @@ export class DecisionPoint {
   }
 
   /**
-   * Decides all questions with at most one call; what is being asked already is waited for.
+   * Decides all questions with at most one call. Joins the calls in flight for questions that are already being asked.
    * @returns for each question a decision, or GatewayError AUTH_UNAVAILABLE when there is none
    */
   ask(caller: Caller, asker: Asker, questions: readonly Question[]): Promise<readonly (Decision | GatewayError)[]> {
@@ -121,7 +121,7 @@ export class DecisionPoint {
     ) as Promise<readonly (Decision | GatewayError)[]>;
   }
 
-  /** Calls `look` when a decision's time is over; returns how to cancel that. */
+  /** Calls `look` when a decision expires; returns how to cancel that. */
   whenOver({ until }: Decision, look: () => void): () => void {
     const leftMs = until - this.#runtime.monotonicNow();
     const timer: Timer = this.#runtime.setTimeout(look, Math.max(leftMs, 0)).unref();
@@ -145,11 +145,11 @@ export class DecisionPoint {
     const limit = new AbortController();
     const timer = this.#runtime.setTimeout(() => limit.abort(), deadlineMs);
     let answer = await this.#call(asker, questions, limit.signal);
-    // A connection that was kept open may have been closed at the other end; to ask twice changes nothing.
+    // Retry once: the decision point may have closed a kept-alive connection, and asking twice changes nothing.
     if ('fault' in answer && answer.fault === 'network') answer = await this.#call(asker, questions, limit.signal);
     this.#runtime.clearTimer(timer);
     if ('fault' in answer) throw undecided(answer.cause);
-    // From the question on: a right that is withdrawn while the answer is on its way counts as withdrawn after it.
+    // The time counts from the question: a right may be withdrawn while the answer is on its way.
     return answer.map((isAllowed) => {
       onDecided?.(isAllowed, 'asked');
       return { isAllowed, until: askedAt + (isAllowed ? ttlMs : Math.min(ttlMs, refusedMs)) };
@@ -177,7 +177,7 @@ export class DecisionPoint {
     return decision !== undefined && this.#runtime.monotonicNow() < decision.until ? decision : undefined;
   }
 
-  /** Everything that the answer may depend on. None of the parts but the last can hold a line break. */
+  /** A hash of all that the answer may depend on. Only the last part can contain a line break, so no two texts collide. */
   #keyOf(caller: Caller, operation: string, { action, taxpayer }: Question): string {
     let name = this.#names.get(caller);
     if (name === undefined) {

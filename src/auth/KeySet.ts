@@ -6,9 +6,9 @@ import type { ReadFailure, ReadFault } from './readJson.js';
 
 /** Where the keys of one issuer come from. */
 export interface KeySource {
-  /** Changes whenever the keys do; what was verified under another version must be verified again. */
+  /** Changes whenever the keys do; a token verified under another version must be verified again. */
   readonly version: number;
-  /** How long its keys may still be used unless the provider confirms them, in milliseconds. */
+  /** How long the keys may still be used unless the provider confirms them again, in milliseconds. */
   readonly usableForMs: number;
   /** The keys that fit the header's `alg` and `kid`, if any, and the version of the set they were taken from. */
   keysFor(header: JWSHeaderParameters): Promise<{ keys: readonly (CryptoKey | JWK)[]; version: number }>;
@@ -23,7 +23,7 @@ export interface KeySetOptions extends KeyPlace {
   readonly onRead?: () => void;
   /** Time between reads in the background; at most half of `maxAgeMs`. */
   readonly refreshMs?: number;
-  /** How long keys are used that the provider does not confirm. A withdrawn key must not be good for ever. */
+  /** How long keys are used after the provider last confirmed them: a withdrawn key must not stay valid for ever. */
   readonly maxAgeMs?: number;
   /** Time for one read. */
   readonly deadlineMs?: number;
@@ -33,7 +33,7 @@ export interface KeySetOptions extends KeyPlace {
 const lookAgainMs = 10_000;
 const firstBackoffMs = 1_000;
 const lastBackoffMs = 10_000;
-/** A token without `kid` is tried on so many keys and no more, so that a forged one has a bounded cost. */
+/** Most keys tried for a token without `kid`, so that a forged token has a bounded cost. */
 const maxCandidates = 8;
 
 /**
@@ -45,7 +45,7 @@ export class KeySet implements KeySource {
   readonly #options: Required<KeySetOptions>;
   readonly #stopped = new AbortController();
   #held: HeldKeys | undefined;
-  /** After the last read, when it failed; 0 otherwise. */
+  /** The backoff after the last read, if it failed; otherwise 0. */
   #backoffMs = 0;
   #retryAt = -Infinity;
   #reading: Promise<void> | undefined;
@@ -90,7 +90,7 @@ export class KeySet implements KeySource {
     this.#stopped.abort();
   }
 
-  /** Throws AUTH_UNAVAILABLE while no key was ever read, or not for too long. Waits only then. */
+  /** Throws AUTH_UNAVAILABLE if no key was ever read, or the last read is too long ago. Waits for a read only then. */
   async keysFor(header: JWSHeaderParameters) {
     if (this.usableForMs === 0 && (this.#reading || this.#waitMs() === 0)) await this.#read();
     if (!this.#held || this.usableForMs === 0) {
@@ -99,7 +99,7 @@ export class KeySet implements KeySource {
       const reason = `key set: ${this.#failure.cause}`;
       throw new GatewayError('AUTH_UNAVAILABLE', message, { httpStatus: 503, retryAfterSeconds, reason });
     }
-    const { choose, version } = this.#held; // before the wait: a read meanwhile must not pass old keys off as the new version
+    const { choose, version } = this.#held; // both before the wait: a read meanwhile must not give old keys the new version
     return { keys: await candidates(choose, header), version };
   }
 
@@ -116,7 +116,7 @@ export class KeySet implements KeySource {
     return true;
   }
 
-  /** How long the provider is still left alone after a failed read. */
+  /** What is left of the backoff after a failed read. */
   #waitMs(): number {
     return Math.max(0, this.#retryAt - this.#options.runtime.monotonicNow());
   }
@@ -131,7 +131,7 @@ export class KeySet implements KeySource {
 
   async #readOnce(): Promise<void> {
     const { runtime, deadlineMs, onFailure, onRead } = this.#options;
-    // Node may collect a signal of AbortSignal.timeout that only AbortSignal.any refers to: it never aborts.
+    // Not AbortSignal.timeout: Node.js may collect such a signal if only AbortSignal.any refers to it, and it never aborts.
     const limit = new AbortController();
     const timer = runtime.setTimeout(() => limit.abort(), deadlineMs).unref();
     const read = await readIssuerKeys(this.#options, AbortSignal.any([limit.signal, this.#stopped.signal]));
@@ -181,7 +181,7 @@ interface HeldKeys {
 
 type Choose = (header: JWSHeaderParameters) => Promise<CryptoKey>;
 
-/** Only `alg` and `kid` choose: a key the token brings along (`jwk`, `jku`, `x5u`, `x5c`) is never looked at. */
+/** Chooses keys by `alg` and `kid` only: a key that the token brings along (`jwk`, `jku`, `x5u`, `x5c`) is ignored. */
 async function candidates(choose: Choose, { alg, kid }: JWSHeaderParameters): Promise<CryptoKey[]> {
   try {
     return [await choose({ alg, kid } as JWSHeaderParameters)];

@@ -3,13 +3,13 @@ import * as z from 'zod';
 import type { TaxpayerScope } from './caller.js';
 import { type ReadFault, readJson } from './readJson.js';
 
-/** What is asked: may the subject do this with this taxpayer? */
+/** The question: may the subject do this with this taxpayer? */
 export interface Question {
   readonly action: TaxpayerScope;
   readonly taxpayer: string;
 }
 
-/** Where the decision point is, and what it is shown. */
+/** Where the decision point is, and how to authenticate to it. */
 export interface DecisionAddress {
   readonly url: string;
   readonly authorization?: string;
@@ -28,16 +28,16 @@ export interface Asker {
 
 export type DecisionEndpoint = 'evaluation' | 'evaluations';
 
-/** Why there is no decision, and that in a few words. */
+/** Why there is no decision; `cause` says it in a few words. */
 export interface DecisionFailure {
   readonly fault: ReadFault | 'wrong-shape' | 'other-question';
   readonly cause: string;
 }
 
 /**
- * Asks a decision point by the OpenID AuthZEN Authorization API 1.0: one question of its `evaluation`, several at once of its
- * `evaluations`. Gives the decisions in the order of the questions. Never rejects: whatever is no clear answer to all of
- * them is a failure.
+ * Asks a decision point by the OpenID AuthZEN Authorization API 1.0: one question at its endpoint `evaluation`, several at
+ * once at `evaluations`. Returns the decisions in the order of the questions. Never rejects: anything but a clear answer to
+ * all questions is a failure.
  */
 export async function askDecisionPoint(
   { url: baseUrl, authorization, agent }: DecisionAddress,
@@ -69,7 +69,7 @@ export async function askDecisionPoint(
   if (!read.success || read.data.length !== questions.length) {
     return { fault: 'wrong-shape', cause: 'the answer does not decide what was asked' };
   }
-  // The standard does not ask for an echo; one that names somebody or something else is an answer to another question.
+  // The standard requires no echo of the question; an echo that differs belongs to another question.
   const isOther = read.data.some(
     ({ subject, resource, action }, place) =>
       (subject?.id ?? id) !== id ||

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-/** Every scope the gateway knows; a token may carry others, which give nothing. */
+/** Every scope the gateway knows; a token may carry others, which grant nothing. */
 export const allScopes = [
   'client-links:create',
   'taxpayers:read',
@@ -11,7 +11,7 @@ export const allScopes = [
 
 export type Scope = (typeof allScopes)[number];
 
-/** Those that are about a taxpayer: the actions that a decision point is asked about. */
+/** The scopes that concern one taxpayer: the actions that a decision point is asked about. */
 export const taxpayerScopes = [
   'taxpayers:read',
   'taxpayer-tokens:read',
@@ -30,7 +30,7 @@ export interface Caller {
   readonly scopes: ReadonlySet<Scope>;
   /** The taxpayers this caller may see; `any` needs the scope `taxpayers:any`. */
   readonly taxpayers: ReadonlySet<string> | 'any';
-  /** What a decision point is told besides the subject: the issuer and chosen claims. Undefined when none is asked. */
+  /** What a decision point is told besides the subject: the issuer and chosen claims. Undefined without a decision point. */
   readonly properties?: Readonly<Record<string, unknown>> | undefined;
   /** When the token ends, in milliseconds since the epoch; `Infinity` for callers without a token. */
   readonly expiresAt: number;
@@ -54,7 +54,7 @@ export function callerKey(issuer: string, subject: string): string {
   return hash('sha256', JSON.stringify([issuer, subject]), 'base64url');
 }
 
-/** Under whose name a caller's use of shared resources is counted; undefined for callers who cannot be told apart. */
+/** The key under which a caller's use of shared resources is counted; undefined for callers who cannot be told apart. */
 export function holderOf({ kind, key }: Caller): string | undefined {
   return kind === 'bearer' || kind === 'router' ? key : undefined;
 }

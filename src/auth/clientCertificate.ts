@@ -5,7 +5,7 @@ import type { JWTPayload } from 'jose';
 import * as z from 'zod';
 import { unauthenticated } from '../errors/errors.js';
 
-/** Also for a client that names the scheme DPoP in place of Bearer, as RFC 9449 section 7.1 has it. */
+/** Also used when a client sends the scheme DPoP instead of Bearer (RFC 9449 section 7.1). */
 export const dpopRefused = 'The access token is bound to a DPoP key (RFC 9449), which is not supported here';
 
 const confirmation = z.object({ 'x5t#S256': z.string().optional(), jkt: z.unknown().optional() });
@@ -24,7 +24,7 @@ export function boundCertificate(payload: JWTPayload): string | undefined {
   return thumbprint;
 }
 
-/** Throws UNAUTHENTICATED unless the client of a connection presented this certificate. Whom the certificate names does not matter. */
+/** Throws UNAUTHENTICATED unless the client of a connection presented this certificate. Its subject does not matter. */
 export function requireCertificate(thumbprint: string, socket: Socket | undefined): void {
   const presented = socket instanceof TLSSocket ? socket.getPeerX509Certificate()?.raw : undefined;
   if (presented === undefined) {

@@ -36,7 +36,7 @@ export class DeveloperKeys {
     this.#privateKey = { ...publicKey, d };
   }
 
-  /** What tokens of this key pair are verified by. */
+  /** The policy that verifies tokens of this key pair. */
   get policy(): Omit<TokenPolicy, 'now'> {
     const source: KeySource = {
       version: 1,

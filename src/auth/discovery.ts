@@ -8,7 +8,7 @@ export interface KeyPlace {
   /** The exact `iss` claim. */
   readonly issuer: string;
   readonly jwksUrl: string | undefined;
-  /** What reads go through. */
+  /** HTTP agents for reads. Default: Node's own. */
   readonly agentFor?: AgentFor | undefined;
 }
 
@@ -22,8 +22,8 @@ export async function readIssuerKeys(
 }
 
 /**
- * The address of an issuer's key set, from its metadata as OpenID Connect Discovery 1.0 (section 4) places it, or else as
- * RFC 8414 (section 3) does. Not remembered: a provider may move its keys, and they are read rarely.
+ * The URL of an issuer's key set, from the issuer's metadata: at the path of OpenID Connect Discovery 1.0 (section 4), or
+ * else at that of RFC 8414 (section 3). Not cached: a provider may move its keys, and they are read rarely.
  */
 async function discover(issuer: string, signal: AbortSignal, agentFor?: AgentFor): Promise<string | ReadFailure> {
   const { origin, pathname } = new URL(issuer);
@@ -50,7 +50,7 @@ async function read(
   if (!metadata || !URL.canParse(metadata.jwks_uri)) {
     return { fault: 'not-metadata', cause: 'the answer is no metadata that names a key set (jwks_uri)' };
   }
-  // Whoever could put up metadata of another issuer would choose the keys of this one.
+  // Otherwise whoever could publish metadata of another issuer would choose the keys of this one.
   if (metadata.issuer !== issuer) {
     const named = /^https?:\/\/[\x21-\x7e]{1,200}$/.test(metadata.issuer) ? metadata.issuer : 'another issuer';
     return { fault: 'other-issuer', cause: `the metadata names ${named}, AUTH_ISSUER must be exactly that` };

@@ -9,22 +9,22 @@ import type { Logger } from '../observability/log.js';
 import type { Authenticator } from './Authenticator.js';
 import { type Caller, router } from './caller.js';
 
-/** What a caller shows: headers of a request, or the same names in the parameters of a socket. */
+/** What a client presents: headers of a request, or parameters of a socket with the same names. */
 export interface Credentials {
   readonly authorization: string | undefined;
   readonly routerSecret: string | undefined;
   readonly remoteAddress: string | undefined;
   readonly peer: Peer | undefined;
-  /** Where a token counts only with the client's certificate. */
+  /** Its client certificate is checked when the token is bound to one. */
   readonly connection: Socket;
 }
 
 export interface Identity {
   readonly caller: Caller;
-  /** Whether it proved to be the router; undefined when no such proof is configured. */
+  /** Whether the client proved to be the router; undefined when no such proof is configured. */
   readonly fromRouter: boolean | undefined;
   readonly remoteAddress: string | undefined;
-  /** Undefined where no setting asks to look. */
+  /** Undefined when no setting requires it. */
   readonly peer: Peer | undefined;
 }
 
@@ -46,7 +46,7 @@ export function identifier(authenticator: Authenticator, routerSecrets: Pick<Rou
   };
 }
 
-/** What the headers of a request show. */
+/** The credentials in the headers of a request. */
 export function credentialsOf({ headers, socket, peer }: IncomingMessage): Credentials {
   return {
     authorization: headers.authorization,
@@ -57,7 +57,7 @@ export function credentialsOf({ headers, socket, peer }: IncomingMessage): Crede
   };
 }
 
-/** What the parameters of `connection_init` show, whose names come in any case; the headers of the socket fill in the rest. */
+/** The credentials in the parameters of `connection_init`, in any letter case; the headers of the upgrade supply the rest. */
 export function credentialsOfSocket(
   parameters: Readonly<Record<string, unknown>> | undefined,
   request: IncomingMessage,
@@ -71,22 +71,22 @@ export function credentialsOfSocket(
   };
 }
 
-/** What is given but is no text is refused like an empty one: it must not count as absent. */
+/** A value that is not a string becomes an empty one, which is refused: it must not count as absent. */
 function textOf(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   return typeof value === 'string' ? value : '';
 }
 
 /**
- * What proves to be the router: a secret shared with it, the current one and, during a rotation, the previous one; or a
- * certificate with one of the names that are the router's. A secret that came from a file follows it. To rotate, write the
- * old secret to the previous file, the new one to the current file, then give the new one to the router, and empty the
- * previous file; no process restarts.
+ * Recognizes the router: by a shared secret (the current one or, during a rotation, the previous one), or by a client
+ * certificate with one of the router's names. A secret from a file changes with the file. To rotate, write the old secret to
+ * the previous file and the new one to the current file, give the new one to the router, and then empty the previous file;
+ * no process restarts.
  */
 export class RouterSecrets {
   readonly #digests = new Map<'current' | 'previous', Buffer>();
   readonly #certificateNames: readonly string[];
-  /** Whether a proof is asked for: also when every secret was withdrawn. */
+  /** Whether any proof is configured; stays true after every secret was withdrawn. */
   readonly #isConfigured: boolean;
   readonly #stops: readonly (() => void)[];
 
@@ -123,7 +123,7 @@ export class RouterSecrets {
     });
   }
 
-  /** Whether it is the router; undefined when no proof is configured. Takes constant time for a secret. */
+  /** Whether the client is the router; undefined when no proof is configured. Compares secrets in constant time. */
   accept(presented: string | undefined, peer?: Peer): boolean | undefined {
     const names = this.#certificateNames;
     if (names.length > 0 && peer?.certificate?.machineNames.some((name) => names.includes(name))) return true;
@@ -133,7 +133,7 @@ export class RouterSecrets {
     return presented !== undefined && matches.includes(true);
   }
 
-  /** Ends the watches of the files. */
+  /** Stops watching the files. */
   stop(): void {
     for (const stop of this.#stops) stop();
   }

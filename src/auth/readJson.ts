@@ -2,7 +2,7 @@ import type { Agent } from 'node:http';
 import type { Readable } from 'node:stream';
 import fetch, { type FetchError, type RequestInit } from 'node-fetch';
 
-/** Why there is no usable answer, and that in a few words, such as `HTTP 503`. */
+/** Why there is no usable answer; `cause` says it in a few words, such as `HTTP 503`. */
 export interface ReadFailure {
   readonly fault: ReadFault;
   readonly cause: string;
@@ -25,8 +25,8 @@ export type AgentFor = (url: URL) => Agent | undefined;
 const maxBodyBytes = 1024 * 1024;
 
 /**
- * What an identity provider answers, or a decision point that is sent `init`, of bounded size; `json` is undefined for what
- * is not JSON. Never rejects.
+ * Reads JSON of bounded size from an identity provider, or from a decision point that is sent `init`. `json` is undefined
+ * when the answer is not JSON. Never rejects.
  */
 export async function readJson(
   url: string,
@@ -38,7 +38,7 @@ export async function readJson(
     const headers = { ...init.headers, accept };
     const response = await fetch(url, { ...init, headers, redirect: 'error', size: maxBodyBytes, signal });
     if (response.status === 200) return { json: await response.json() };
-    (response.body as Readable | null)?.destroy(); // what is not read would keep its connection open
+    (response.body as Readable | null)?.destroy(); // an unread body would keep the connection open
     return { fault: 'status', cause: `HTTP ${response.status}` };
   } catch (error) {
     if (signal.aborted) return { fault: 'timeout', cause: 'no answer in time' };

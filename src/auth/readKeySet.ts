@@ -9,9 +9,9 @@ export const signatureAlgorithms = ['RS256', 'PS256', 'ES256', 'ES384', 'EdDSA',
 const maxKeys = 200;
 
 /**
- * Reads a JSON Web Key Set (RFC 7517 section 5) and returns its usable keys: public, for signatures, of an accepted
- * algorithm, and only the members that make the key. Unusable keys are passed over, as the RFC asks. Returns a fault when
- * there is none: an identity provider that signs has one. Never rejects.
+ * Reads a JSON Web Key Set (RFC 7517 section 5) and returns its usable keys: public keys for signatures of an accepted
+ * algorithm, reduced to the members that make the key. Skips unusable keys, as the RFC asks. Returns a fault when no key is
+ * usable: an identity provider that signs has one. Never rejects.
  */
 export async function readKeySet(
   url: string,
@@ -41,15 +41,15 @@ const keySchema = z
     alg: z.enum(signatureAlgorithms).optional(),
     key_ops: z.array(z.string()).optional(),
     ...{ kid: text, n: text, e: text, x: text, y: text },
-    // A set that publishes a private key or a shared secret has lost it: what it signs proves nothing.
+    // A published private key or shared secret is compromised: its signatures prove nothing.
     ...{ d: z.undefined().optional(), k: z.undefined().optional() },
   })
   .refine(({ key_ops }) => key_ops?.includes('verify') ?? true)
-  // WebCrypto would refuse a key for any other word in its key_ops.
+  // `key_ops` is left out: WebCrypto would refuse a key for any other operation in it.
   .transform(({ key_ops, d, k, ...jwk }) => jwk as JWK)
   .refine(isSound);
 
-/** It is a whole key, its point is on the curve, and an RSA modulus has a safe and affordable size (RFC 7518 section 3.3). */
+/** Whether the key is complete, with its point on the curve or an RSA modulus of safe and affordable size (RFC 7518, 3.3). */
 function isSound(jwk: JWK): boolean {
   try {
     const { modulusLength } = createPublicKey({ key: { ...jwk }, format: 'jwk' }).asymmetricKeyDetails ?? {};

@@ -6,7 +6,7 @@ import { allScopes, type Caller, type Scope } from './caller.js';
 export interface RightsRules {
   /** The first of these claims that a token has lists its scopes. */
   readonly scopesClaims: readonly string[];
-  /** The scopes that a value of that claim stands for; any other value stands for itself. */
+  /** The scopes that a value of the scopes claim stands for; a value that is not listed stands for itself. */
   readonly scopesMap: ReadonlyMap<string, readonly Scope[]>;
   /** The claim that lists the taxpayers a caller may see. */
   readonly taxpayersClaim: string;
@@ -14,13 +14,13 @@ export interface RightsRules {
 
 const taxpayerIds = z.array(z.string().min(1).max(4096));
 
-/** What the bearer of a verified token may do. A claim of another shape grants nothing: it must not be half understood. */
+/** What the bearer of a verified token may do. A claim of an unexpected shape grants nothing. */
 export function rightsIn(payload: JWTPayload, rules: RightsRules): Pick<Caller, 'scopes' | 'taxpayers'> {
   const scopes = readScopes(payload, rules);
   return { scopes, taxpayers: scopes.has('taxpayers:any') ? 'any' : readTaxpayers(payload, rules.taxpayersClaim) };
 }
 
-/** A text of several, separated by spaces (RFC 8693 section 4.2), or a list. */
+/** The claim is a string of scopes separated by spaces (RFC 8693 section 4.2), or a list. */
 function readScopes(payload: JWTPayload, { scopesClaims, scopesMap }: RightsRules): ReadonlySet<Scope> {
   const claim = scopesClaims.map((path) => claimAt(payload, path)).find((found) => found !== undefined);
   const granted: unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : [];
@@ -34,7 +34,7 @@ function readTaxpayers(payload: JWTPayload, path: string): ReadonlySet<string> {
   return new Set(taxpayerIds.safeParse(Array.isArray(claim) ? claim : [claim]).data);
 }
 
-/** Names may hold dots themselves, as `https://id.example/roles` does: the longest that is there counts. */
+/** The claim at `path`. Names may contain dots, as `https://id.example/roles` does: the longest existing name wins. */
 export function claimAt(claims: unknown, path: string): unknown {
   if (typeof claims !== 'object' || claims === null) return undefined;
   if (Object.hasOwn(claims, path)) return (claims as Record<string, unknown>)[path];

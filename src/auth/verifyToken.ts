@@ -13,13 +13,13 @@ export interface TokenPolicy {
   readonly rights: RightsRules;
   /** A token must be of one of these types, as {@link tokenType} writes them. */
   readonly tokenTypes: readonly string[];
-  /** Claims that a decision point is told; undefined when none is asked. */
+  /** Claims that a decision point is told; undefined without a decision point. */
   readonly decisionClaims?: readonly string[] | undefined;
   readonly now: () => number;
 }
 
 export interface TrustedIssuer {
-  /** The keys that may sign for it and for no other. */
+  /** The keys that may sign for this issuer, and for no other. */
   readonly keys: KeySource;
   /** A token must name one of these in `aud`. */
   readonly audience: readonly string[];
@@ -27,7 +27,7 @@ export interface TrustedIssuer {
 
 export interface VerifiedToken {
   readonly caller: Caller;
-  /** The thumbprint of the certificate that its client must present; undefined for a bearer token. */
+  /** The thumbprint of the certificate that the client must present; undefined for a bearer token. */
   readonly certificate: string | undefined;
   /** The first moment at which the token passes, in milliseconds since the epoch: `nbf` less the tolerance. */
   readonly validFrom: number;
@@ -38,9 +38,9 @@ export interface VerifiedToken {
 
 export const maxTokenLength = 8192;
 const toleranceSeconds = 5;
-/** At most the last second a Date can hold. */
+/** Seconds since the epoch, at most the last one that a Date can hold. */
 const seconds = z.number().min(0).max(8.64e12);
-/** What jose lets through: an empty or huge `sub`, times that are no finite number (`1e999`). */
+/** Refuses what jose lets through: an empty or huge `sub`, and times that are no finite number (`1e999`). */
 const claimsSchema = z.object({
   sub: z.string().min(1).max(255),
   exp: seconds,
@@ -48,7 +48,7 @@ const claimsSchema = z.object({
   iat: seconds.default(0),
 });
 
-/** What a caller sees whose token has ended, also while they listen to a stream. */
+/** Also the message for a caller whose token expires while a stream is open. */
 export const tokenExpired = 'The access token has expired';
 const malformed = 'The access token is malformed';
 const notYetValid = 'The access token is not valid yet';
@@ -83,7 +83,7 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
 
 /** Looks for newer keys once the held ones fail: the provider may have rotated them, with or without a new `kid`. */
 async function verifySignature(token: string, policy: TokenPolicy) {
-  // What can be refused without a key is refused first, so that it costs neither a signature check nor a key set.
+  // First refuse what needs no key to refuse: it then costs neither a signature check nor a read of the key set.
   const { header, issuer } = decode(token);
   if (!signatureAlgorithms.some((algorithm) => algorithm === header.alg)) {
     throw unauthenticated('The access token is not signed with an accepted algorithm');
