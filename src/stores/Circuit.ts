@@ -2,7 +2,7 @@ import type { Runtime } from '../process/Runtime.js';
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
-/** An answer of the primary store. `asked`: it may have done what was asked, although no answer came. */
+/** What came of a call to the primary store. `asked`: the store may have done the operation, although no answer came. */
 export type Answer<T> =
   | { readonly answered: true; readonly value: T }
   | { readonly answered: false; readonly asked: boolean };
@@ -10,11 +10,11 @@ export type Answer<T> =
 /** Failures in a row that open a circuit. */
 export const failuresToOpen = 2;
 
-/** A circuit breaker with a time limit. While it is open nothing is asked; only a {@link probe} that passes closes it. */
+/** A circuit breaker with a time limit. While it is open, no call is made; only a successful {@link probe} closes it. */
 export class Circuit {
   #isClosed = true;
   #failures = 0;
-  /** What began the present row of failures; the later ones are often only its consequence, such as a reconnect. */
+  /** The first of the current failures in a row. Later ones are often only its consequence, such as a reconnect. */
   #firstTrouble: readonly [trouble: StoreTrouble, detail?: string | undefined] = ['failed'];
 
   constructor(
@@ -48,7 +48,7 @@ export class Circuit {
     }
   }
 
-  /** Asks although the circuit is open; success closes it. */
+  /** Calls the store even while the circuit is open; success closes it. */
   async probe(work: () => Promise<unknown>): Promise<boolean> {
     if (this.#isClosed) return (await this.ask(work)).answered;
     const isPassed = timeLimit(work, this.limitMs, this.runtime).then(() => true);

@@ -1,11 +1,11 @@
 import { realRuntime } from '../process/Runtime.js';
 
-/** Between two beginnings, in milliseconds. */
+/** Least time between the starts of two commits, in milliseconds. */
 const pauseMs = 2;
 
 /**
  * Writes that begin in one turn of the event loop share one commit, and a commit costs more than the writes in it. So writes
- * begin at the end of the turn, but not within {@link pauseMs} of the last ones.
+ * wait for the end of the turn, and until {@link pauseMs} after the previous ones began.
  */
 export class CommitPace {
   #lastAt = Number.NEGATIVE_INFINITY;
@@ -24,7 +24,7 @@ export class CommitPace {
       };
       const leftMs = this.#lastAt + pauseMs - runtime.monotonicNow();
       if (leftMs > 0) runtime.setTimeout(begin, leftMs);
-      else runtime.setImmediate(begin); // with what else this turn writes
+      else runtime.setImmediate(begin); // together with the other writes of this turn
     });
     return this.#next;
   }

@@ -1,23 +1,23 @@
 import { EventEmitter } from 'node:events';
 import { realRuntime } from '../process/Runtime.js';
 
-/** Pauses between two looks at a store, in milliseconds; they double up to `maxMs`, with jitter. */
+/** Pauses between two polls of a store, in milliseconds: they double from `firstMs` to `maxMs`, with jitter. */
 export interface PollPace {
   readonly firstMs: number;
   readonly maxMs: number;
 }
 
-/** Callers in this process that wait for a key to be deleted. No promise made here rejects, and no timer outlives it. */
+/** Callers in this process that wait for a key to be deleted. Their promises never reject, and leave no timer behind. */
 export class DeleteWaiters {
   readonly #deletions = new EventEmitter().setMaxListeners(0);
 
   constructor(private readonly runtime = realRuntime) {}
 
-  /** Resolves when `key` is woken, or after `timeoutMs`. */
+  /** Resolves when {@link wake} is called with `key`, or after `timeoutMs`. */
   wait(key: string, timeoutMs: number): Promise<void> {
     if (timeoutMs <= 0) return Promise.resolve();
     return new Promise((resolve) => {
-      const event = `of ${key}`; // no key is the special event "error"
+      const event = `of ${key}`; // the prefix keeps a key from being the special event "error"
       const done = () => {
         this.runtime.clearTimer(timer);
         this.#deletions.off(event, done);
@@ -29,8 +29,8 @@ export class DeleteWaiters {
   }
 
   /**
-   * As {@link wait}, but also polls, so that a lost message only delays. `lastsMs` tells how long the key will last, 0 when it
-   * is gone: a lease whose holder died is not waited for beyond its end. Resolves early when polling fails.
+   * As {@link wait}, but also polls, so that a lost message only causes a delay. `lastsMs` returns the key's remaining time to
+   * live, 0 when it is gone: nobody waits for a dead holder's lease beyond its expiry. Resolves early when polling fails.
    */
   async waitPolling(key: string, timeoutMs: number, pace: PollPace, lastsMs: () => Promise<number>): Promise<void> {
     const giveUpAt = this.runtime.monotonicNow() + timeoutMs;

@@ -4,14 +4,14 @@ import type { WriteJournal } from './WriteJournal.js';
 
 type KeyTest = (key: string) => boolean;
 
-/** How long a delivery goes on with what it knows of who was forgotten, in milliseconds. */
+/** How long a delivery uses one answer of {@link Delivery.forgottenKeys}, in milliseconds. */
 const askAgainMs = 100;
 
-/** Tells the primary what the journal holds, once it answers again: in the background, one delivery at a time. */
+/** Delivers the journal to the primary once the primary answers again: in the background, one delivery at a time. */
 export class Delivery {
   /**
-   * Finds out from the primary for which keys nothing may be delivered, because those they are about were forgotten meanwhile.
-   * Asked again during a long delivery; while it rejects, nothing is delivered.
+   * Asks the primary which keys must not be delivered, because their subjects were forgotten meanwhile. Called again during a
+   * long delivery. While it rejects, nothing is delivered.
    */
   forgottenKeys: (primary: Store) => Promise<KeyTest> = async () => () => false;
   #underWay: Promise<void> | undefined;
@@ -22,12 +22,12 @@ export class Delivery {
     private readonly runtime: Runtime,
   ) {}
 
-  /** The one under way, which never rejects. */
+  /** The delivery in progress, if any. Never rejects. */
   get underWay(): Promise<void> | undefined {
     return this.#underWay;
   }
 
-  /** What fails stays pending for the next. */
+  /** Starts a delivery unless one is in progress. What fails stays pending for the next. */
   begin(): void {
     this.#underWay ??= this.#tellPrimary()
       .catch(() => undefined)
@@ -37,8 +37,8 @@ export class Delivery {
   }
 
   /**
-   * Delivers what is pending, in a second try when the one under way failed or had begun before the latest writes. Never
-   * rejects; what fails twice stays pending.
+   * Delivers everything pending. Tries twice, because a delivery in progress may fail, or have begun before the latest writes.
+   * Never rejects; what fails twice stays pending.
    */
   async complete(): Promise<void> {
     for (let tries = 0; tries < 2 && !this.journal.isEmpty; tries++) {

@@ -14,7 +14,7 @@ export interface FallbackStoreOptions {
   readonly runtime?: Runtime;
   /** The primary stopped answering; once per episode. */
   readonly onDegraded?: (trouble: StoreTrouble, detail?: string) => void;
-  /** The primary answers again, reads and writes; once per episode, with the operations it did not do meanwhile. */
+  /** The primary answers reads and writes again; once per episode. `count` is how many operations it missed. */
   readonly onRecovered?: (durationMs: number, count: number) => void;
 }
 
@@ -28,16 +28,16 @@ const probeKeys = Array.from({ length: 8 }, (_, n) => `probe-${n}`);
 const probeValue = Buffer.from('probe');
 
 /**
- * Keeps the gateway answering when the shared store does not: what the primary does not do in time is done in this process,
- * so a lease then excludes the other requests of this process. No operation rejects, except {@link increment} and
- * {@link claim}, which only the primary can decide, and all of them after {@link close}.
+ * Keeps the gateway answering when the shared store does not. What the primary does not do in time, this process does alone;
+ * a lease then excludes only other requests of this process. No operation rejects, except {@link increment}, {@link claim}
+ * and {@link list}, which only the primary can do, and every operation after {@link close}.
  *
  * Reads and writes have separate circuits, because a store that is full or a read-only replica can still be read. A
- * background probe closes an open circuit. The writes made meanwhile are then delivered to it ({@link WriteJournal}).
+ * background probe closes an open circuit. The primary then gets the writes made meanwhile ({@link WriteJournal}).
  */
 export class FallbackStore implements Store {
   readonly kind: Store['kind'];
-  /** Of what this process wrote while the primary did not answer. */
+  /** Delivers what this process wrote while the primary did not answer. */
   readonly delivery: Delivery;
   readonly #runtime: Runtime;
   readonly #journal: WriteJournal;
@@ -116,7 +116,7 @@ export class FallbackStore implements Store {
       return { state: 'taken' };
     }
     if (claimed === undefined && !this.#pending(leaseKey)) {
-      // A lease that the primary took after all is deleted when this one is released, now or when the primary is back.
+      // The primary may hold this lease after all: releasing it here deletes it there, at once or when the primary is back.
       this.#journal.add(leaseKey, {
         kind: 'added',
         value: owner,
@@ -129,17 +129,17 @@ export class FallbackStore implements Store {
     return holder?.equals(owner) ? { state: 'taken' } : { state: 'held', owner: holder ?? Buffer.alloc(0) };
   }
 
-  /** True also while the primary does not answer: whether the lease outlived that shows when what it covers is delivered. */
+  /** True also while the primary does not answer. Whether the lease was lost then turns out when its entry is delivered. */
   async renew(key: string, owner: Buffer, ttlMs: number): Promise<boolean> {
     const leaseKey = leaseKeyOf(key);
     const here = this.#journal.get(leaseKey);
     if (here && !here.value.equals(owner)) return false;
     if (here) this.#journal.add(leaseKey, { ...here, expiresAt: this.#runtime.monotonicNow() + ttlMs });
-    const answer = await this.#write(() => this.primary.renew(key, owner, ttlMs)); // it may have been told of ours by now
+    const answer = await this.#write(() => this.primary.renew(key, owner, ttlMs)); // a delivery may have brought it our lease
     return here !== undefined || !answer.answered || answer.value;
   }
 
-  /** A lease taken in this process, while the primary did not answer, covers what is written in this process. */
+  /** A lease that this process took alone, while the primary did not answer, covers the writes of this process. */
   async settle(key: string, owner: Buffer, entry: StoreEntry): Promise<boolean> {
     const leaseKey = leaseKeyOf(key);
     const leaseHere = this.#pending(leaseKey);
@@ -172,7 +172,7 @@ export class FallbackStore implements Store {
     return deletedHere;
   }
 
-  /** Rejects when the primary does not answer (it may have counted all the same): only it has the fleet's count. */
+  /** Rejects when the primary does not answer, as only the primary has the fleet's count. It may have counted even so. */
   async increment(key: string, by: number, ttlMs: number): Promise<number> {
     const answer = await this.#write(() => this.primary.increment(key, by, ttlMs));
     if (answer.answered) return answer.value;
@@ -183,15 +183,15 @@ export class FallbackStore implements Store {
     if (this.#closed) return;
     if (this.#pending(key)) return this.#journal.waitForDelete(key, timeoutMs);
     if (this.#reads.isClosed) return this.primary.waitForDelete(key, timeoutMs).catch(() => undefined);
-    await pause(this.#runtime, Math.min(timeoutMs, 50)); // no store tells us: look again soon
+    await pause(this.#runtime, Math.min(timeoutMs, 50)); // nothing reports the deletion: the caller looks again soon
   }
 
-  /** Rejects when the primary does not answer. It may take long, which says nothing about the primary. */
+  /** Rejects when the primary does not answer. Has no time limit: a long search is no sign of a failing primary. */
   async list(prefix: string): Promise<readonly string[]> {
     return [...new Set([...this.#journal.keys(prefix), ...(await this.primary.list(prefix))])];
   }
 
-  /** Whether, since this was last asked, a write may have come late to the primary: one that it did not answer, or one kept back. */
+  /** Whether, since the last call, a write may have reached the primary late: one it did not answer, or one in the journal. */
   takeUnsettled(): boolean {
     const isUnsettled = this.degraded || !this.#journal.isEmpty;
     const wasUnsettled = this.#unsettled || isUnsettled;
@@ -199,7 +199,7 @@ export class FallbackStore implements Store {
     return wasUnsettled;
   }
 
-  /** First tells the primary what it has not heard of, if it answers. */
+  /** First delivers what is pending, if the primary answers. */
   async close(): Promise<void> {
     const deliver = async () => {
       if (this.degraded) await this.#probe();
@@ -214,8 +214,8 @@ export class FallbackStore implements Store {
   }
 
   /**
-   * `claimed` is undefined when the primary gives no answer. It may still have stored the value, so it is read: our own bytes
-   * there mean that it did (they are random), others that another process was first.
+   * `claimed` is undefined when the outcome is unknown. After a lost answer the primary may hold the value all the same, so the
+   * key is read: our own bytes (they are random) mean that the claim succeeded, others that another process was first.
    */
   async #tryClaim(key: string, value: Buffer, ttlMs: number, lost?: Answer<unknown>) {
     if (this.#pending(key)) return { claimed: false, asked: false };
@@ -255,7 +255,7 @@ export class FallbackStore implements Store {
   readonly #onOpen = (trouble: StoreTrouble, detail?: string): void => {
     if (this.degraded || this.#closed) return;
     this.#degradedSince = this.#runtime.monotonicNow();
-    // A primary that passes its probes and fails again is left alone for longer each time, up to 30 pauses.
+    // Backoff: each time the primary fails soon after a recovery, the pause between probes doubles, up to 30 times the first.
     const relapsed = this.#degradedSince - this.#recoveredAt < 10 * this.#probeMs;
     this.#probeMs = relapsed ? Math.min(2 * this.#probeMs, 30 * this.#probeEveryMs) : this.#probeEveryMs;
     this.#scheduleProbe();
@@ -273,7 +273,7 @@ export class FallbackStore implements Store {
     this.options.onRecovered?.(durationMs, missed);
   };
 
-  /** Until the primary answers and has been told everything; also after one lost answer, since no write may follow soon. */
+  /** Probes until the primary answers and has every write; also after one lost answer, since no write may follow soon. */
   #scheduleProbe(): void {
     this.#runtime.clearTimer(this.#probeTimer);
     this.#probeTimer = this.#runtime
@@ -286,7 +286,7 @@ export class FallbackStore implements Store {
       .unref();
   }
 
-  /** Really writes, because a full server still deletes. */
+  /** Probes with real writes, because a full server still accepts deletions. */
   async #probe(): Promise<boolean> {
     const read = () => Promise.all(probeKeys.map((key) => this.primary.get(key)));
     const write = () => Promise.all(probeKeys.map((key) => this.primary.set(key, probeValue, 1000)));

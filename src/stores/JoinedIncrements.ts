@@ -6,11 +6,11 @@ interface Increment {
 }
 
 /**
- * Adds to each counter in turn: increments of one process then never make each other try again. Those that come while one
- * is under way share the next.
+ * Runs one increment per counter at a time, so that increments of one process never conflict and retry. Those that arrive
+ * while one is in flight are added up in the next.
  */
 export class JoinedIncrements {
-  /** What waits for the increment that is under way, by the key of the counter. */
+  /** The increments that wait for the one in flight, by the key of the counter. */
   readonly #waiting = new Map<string, Increment[]>();
 
   /** @param add increments a counter, atomically, and returns its count */

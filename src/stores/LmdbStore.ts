@@ -13,11 +13,11 @@ import { StoreError } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
 export interface LmdbStoreOptions {
-  /** Pause between two looks after the database: a step of the purge, and whether it is still there; 0: none. Default 5 s. */
+  /** Milliseconds between rounds of care: a purge step and a check that the database is still there. 0: none. Default 5000. */
   readonly careEveryMs?: number;
   /** Entries looked at in one step of the purge. Default 1000. */
   readonly purgeStep?: number;
-  /** Epoch milliseconds, by which entries expire; leases do not. Default `Date.now`. */
+  /** The clock by which entries expire, but not leases, in epoch milliseconds. Default `Date.now`. */
   readonly now?: () => number;
   /** A damaged database was renamed to `name`, in the same directory. */
   readonly onSetAside?: (name: string) => void;
@@ -32,7 +32,7 @@ interface Held {
   readonly leftMs: number;
 }
 
-/** That nothing was written under a key since it was read. */
+/** The condition that nothing was written under `key` since `read`. */
 type Condition = readonly [key: string, read: Held | undefined];
 type Conditions = readonly [Condition, ...Condition[]];
 
@@ -44,7 +44,7 @@ const pollPace = { firstMs: 5, maxMs: 50 };
  * the last moments, never the consistency of the file.
  *
  * Atomic operations read, and then write on condition that the version they read is still there. The driver's own thread
- * checks that: a transaction with a callback would hold the write lock of all processes until this event loop is free.
+ * checks the condition: a transaction with a callback would hold the write lock of all processes until this event loop is free.
  */
 export class LmdbStore implements Store {
   readonly kind = 'lmdb';
@@ -57,7 +57,7 @@ export class LmdbStore implements Store {
   readonly #pace = new CommitPace();
   #closing: Promise<void> | undefined;
 
-  /** Opens or creates the store in `directory`, in place of a damaged one. Throws a `misconfigured` {@link StoreError}. */
+  /** Opens or creates the store in `directory`; replaces a damaged one. Throws a `misconfigured` {@link StoreError}. */
   static open(directory: string, options: LmdbStoreOptions = {}): LmdbStore {
     const path = resolve(directory);
     try {
@@ -67,7 +67,7 @@ export class LmdbStore implements Store {
     }
   }
 
-  /** Opens the store of running gateways and leaves the care of it to them. Throws as {@link open}, also when there is none. */
+  /** Opens the store of running gateways, which go on taking care of it. Throws as {@link open}, also when there is none. */
   static openExisting(directory: string): LmdbStore {
     const path = resolve(directory);
     try {
@@ -153,7 +153,7 @@ export class LmdbStore implements Store {
     return this.#waiters.waitPolling(key, timeoutMs, pollPace, lastsMs);
   }
 
-  /** Removes what has expired among them: it is to be gone, not only hidden. */
+  /** Also removes the expired entries among them, which must be gone from the disk, not only hidden. */
   async list(prefix: string): Promise<readonly string[]> {
     this.#assertOpen();
     this.db.resetReadTxn();
@@ -180,7 +180,7 @@ export class LmdbStore implements Store {
   close(): Promise<void> {
     clearTimeout(this.#careTimer);
     this.#waiters.wakeAll();
-    // After the writes that wait for their turn; bounded, because a process that was stopped may hold the write lock.
+    // Closes after the pending writes. Has a time limit, because a stopped process may hold the write lock.
     this.#closing ??= timeLimit(() => this.#pace.next().then(() => this.db.close()), 2000).catch(() => undefined);
     return this.#closing;
   }
@@ -200,7 +200,7 @@ export class LmdbStore implements Store {
     }
   }
 
-  /** Repeats a step that gives undefined because another process came in between. */
+  /** Repeats `step` while it returns undefined because another process wrote in between. */
   async #untilDone<T>(step: () => Promise<T | undefined>): Promise<T> {
     for (let tries = 0; tries < maxTries; tries++) {
       const result = await step();
@@ -209,7 +209,7 @@ export class LmdbStore implements Store {
     throw new StoreError('failed');
   }
 
-  /** Writes `entry` unless another process changed what was held; tells whether it did. */
+  /** Writes `entry` unless something was written under `key` since `held` was read; tells whether it did. */
   #replace(key: string, held: Held | undefined, entry: Buffer): Promise<boolean> {
     return this.#writeIf([[key, held]], () => [this.db.put(key, entry, newVersion())]);
   }
@@ -232,7 +232,7 @@ export class LmdbStore implements Store {
     const done: Promise<boolean>[] = []; // an inner condition that was never looked at counts as held
     const work = () => {
       if (isSome(others)) done.push(this.#doIf(others, writes));
-      else for (const write of writes()) write.catch(() => undefined); // the condition tells how it went
+      else for (const write of writes()) write.catch(() => undefined); // the condition's promise tells the outcome
     };
     done.push(held ? this.db.ifVersion(key, held.version, work) : this.db.ifNoExists(key, work));
     return (await Promise.all(done)).every(Boolean);
@@ -267,14 +267,14 @@ export class LmdbStore implements Store {
     this.#careTimer = setTimeout(care, inMs * (0.75 + Math.random() / 2)).unref();
   }
 
-  /** Each process that starts from now on opens what is under the path: those that run must not go on without them. */
+  /** Opens the database that is now under the path, if it is another: processes that start later will use that one. */
   #followPath(): void {
     const before = this.db;
     try {
       if (inodeIn(this.path) === this.#inode) return;
       this.db = openOrCreate(this.path, this.options.onSetAside);
     } catch {
-      return; // goes on with what was moved; looks again
+      return; // goes on with the moved database and checks again later
     }
     this.#inode = inodeIn(this.path);
     void before.close().catch(() => undefined);

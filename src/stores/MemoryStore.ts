@@ -6,7 +6,7 @@ import { StoreError } from './StoreError.js';
 
 type Entry = { readonly value: Buffer; readonly expiresAt: number };
 
-/** A store inside this process, for `memory:`. The least recently used entries go first. */
+/** A store inside this process, for `memory:`. Evicts the least recently used entries. */
 export class MemoryStore implements Store {
   readonly kind = 'memory';
   readonly degraded = false;
@@ -106,7 +106,7 @@ export class MemoryStore implements Store {
   }
 }
 
-/** A counter is stored as decimal text; undefined for anything else. */
+/** The count in `value`, which is decimal text; undefined for anything else. */
 export function countIn(value: Buffer): number | undefined {
   return /^\d{1,15}$/.test(value.toString('latin1')) ? Number(value.toString('latin1')) : undefined;
 }

@@ -7,13 +7,13 @@ import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from '.
 import { StoreError, type StoreTrouble } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
-const connectWaitMs = 1000; // how long opening waits for the first connection before it leaves that to the background
+const connectWaitMs = 1000; // how long opening waits for the first connection, which then goes on in the background
 const prefix = 'txgw:';
 const channel = `${prefix}deleted`; // where the names of deleted keys are published
 
 interface Increment {
   readonly name: string;
-  /** By how much, and how long a new counter lives, in milliseconds. */
+  /** The increment, and the time to live of a new counter in milliseconds. */
   readonly arguments: readonly [number, number];
   readonly resolve: (count: number) => void;
   readonly reject: (error: unknown) => void;
@@ -28,9 +28,9 @@ export class RedisStore implements Store {
   #subscribed = false;
   #reconnecting: Promise<unknown> | undefined;
   #closing: Promise<void> | undefined;
-  /** Those asked for in this turn. */
+  /** The increments requested in this turn of the event loop. */
   #increments: Increment[] = [];
-  /** Why there is no connection, where the server or the system said so. */
+  /** The latest connection error; undefined while there is a connection. */
   #connectionFault: unknown;
 
   /** Throws a `misconfigured` {@link StoreError} when `url` is wrong. Operations reject until the server can be reached. */
@@ -120,7 +120,7 @@ export class RedisStore implements Store {
     const name = nameOf(key);
     const lastsMs = async () => {
       const ttlMs = await this.#run(() => this.#client.pttl(name));
-      return ttlMs === -1 ? Infinity : ttlMs + 1; // -1 is for ever, -2 absent
+      return ttlMs === -1 ? Infinity : ttlMs + 1; // PTTL returns -1 for a key without expiry, -2 for an absent one
     };
     await this.#waiters.waitPolling(name, timeoutMs, this.pollPace, lastsMs);
   }
@@ -146,7 +146,7 @@ export class RedisStore implements Store {
     return this.#closing;
   }
 
-  /** One connection, opened for the first waiter, hears of all deletions. When it cannot subscribe, the waiters poll. */
+  /** One connection, opened for the first waiter, receives all deletions. When it cannot subscribe, the waiters only poll. */
   #subscribe(): void {
     if (this.#subscribed) return;
     this.#subscribed = true;
@@ -163,7 +163,7 @@ export class RedisStore implements Store {
     });
   }
 
-  /** In one command, except in a cluster, which keeps counters on several servers. */
+  /** Sends the increments in one command, except in a cluster, which keeps counters on several servers. */
   #sendIncrements(): void {
     const increments = this.#increments;
     this.#increments = [];
@@ -194,7 +194,7 @@ export class RedisStore implements Store {
     }
   }
 
-  /** A command that could not be sent says nothing of why there is no connection. */
+  /** The error of a command that could not be sent does not say why: that is in the latest connection error. */
   #storeError(error: unknown): StoreError {
     const trouble = troubleOfRedis(error);
     if (trouble !== 'unreachable' || replyCode(error) !== undefined) {
@@ -206,8 +206,8 @@ export class RedisStore implements Store {
   }
 
   /**
-   * Bridges the moment of a reconnect (after a failover, or a connection the server closed). Shared by all callers; ends at
-   * the first failure to connect, so a dead server costs nothing.
+   * Waits briefly for a reconnect (after a failover, or when the server closed the connection). All callers share one wait. It
+   * ends at the first failure to connect, so that a dead server costs no time.
    */
   #reconnected(): Promise<unknown> {
     this.#reconnecting ??= once(this.#client, 'ready', { signal: AbortSignal.timeout(100) })
@@ -219,7 +219,7 @@ export class RedisStore implements Store {
   }
 }
 
-/** Resolves after a second at most: a client caught between two connections never says that it has ended. */
+/** Disconnects within a second. A client that is between two connections never emits `end`, so it is not waited for. */
 async function end(client: Redis | Cluster): Promise<void> {
   if (client.status === 'end') return;
   const ended = once(client, 'end').catch(() => undefined);
@@ -239,14 +239,14 @@ const troublesOfReplies: readonly (readonly [RegExp, StoreTrouble])[] = [
   [/^BUSY$/, 'timed-out'],
 ];
 
-/** The driver's other errors say that the connection is lost or that no answer came. */
+/** An error that is no reply of the server means a lost connection or no answer in time. */
 function troubleOfRedis(error: unknown): StoreTrouble {
   const code = replyCode(error);
   if (code !== undefined) return troublesOfReplies.find(([codes]) => codes.test(code))?.[1] ?? 'failed';
   return error instanceof Error && error.message === 'Command timed out' ? 'timed-out' : 'unreachable';
 }
 
-/** The first word of an error the server replied with, such as `WRONGTYPE`; older servers quote that of a script. */
+/** The first word of an error the server replied with, such as `WRONGTYPE`. Older servers wrap the error of a script. */
 function replyCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || error.name !== 'ReplyError') return undefined;
   return /^ERR Error running script .*?: -([A-Z]+) /.exec(error.message)?.[1] ?? error.message.split(' ', 1)[0];
@@ -255,13 +255,13 @@ function replyCode(error: unknown): string | undefined {
 /** The driver had no connection to send the command on, so it can be tried again without doing anything twice. */
 const wasNotSent = (error: unknown): boolean => error instanceof Error && error.message.includes('enableOfflineQueue');
 
-/** A derived key has the name of its base in braces: a cluster then keeps both in one slot, for one script. */
+/** The name in Redis. That of a derived key has its base in braces (a hash tag): a cluster then keeps both in one slot. */
 function nameOf(key: string): string {
   const base = baseKeyOf(key);
   return base === key ? prefix + key : `${prefix}{${prefix}${base}}${key.slice(base.length)}`;
 }
 
-/** Of a name that {@link nameOf} made. */
+/** The key for which {@link nameOf} made `name`. */
 const keyOf = (name: string): string => name.replace(/^txgw:(?:\{txgw:(.*?)\})?/, '$1');
 
 const wholeMs = (ttlMs: number): number => Math.max(1, Math.ceil(ttlMs)); // Redis takes whole milliseconds and no zero

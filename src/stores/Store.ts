@@ -11,9 +11,9 @@ export interface StoreEntry {
 }
 
 /**
- * What every cache tier below the process is written against. Values are already encrypted and keys are keyed hashes (see
+ * The interface of every store below the cache. Values are already encrypted and keys are keyed hashes (see
  * `sealing.ts`), so no implementation can leak anything. Times are in milliseconds. Every method may reject with a
- * `StoreError`; `FallbackStore` then answers from this process, except for counters and claims.
+ * `StoreError`; `FallbackStore` then answers from this process, except for counters, claims and lists.
  */
 export interface Store {
   readonly kind: 'memory' | 'lmdb' | 'redis';
@@ -26,35 +26,35 @@ export interface Store {
   /**
    * Writes `value` if `key` is absent; tells whether it did. Atomic, and true only when the whole fleet sees it.
    *
-   * @throws StoreError when the shared store does not answer; what it may have written is then deleted later
+   * @throws StoreError when the shared store does not answer; a value that it may have written is deleted later
    */
   claim(key: string, value: Buffer, ttlMs: number): Promise<boolean>;
 
-  /** The entry under `key`; when there is none, or exactly `refused`, takes the lease of `key` for `owner`. Atomic. */
+  /** The entry under `key`. If there is none, or it equals `refused`, takes the lease of `key` for `owner` if free. Atomic. */
   acquire(key: string, owner: Buffer, ttlMs: number, refused?: Buffer): Promise<Turn>;
 
   /**
-   * Lets the lease of `key` last for `ttlMs` from now if `owner` holds it; tells whether it does. Atomic. Never takes a lease:
-   * one that is over, was deleted or has another owner is lost.
+   * Extends the lease of `key` to `ttlMs` from now if `owner` holds it; tells whether it does. Atomic. Never takes a lease:
+   * one that expired, was deleted or has another owner is lost.
    */
   renew(key: string, owner: Buffer, ttlMs: number): Promise<boolean>;
 
   /**
-   * Writes `entry` and ends the lease of `key` if `owner` holds it; tells whether it did. Atomic. The key of the entry is
-   * `key` or derived from it. Wakes {@link waitForDelete} of the lease.
+   * If `owner` holds the lease of `key`, writes `entry` and releases the lease; tells whether it did. Atomic. The key of the
+   * entry is `key` or derived from it. Wakes {@link waitForDelete} of the lease.
    */
   settle(key: string, owner: Buffer, entry: StoreEntry): Promise<boolean>;
 
   /** Deletes `key` if it holds exactly `expected`; tells whether it did. Atomic. Wakes {@link waitForDelete}. */
   compareAndDelete(key: string, expected: Buffer): Promise<boolean>;
 
-  /** Adds `by` to the counter under `key`, created with `ttlMs` to live when absent, and returns it. Atomic. */
+  /** Adds `by` to the counter under `key` and returns the count. A new counter lives for `ttlMs`. Atomic. */
   increment(key: string, by: number, ttlMs: number): Promise<number>;
 
   /** Resolves when any process deleted `key`, or after `timeoutMs`, or early for no reason. Never rejects. */
   waitForDelete(key: string, timeoutMs: number): Promise<void>;
 
-  /** The keys that begin with `prefix`; one that came or went meanwhile may be missing. Takes as long as the store is large. */
+  /** The keys that begin with `prefix`. Keys written or deleted meanwhile may be missing. Slow when the store is large. */
   list(prefix: string): Promise<readonly string[]>;
 
   /** Ends connections, timers and files. Idempotent. */

@@ -3,12 +3,12 @@ import type { Runtime } from '../process/Runtime.js';
 import { DeleteWaiters } from './DeleteWaiters.js';
 import { baseKeyOf, type Store } from './Store.js';
 
-/** Something written in this process that the primary has not heard of. */
+/** A write of this process that the primary has not confirmed. */
 export type PendingWrite = { readonly value: Buffer; readonly expiresAt: number } & (
   | { readonly kind: 'set' }
   /** A lease. `asked`: the primary was asked and did not answer, so it may hold the value all the same. */
   | { readonly kind: 'added'; readonly asked: boolean }
-  /** Written under a lease that `owner` holds on the primary, or held. */
+  /** Written under a lease that `owner` holds, or held, on the primary. */
   | { readonly kind: 'covered'; readonly owner: Buffer }
 );
 
@@ -18,12 +18,12 @@ const deletionsPerKey = 4;
 const none: readonly Buffer[] = [];
 
 /**
- * What this process wrote while the primary store did not answer; it is newer than what the primary holds. Delivered once
- * the primary is back, so that other processes do not fetch the same token again, and no deleted lease or token returns.
+ * The writes and deletions of this process while the primary store did not answer, newer than what the primary holds. They
+ * are delivered once the primary is back: other processes need not fetch the same token again, and nothing deleted returns.
  */
 export class WriteJournal {
   readonly #writes: BoundedCache<PendingWrite>;
-  /** Exact values that must not be on the primary any more. */
+  /** By key, the exact values that must be deleted from the primary. */
   readonly #deletions = new BoundedCache<readonly Buffer[]>({ max: maxEntries });
   readonly #waiters: DeleteWaiters;
 
@@ -43,7 +43,7 @@ export class WriteJournal {
     return this.#writes.size === 0 && this.#deletions.size === 0;
   }
 
-  /** Of the writes whose keys begin with `prefix`. */
+  /** The keys of the pending writes that begin with `prefix`. */
   keys(prefix: string): readonly string[] {
     return [...this.#writes.keys()].filter((key) => key.startsWith(prefix));
   }
@@ -57,7 +57,7 @@ export class WriteJournal {
     this.#writes.set(key, { ...write, value: Buffer.from(write.value) });
   }
 
-  /** Before `write` is sent to the primary: a delivery in progress must not write an older value over it. */
+  /** Called before `write` is sent to the primary: a delivery in progress must not overwrite it with an older value. */
   supersede(key: string, write: PendingWrite): void {
     this.#deletions.delete(key);
     if (this.#writes.has(key)) this.add(key, write);
@@ -69,8 +69,8 @@ export class WriteJournal {
   }
 
   /**
-   * The values under `key` that were deleted here and may still be on the primary. To be taken before the primary is asked:
-   * it may answer what it held before it was told of a deletion, which is forgotten here by then.
+   * The values under `key` that were deleted here and may still be on the primary. Call this before reading the primary: its
+   * answer may date from before a deletion is delivered, and by then the deletion is no longer listed here.
    */
   deletions(key: string): readonly Buffer[] {
     return this.#deletions.get(key) ?? none;
@@ -97,7 +97,7 @@ export class WriteJournal {
     this.#waiters.wakeAll();
   }
 
-  /** Tells `primary` everything pending; what is unwanted by now is deleted there. Rejects at the first failure and keeps the rest. */
+  /** Delivers what is pending; deletes unwanted writes on `primary`. Rejects at the first failure and keeps the rest. */
   async deliver(primary: Store, isUnwanted: (key: string) => Promise<boolean>): Promise<void> {
     const deliverWrites = async (kinds: readonly PendingWrite['kind'][]) => {
       for (const [key, write] of [...this.#writes].filter(([, { kind }]) => kinds.includes(kind))) {
@@ -107,13 +107,13 @@ export class WriteJournal {
         else await this.#deliverWrite(key, write, primary);
       }
     };
-    await deliverWrites(['covered']); // before the deletions, which may end the lease that covers it
+    await deliverWrites(['covered']); // before the deletions, which may release the leases that cover these writes
     await this.#deliverDeletions(primary);
     await deliverWrites(['set', 'added', 'covered']);
-    await this.#deliverDeletions(primary); // of what was dropped
+    await this.#deliverDeletions(primary); // of the writes dropped above
   }
 
-  /** The primary may hold it all the same, when it was its answer that was lost. */
+  /** Drops a write, and deletes it on the primary, which may hold it if only the answer was lost. */
   #drop(key: string, { value }: PendingWrite): void {
     this.addDeletion(key, value);
     this.forgetWrite(key);
@@ -133,12 +133,12 @@ export class WriteJournal {
       if (kind === 'set') await primary.set(key, value, ttlMs);
       const isSettled =
         kind === 'covered' && (await primary.settle(baseKeyOf(key), write.owner, { key, value, ttlMs }));
-      // When the lease is over, another process may have written since: then only where there is nothing.
+      // If the lease was lost, another process may have written since: then writes only if there is nothing.
       if (kind !== 'set' && !isSettled) await primary.claim(key, value, ttlMs);
     }
     const present = this.#writes.peek(key);
     if (present === write) this.forgetWrite(key);
-    // What was deleted while the primary was being told, such as a lease that was released, must not stay there.
+    // A write that was deleted here during its delivery, such as a released lease, must not stay on the primary.
     else if ((kind === 'added' || !present) && !present?.value.equals(value))
       await primary.compareAndDelete(key, value);
   }

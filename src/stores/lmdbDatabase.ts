@@ -5,13 +5,13 @@ import { makeLmdbDirectory, setAside, setAsideDamaged, textOf } from './lmdbDire
 
 export type Database = RootDatabase<Buffer, string>;
 
-/** The driver begins a commit after so many writes although the turn of the event loop is not over; not in its types. */
+/** After this many writes the driver commits before the turn of the event loop is over. Its types lack the option. */
 const commitsOfATurn = { txnStartThreshold: 500 };
 
 /** What LMDB says of a file that is no database, of another version, or damaged. */
 const damage = /MDB_(CORRUPTED|INVALID|VERSION_MISMATCH|PAGE_NOTFOUND)/;
 
-/** Opens the database in the directory `path`, or creates it, also in place of a damaged one. May throw. */
+/** Opens or creates the database in the directory `path`. Sets a damaged one aside and creates a new one. May throw. */
 export function openOrCreate(path: string, onSetAside?: (name: string) => void): Database {
   setAsideDamaged(path, onSetAside);
   makeLmdbDirectory(path);
@@ -46,6 +46,6 @@ export function openDatabase(path: string): Database {
   }
 }
 
-/** Tells one file of a database from another; undefined when there is none. */
+/** The inode of the database file, which changes when the file is replaced; undefined when there is none. */
 export const inodeIn = (path: string): number | undefined =>
   statSync(join(path, 'data.mdb'), { throwIfNoEntry: false })?.ino;

@@ -54,18 +54,18 @@ export function setAside(directory: string, isBad: () => boolean, onSetAside?: (
   }
 }
 
-/** Node's own recursive way never ends under /proc, where making a directory says that its parent is missing. */
+/** Also makes missing parents. Node's recursive `mkdir` never ends under /proc, which reports the parent as missing. */
 function makeDirectory(directory: string): void {
   if (existsSync(directory)) return;
   if (!existsSync(dirname(directory))) makeDirectory(dirname(directory));
   try {
     mkdirSync(directory, { mode: 0o700 });
   } catch (error) {
-    if (!textOf(error).startsWith('EEXIST')) throw error; // else a sibling was faster
+    if (!textOf(error).startsWith('EEXIST')) throw error; // else another process was faster
   }
 }
 
-/** Tells whether it did: false when the file is there already. */
+/** Creates an empty file that only this user can use; false when the file exists already. */
 function createPrivate(file: string): boolean {
   try {
     writeFileSync(file, '', { flag: 'ax', mode: 0o600 });
@@ -76,7 +76,7 @@ function createPrivate(file: string): boolean {
   }
 }
 
-/** Holds up this process, which is starting and does nothing else. */
+/** Blocks this process, which is starting, or whose database was replaced by a damaged one. */
 function pause(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }

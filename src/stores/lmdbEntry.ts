@@ -1,7 +1,7 @@
 import { presentBootId } from './lmdbFile.js';
 import { isLeaseKey } from './Store.js';
 
-/** A value and how long it lasts from now, in milliseconds; 0 or less when it is over. */
+/** A value and its remaining time to live in milliseconds; 0 or less when it has expired. */
 interface Kept {
   readonly value: Buffer;
   readonly leftMs: number;
@@ -16,8 +16,8 @@ const leaseHeaderBytes = 17;
 const steadyMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
 /**
- * How the entries of an LMDB database are written. They outlive the machine, so they expire by the wall clock. A lease lasts
- * for seconds and must not be over for one process and not for another: it expires by the clock of the machine.
+ * The binary format of entries in an LMDB database. They survive a restart of the machine, so they expire by the wall clock.
+ * A lease lasts for seconds and must expire for all processes at once, so it expires by the machine's monotonic clock.
  */
 export class LmdbEntryFormat {
   readonly #bootId = presentBootId() ?? 0n;
@@ -37,7 +37,7 @@ export class LmdbEntryFormat {
     return entry;
   }
 
-  /** Undefined for what was not written by us, or is a lease of before the machine was started. */
+  /** Undefined for bytes not written by us, and for a lease from before the last start of the machine. */
   decode(bytes: Buffer): Kept | undefined {
     if (bytes[0] === entryFormat && bytes.length >= entryHeaderBytes) {
       return { value: bytes.subarray(entryHeaderBytes), leftMs: bytes.readDoubleBE(1) - this.now() };

@@ -1,7 +1,7 @@
 import { textOf } from './lmdbDirectory.js';
 import { StoreError } from './StoreError.js';
 
-/** The driver gives the cause of a failed commit as a promise that rejects; left alone, it would end the process. */
+/** The driver gives the cause of a failed commit as a promise that rejects; unhandled, it would end the process. */
 export async function errorOfCommit(error: unknown): Promise<StoreError> {
   if (!(typeof error === 'object' && error !== null && 'commitError' in error)) return lmdbError(error);
   return Promise.resolve(error.commitError).then(() => new StoreError('failed'), lmdbError);
@@ -12,10 +12,10 @@ const signsOfFullness: readonly (readonly [RegExp, string])[] = [
   [/No space left/i, 'ENOSPC'],
   [/File too large/i, 'EFBIG'],
   [/Disk quota/i, 'EDQUOT'],
-  [/Input\/output error/i, 'EIO'], // also of a write that found room for a part of a page only
+  [/Input\/output error/i, 'EIO'], // also when the disk had room for only a part of a page
 ];
 
-/** What an exception of the driver means. */
+/** Translates an exception of the driver. */
 export function lmdbError(error: unknown): StoreError {
   const full = signsOfFullness.find(([text]) => text.test(textOf(error)));
   return full ? new StoreError('full', undefined, full[1]) : new StoreError('failed');

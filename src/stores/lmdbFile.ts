@@ -1,14 +1,14 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
 import { endianness } from 'node:os';
 
-/** One of the records that each name a state of the database. */
+/** One of LMDB's meta pages: each describes a committed state of the database. */
 interface Meta {
   readonly pageSize: number;
   readonly txnId: bigint;
   readonly bootId: bigint;
-  /** Bytes of the file, up to the last page used. */
+  /** Length of the file in bytes, up to the last page used. */
   readonly length: number;
-  /** Of the tree of free pages and of the tree of entries. */
+  /** The roots of the tree of free pages and of the tree of entries. */
   readonly roots: readonly Expected[];
 }
 
@@ -35,7 +35,7 @@ const maxReads = 5; // how often a database that other processes keep changing i
  * pages. Needs no lock: the pages of the newest state do not change.
  */
 export function isDamaged(file: string): boolean {
-  if (endianness() !== 'LE') return false; // the layout above is that of the usual machines; on others LMDB decides
+  if (endianness() !== 'LE') return false; // the layout above is little-endian; elsewhere LMDB decides
   const descriptor = openSync(file, 'r');
   try {
     for (let reads = 0; reads < maxReads; reads++) {
@@ -54,7 +54,7 @@ export function isDamaged(file: string): boolean {
 
 const stateOf = (metas: readonly Meta[] | undefined): string | undefined => metas?.map(({ txnId }) => txnId).join();
 
-/** The two that are written in turn and, where there is one, that of the state last forced to the disk. */
+/** The two meta pages that LMDB writes alternately and, if present, the one of the state last flushed to disk. */
 function readMetas(descriptor: number): readonly Meta[] | undefined {
   const pageSize = read(descriptor, 0, header.bytes + meta.bytes)?.readUInt32LE(header.bytes + meta.dbsAt) ?? 0;
   if (pageSize < 512 || pageSize > 65_536 || pageSize % 512 !== 0) return undefined;
@@ -84,7 +84,7 @@ function metaOf(bytes: Buffer, pageSize: number): Meta {
   };
 }
 
-/** After a restart of the machine LMDB goes back to the oldest state: pages of the others may not have come to the disk. */
+/** The state that LMDB will use. After a restart of the machine the oldest: pages of newer ones may not be on the disk. */
 function metaInUse(metas: readonly Meta[]): Meta | undefined {
   const byAge = metas.toSorted((a, b) => Number(a.txnId - b.txnId));
   const newest = byAge.at(-1);
@@ -92,16 +92,16 @@ function metaInUse(metas: readonly Meta[]): Meta | undefined {
   return present === undefined || newest?.bootId === present ? newest : byAge[0];
 }
 
-/** Tells one start of the machine from another. As lmdb-js reads it: the first group of the digits. */
+/** Identifies the current boot of the machine, as lmdb-js does: by the first group of digits of its id. */
 export function presentBootId(): bigint | undefined {
   try {
     return BigInt(`0x${readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').split('-', 1)[0]}`);
   } catch {
-    return undefined; // no Linux
+    return undefined; // not Linux
   }
 }
 
-/** Level by level: the pages that lead to many others come first. */
+/** Whether the tree under `root` is intact. Goes level by level: the pages that lead to many others come first. */
 function isWhole(descriptor: number, root: Expected, size: number, { pageSize, length }: Meta): boolean {
   const expected = [root];
   for (let looked = 0; looked < maxPages || size < length; looked++) {
@@ -119,7 +119,7 @@ function isWhole(descriptor: number, root: Expected, size: number, { pageSize, l
   return true;
 }
 
-/** Undefined when the page is not laid out as it should be. */
+/** The pages that `page` refers to; undefined when its layout is wrong. */
 function childrenIn(page: Buffer, height: number): readonly Expected[] | undefined {
   const children: Expected[] = [];
   for (let n = 0; n < page.readUInt16LE(header.lowerAt) >> 1; n++) {

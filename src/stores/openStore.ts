@@ -6,8 +6,8 @@ import type { Store } from './Store.js';
 import { StoreError } from './StoreError.js';
 
 /**
- * Longest wait for one operation, in milliseconds. Longer for LMDB, whose writes stand still while the disk is busy: a process
- * that goes on alone asks the service again. The waits for a lease and for its value must fit into `leaseMarginMs`.
+ * Time limit of one operation, in milliseconds. Longer for LMDB, whose writes stall while the disk is busy: a process that
+ * goes on without the store calls the service again. The waits for a lease and for its value must fit into `leaseMarginMs`.
  */
 const limitMs = { memory: 250, redis: 250, lmdb: 1000 };
 
@@ -22,7 +22,7 @@ export interface OpenStoreOptions extends FallbackStoreOptions {
   readonly tls?: object | undefined;
 }
 
-/** `degraded`: it now answers from this process alone. */
+/** `degraded`: the store now answers from this process alone. */
 export type OpenedStore = Store &
   Pick<FallbackStore, 'degraded' | 'takeUnsettled'> &
   Partial<Pick<FallbackStore, 'delivery'>>;
@@ -40,8 +40,8 @@ export async function openStore(cacheUrl: string, options: OpenStoreOptions = {}
 }
 
 /**
- * Opens the store that a gateway uses, as it is: nothing is created or renamed, and what it does not do rejects.
- * @throws StoreError `misconfigured`, fit to be shown, also where there is no store yet or processes do not share it
+ * Opens an existing store without creating or renaming anything, and without a fallback: an operation that fails rejects.
+ * @throws StoreError `misconfigured`, fit to be shown, also when there is no store yet or processes cannot share it
  */
 export async function openExistingStore(cacheUrl: string, tls?: object): Promise<Store> {
   if (cacheUrl === 'memory:')
@@ -49,14 +49,14 @@ export async function openExistingStore(cacheUrl: string, tls?: object): Promise
   return openShared(cacheUrl, { existing: true, tls });
 }
 
-/** What a CACHE_URL leads to, without what is confidential in it: `redis://cache:6379/0, with a password`. */
+/** A CACHE_URL without its secrets, fit to be shown: `redis://cache:6379/0, with a password`. */
 export function shownStore(cacheUrl: string): string {
   if (cacheUrl.startsWith(lmdbScheme)) return `${lmdbScheme}${resolve(cacheUrl.slice(lmdbScheme.length))}`;
   const [, scheme = cacheUrl, login = '', rest = ''] = /^(rediss?[+a-z]*:\/\/)(?:(.*)@)?([^?]*)/.exec(cacheUrl) ?? [];
   return scheme + rest + (login.includes(':') ? ', with a password' : '');
 }
 
-/** Creates LMDB's directory before several processes open it, so that a wrong one is reported once. Throws as {@link openStore}. */
+/** Creates LMDB's directory before several processes open it: a wrong one is reported once. Throws as {@link openStore}. */
 export function prepareStore(cacheUrl: string): void {
   if (!cacheUrl.startsWith(lmdbScheme)) return;
   try {

@@ -6,7 +6,7 @@ type RedisAddress = ReturnType<typeof parseRedisUrl>;
 const urlForm =
   /^redis(?<tls>s?)(?:\+(?<form>sentinel|cluster))?:\/\/(?:(?<login>[^/?#]*)@)?(?<hosts>[^/?#@]+)(?:\/(?<path>[^?#]*))?(?:\?(?<query>[^#]*))?$/;
 const knownParameters = { single: ['db'], sentinel: ['db', 'sentinelUsername', 'sentinelPassword'], cluster: [] };
-/** After a failover the old master refuses writes, and a new connection finds the new one; at most this often. */
+/** Least time between two reconnects because the server refuses writes: after a failover they find the new master. */
 const reconnectEveryMs = 10_000;
 
 /**
@@ -45,7 +45,7 @@ export function parseRedisUrl(url: string) {
 
 /**
  * A client that never queues commands while disconnected, never repeats one, and reconnects for ever. It does not connect
- * until told to, and its connection errors are silent: the failing commands tell. `certificates` are options of `tls.connect`.
+ * until told to. Its connection errors are ignored: failing commands report them. `certificates` are options of `tls.connect`.
  */
 export function createRedisClient(address: RedisAddress, certificates: object = {}): Redis | Cluster {
   const { username, password, tls, nodes } = address;
@@ -69,7 +69,7 @@ export function createRedisClient(address: RedisAddress, certificates: object = 
     commandTimeout: 1000,
     connectTimeout: 2000,
     disconnectTimeout: 500,
-    // A dead peer that never closes its socket is noticed by silence, and by keep-alive probes on a quiet subscriber.
+    // These detect a dead peer that never closes its socket: a timeout and, on an idle subscriber, TCP keep-alive probes.
     socketTimeout: 3000,
     keepAlive: 10_000,
     maxRetriesPerRequest: 0,
@@ -109,10 +109,10 @@ export function createRedisClient(address: RedisAddress, certificates: object = 
   return client;
 }
 
-/** How long a client that has given up is left alone, in milliseconds. */
+/** Pause before a client that has given up reconnects, in milliseconds. */
 const givenUpMs = 500;
 
-/** Connects anew, for as long as it `isWanted`, a client that gave up: it does when it hears of a failover while asking a sentinel. */
+/** Reconnects a client that gave up, while `isWanted`: one gives up when it learns of a failover while asking a sentinel. */
 export function keepConnected(client: Redis | Cluster, isWanted: () => boolean): void {
   const connect = () => {
     if (isWanted()) client.connect().catch(() => undefined);

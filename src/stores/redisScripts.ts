@@ -35,7 +35,7 @@ export const redisScripts = {
       if expiring(KEYS[1]) ~= ARGV[1] then return 0 end
       return redis.call('pexpire', KEYS[1], ARGV[2])`,
   },
-  /** Deletes the first key; before that writes the second, when there is one. */
+  /** If the first key holds the expected value, writes the second key, when given, and then deletes the first. */
   gatewayDelete: {
     lua: `${present}
       if present(KEYS[1]) ~= ARGV[1] then return 0 end
@@ -44,7 +44,7 @@ export const redisScripts = {
       redis.pcall('publish', ARGV[2], KEYS[1])
       return 1`,
   },
-  /** For each key by how much, and how long a new counter lives; returns the counts. */
+  /** Arguments per key: the increment, and the time to live of a new counter. Returns the counts. */
   gatewayIncrement: {
     lua: `${present}
       local counts = {}

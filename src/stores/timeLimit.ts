@@ -3,8 +3,8 @@ import { StoreError } from './StoreError.js';
 
 /**
  * Runs `work` and rejects with a `timed-out` {@link StoreError} when it takes longer than `limitMs`. The work goes on; its
- * late answer is dropped. Timers run before I/O: when this process was too busy to read an answer that has arrived, the
- * timer fires very late. It then grants one more limit, and rejects only after a round of I/O.
+ * late answer is dropped. When the timer fires very late, this process was too busy to read an answer that may have arrived:
+ * `work` gets the same time once more. Timers run before I/O, so it rejects only after one more round of I/O.
  */
 export function timeLimit<T>(work: () => Promise<T>, limitMs: number, runtime = realRuntime): Promise<T> {
   return new Promise<T>((resolve, reject) => {
