@@ -37,7 +37,7 @@ export function loadConfig(env: Environment = process.env): Config {
   return config;
 }
 
-/** The value of a setting; its default, or undefined for an optional one, also where the environment is wrong. */
+/** The value of a setting. If it is unset or wrong: its default, or undefined for an optional setting. */
 function parse(env: Environment, name: SettingName, problems: Problems): unknown {
   const { schema, fallback, optional }: Setting = settings[name];
   const text = readText(env, name, problems);
@@ -48,7 +48,7 @@ function parse(env: Environment, name: SettingName, problems: Problems): unknown
 }
 
 function readText(env: Environment, name: SettingName, problems: Problems): string | undefined {
-  // curl asks for the name in lower case first.
+  // As in curl, the name in lower case comes first.
   const direct = (name.endsWith('_PROXY') && env[name.toLowerCase()]) || env[name] || undefined;
   const file = settings[name].secret && env[`${name}_FILE`];
   if (!file) return direct;
@@ -56,7 +56,7 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
   try {
     const text = secretIn(readCompleteSync(file).toString());
     if (text !== '') return text;
-    // Emptied once a rotation is over. That of CACHE_ENCRYPTION_KEY_PREVIOUS is not: stored entries may still need the key.
+    // An empty file ends a rotation. Not for CACHE_ENCRYPTION_KEY_PREVIOUS: stored entries may still need that key.
     if (name === 'FEDERATION_SHARED_SECRET_PREVIOUS') return undefined;
     problems.set(name, `${name}_FILE is empty: expected a value in the file it names`);
   } catch (error) {
@@ -91,7 +91,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   const { FEDERATION_CERTIFICATE_NAMES: certificateNames = [] } = parsed;
   const namesNeed = 'FEDERATION_CERTIFICATE_NAMES needs TLS_CLIENT_CA_FILE';
   expect('FEDERATION_CERTIFICATE_NAMES', certificateNames.length === 0 || !!tls?.ca, namesNeed);
-  /** A default gives way to a setting that it must not be below. */
+  /** The value of a setting. Its default, but no value in the environment, is raised to `least`. */
   const atLeast = (name: 'JOB_POLL_MAX_MS' | 'UPSTREAM_DEADLINE_MS', least: number) =>
     env[name] ? parsed[name] : Math.max(parsed[name], least);
   const [pollMinMs, pollMaxMs] = [parsed.JOB_POLL_MIN_MS, atLeast('JOB_POLL_MAX_MS', parsed.JOB_POLL_MIN_MS)];
@@ -145,13 +145,13 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     },
     jobs: { pollMinMs, pollMaxMs, watchMaxMs: parsed.JOB_WATCH_MAX_SECONDS * 1000 },
     auth,
-    /** For what the identity provider and the decision point are asked. */
+    /** For calls to the identity provider and the decision point. */
     authTls: tlsFiles('AUTH_CA_FILE', 'AUTH_CERT_FILE', 'AUTH_KEY_FILE'),
     federation: {
       certificateNames,
       secret: parsed.FEDERATION_SHARED_SECRET,
       previousSecret: parsed.FEDERATION_SHARED_SECRET_PREVIOUS,
-      /** Set when they came from files, which are then watched. */
+      /** The files that the two secrets came from, which are then watched. */
       secretFile: env['FEDERATION_SHARED_SECRET_FILE'] || undefined,
       previousSecretFile: env['FEDERATION_SHARED_SECRET_PREVIOUS_FILE'] || undefined,
       callbackOrigins: parsed.CALLBACK_ORIGINS ?? [],
@@ -272,7 +272,7 @@ function authOf(parsed: Parsed, isSandbox: boolean, expect: Expect) {
   };
 }
 
-/** An entry of AUTH_AUDIENCE counts for all issuers, or stands after the issuer it counts for. */
+/** An entry of AUTH_AUDIENCE applies to all issuers, or, written as `issuer audience`, to that issuer alone. */
 function audienceOf(issuer: string, issuers: readonly string[], entries: readonly string[], expect: Expect): string[] {
   const pairs = entries.map((entry) => entry.split(/ +/));
   const isKnown = ([first = '', second, more]: string[]) => second === undefined || (issuers.includes(first) && !more);

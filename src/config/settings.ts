@@ -3,10 +3,10 @@ import { allScopes } from '../auth/caller.js';
 import { isAddressRange } from '../network/AddressRanges.js';
 import { Secret } from './secret.js';
 
-/** One environment variable: what it accepts and what holds without it. What it means is in `settingMeanings.ts`. */
+/** One environment variable: what it accepts, and its default. Its meaning is in `settingMeanings.ts`. */
 export interface Setting<T = unknown> {
   readonly schema: z.ZodType<T>;
-  /** What holds when the variable is unset: the text of a value, or words for `optional` ones. */
+  /** The default, as the text of a value; for `optional` settings, words that describe it. */
   readonly fallback: string;
   readonly optional: boolean;
   readonly example: string;
@@ -18,7 +18,7 @@ function setting<T>(schema: z.ZodType<T>, fallback: string, example: string, sec
   return { schema, fallback, optional: false, example, secret: secret === 'secret' };
 }
 
-/** One that may have no value, or whose value depends on other settings; `words` say which. */
+/** A setting that may have no value, or whose default depends on other settings; `words` describe the default. */
 function optional<T>(schema: z.ZodType<T>, words: string, example: string, secret?: 'secret'): Setting<T | undefined> {
   return { ...setting<T | undefined>(schema.optional(), words, example, secret), optional: true };
 }
@@ -40,7 +40,7 @@ const share = fitting(
 ).transform(Number);
 const shareOrNone = fitting(isShare, 'must be a number from 0 to 1').transform(Number);
 
-/** `URL` passes over a lone `?` or `#`, blanks, and slashes that are missing or reversed. The scheme is told in lower case. */
+/** `URL` alone accepts a lone `?` or `#`, blanks, and missing or reversed slashes. The scheme is changed to lower case. */
 const webUrlForm = /^https?:\/\/[^\s\\/?#@]+(\/[^\s\\?#]*)?$/i;
 export const webUrl = fitting(
   (address) => webUrlForm.test(address) && URL.canParse(address),
@@ -75,7 +75,7 @@ const origin = fitting(
   'must be origins such as https://app.example, separated by commas',
 );
 
-/** curl takes one without a scheme for http:. */
+/** As in curl, a proxy without a scheme is an http: one. */
 const proxy = text
   .transform((address) => (address.includes('://') ? address : `http://${address}`))
   .pipe(
@@ -95,7 +95,7 @@ function isProxy(address: string): boolean {
   }
 }
 
-/** As curl writes it: by commas or spaces. */
+/** As in curl: separated by commas or spaces. */
 const proxyExceptions = text
   .transform((entries) => entries.split(/[\s,]+/).filter(Boolean))
   .pipe(
@@ -111,7 +111,7 @@ const addressRange = fitting(isAddressRange, 'must be addresses and ranges such 
 
 const flag = z.enum(['true', 'false'], { error: 'must be true or false' }).transform((word) => word === 'true');
 
-/** OpenTelemetry's own are in any case. */
+/** For OpenTelemetry's own flags, which may be in upper or lower case. */
 const flagInAnyCase = text.transform((word) => word.toLowerCase()).pipe(flag);
 
 const secret = (schema: z.ZodType<string>) => schema.transform((confidential) => new Secret(confidential));
@@ -290,8 +290,8 @@ export const settings = {
 
 export type SettingName = keyof typeof settings;
 
-/** What the texts of all settings stand for. */
+/** The parsed values of all settings. */
 export type Parsed = { readonly [Name in SettingName]: z.output<(typeof settings)[Name]['schema']> };
 
-/** Notes that a setting is wrong, unless something was found about it before. */
+/** Unless `isSo`, records `line` as the problem of setting `name`; an earlier problem of that setting stays. */
 export type Expect = (name: SettingName, isSo: boolean, line: string) => void;

@@ -3,7 +3,7 @@ import type { Expect, SettingName } from './settings.js';
 
 type FileSetting = Extract<SettingName, `${string}_${'CA' | 'CERT' | 'KEY'}_FILE`>;
 
-/** The PEM files that three settings name; undefined where none does. `needs` is what they are useless without. */
+/** The PEM files that three settings name; undefined if none is set. `needs`: a condition for setting them, in words. */
 export const tlsFilesOf =
   (parsed: Readonly<Record<FileSetting, string | undefined>>, expect: Expect) =>
   (ca: FileSetting, cert: FileSetting, key: FileSetting, needs?: readonly [isSo: boolean, what: string]) => {
@@ -14,7 +14,7 @@ export const tlsFilesOf =
     return filesBy((setting) => parsed[setting as FileSetting], ca, cert, key);
   };
 
-/** Those for the trace collector, from standard variables, which OpenTelemetry's SDK would read once. */
+/** The same for the trace collector, by OpenTelemetry's variables; its SDK would not notice when a file changes. */
 export function collectorTlsFiles(
   env: Readonly<Record<string, string | undefined>>,
   expect: Expect,

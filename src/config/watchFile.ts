@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { withoutByteOrderMark } from '../json.js';
 import { Secret } from './secret.js';
 
-/** Between two looks at a watched file, in milliseconds. Polling, because mounted secrets are swapped by a symbolic link. */
+/** Poll interval of a watched file, in milliseconds. Polled, because mounted secrets are swapped by a symbolic link. */
 const lookEveryMs = 1000;
 /** At start, a file whose content did not change for this long is complete, in milliseconds. */
 const settleMs = 500;
@@ -14,15 +14,15 @@ const completeAtAgeMs = 1000;
 const maxReads = 20;
 
 /**
- * Calls `onContent` with the content of a file soon, and again each time it has changed. While a file is written in place it
- * changes, so it is complete when two looks find the same; one that is away or unreadable for a moment changes nothing.
- * Keeps no process alive. Returns how to stop.
+ * Calls `onContent` with the content of a file soon, and again after each change. A file may be seen half-written, so content
+ * counts when two polls in a row find the same; a file that is missing or unreadable for a moment counts as unchanged. Does
+ * not keep the process alive. Returns what stops it.
  */
 export function watchFile(path: string, onContent: (content: Buffer) => void): () => void {
   return watch(() => readRegular(path), onContent);
 }
 
-/** The same for anything that can be looked at. With `told` it is known already. `onChange` must not throw. */
+/** The same for anything that `look` can read. `told` is content that the caller knows already. `onChange` must not throw. */
 export function watch(
   look: () => Promise<Buffer | undefined>,
   onChange: (seen: Buffer) => void | Promise<void>,
@@ -78,16 +78,16 @@ export function readCompleteSync(path: string): Buffer {
 export interface FollowedSecret {
   /** The one in use at the start. */
   readonly secret: Secret | undefined;
-  /** Shorter ones are refused, in characters. */
+  /** Shortest secret accepted, in characters. */
   readonly minLength: number;
   readonly onRotated: (secret: Secret) => void;
   /** Called when the file is emptied; without it, an empty file is refused. */
   readonly onWithdrawn?: () => void;
-  /** What the file holds cannot be the secret: the one in use stays. */
+  /** Called when the content of the file cannot be the secret; the one in use stays. */
   readonly onRefused: () => void;
 }
 
-/** Returns how to stop. */
+/** Follows the file of a secret. Returns what stops it. */
 export function watchSecretFile(path: string, options: FollowedSecret): () => void {
   const { secret, minLength, onRotated, onWithdrawn, onRefused } = options;
   let inUse = secret?.reveal() ?? '';
@@ -104,7 +104,7 @@ export function watchSecretFile(path: string, options: FollowedSecret): () => vo
   });
 }
 
-/** The text of a file that holds one secret: editors end its line. */
+/** The text of a file that holds one secret, without the line break that editors add. */
 export function secretIn(content: string): string {
   return withoutByteOrderMark(content).replace(/\r?\n$/, '');
 }
