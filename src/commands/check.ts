@@ -107,7 +107,7 @@ async function store({ cache: { url, tls }, proxies }: Config): Promise<Found> {
   }
 }
 
-/** The gateway will create it; whether it may shows the nearest directory that is there. */
+/** The gateway will create the directory, if it may write to the nearest parent that exists. */
 async function newDirectory(directory: string): Promise<Found> {
   let parent = directory;
   while (!existsSync(parent)) parent = dirname(parent);
@@ -143,7 +143,7 @@ async function service({ upstream, service: { tls }, proxies }: Config): Promise
   return answering('UPSTREAM_BASE_URL', upstream.baseUrl, new WayOut(proxies, tls));
 }
 
-/** Any answer will do: what a base address answers without credentials is not known. */
+/** Any answer counts as success: what a base address answers without credentials is not known. */
 async function answering(setting: string, url: string, { agentFor: agent }: WayOut): Promise<Found> {
   const startedAt = performance.now();
   try {

@@ -24,7 +24,7 @@ cannot be used; 2 when called wrongly.
 /** Times are in whole seconds; `job` and `version` are keyed hashes. */
 interface Item {
   readonly kind: 'token' | 'job' | 'cool-down';
-  /** What is stored of it. */
+  /** What the entry holds. */
   readonly what: 'record' | 'absence' | 'status' | 'final status' | 'refusal' | 'lease' | 'failure' | 'unreadable';
   readonly job?: string;
   readonly version?: string;
@@ -60,7 +60,7 @@ function describer({ tokens }: Config, sealer: Sealer, entries: SubjectEntries, 
   const refusalKeys = entries.keysOf(names.refusal);
   const age = (fetchedAt: number, freshMs: number) => ({
     ageSeconds: seconds(now - fetchedAt),
-    // Never longer than it is fresh: the clock of the machine that read it may be ahead.
+    // At most `freshMs`: the machine that read the entry may have a clock that is ahead.
     freshForSeconds: seconds(Math.min(freshMs, fetchedAt + freshMs - now)),
   });
 

@@ -16,7 +16,7 @@ export interface OpenStore {
   readonly entries: SubjectEntries;
 }
 
-/** Does `work` with the store that the gateways of this configuration share. @throws StoreError, ConfigError */
+/** Runs `work` with the store that the gateways of this configuration share. @throws StoreError, ConfigError */
 export async function withStoreOf<T>(
   { upstream, cache, service, proxies }: Config,
   work: (opened: OpenStore) => Promise<T>,

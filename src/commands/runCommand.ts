@@ -48,7 +48,7 @@ function parse({ option }: Command, args: readonly string[]) {
   };
 }
 
-/** From standard input for `-`, so that it need not be in the history of a shell or in a list of processes. */
+/** The argument. `-` reads it from standard input, to keep it out of the shell's history and the list of processes. */
 async function argumentOf({ argument }: Command, given: readonly string[]): Promise<string> {
   const wanted = argument === undefined ? 0 : 1;
   if (given.length !== wanted) throw new UsageError(`Expected ${argument ?? 'no argument'}, and found ${given.length}`);
