@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 
 type Thing = NonNullable<unknown>;
 
-/** An LRU cache of at most `max` entries that takes memory as it fills. The library's own takes it for `max` entries at once. */
+/** An LRU cache of at most `max` entries that allocates memory as it fills. lru-cache's own `max` allocates all at once. */
 export class BoundedCache<Value extends Thing, Key extends Thing = string> extends LRUCache<Key, Value> {
   readonly #max: number;
 

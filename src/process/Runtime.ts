@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 
 /**
- * Time and chance. Whatever reads and writes at the service takes both from here and from nowhere else, so that one hand can
- * hold them: the process's own, a test's, or a simulation's. The functions do not use `this`.
+ * Clocks, timers and random numbers. All code that reads and writes at the service takes them from here only, so that a test
+ * or a simulation can control them. The functions do not use `this`.
  */
 export interface Runtime {
   /** Epoch milliseconds. */
@@ -11,9 +11,9 @@ export interface Runtime {
   readonly monotonicNow: () => number;
   readonly setTimeout: (run: () => void, ms: number) => Timer;
   readonly setInterval: (run: () => void, ms: number) => Timer;
-  /** Of either kind; undefined is none. */
+  /** Clears a timeout or an interval; does nothing for undefined. */
   readonly clearTimer: (timer: Timer | undefined) => void;
-  /** After the I/O that is waiting. */
+  /** Runs after pending I/O. */
   readonly setImmediate: (run: () => void) => void;
   /** From 0 to 1, 1 excluded. */
   readonly random: () => number;

@@ -9,22 +9,22 @@ export type SandboxAccess = Pick<Sandbox, 'url' | 'clientId' | 'clientSecret'>;
 
 type ToWorker =
   | { readonly kind: 'assignment'; readonly sandbox: SandboxAccess | undefined }
-  /** The primary knows why this worker cannot start. */
+  /** Answers `failed`: the primary has received the problem. */
   | { readonly kind: 'heard' }
-  /** Comes after every connection that the primary had for this worker when it was asked. */
+  /** Answers `turn`, after every connection that the primary had for this worker when it was asked. */
   | { readonly kind: 'turn'; readonly mayClose: boolean }
   /** No worker accepts connections any more, and the listening socket is closed. */
   | { readonly kind: 'all closed' };
 
 type ToPrimary =
-  /** The first word: only now does the worker listen, and a message sent to it before would be lost. */
+  /** The first message. A message sent to the worker before it is lost, because the worker does not listen yet. */
   | { readonly kind: 'hello' }
   | { readonly kind: 'ready'; readonly facts: GatewayFacts }
   /** It cannot start; `problem` is what to tell the operator. */
   | { readonly kind: 'failed'; readonly problem: string }
-  /** Asks for the primary's turn. */
+  /** Asks the primary to answer after a turn of its event loop. */
   | { readonly kind: 'turn' }
-  /** This worker accepts no more connections, and has sent back what the primary gave it since. */
+  /** This worker accepts no more connections, and has returned those that the primary gave it since. */
   | { readonly kind: 'closed' };
 
 export interface WorkersOptions {
@@ -36,10 +36,10 @@ export interface WorkersOptions {
   readonly log: Logger;
 }
 
-/** A worker that dies within this time is replaced after a pause, both in milliseconds: its start itself fails. */
+/** A worker that dies within `startMs` is replaced after a pause, because its start itself fails. Both in milliseconds. */
 const startMs = 5000;
 const replacementPauseMs = 1000;
-/** After the drain a worker has this long to part from the store and the trace collector, in milliseconds. */
+/** Time after the drain in which a worker closes the store and sends its last spans, in milliseconds. */
 const partingMs = 10_000;
 
 /** Processes that share one port. A dead one is replaced; all are drained together. */
@@ -50,11 +50,11 @@ export class Workers {
   constructor(private readonly options: WorkersOptions) {}
 
   /**
-   * Resolves when every worker serves; never, if it is stopped before.
-   * @throws Error in plain lines, when one ends before it serves; then none is left
+   * Resolves when every worker serves; never, if {@link stop} is called before.
+   * @throws Error with plain lines when a worker ends before it serves; the other workers are then killed
    */
   async start(): Promise<GatewayFacts> {
-    process.once('exit', () => signalAll(running(), 'SIGKILL')); // after a second signal some may be left
+    process.once('exit', () => signalAll(running(), 'SIGKILL')); // a second signal ends the primary while workers run
     try {
       const [facts] = await Promise.all(Array.from({ length: this.options.count }, () => this.#fork()));
       return facts as GatewayFacts;
@@ -66,7 +66,7 @@ export class Workers {
     }
   }
 
-  /** Has every worker answer what it has in flight; resolves when all are gone. One that hangs is killed. */
+  /** Drains all workers; resolves when all have ended. A worker that hangs is killed. */
   async stop(): Promise<void> {
     this.#stopping = true;
     const killing = setTimeout(() => {
@@ -111,12 +111,12 @@ export class Workers {
         else reject(new FailedStart(death));
       };
       worker.once('exit', onEnd);
-      // It got no process; or it ended before it got a message, which its exit will tell.
+      // Either no process could be started, or a message did not reach a worker that ended: then `exit` follows.
       worker.on('error', () => worker.process.pid === undefined && onEnd());
     });
   }
 
-  /** One worker stays open until the others are closed: with the last, the primary drops every connection that it holds. */
+  /** One worker stays open until the others have closed: when the last closes, the primary drops the connections it holds. */
   #answerTurn(worker: Worker): void {
     const [last] = this.#accepting;
     const mayClose = worker !== last || this.#accepting.size === 1 || !this.#stopping;
@@ -161,7 +161,7 @@ function signalAll(workers: readonly Worker[], name: 'SIGTERM' | 'SIGKILL'): voi
   for (const worker of workers) worker.process.kill(name);
 }
 
-/** Resolves when all have ended. Not by `once` of Node.js, which rejects when a message does not reach a worker. */
+/** Resolves when all have ended. Not by `events.once`, which rejects when a message does not reach a worker. */
 async function ended(workers: readonly Worker[]): Promise<void> {
   await Promise.all(workers.map((worker) => new Promise((resolve) => worker.once('exit', resolve))));
 }
@@ -171,7 +171,7 @@ export async function assignedSandbox(): Promise<SandboxAccess | undefined> {
   return (await ask({ kind: 'hello' }, 'assignment')).sandbox;
 }
 
-/** In a worker that cannot start: resolves when the primary, which tells it once for all workers, knows why. */
+/** In a worker that cannot start: resolves when the primary has the problem, which it tells once for all workers. */
 export async function reportFailure(problem: string): Promise<void> {
   await ask({ kind: 'failed', problem }, 'heard');
 }
@@ -182,8 +182,8 @@ export function reportReady({ port, firstQuery }: GatewayFacts): void {
 }
 
 /**
- * In a worker: resolves when the primary has had a turn of its event loop, and this worker every connection that was for it
- * by then; with whether it may close its side of the listening socket.
+ * In a worker: resolves when the primary has had a turn of its event loop and this worker has received every connection that
+ * was meant for it by then. The result: whether this worker may close its side of the listening socket.
  */
 export async function primaryTurn(): Promise<boolean> {
   return (await ask({ kind: 'turn' }, 'turn')).mayClose;
@@ -191,7 +191,7 @@ export async function primaryTurn(): Promise<boolean> {
 
 /** In a worker that accepts no more connections: resolves when no worker does, and the listening socket is closed. */
 export async function allWorkersClosed(): Promise<void> {
-  await primaryTurn(); // what came meanwhile has gone back to the primary, for another worker
+  await primaryTurn(); // connections that came meanwhile have gone back to the primary, for another worker
   await ask({ kind: 'closed' }, 'all closed');
 }
 

@@ -1,7 +1,7 @@
 /** For operators: why a server cannot listen on the port of `setting`; undefined for an error about anything else. */
 export function listenProblem(error: unknown, setting: 'PORT' | 'METRICS_PORT'): string | undefined {
   const { code, syscall = '' } = error as NodeJS.ErrnoException;
-  // `bind` is what a worker is told; a HOST that is a name is looked up first.
+  // A worker gets `bind` in place of `listen`; `getaddrinfo` fails when HOST is a name that is not found.
   if (!['listen', 'bind', 'getaddrinfo'].includes(syscall)) return undefined;
   switch (code) {
     case 'EADDRINUSE':

@@ -55,7 +55,7 @@ async function serveWithWorkers(config: Config, output: StandardOutput, log: Log
   announce({ ...(await starting), sandbox }, config, log, output);
 }
 
-/** What nothing caught, a rejection included, ends the process with one line; Node.js would print what the error says. */
+/** An uncaught error or rejection ends the process with one log line; Node.js would print the error's message. */
 function endOnBugs(log: Logger): void {
   process.on('uncaughtException', (err, origin) => {
     log.fatal({ err, origin }, 'the process ends: a bug of the gateway');
@@ -64,14 +64,14 @@ function endOnBugs(log: Logger): void {
 }
 
 /**
- * The first signal drains; a second one ends the process at once. Called before the process listens: a signal that finds
- * nothing to take it kills the process, and with it the connections that it has accepted.
+ * The first signal drains; a second one ends the process at once. Called before the process listens: a signal without a
+ * handler kills the process, and with it the connections that it has accepted.
  */
 function stopOnSignal(stop: () => Promise<void>): void {
   let stopping = false;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      // Ctrl-C reaches the workers directly as well; the primary's SIGTERM to them is then their second signal.
+      // Workers ignore a second signal: Ctrl-C reaches them directly, and the primary's SIGTERM follows.
       if (stopping && cluster.isPrimary) process.exit(1);
       if (stopping) return;
       stopping = true;
