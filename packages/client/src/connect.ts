@@ -2,7 +2,7 @@ import { createClient as createSseClient } from 'graphql-sse';
 import { createClient as createWsClient, GRAPHQL_TRANSPORT_WS_PROTOCOL } from 'graphql-ws/client';
 import type { ErrorCode } from './errorCodes.js';
 
-/** What is needed of a WebSocket: the browser's own, or that of the package `ws`. */
+/** The part of a WebSocket that is used; the browser's own and that of the package `ws` have it. */
 export interface WebSocketLike {
   onopen: ((event: never) => void) | null;
   onmessage: ((event: never) => void) | null;
@@ -29,9 +29,9 @@ type Connect = (
   token?: string,
 ) => { readonly results: AsyncIterable<unknown>; readonly end: () => void };
 
-/** A connection that brings nothing for so long is dead: the gateway sends something every 12 seconds. */
+/** Idle timeout: a connection that brings nothing for so long is dead, since the gateway sends something every 12 seconds. */
 const silenceLimitMs = 40_000;
-/** For a WebSocket: browsers hide the gateway's pings from pages, so the answers to ours show that it is alive. */
+/** Ping interval of a WebSocket. Browsers hide the gateway's pings from pages, so pongs to our own show that it is alive. */
 const pingMs = 12_000;
 
 /** @throws TypeError for a `url` that is no address */
@@ -86,7 +86,7 @@ export function webSockets({ url, openWebSocket = globalWebSocket() }: ConnectOp
       socket.close(1000);
     };
     const end = (reason?: Error) => {
-      // Or a peer that is gone would be waited for, to acknowledge the connection or its end.
+      // The results end first; otherwise they would wait for a dead peer to acknowledge the connection or its end.
       void results.throw?.(reason);
       close();
     };
@@ -99,12 +99,12 @@ export function webSockets({ url, openWebSocket = globalWebSocket() }: ConnectOp
       keepAlive: pingMs,
       on: {
         message: silence.restart,
-        // Browsers hold back the timers of a page in the background: a late ping must have time for its answer.
+        // Browsers throttle the timers of background pages: a late ping must leave time for its pong.
         ping: silence.restart,
         connected: () => {
           acknowledged = true;
         },
-        // Or the client would connect again by itself after the close code 1000.
+        // Otherwise graphql-ws would reconnect by itself after the close code 1000.
         closed: close,
       },
     });
@@ -130,7 +130,7 @@ function limitSilence(onSilence: (reason: Error) => void) {
   };
 }
 
-/** A refused socket says why by its close code: 4403 before the acknowledgement; after it, the token has expired. */
+/** Turns the close code of a refusal into an error: 4403 is FORBIDDEN, but an expired token after the acknowledgement. */
 async function* withRefusal(results: AsyncIterable<unknown>, isAcknowledged: () => boolean) {
   try {
     yield* results;
@@ -148,7 +148,7 @@ function parseUrl(url: string, protocols: readonly string[]): URL {
     const parsed = new URL(url, page?.href);
     if (protocols.includes(parsed.protocol)) return parsed;
   } catch {
-    // As for another protocol.
+    // Not a URL: refused below, like another protocol.
   }
   throw new TypeError(`url must be an address such as https://gateway.example/graphql (found: ${url})`);
 }

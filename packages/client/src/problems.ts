@@ -17,7 +17,7 @@ export interface GatewayProblem {
   readonly path: readonly (string | number)[] | undefined;
 }
 
-/** The gateway refused the watch for a reason that will not pass; `problems` say which. */
+/** The gateway refused the watch for a permanent reason; `problems` say which. */
 export class WatchFailed extends Error {
   override readonly name = 'WatchFailed';
   constructor(readonly problems: readonly GatewayProblem[]) {
@@ -39,8 +39,8 @@ export function errorCodeOf(source: unknown): ErrorCode | undefined {
 }
 
 /**
- * Whether the same request may succeed when sent again: every problem of it passes, or the network failed. A mutation needs
- * an `idempotencyKey` to be repeated safely.
+ * Whether the same request may succeed when sent again: every problem is retryable, or the network failed. A mutation
+ * needs an `idempotencyKey` to be repeated safely.
  */
 export function isRetryable(source: unknown): boolean {
   const problems = problemsOf(source);
@@ -53,7 +53,7 @@ export function retryAfterSeconds(source: unknown): number | undefined {
   return times.length > 0 ? Math.max(...times) : undefined;
 }
 
-/** How deep errors are looked for in each other; some hold themselves. */
+/** How deep errors are searched for in each other; some contain themselves. */
 const maxNesting = 10;
 
 function problemsWithin(source: unknown, nesting: number): readonly GatewayProblem[] {
@@ -87,7 +87,7 @@ function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | 
   };
 }
 
-/** fetch rejects with a TypeError in every engine's own words; a bug of the app is a TypeError as well. */
+/** fetch rejects with a TypeError. Since a bug of the app may be one too, the message is matched, which differs by engine. */
 function isNetworkFailure(source: unknown, nesting: number): boolean {
   if (nesting === 0 || !isObject(source)) return false;
   if (source['name'] === 'TypeError' && /fetch|network|load failed/i.test(String(source['message']))) return true;

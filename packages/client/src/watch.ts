@@ -17,9 +17,9 @@ export interface TokenWatchOptions extends ConnectOptions {
   readonly token?: string | (() => string | Promise<string>);
   readonly signal?: AbortSignal;
   /**
-   * Called before each pause between two connections, with its milliseconds: for "reconnecting…" on a page. `cause` is why the
-   * connection ended, an error or the gateway's answer with its `errors`, for a log or {@link problemsOf}; undefined when the
-   * gateway ended it without one.
+   * Called before each pause between two connections, with its length in milliseconds: for "reconnecting…" on a page.
+   * `cause` is why the connection ended, for a log or {@link problemsOf}: an error, or the gateway's answer with its
+   * `errors`; undefined when the gateway ended the connection without an error.
    */
   readonly onReconnect?: (pauseMs: number, cause: unknown) => void;
 }
@@ -29,11 +29,11 @@ export interface WatchOptions extends TokenWatchOptions {
 }
 
 /**
- * The status of a job now, then each change, never the same twice in a row; ends after a final one. Connects again, with
- * growing pauses, when the connection is lost or brings nothing for 40 seconds (of a WebSocket: after a ping), and when the token
- * expired (where `token` is a function). Leaving the loop ends it. What `token` throws is passed on.
+ * Yields the status of a job now, then each change, never the same twice in a row; ends after a final status. Reconnects,
+ * with growing pauses, when the connection is lost or brings nothing for 40 seconds (of a WebSocket: after a ping), and when
+ * the token has expired (if `token` is a function). Leaving the loop ends the watch. Errors of `token` are passed on.
  *
- * @throws WatchFailed when the gateway refuses for a reason that will not pass, such as a token that was never good
+ * @throws WatchFailed when the gateway refuses for a permanent reason, such as a token that was never valid
  * @throws TypeError when `url` is no address, or when `ws` is wanted where there is neither `openWebSocket` nor a global `WebSocket`
  */
 export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate, void, undefined> {
@@ -48,7 +48,7 @@ export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate
 }
 
 /**
- * The token record of a taxpayer now, then each change of it; otherwise as {@link watchRefreshJob}. An unchanged record is
+ * Yields the token record of a taxpayer now, then each change; otherwise as {@link watchRefreshJob}. An unchanged record is
  * not sent again, so `fetchedAt` says when this state was first read.
  */
 export function watchTaxpayerToken(options: TokenWatchOptions): AsyncGenerator<TokenUpdate, void, undefined> {
@@ -76,7 +76,7 @@ interface Subject<Data, Update> {
   readonly query: string;
   readonly variables: Record<string, unknown>;
   readonly updateIn: (data: Data) => Update | null | undefined;
-  /** Two updates in a row with the same state are one. */
+  /** Of several updates in a row with the same state only the first is yielded. */
   readonly stateOf: (update: Update) => string;
   readonly finalStatuses: readonly string[];
 }
@@ -86,11 +86,11 @@ async function* watch<Data, Update extends { readonly status: string }>(
   { query, variables, updateIn, stateOf, finalStatuses }: Subject<Data, Update>,
 ): AsyncGenerator<Update, void, undefined> {
   const { token, signal } = options;
-  // Before the loop, which takes errors for those of a network that is down.
+  // Outside the loop, which would retry an error thrown here as a network failure.
   const connect = options.transport === 'ws' ? webSockets(options) : eventStreams(options);
   let interrupt: (() => void) | undefined;
   const onAbort = () => interrupt?.();
-  /** What ends the present wait when the signal aborts; at once when it has. */
+  /** Registers what ends the present wait when the signal aborts; calls it at once if the signal has aborted. */
   const interruptBy = (by: () => void) => {
     interrupt = by;
     if (signal?.aborted) by();
@@ -109,7 +109,7 @@ async function* watch<Data, Update extends { readonly status: string }>(
           : token;
       if (signal?.aborted) return;
       let cause: unknown;
-      // A token that brought an update and is refused later has expired; asking again after any other could go on for ever.
+      // Only a token that brought an update before its refusal has expired; renewing any other could go on for ever.
       let renewable = false;
       try {
         const { results, end } = connect({ query, variables }, accessToken);
@@ -149,7 +149,7 @@ async function* watch<Data, Update extends { readonly status: string }>(
   }
 }
 
-/** @throws WatchFailed for a problem that will not pass; UNAUTHENTICATED passes with a `renewable` token */
+/** @throws WatchFailed for a permanent problem; UNAUTHENTICATED is not permanent with a `renewable` token */
 function throwUnlessPassing(source: unknown, renewable: boolean): void {
   const problems = problemsOf(source);
   const passes = ({ code, retryable }: GatewayProblem) => retryable || (renewable && code === 'UNAUTHENTICATED');
