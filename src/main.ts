@@ -33,7 +33,7 @@ Settings are environment variables; the ones to know first:
 All of them: docs/configuration.md of this package.
 `;
 
-// Newer Node.js keeps compiled code, for the next start: beside the build, since others may write temporary directories.
+// Newer Node.js caches compiled code for the next start. Kept beside the build: others may write to temporary directories.
 (module as { enableCompileCache?(directory: string): unknown }).enableCompileCache?.(
   fileURLToPath(new URL('compiled', import.meta.url)),
 );

@@ -34,30 +34,30 @@ import type { Store } from './stores/Store.js';
 import { CallGate } from './upstream/CallGate.js';
 import { type Endpoint, ResilientFetch, type ResilientFetchOptions } from './upstream/ResilientFetch.js';
 
-/** What every part is configured and watched by. */
+/** The configuration, log, metrics and traces that every part takes. */
 export interface Surroundings {
   readonly config: Config;
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly tracing?: Tracing | undefined;
-  /** How calls leave; by default as Node.js makes them. */
+  /** Proxies and certificates of outgoing calls; by default calls are made as Node.js makes them. */
   readonly ways?: WaysOut;
 }
 
-/** How calls to each party leave. */
+/** The proxies and certificates of the calls to each party. */
 export type WaysOut = Readonly<Record<'service' | 'auth' | 'cache' | 'collector', WayOut>>;
 
 export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'topCallers' | 'onUntrusted'> {
   readonly sealed: SealedStore;
   readonly workTime: WorkTime;
-  /** Everything that is under way at the service. */
+  /** The queue that everything under way at the service passes. */
   readonly places: FairQueue;
   stopWatches(): void;
   /** Ends watches, connections, timers and the store. */
   stop(): Promise<void>;
 }
 
-/** How often memory is rid of what was kept for long enough, in milliseconds. */
+/** How often expired entries are removed from memory, in milliseconds. */
 const cleanEveryMs = 600_000;
 
 /** Starts everything between the resolvers and the service. @throws Error in plain words when the store cannot be opened */
@@ -118,14 +118,14 @@ export interface Wiring extends Surroundings {
   readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
   /** Default: the process's own. */
   readonly runtime?: Runtime;
-  /** Default: as this process is busy. */
+  /** Default: measures this process. */
   readonly workTime?: WorkTime;
   /** Makes the HTTP requests. Default: node-fetch. */
   readonly fetch?: ResilientFetchOptions['fetch'];
-  /** How the store is; by default it always answers. */
+  /** Late writes after outages of the store; by default it has no outage. */
   readonly health?: Pick<OpenedStore, 'takeUnsettled' | 'delivery'>;
   readonly audit?: AuditLog;
-  /** A try of a call to the service, and for whom it is made. */
+  /** Called for each try of a call to the service, with the caller it is made for. */
   readonly onCall?: (holder: string | undefined) => void;
 }
 
@@ -254,10 +254,10 @@ function taxpayerService(wiring: Wiring, http: ResilientFetch, sealed: SealedSto
   });
 }
 
-/** About how long all steps of one read of the service keep the event loop busy, in milliseconds. */
+/** Estimate of how long one read of the service, with all its steps, keeps the event loop busy, in milliseconds. */
 const readWorkMs = 0.5;
 
-/** Bounds the reads and creations at the service, under way and waiting, of one caller and of all; each with its work on the store. */
+/** Limits reads and creations at the service, under way and waiting, per caller and in all; their work on the store counts. */
 function servicePlaces(config: Config, workTime: WorkTime, runtime: Runtime): FairQueue {
   return new FairQueue({
     perHolder: 32,
@@ -270,7 +270,7 @@ function servicePlaces(config: Config, workTime: WorkTime, runtime: Runtime): Fa
   });
 }
 
-/** Returns how to stop. */
+/** Follows the file of the client secret. Returns what stops it. */
 function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: (secret: Secret) => void): () => void {
   if (upstream.clientSecretFile === undefined) return () => {};
   return watchSecretFile(upstream.clientSecretFile, {
