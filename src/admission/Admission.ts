@@ -94,6 +94,11 @@ export class Admission {
     if (ms >= leastWorkMs) this.options.workTime.spend(holder, ms);
   }
 
+  /** Returns what to wait for before the next event of a stream of `holder` is executed, if anything. */
+  turnOf(holder: Holder): Promise<void> | undefined {
+    return this.options.workTime.turnOf(holder);
+  }
+
   stop(): void {
     clearInterval(this.#timer);
   }

@@ -52,7 +52,12 @@ export class WorkTime {
       const retryAfterSeconds = Math.ceil((excessMs - burstMs) / (share * 1000));
       throw rateLimited('Your operations take too much of the time that all callers share', { retryAfterSeconds });
     }
-    return this.#hadItsTurn(holder) ? this.#nextTurn(holder) : undefined;
+    return this.turnOf(holder);
+  }
+
+  /** Returns what to wait for before work of `holder` that is never refused begins, if anything. */
+  turnOf(holder: Holder): Promise<void> | undefined {
+    return holder !== undefined && this.#hadItsTurn(holder) ? this.#nextTurn(holder) : undefined;
   }
 
   /** Whether several callers ask and the event loop has little time left for them. */

@@ -130,13 +130,14 @@ export class Pipeline {
   }
 
   async #subscribe(operation: Operation, args: NonNullable<Work['args']>): Promise<Answer | ResultStream> {
-    const { contextFor, hooks, ledger } = this.options;
+    const { admission, contextFor, hooks, ledger } = this.options;
     const { facts, transport, context, work } = operation;
-    const release = ledger.take('bytes', context.holder, operation.heldBytes);
+    const { holder } = context;
+    const release = ledger.take('bytes', holder, operation.heldBytes);
     const end = hooks.observe();
     const beganAt = performance.now();
     const subscribing = createSourceEventStream({ ...args, contextValue: context });
-    this.noteWork(context.holder, beganAt);
+    this.noteWork(holder, beganAt);
     const source = await subscribing.catch((error) => {
       release();
       throw error;
@@ -151,9 +152,16 @@ export class Pipeline {
     return new ResultStream(source[Symbol.asyncIterator](), {
       expiresAt: facts.caller.expiresAt,
       execute: async (rootValue) => {
+        await admission.turnOf(holder);
+        const executionBeganAt = performance.now();
         // Each event gets a context of its own, so that it does not see what an earlier event has read.
-        const result = await execute({ ...args, contextValue: contextFor(facts, work, context.trail), rootValue });
-        return summary.note(this.#exit.answer(result, context), result.errors);
+        const executing = execute({ ...args, contextValue: contextFor(facts, work, context.trail), rootValue });
+        this.noteWork(holder, executionBeganAt);
+        const result = await executing;
+        const answerBeganAt = performance.now();
+        const answer = summary.note(this.#exit.answer(result, context), result.errors);
+        this.noteWork(holder, answerBeganAt);
+        return answer;
       },
       failed: (error) => summary.note(this.#exit.refusal([error], facts.requestId), [error]),
       onEnd: () => {

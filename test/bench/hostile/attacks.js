@@ -21,6 +21,7 @@ export function hangUp() {
 export const attacks = {
   documents,
   'fields through fragments': fieldsThroughFragments,
+  'fields of events': fieldsOfEvents,
   'large answers': largeAnswers,
   'unread answers': unreadAnswers,
   'silent sockets': silentSockets,
@@ -48,17 +49,18 @@ async function documents(target, over) {
   socket.terminate();
 }
 
+const deepTokens = Array.from({ length: 55 }, (_, n) => `a${n}: token { ...T4 }`).join(' ');
+/** Fifty fields of a token's record, in five levels. */
+const deepFragments = Array.from({ length: 5 }, (_, n) => {
+  const fields = 'taxpayerId name status provider providerId createdAt metadata fetchedAt stale';
+  return `fragment T${n} on TaxpayerToken { ${fields} ${n === 0 ? '' : `taxpayer { token { ...T${n - 1} } }`} }`;
+}).join(' ');
+
 /** Short documents that stand for very many fields; each comes twice, so that a plan is made of it. */
 async function fieldsThroughFragments(target, over) {
-  const fields = 'taxpayerId name status provider providerId createdAt metadata fetchedAt stale';
-  const levels = Array.from({ length: 5 }, (_, n) => {
-    const deeper = n === 0 ? '' : `taxpayer { token { ...T${n - 1} } }`;
-    return `fragment T${n} on TaxpayerToken { ${fields} ${deeper} }`;
-  }).join(' ');
-  const aliases = Array.from({ length: 55 }, (_, n) => `a${n}: token { ...T4 }`).join(' ');
   for (let n = unusedNumber(); !over.aborted; n += 1) {
     for (const directive of ['', '@include(if: true)']) {
-      const query = `query Q${n}($r: [_Any!]!) { _entities(representations: $r) ${directive} { ... on Taxpayer { ${aliases} } } } ${levels}`;
+      const query = `query Q${n}($r: [_Any!]!) { _entities(representations: $r) ${directive} { ... on Taxpayer { ${deepTokens} } } } ${deepFragments}`;
       for (const count of [6, 6, 200]) {
         const r = Array(count).fill({ __typename: 'Taxpayer', id: target.heavy });
         post(target, { query, variables: { r } });
@@ -66,6 +68,23 @@ async function fieldsThroughFragments(target, over) {
       }
     }
   }
+}
+
+/** Subscriptions to thousands of fields, each left after its first event and begun again. */
+async function fieldsOfEvents(target, over) {
+  const { taxpayerId } = target.jobs[0];
+  const query = `subscription { taxpayerTokenUpdated(taxpayerId: "${taxpayerId}") { taxpayer { ${deepTokens} } } } ${deepFragments}`;
+  const socket = await openSocket(target);
+  socket.on('message', (data) => {
+    const { id, type } = JSON.parse(data);
+    globalThis.k = (globalThis.k ?? 0) + 1; if (globalThis.k % 50 < 2) console.error(globalThis.k, String(data).slice(0, 200), data.length);
+    if (type === 'next') socket.send(JSON.stringify({ id, type: 'complete' }));
+  });
+  for (let n = unusedNumber(); !over.aborted && socket.readyState === socket.OPEN; n += 1) {
+    socket.send(JSON.stringify({ id: `${n}`, type: 'subscribe', payload: { query } }));
+    await delay(10);
+  }
+  socket.terminate();
 }
 
 /** A small request for an answer of hundreds of megabytes. */
