@@ -46,17 +46,17 @@ import { type RunningServices, type Surroundings, startServices } from './servic
 export interface GatewayOptions {
   /** The service to use in place of the configured one: where another process runs the embedded sandbox. */
   readonly upstream?: UpstreamCredentials;
-  /** In a worker: joins the numbers of this process to those of the machine, and gives all of them as text. */
+  /** In a worker: adds this process's metrics to those of the machine, and returns what gives all of them as text. */
   readonly joinMachine?: (registry: Registry) => MetricsText;
-  /** In a worker: the others. */
+  /** In a worker: how it closes together with the other workers. */
   readonly siblings?: Siblings;
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
   /** Whether operations get plans; for tests, which run with and without. */
   readonly plans?: PlanMode;
-  /** How long a client may take nothing of what waits for it, in milliseconds; by default 30 s. */
+  /** How long a client may read nothing while data waits for it, in milliseconds. Default 30000. */
   readonly stallMs?: number;
-  /** Milliseconds between two signs of life on an open stream; for tests, by default 12 s. */
+  /** Heartbeat interval of an open stream, in milliseconds; for tests. Default 12000. */
   readonly keepAliveMs?: number;
 }
 
@@ -68,7 +68,7 @@ export interface Gateway extends GatewayFacts {
   stop(): Promise<void>;
 }
 
-/** How to close what was opened so far, in the order of the opening. */
+/** Closes what was opened so far; in the order of opening, and run in reverse. */
 type Closings = (() => unknown)[];
 
 /**
@@ -172,17 +172,17 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const meetPeer = peerMeeter(config);
   const before = beforeRoutes(config, meetPeer, pipeline);
   const http = new HttpServer({ host, port, tls, routes, onNotFound, siblings, before, log });
-  // What is refused here is answered like a request that does not offer an upgrade.
+  // A refused upgrade is answered like a request that does not offer an upgrade.
   http.onUpgrade((request, ...rest) => meetPeer?.(request) === undefined && live.upgrade(request, ...rest));
   const listeningOn = await http.listen();
   closings.push(async () => {
     const over = delay(config.drainTimeoutMs, undefined, { ref: false });
-    // Streams first: once the watchers stop, what they fed would look complete.
+    // Streams first: once the watchers stop, the streams that they feed would seem to end normally.
     const drained = streams.drain(config.drainTimeoutMs);
     services.stopWatches();
     await http.drain(config.drainTimeoutMs);
     await drained;
-    // What the service was asked for a caller who has left is worth having as well.
+    // Also wait for calls to the service whose callers have left: their results are worth storing.
     await Promise.race([services.places.whenIdle(), over]);
   });
   if (config.tls && tls) closings.push(followTlsFiles(config.tls, tls, log, (renewed) => http.renewTls(renewed)));
