@@ -9,9 +9,9 @@ type Block = z.output<typeof blockSchema>;
 
 /** How long the fleet makes no call with client credentials that the service refused, in milliseconds. */
 const credentialsCoolDownMs = 30_000;
-/** Silence after a 429 without a believable `Retry-After`. */
+/** Pause after a 429 without a believable `Retry-After`. */
 const defaultSilenceSeconds = 5;
-/** Silence after any 429: a service that asks for fewer calls and for no pause still means fewer. */
+/** Shortest pause after a 429, even with `Retry-After: 0`: the service did ask for fewer calls. */
 const shortestSilenceSeconds = 1;
 
 interface CallGateOptions {
@@ -21,8 +21,8 @@ interface CallGateOptions {
 }
 
 /**
- * Keeps the whole fleet from calling an endpoint that asked for silence (429) or refused our credentials (401, 403).
- * The mark is kept in the shared store, under the credentials it is about: a rotated secret is not held up by it.
+ * Keeps the whole fleet from calling an endpoint that asked for a pause (429) or refused our credentials (401, 403).
+ * The shared store holds a mark per endpoint and credentials, so that a rotated secret is not held up by an old mark.
  */
 export class CallGate {
   constructor(private readonly options: CallGateOptions) {}
@@ -48,7 +48,7 @@ export class CallGate {
   async #close(closed: readonly Endpoint[], credential: string, reason: Block['reason'], forMs: number) {
     const { store, onClosed } = this.options;
     const block: Block = { reason, until: this.options.runtime.now() + forMs };
-    // Who asked for a longer silence before is not overruled.
+    // A longer pause that was asked for earlier stays in force.
     const note = (endpoint: Endpoint) => store.prolongMark(nameOf(endpoint, credential), block, forMs);
     await Promise.all(closed.map(note));
     for (const endpoint of closed) onClosed(endpoint, reason);

@@ -8,37 +8,37 @@ export type BreakerState = 'open' | 'half-open' | 'closed';
 export interface BreakerCall {
   /** Who the call is made for: `holderOf` the caller. Callers without an identity count as one. */
   readonly holder?: string | undefined;
-  /** What the call is about, as a taxpayer or a job; a call without a subject is about itself alone. */
+  /** What the call is about, such as a taxpayer or a job. A call without a subject counts as a subject of its own. */
   readonly subject?: string | undefined;
 }
 
-/** Set by the call while it runs. `not-made`: nothing has left, so nothing is known about the endpoint. */
+/** Set by the call while it runs. `not-made`: nothing was sent, so the call says nothing about the endpoint. */
 export interface CallRecord {
   outcome: 'not-made' | 'answered' | 'failed';
 }
 
 /** Failures and answers count for this long, in milliseconds. */
 const windowMs = 10_000;
-/** So many subjects of one holder have to fail, and at least half of those seen. */
+/** A holder's breaker opens when this many of its subjects fail, and at least half of those seen. */
 const failingSubjectsToOpen = 5;
-/** So many breakers have to be open, or so many holders failing, and of at least half of the holders seen. */
+/** An outage is this many holders with an open breaker, or this many failing, and at least half of the holders seen. */
 const openHoldersOfAnOutage = 2;
 const failingHoldersOfAnOutage = 5;
 const maxHolders = 500;
-/** Of each holder. */
+/** Per holder. */
 const maxSubjects = 20;
 
 /**
- * Stops calls to an endpoint that keeps failing, for the holder whose calls fail. It opens by the share of subjects that
- * fail, so that neither one id nor one holder's ids close the endpoint for others. It opens for all holders when the endpoint
- * fails for at least half of the holders. After the reset time one call of the holder is the trial, and the others wait.
+ * A circuit breaker per holder: stops the calls of a holder to an endpoint that keeps failing. It opens by the share of
+ * subjects that fail, so that neither one id nor one holder's ids close the endpoint for others. It opens for all holders when
+ * the endpoint fails for at least half of them. After the reset time one call of the holder is the trial; its others wait.
  */
 export class EndpointBreaker {
   readonly #holders = new BoundedCache<HolderBreaker>({
     max: maxHolders,
     memoMethod: () => new HolderBreaker(this.runtime.monotonicNow),
   });
-  /** An outage ends by time alone: a trial could be spoiled by one holder. */
+  /** When an outage ends: by time alone, because one holder could make a trial fail. */
   #outageUntil = -Infinity;
 
   /** @param resetMs how long calls are refused once there were too many failures */
@@ -47,7 +47,7 @@ export class EndpointBreaker {
     private readonly runtime: Runtime = realRuntime,
   ) {}
 
-  /** `open` while calls of anybody are refused. */
+  /** `open` while the calls of at least one holder are refused. */
   get state(): BreakerState {
     const now = this.runtime.monotonicNow();
     if (now < this.#outageUntil) return 'open';
@@ -64,7 +64,7 @@ export class EndpointBreaker {
       if (now < this.#outageUntil) throw refusal(this.#outageUntil - now);
       if (now < own.openUntil) throw refusal(own.openUntil - now, { holder });
       if (!own.trial) break;
-      await own.trial; // which may not have been made: then this call may be the next trial
+      await own.trial; // it may end without a call: then this call may become the next trial
     }
     const isTrial = own.stateAt(this.runtime.monotonicNow()) === 'half-open';
     const record: CallRecord = { outcome: 'not-made' };
@@ -95,9 +95,9 @@ export class EndpointBreaker {
   }
 }
 
-/** What one holder's calls to the endpoint met. All times are of the breaker's clock. */
+/** The recent outcomes of one holder's calls to the endpoint. All times are those of the monotonic clock. */
 class HolderBreaker {
-  /** The last time a call was wanted, made or not. */
+  /** When the holder last asked for a call, made or refused. */
   seenAt = -Infinity;
   openUntil = -Infinity;
   /** Settles when the trial under way has ended. */
@@ -109,14 +109,14 @@ class HolderBreaker {
     this.subjectFailed = new BoundedCache({ max: maxSubjects, ttl: windowMs, ttlResolution: 0, perf: { now } });
   }
 
-  /** 0 while less than half of the subjects fail. */
+  /** How many subjects fail; 0 while fewer than half of them do. */
   get failingSubjects(): number {
     const all = [...this.subjectFailed.values()];
     const failing = all.filter((failed) => failed).length;
     return failing * 2 >= all.length ? failing : 0;
   }
 
-  /** A holder that does not come back for its trial is forgotten like its failures. */
+  /** Without a trial, `half-open` turns into `closed` after the time for which failures count. */
   stateAt(now: number): BreakerState {
     if (now < this.openUntil) return 'open';
     return now < this.openUntil + windowMs ? 'half-open' : 'closed';

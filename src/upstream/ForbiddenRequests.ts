@@ -1,17 +1,17 @@
 import { BoundedCache } from '../process/BoundedCache.js';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 
-/** So many different requests in a row mean that it is not about them. */
+/** This many different requests in a row that get a 403 mean that the 403 is not about the requests. */
 const requestsInARow = 3;
-/** They count for so long, and a holder's calls are then refused for as long. */
+/** How long a 403 counts, and how long a holder's calls are then refused, in milliseconds. */
 const forbiddenMs = 30_000;
-/** Of every endpoint, client secret and holder together. */
+/** Over all endpoints, client secrets and holders together. */
 const maxRuns = 500;
 
 /**
- * Tells whether 403s are about the requests that met them (a firewall before the service) or about our client credentials:
- * the latter when different requests meet them in a row, with no other answer between. Those of one holder count for that
- * holder alone, so that no holder can stop the others; requests of three holders count for all.
+ * Tells whether a 403 is about the request (a firewall in front of the service) or about our client credentials. It is about
+ * the credentials when different requests get a 403 in a row, with no other answer in between. Requests of one holder count
+ * for that holder alone, so that no holder can stop the others; requests of three holders count for all.
  */
 export class ForbiddenRequests {
   readonly #runs = new BoundedCache<Run>({ max: maxRuns, memoMethod: () => new Run() });
@@ -30,7 +30,7 @@ export class ForbiddenRequests {
   /** Notes a 403 and judges it by those before. `request` tells different requests apart. */
   note(place: string, holder: string | undefined, request: string) {
     const now = this.runtime.monotonicNow();
-    // Of callers without an identity each request may be of another.
+    // Without an identity, each request may come from another caller.
     const byEverybody = this.#runs.memo(nameOf(place)).add(holder ?? `request ${request}`, request, now);
     if (byEverybody >= requestsInARow) return 'about-the-credentials';
     if (holder === undefined) return 'about-the-request';
@@ -40,14 +40,14 @@ export class ForbiddenRequests {
     return 'about-the-holder';
   }
 
-  /** Notes any other answer: the credentials are taken. */
+  /** Notes any other answer: the service accepts the credentials. */
   clear(place: string, holder: string | undefined): void {
     if (this.#runs.size === 0) return;
     for (const whose of [holder, undefined]) this.#runs.delete(nameOf(place, whose));
   }
 }
 
-/** Requests that met a 403 in a row; of each source only the last counts. */
+/** Requests that got a 403 in a row; only the last one of each source counts. */
 class Run {
   refusedUntil = 0;
   #met: readonly { readonly source: string; readonly request: string; readonly at: number }[] = [];
@@ -61,7 +61,7 @@ class Run {
   }
 }
 
-/** Without a holder: of the run of all holders. */
+/** The name of a holder's run; without a holder, of the run of all holders. */
 function nameOf(place: string, holder?: string): string {
   return JSON.stringify([place, holder]);
 }

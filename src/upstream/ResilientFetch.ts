@@ -13,7 +13,7 @@ export const endpoints = ['createClientLink', 'taxpayerToken', 'refreshJob'] as 
 export type Endpoint = (typeof endpoints)[number];
 
 export interface CallOptions extends Pick<BreakerCall, 'holder'> {
-  /** Of the operation on whose behalf it is made. */
+  /** The trail of the operation that needs the call. */
   readonly trail?: Trail | undefined;
 }
 
@@ -32,13 +32,13 @@ export interface ServiceRequest extends BreakerCall, CallOptions {
 export type TryOutcome = 'ok' | 'client-error' | TryFailure['kind'];
 
 export interface TryDetails {
-  /** Of the answer, if one came. */
+  /** The HTTP status of the answer, if one came. */
   readonly status: number | undefined;
-  /** Why it failed, as in the error. */
+  /** Why the try failed, as in the error. */
   readonly reason: string | undefined;
   /** 0 for the first try of a call. */
   readonly repetition: number;
-  /** For whom it was made. */
+  /** Whom the call was made for. */
   readonly holder: string | undefined;
 }
 
@@ -61,9 +61,9 @@ export interface ResilientFetchOptions {
 const maxRepetitions = 2;
 
 /**
- * Calls the service so that it answers, or fails, within a known time: a limit for each try and one for the whole call,
- * bounded bodies, no redirects, a circuit breaker per endpoint and caller. It is the only place that repeats a call, and it
- * repeats GETs alone (at most twice, with full jitter, honouring `Retry-After`): a POST leaves at most once.
+ * Calls the service and returns or fails within a known time: a timeout for each try and a deadline for the whole call,
+ * bounded bodies, no redirects, a circuit breaker per endpoint and caller. This is the only place that retries a call, and it
+ * retries only GETs (at most twice, with full jitter, honouring `Retry-After`): a POST is sent at most once.
  */
 export class ResilientFetch {
   readonly #connections: Connections;
@@ -79,7 +79,7 @@ export class ResilientFetch {
     this.#breakers = { createClientLink: breaker(), taxpayerToken: breaker(), refreshJob: breaker() };
   }
 
-  /** `open` while calls of anybody are refused without being made. */
+  /** `open` while the calls of at least one holder are refused without being made. */
   breakerState(endpoint: Endpoint): BreakerState {
     return this.#breakers[endpoint].state;
   }
@@ -133,7 +133,7 @@ export class ResilientFetch {
         signal: limit.signal as never,
       });
       const answer = await readAnswer(response, this.options.maxResponseBytes, limit, this.#runtime);
-      // An answer of the proxy: it has passed nothing on (RFC 9110, section 15.5.8).
+      // The proxy gave this answer and forwarded nothing (RFC 9110, section 15.5.8).
       if (answer.status === 407 && this.options.newAgent !== undefined) {
         throw new TryFailure('network', { reason: 'PROXY_HTTP_407' }, 407);
       }
@@ -145,9 +145,9 @@ export class ResilientFetch {
     } catch (error) {
       const failure = failureOf(error, limit.signal.aborted);
       ({ kind: outcome, status, reason } = failure);
-      // An answer that breaks the contract is a sign of life all the same.
+      // For the breaker, an answer that breaks the contract still shows that the service is alive.
       record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
-      // Of the answers that cannot be used, only these say that nothing was done.
+      // Only these failures guarantee that the service did not act on the request.
       const isCertain =
         failure.status === 503 || failure.status === 407 || certificateRefused.test(failure.reason ?? '');
       throw connection.established && !isCertain ? outcomeUnknown(failure) : failure;
@@ -165,17 +165,17 @@ export class ResilientFetch {
     throw new TryFailure('timeout', { cause: signal?.reason, reason: 'no time left for a try' });
   }
 
-  /** Infinity for a failure that is not worth repeating. */
+  /** Milliseconds until the next try; Infinity for a failure that is not worth a retry. */
   #pauseAfter(tries: number, error: unknown): number {
     const { deadlineMs } = this.options;
     if (!(error instanceof TryFailure) || error.kind === 'invalid') return Infinity;
     const askedMs = (error.retryAfterSeconds ?? 0) * 1000;
-    // A service that asks for a longer pause is not waited for: the caller is told when to return.
+    // If the service asks for a longer pause, there is no retry: the caller is told when to return.
     return askedMs > deadlineMs / 2 ? Infinity : Math.max(askedMs, this.#runtime.random() * 100 * 2 ** tries);
   }
 }
 
-/** Our certificate was not accepted: with TLS 1.3 that is told after the first request was sent, and nothing of it was read. */
+/** The service refused our client certificate. In TLS 1.3 the alert comes after the request was sent, still unread. */
 const certificateRefused = /^ERR_SSL_\w+_ALERT_\w*(CERTIFICATE|UNKNOWN_CA)/;
 
 /** Connection-level failures arrive as `system` errors; a body that cannot be unpacked or bounded is an invalid answer. */
@@ -185,21 +185,21 @@ function failureOf(error: unknown, aborted: boolean): TryFailure {
   const { code = '' } = error as NodeJS.ErrnoException;
   // Z_ and ERR__ERROR_FORMAT are zlib's (gzip and Brotli), HPE_ those of Node's HTTP parser.
   const broken = /^(Z_|ERR__ERROR_|ERR_BROTLI_|HPE_)/.test(code);
-  // A code is a constant of Node.js, OpenSSL or zlib; the message may name more.
+  // A code is a constant of Node.js, OpenSSL or zlib; the message may reveal more.
   const known = /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? code : 'the connection was lost';
   return new TryFailure(broken ? 'invalid' : 'network', { cause: error, reason: known });
 }
 
 /**
- * How long a connection may have been idle to carry a request that must not be repeated, in milliseconds. A service closes
- * idle connections after seconds, maybe just as one is used: a request on a younger one does not meet the end of it.
+ * Idle timeout, in milliseconds, of the connections for requests that must not be retried. Services close connections after
+ * seconds of idleness, perhaps just as a request is sent: on a connection used this recently that does not happen.
  */
 const idleMs = 1000;
 
-/** With what is missing in the types. */
+/** With the members that the types lack. */
 type Agent = HttpAgent & RequestAgent & { defaultPort: number; options: object };
 
-/** The kept connections to the service: making one costs as much as a call. */
+/** The keep-alive connections to the service: opening one costs as much as a call. */
 class Connections {
   readonly #any;
   readonly #recent;
@@ -214,8 +214,8 @@ class Connections {
   }
 
   /**
-   * With `connection`, for one request that must not be repeated. Notes on it when it is established (for `https:` with the
-   * certificate accepted): without that the request cannot have arrived, whatever the error says.
+   * With `connection`, the agent for one request that must not be retried. Sets `established` once the connection is open (for
+   * `https:` with the certificate accepted): until then the request cannot have arrived, whatever the error says.
    */
   agentFor(url: string, connection?: { established: boolean }): HttpAgent {
     const protocol = url.startsWith('https:') ? 'https' : 'http';
@@ -228,7 +228,7 @@ class Connections {
       });
       shared.addRequest(request, ...rest);
     };
-    // Not an heir of the shared agent: V8 makes an object that is a prototype slow to use.
+    // Does not inherit from the shared agent: V8 makes an object slow once it is a prototype.
     const { defaultPort, options, maxSockets } = shared;
     return { protocol: `${protocol}:`, defaultPort, options, maxSockets, keepAlive: true, addRequest } as never;
   }

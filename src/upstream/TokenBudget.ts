@@ -8,12 +8,12 @@ interface TokenBudgetOptions {
   readonly store: SealedStore;
   /** Calls per hour and fleet; 0 means no limit. */
   readonly perHour: number;
-  /** What one caller may take of that which the others have left, from 0 to 1. */
+  /** The share one caller may take of the calls that the others have left, from 0 to 1. */
   readonly callerShare: number;
-  /** What all watchers may take of that which is left by others, from 0 to 1. */
+  /** The share all watchers together may take of the calls that the others have left, from 0 to 1. */
   readonly watchShare: number;
   readonly runtime: Runtime;
-  /** What is left, and the milliseconds until the hour ends. */
+  /** The calls left, and the milliseconds until the hour ends. */
   readonly onLeft?: (left: number, resetsInMs: number) => void;
   readonly onExhausted?: (whose: 'fleet' | 'caller' | 'watch') => void;
 }
@@ -25,10 +25,10 @@ export interface Spender {
   readonly isWatch?: boolean;
 }
 
-/** What one caller, or all watchers, may take of that which the others have left. */
+/** What one caller, or all watchers together, may take of the calls that the others have left. */
 interface Share {
   readonly of: 'caller' | 'watch';
-  /** Of the caller; of all watchers one that no caller has. */
+  /** The caller; for all watchers together a name that no caller has. */
   readonly holder: string;
   /** From 0 to 1. */
   readonly size: number;
@@ -38,13 +38,13 @@ interface Share {
 class Hour {
   /** The fleet's highest count so far; 0 while the store has not answered. */
   seen = 0;
-  /** Calls of this process. */
+  /** Calls that this process has made. */
   made = 0;
-  /** Calls this process has counted in the store and not made: for when the store is away, and for those a share forbade. */
+  /** Calls this process has counted in the store but not made: set aside for a store outage, or refused by a share. */
   reserve = 0;
-  /** Those for the reserve that the store is being asked for. */
+  /** Calls for the reserve that the store is being asked to count. */
   reserving = 0;
-  /** Calls the store has not been told of. */
+  /** Calls made that the store has not counted yet. */
   untold = 0;
 
   constructor(readonly number: number) {}
@@ -53,31 +53,31 @@ class Hour {
 const hourMs = 3_600_000;
 /** A counter outlives its hour, for machines whose clocks are behind. */
 const counterTtlMs = 2 * hourMs;
-/** The most that a process has in reserve, as a share of what is left. */
+/** The largest reserve of a process, as a share of the calls left. */
 const reserveShare = 1 / 16;
-/** What it reserves with its first call of the hour; then one with each call, so that large fleets do not reserve it all. */
+/** Calls reserved with a process's first call of the hour; later one per call, so that large fleets do not reserve it all. */
 const firstReserve = 40;
-/** What a process may use of an hour in which it has not reached the store at all. */
+/** The share of the budget for a process that has not reached the store at all in the hour. */
 const aloneShare = 1 / 4;
-/** When to come back for a budget that is not spent but cannot be counted, in milliseconds. */
+/** When a caller should retry if the budget is not spent but cannot be counted, in milliseconds. */
 const storeAwayRetryMs = 30_000;
-/** How far a count may be above its limit, because refused calls are counted too; more cannot be true. */
+/** How far a count may be above its limit, because refused calls are counted too. A higher count is impossible. */
 const maxRefused = 10_000;
 const maxCallers = 10_000;
 const watchers = 'watchers';
 
 /**
- * The fleet's budget of calls to the token endpoint, counted in the shared store per clock hour, and each caller's share of
- * it, and that of all watchers. The hour is part of a counter's name, so neither a wrong clock nor a wrong lifetime can make it longer.
+ * The fleet's budget of calls to the token endpoint, with a share for each caller and one for all watchers, counted in the
+ * shared store per clock hour. A counter's name holds the hour, so neither a wrong clock nor a wrong lifetime can prolong it.
  *
- * **While the store is away**, processes cannot know of each other's calls. Each then uses only calls it has already
- * counted in the store, its reserve, so the fleet stays within the budget however often the store comes and goes. Only a
- * process that has not reached the store since the hour began counts alone: up to a quarter of the budget, told to the
- * store later. What one caller takes is then bounded by each process.
+ * **While the store does not answer**, processes cannot know of each other's calls. Each then uses only calls it has already
+ * counted in the store, its reserve, so the fleet stays within the budget however often the store fails and recovers. Only a
+ * process that has not reached the store since the hour began counts alone: up to a quarter of the budget, counted in the
+ * store later. Each process then limits a caller by its own count.
  */
 export class TokenBudget {
   #hour = new Hour(Number.NaN);
-  /** What each caller has taken in an hour, as last heard. */
+  /** How many calls each caller has taken in an hour, as last known. */
   readonly #takenBy = new BoundedCache<number>({ max: maxCallers });
 
   constructor(private readonly options: TokenBudgetOptions) {}
@@ -92,7 +92,7 @@ export class TokenBudget {
     const shares: Share[] = [];
     if (isWatch) shares.push({ of: 'watch', holder: watchers, size: watchShare });
     if (holder !== undefined) shares.push({ of: 'caller', holder, size: callerShare });
-    // Nothing is taken from one when the other is known to be spent.
+    // Checked before taking: nothing is taken from one share when another is known to be spent.
     for (const share of shares) if (this.#isSpent(hour, share)) throw this.#exhausted(hour, share);
     const [spent, isCounted] = await Promise.all([this.#takeShares(hour, shares), this.#takeFromStore(hour)]);
     if (spent) {
@@ -101,7 +101,7 @@ export class TokenBudget {
     }
     const granted = isCounted || this.#takeWithoutStore(hour);
     onLeft?.(Math.max(0, perHour - hour.seen) + hour.reserve, this.#restOf(hour));
-    // A store that counts too few cannot have one process call more often than the fleet may.
+    // Even if the store counts too few calls, one process does not make more than the fleet may.
     if (!granted || hour.made >= perHour) throw this.#exhausted(hour);
     hour.made += 1;
   }
@@ -120,15 +120,15 @@ export class TokenBudget {
   async #takeShare(hour: Hour, share: Share): Promise<boolean> {
     if (this.#isSpent(hour, share)) return false;
     const key = keyOf(hour, share);
-    this.#takenBy.set(key, (this.#takenBy.get(key) ?? 0) + 1); // others may be asking at the same time
+    this.#takenBy.set(key, (this.#takenBy.get(key) ?? 0) + 1); // set before the store answers, so that concurrent calls see it
     const name = [`token-budget-of-${share.of}`, String(hour.number), share.holder];
     const counted = await this.#add(name, 1, this.options.perHour + maxRefused);
     if (counted === undefined) return true;
     this.#takenBy.set(key, Math.max(counted, this.#takenBy.get(key) ?? 0));
-    return counted <= this.#mostOf(hour, share, counted - 1); // this call is not among those seen
+    return counted <= this.#mostOf(hour, share, counted - 1); // `hour.seen` does not include this call
   }
 
-  /** What may be taken in all of a share of which `own` are taken: at least one call, however little is left. */
+  /** The most calls a share allows in the hour when `own` of them are taken: at least one, however few are left. */
   #mostOf(hour: Hour, { size }: Share, own: number): number {
     const { perHour } = this.options;
     const byOthers = Math.max(0, hour.seen - hour.reserve - own);
@@ -143,7 +143,7 @@ export class TokenBudget {
     const mostInReserve = Math.floor((perHour - hour.seen) * reserveShare);
     if (hour.reserve > mostInReserve) {
       hour.reserve -= 1;
-      if ((await this.#count(hour, untold)) === undefined) hour.untold += untold; // to hear of the others' calls
+      if ((await this.#count(hour, untold)) === undefined) hour.untold += untold; // asks to learn of the others' calls
       return true;
     }
     const isFirst = hour.made === 0 && hour.reserving === 0;
@@ -171,18 +171,18 @@ export class TokenBudget {
   /** Adds `by` to the fleet's count and returns it; undefined as {@link TokenBudget.#add}. */
   async #count(hour: Hour, by: number): Promise<number | undefined> {
     const name = ['token-budget', String(hour.number)];
-    // Once the budget is spent, only calls already under way add to the count.
+    // Once the budget is spent, only calls already in flight add to the count.
     const most = 2 * this.options.perHour + maxRefused;
     const least = hour.seen + by;
     let count = await this.#add(name, by, most);
-    // A store that was emptied or rolled back gets the calls it has lost.
+    // Adds again the calls that a store lost when it was emptied or rolled back.
     if (count !== undefined && count < least) count = await this.#add(name, least - count, most);
     if (count === undefined) return undefined;
     hour.seen = Math.max(hour.seen, least, count);
     return Math.max(least, count);
   }
 
-  /** Adds to a counter and returns it; undefined when the store is away or says what cannot be true. */
+  /** Adds to a counter and returns its count; undefined when the store does not answer or gives an impossible count. */
   async #add(name: readonly string[], by: number, most: number): Promise<number | undefined> {
     try {
       return await this.options.store.increment(name, by, counterTtlMs, most);
@@ -197,7 +197,7 @@ export class TokenBudget {
     return Math.min(hourMs, Math.max(0, (hour.number + 1) * hourMs - this.options.runtime.now()));
   }
 
-  /** With `share`, refuses its holder alone: others who wait for the same read get their own turn. */
+  /** With `share`, the error refuses its holder alone: others who wait for the same read then try for themselves. */
   #exhausted(hour: Hour, share?: Share): GatewayError {
     const refused = share && { holder: share.holder };
     this.options.onExhausted?.(share?.of ?? 'fleet');

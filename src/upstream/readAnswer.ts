@@ -9,11 +9,11 @@ export interface ServiceAnswer {
   readonly status: number;
   /** The pause that the service asks for, where it can be believed. */
   readonly retryAfterSeconds: number | undefined;
-  /** What `parseJson` made of a 2xx answer; other bodies are thrown away unread, so nothing of them can be passed on. */
+  /** The parsed body of a 2xx answer. Other bodies are discarded, so that nothing of them can be passed on. */
   readonly json: unknown;
 }
 
-/** What a try that failed means to the caller. */
+/** The error code and message for each kind of failed try. */
 const failures = {
   timeout: ['UPSTREAM_TIMEOUT', 'The service did not answer in time'],
   network: ['UPSTREAM_UNAVAILABLE', 'The service cannot be reached'],
@@ -38,12 +38,12 @@ const drainMs = 1000;
 const maxDrainedBytes = 65_536;
 /** Waits above this are not believed: a broken header must not silence the gateway for a year. */
 const longestBelievableSeconds = 3600;
-/** A date means "now" when it has just passed on its way to us, in seconds. One of long ago is of a wrong clock. */
+/** A date at most this many seconds ago means "now": it passed on the way to us. An older one comes from a wrong clock. */
 const justPassedSeconds = 1;
 
 /**
- * Reads an answer of at most `maxBytes`, once unpacked. `limit` ends the try; it is aborted to let go of a connection on
- * which more may follow. Throws a TryFailure for a 5xx answer, or one that is too large or no JSON.
+ * Reads an answer of at most `maxBytes` after decompression. Aborts `limit`, which ends the try, to drop a connection on
+ * which more bytes may follow. Throws a TryFailure for a 5xx answer, or one that is too large or not JSON.
  */
 export async function readAnswer(
   response: Response,
@@ -79,7 +79,7 @@ export function retryAfterSeconds(header: string | null, now: number): number | 
   return seconds >= -justPassedSeconds && seconds <= longestBelievableSeconds ? Math.max(0, seconds) : undefined;
 }
 
-/** By events: node-fetch iterates over the stream, which costs as much as parsing what is in it. */
+/** Reads by events: node-fetch iterates over the stream, which costs as much as parsing the body. */
 function bytesOf(stream: Readable | null, maxBytes: number): Promise<Buffer> {
   if (stream === null) return Promise.resolve(Buffer.alloc(0));
   return new Promise((resolve, reject) => {
@@ -105,7 +105,7 @@ function parse(bytes: Buffer): unknown {
   }
 }
 
-/** Reads a short body to its end, so that the connection can be used again, and cuts off everything else. */
+/** Drains a short body, so that the connection can be reused; drops the connection of any other. */
 function discard({ body: stream, headers }: Response, limit: AbortController, runtime: Runtime): void {
   const body = stream as Readable | null;
   if (body === null) return;
