@@ -106,7 +106,7 @@ export class ClientLinks {
      */
     let waiting: { readonly startedAt: number | undefined; readonly sinceMs: number } | undefined;
     for (let record: LinkRecord | undefined; ; ) {
-      // No claim while a record exists: with several encryption keys it may hold one for a moment, which looks like a new try.
+      // No claim while a record exists: with several keys, a claim that fails holds one briefly, which looks like a new try.
       const claim = record === undefined ? await this.#claim(attempt) : undefined;
       if (claim !== undefined) return { link: await this.#create(attempt, claim), replayed: false };
       record = await this.#recordOf(attempt);

@@ -195,7 +195,7 @@ export class Tracing {
     this.#called(['POST'], epochMs(startedAt), { attributes: serverOf(url), status, failure });
   };
 
-  /** Records the span of a finished call, if it was made within a trace. `failure` is used when no error status tells it. */
+  /** Records the span of a finished call, if it was made within a trace. `failure` counts unless the status is an error. */
   #called([method, template]: readonly [method: string, template?: string], startMs: number, call: CallMade): void {
     const parent = this.#position()?.parent;
     if (parent === undefined) return;
