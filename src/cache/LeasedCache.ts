@@ -237,7 +237,7 @@ export class LeasedCache<Value> {
     return newer;
   }
 
-  /** Waits until `owner` released the lease or must have died. Returns an acceptable entry, if any. @throws the owner's failure */
+  /** Waits until `owner` releases the lease or must be dead. Returns an acceptable entry, if any. @throws the owner's failure */
   async #waitForOwner<Prepared>(reader: Reader<Value, Prepared>, owner: Buffer, until: number) {
     const { name } = reader;
     const { store, codec, kind, onLeaseWait } = this.options;
@@ -285,7 +285,7 @@ export class LeasedCache<Value> {
     return entry;
   }
 
-  /** Keeps the newer of `stored` and the entry in memory. Of equal versions, the latter: it holds the views that readers made. */
+  /** Keeps the newer of `stored` and the entry in memory. Of equal versions, the latter: it has the readers' views. */
   #keepNewer<Prepared>(reader: Reader<Value, Prepared>, stored: Entry<Value>): Entry<Value> {
     const held = this.#memory.get(reader.id);
     if (held?.version === stored.version) return held;
