@@ -237,7 +237,7 @@ export class LeasedCache<Value> {
     return newer;
   }
 
-  /** Waits until `owner` releases the lease or must be dead. Returns an acceptable entry, if any. @throws the owner's failure */
+  /** Waits until `owner` releases the lease or must be dead. Returns any acceptable entry. @throws the owner's failure */
   async #waitForOwner<Prepared>(reader: Reader<Value, Prepared>, owner: Buffer, until: number) {
     const { name } = reader;
     const { store, codec, kind, onLeaseWait } = this.options;
