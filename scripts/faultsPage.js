@@ -10,40 +10,40 @@ export function faultsPage({ operations, classes }, errorCodes, command) {
 
 # When the service misbehaves
 
-What a caller gets for each fault of the service behind the gateway, when nothing is cached yet. The code is in
-\`extensions.code\`; **again** marks the codes with \`retryable: true\`, and a time in seconds is \`retryAfterSeconds\`. The number
-is how often the gateway calls the endpoint at fault for one request. Nothing the service says in an error reaches a caller
-or a log.
+What a caller gets for each fault of the service behind the gateway, when nothing is cached yet. A cell has the
+\`extensions.code\`, then how often the gateway calls the faulty endpoint for one request; **again** means \`retryable: true\`,
+and the seconds are \`retryAfterSeconds\`. Nothing the service says in an error reaches a caller or a log.
 
-A request that waits for no other is answered within the times below, whatever the answer; a try that was too slow is repeated
-only while they last. These waits come before that: up to \`UPSTREAM_DEADLINE_MS\` for a place, while the caller has 32 reads
-and creations under way; 3 s for the lease of a process that died; and up to \`UPSTREAM_DEADLINE_MS\` and 2 s for another try
-with the same \`idempotencyKey\`.
+A request is answered within these times, whatever the answer; a try that was too slow is repeated only while they last:
 
 ${names.map((name) => `- \`${name}\`: ${bound(operations[name])}`).join('\n')}
 
-The last two columns are about what follows: what a second \`createClientLink\` with the same \`idempotencyKey\` and input gets
-once the service is well, and when other requests succeed again. Nobody has to restart anything.
+These waits may come first: up to \`UPSTREAM_DEADLINE_MS\` for a free slot, while the caller has 32 reads and creations in
+flight; 3 s for the lease of a process that died; up to \`UPSTREAM_DEADLINE_MS\` plus 2 s for another try with the same
+\`idempotencyKey\`.
+
+The last two columns say what a second \`createClientLink\` with the same \`idempotencyKey\` and input gets once the service
+works again, and when other requests succeed again. No restart is needed.
 
 | The service … | ${names.map((name) => `\`${name}\``).join(' | ')} | Same key later | Recovers |
 | --- |${' --- |'.repeat(names.length)} --- | --- |
 ${classes.map((row) => line(row, operations, errorCodes)).join('\n')}
 
-A record that was read before is served with \`stale: true\` in place of most of these errors. One that could not be read twice
-in a row is left alone by that process for a second, then for twice as long after each further time, up to \`BREAKER_RESET_MS\`.
+A record that was read before is served with \`stale: true\` instead of most of these errors. When a process fails twice in a row
+to read a record, it backs off from that record for a second, doubled with each further failure up to \`BREAKER_RESET_MS\`.
 
-400 and 431 to a taxpayer's token that is longer than 4,096 characters, or holds others than
-[RFC 6750, 2.1](https://www.rfc-editor.org/rfc/rfc6750#section-2.1) has, count as a 401: the header may be what is refused.
+A 400 or 431 counts as a 401 when the taxpayer's token is longer than 4,096 characters, or has characters that
+[RFC 6750, 2.1](https://www.rfc-editor.org/rfc/rfc6750#section-2.1) excludes: the service may have refused the header.
 
-A 403 on \`taxpayerToken\` or \`createClientLink\` is about that request. When three different requests of one caller meet it
-in a row, that caller's calls stop for 30 seconds with \`UPSTREAM_CREDENTIALS_REJECTED\`. When requests of three callers do, the
-calls of the whole fleet stop; so they do after three different requests where callers have no identity.
+A 403 on \`taxpayerToken\` or \`createClientLink\` concerns that request alone. After three different requests of one caller in a
+row got a 403, that caller's calls stop for 30 seconds with \`UPSTREAM_CREDENTIALS_REJECTED\`. If they came from three callers, or
+callers have no identity, the calls of the whole fleet stop.
 
-An endpoint that keeps failing (network, time limit, 5xx) is left alone for \`BREAKER_RESET_MS\`: requests then fail at once
-with \`UPSTREAM_UNAVAILABLE\`, without a call, and the first one after that time tries again. Each process decides that:
+Each process has a circuit breaker for an endpoint that keeps failing (network, timeout, 5xx). While it is open, requests fail at
+once with \`UPSTREAM_UNAVAILABLE\`, without a call. After \`BREAKER_RESET_MS\` the next request is a trial. It opens:
 
 - For one caller, when of the last 20 taxpayers or jobs they asked for within 10 seconds at least 5 fail, and at least half.
-  Creations of links count one by one. An id that always fails counts once. Callers without an identity count as one.
+  Each creation of a link counts. An id that always fails counts once. Callers without an identity count as one caller.
 - For everybody, when at least half of the callers who asked within 10 seconds are affected: at least 2 to whom the first rule
   applies, or at least 5 with failing calls.
 
