@@ -54,8 +54,8 @@ export const planted = [
   defect(
     'what the store had all along replaces what was fetched',
     leased,
-    'entry !== undefined && entry.fetchedAt + this.#skewMs < beganAt',
-    'entry !== undefined && beganAt < 0',
+    '?? Infinity) + this.#skewMs < beganAt',
+    '?? Infinity) + this.#skewMs < Math.min(beganAt, 0)',
   ),
   defect(
     'forgetting leaves what is in memory',
@@ -73,8 +73,8 @@ export const planted = [
   defect(
     'each version of an entry is the same',
     leased,
-    'version: this.#runtime.randomUUID(), value',
-    "version: 'same', value",
+    'const version = this.#runtime.randomUUID();',
+    "const version = 'same';",
   ),
   defect(
     'an entry is written for the age of a stale one',
@@ -92,7 +92,7 @@ export const planted = [
   defect(
     'a refusal of an old token counts as one of a new token',
     broker,
-    'if (isNew || refused === mostRefused) {',
+    'if ((before && isSuccessor(credential, before, beganAt)) || refused === mostRefused) {',
     'if (credential !== first) {',
   ),
   defect(
