@@ -7,29 +7,28 @@ import { existsSync } from 'node:fs';
 import { cp, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { bundleMain } from './bundle.js';
+import { orSentence } from './orSentence.js';
+import { readArguments } from './readArguments.js';
 import { run } from './run.js';
 import { underLock } from './underLock.js';
+
+// test/bench runs its commands by this name.
+export { orSentence as orExplain } from './orSentence.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const src = join(root, 'src');
 const client = join(root, 'packages/client');
 const dist = join(root, 'dist');
-const entry = join(dist, 'main.js');
+const clientDist = join(client, 'dist');
 const scratch = join(root, '.build');
 const lock = join(scratch, 'lock');
+/** What the build depends on beside the sources: the bundle holds the packages of the lock file. */
+const settings = ['package-lock.json', 'tsconfig.json', 'packages/client/tsconfig.json'];
+const inputFiles = [...settings, 'scripts/build.js', 'scripts/bundle.js'];
 /** What a source deleted while we look counts as: changed just now. */
 const gone = { mtimeMs: Number.POSITIVE_INFINITY };
 
-/** The compiler refused the sources; `output` is what it printed. */
-export class BuildError extends Error {
-  constructor(output) {
-    super('the build failed');
-    this.output = output;
-  }
-}
-
-/** Builds when dist/ is missing or older than a source; waits when another process is building. Throws `BuildError`. */
+/** Builds when dist/ is missing or older than a source; waits when another process is building. Throws what the compiler printed. */
 export async function ensureBuilt() {
   if (!existsSync(lock) && (await isFresh())) return;
   await underLock(lock, async () => {
@@ -37,27 +36,17 @@ export async function ensureBuilt() {
   });
 }
 
-/** Builds whether or not it is needed. Throws `BuildError`. */
+/** Builds whether or not it is needed. Throws what the compiler printed. */
 export function build() {
   return underLock(lock, buildNow);
 }
 
-/** Runs `task` for a command: a `BuildError` becomes the compiler's own output and exit code 1. */
-export async function orExplain(task) {
-  try {
-    await task();
-  } catch (error) {
-    if (!(error instanceof BuildError)) throw error;
-    process.stderr.write(`${error.output}\nThe build failed.\n`);
-    process.exit(1);
-  }
-}
-
 async function isFresh() {
-  const built = await stat(entry).catch(() => undefined);
-  if (!built) return false;
+  const built = await stat(join(dist, 'main.js')).catch(() => undefined);
+  if (!built || !existsSync(join(clientDist, 'index.js'))) return false;
+  // A copy of this project that only runs may lack some of them.
+  const inputs = inputFiles.map((path) => join(root, path)).filter(existsSync);
   // A directory's own time counts too: it is what changes when a source is deleted or renamed.
-  const inputs = [join(root, 'tsconfig.json'), join(client, 'tsconfig.json')];
   for (const sources of [src, join(client, 'src')]) {
     inputs.push(sources);
     for (const item of await readdir(sources, { recursive: true })) inputs.push(join(sources, item));
@@ -70,38 +59,46 @@ async function buildNow() {
   const startedAt = new Date();
   // The same names for every build, because the hashes in the names of chunks depend on them.
   const out = join(scratch, 'out');
+  const clientOut = join(scratch, 'client');
   const old = join(scratch, 'old');
   process.stderr.write('Building…');
   try {
-    for (const left of [out, old]) await rm(left, { recursive: true, force: true });
+    for (const left of [out, clientOut, old]) await rm(left, { recursive: true, force: true });
     // The typed client is a package of its own, and a part of this one.
-    await Promise.all([compile(root, out), compile(client, join(out, 'client'))]);
+    await Promise.all([compile(root, out), compile(client, clientOut)]);
     await cp(src, out, { recursive: true, filter: (path) => !path.endsWith('.ts') });
+    await cp(clientOut, join(out, 'client'), { recursive: true });
+    // Only a build needs esbuild, which is no package of production.
+    const { bundleMain } = await import('./bundle.js');
     await bundleMain(out);
     // Dated by the start of the build, so that a source saved meanwhile makes this build stale.
-    const entryBuilt = join(out, 'main.js');
-    if (existsSync(entryBuilt)) await utimes(entryBuilt, startedAt, startedAt);
-    if (existsSync(dist)) await rename(dist, old);
-    await rename(out, dist);
-    await rm(join(client, 'dist'), { recursive: true, force: true });
-    await cp(join(dist, 'client'), join(client, 'dist'), { recursive: true });
+    await utimes(join(out, 'main.js'), startedAt, startedAt);
+    await replace(clientDist, clientOut, old);
+    await replace(dist, out, old);
     process.stderr.write(` done in ${((Date.now() - startedAt.getTime()) / 1000).toFixed(1)} s\n`);
   } catch (error) {
     process.stderr.write('\n');
-    throw error;
+    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new Error('A build needs the development packages: run npm ci first.', { cause: error });
   } finally {
-    await rm(out, { recursive: true, force: true });
-    await rm(old, { recursive: true, force: true });
+    for (const left of [out, clientOut, old]) await rm(left, { recursive: true, force: true });
   }
 }
 
-/** Incremental compilation is off: it would leave out files it believes are in dist/ already. */
 async function compile(project, outDir) {
   const tsc = fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json')));
-  const options = ['--outDir', outDir, '--noEmitOnError', '--incremental', 'false', '--tsBuildInfoFile', 'null'];
-  const args = [tsc, '-p', join(project, 'tsconfig.json'), ...options];
+  const args = [tsc, '-p', join(project, 'tsconfig.json'), '--outDir', outDir, '--noEmitOnError'];
   const { code, output } = await run(process.execPath, args, { cwd: root });
-  if (code !== 0) throw new BuildError(output);
+  if (code !== 0) throw new Error(`${output}\nThe build failed.`);
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await orExplain(build);
+async function replace(directory, built, old) {
+  if (existsSync(directory)) await rename(directory, old);
+  await rename(built, directory);
+  await rm(old, { recursive: true, force: true });
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  readArguments('Usage: npm run build\n\nBuilds src/ into dist/, and the typed client into packages/client/dist/.');
+  await orSentence(build);
+}

@@ -3,6 +3,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
+// examples/supergraph and test/image import it from here.
+export { orSentence } from './orSentence.js';
+
 /**
  * Writes `text` to the file at `path` (from the repository's root) when it differs, so that an unchanged file keeps its
  * date. With `check` nothing is written, and a difference throws, naming the `command` that mends it.
@@ -23,14 +26,4 @@ function firstDifference(committed, text) {
   const now = text.split('\n');
   const line = committed.split('\n').findIndex((content, index) => content !== now[index]);
   return `first at line ${line === -1 ? committed.split('\n').length : line + 1}`;
-}
-
-/** Runs a script's task; an error ends it with exit code 1 and one line, without a stack trace. */
-export async function orSentence(task) {
-  try {
-    return await task();
-  } catch (error) {
-    console.error(error.message);
-    process.exit(1);
-  }
 }

@@ -1,7 +1,6 @@
-#!/usr/bin/env node
 // Prints a token for the developer mode of the gateway. Nothing but the token goes to standard output.
 import { parseArgs } from 'node:util';
-import { ensureBuilt, orExplain } from './build.js';
+import { ensureBuilt } from './build.js';
 
 const usage = `Prints a token that the gateway accepts in developer mode (npm start without configuration).
 
@@ -39,7 +38,7 @@ async function main() {
     process.stdout.write(usage);
     return;
   }
-  await orExplain(ensureBuilt);
+  await ensureBuilt();
   const { allScopes } = await import('../dist/auth/caller.js');
   const { developerDirectory, loadDeveloperKeys } = await import('../dist/auth/developerKeys.js');
 

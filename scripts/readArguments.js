@@ -1,0 +1,19 @@
+import { parseArgs } from 'node:util';
+
+/**
+ * What a command was called with, read by `parseArgs` as `config` says. `--help` prints `help` and ends the process; an
+ * option that is not in `config`, or an error that `check` throws, ends it with exit code 2 and one line.
+ */
+export function readArguments(help, config = {}, check = () => {}) {
+  try {
+    const parsed = parseArgs({ ...config, options: { ...config.options, help: { type: 'boolean', short: 'h' } } });
+    if (!parsed.values.help) check(parsed);
+    if (!parsed.values.help) return parsed;
+  } catch (error) {
+    // What Node.js adds to an unknown option is about names that begin with a dash.
+    console.error(`${error.message.split('. ')[0]}. See --help.`);
+    process.exit(2);
+  }
+  console.log(help);
+  process.exit();
+}
