@@ -1,17 +1,17 @@
 // Folders with a package.json of their own hold what only one command or a few tests need (Hive Gateway alone is 450 MB).
 // Their packages are installed when first needed, and again when their lock file changes.
-//
-//   node scripts/providePackages.js <folder>                    installs
-//   node scripts/providePackages.js <folder> <command> [...]    installs, then runs a command of these packages
 
-import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { orSentence } from './committedFile.js';
-import { run } from './run.js';
+import { orSentence } from './orSentence.js';
+import { run, runInPlace } from './run.js';
 import { underLock } from './underLock.js';
+
+const usage = `Usage: node scripts/providePackages.js <folder> [command …]
+
+Installs the packages of the folder (from the repository's root) where needed, then runs the command, with theirs on its PATH.`;
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -70,10 +70,13 @@ export async function runNpm(args, { cwd, title }) {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const [folder = '', command, ...args] = process.argv.slice(2);
-  await orSentence(() => providePackages(folder));
-  if (command !== undefined) {
-    const child = spawn(command, args, { stdio: 'inherit', env: withPackagesOf(folder) });
-    child.once('exit', (code) => process.exit(code ?? 1));
+  const [folder, command, ...args] = process.argv.slice(2);
+  if (!folder || folder.startsWith('-')) {
+    console.error(usage);
+    process.exit(2);
   }
+  await orSentence(async () => {
+    await providePackages(folder);
+    if (command !== undefined) await runInPlace(command, args, withPackagesOf(folder));
+  });
 }

@@ -11,3 +11,23 @@ export async function run(command, args, options) {
   const code = await new Promise((resolve, reject) => child.once('error', reject).once('close', resolve));
   return { code, output: output.trimEnd() };
 }
+
+/** Runs a program in place of this one: in its terminal, with its signals, ending as it ends. Rejects when it cannot be started. */
+export async function runInPlace(command, args, env) {
+  const child = spawn(command, args, { env, stdio: 'inherit' });
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
+  const code = await new Promise((resolve, reject) => {
+    child.once('exit', resolve);
+    child.once('error', (error) => reject(new Error(`${command} cannot be started: ${error.code}`)));
+  });
+  process.exit(code ?? 1);
+}
+
+/** Signals a detached child and what it started, as Ctrl-C in a terminal does. */
+export function killGroup(child, signal) {
+  try {
+    process.kill(-child.pid, signal);
+  } catch (error) {
+    if (error.code !== 'ESRCH') throw error;
+  }
+}

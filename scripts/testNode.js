@@ -1,10 +1,10 @@
 // Runs the tests on another Node.js (npm run test:node). The tests find it first on their PATH, and so do those they start.
 
-import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { orSentence } from './committedFile.js';
+import { orSentence } from './orSentence.js';
 import { provideNode, withNode } from './provideNode.js';
+import { runInPlace } from './run.js';
 
 const help = `Usage: npm run test:node -- <version> [test files or folders] [options of Jest]
 
@@ -21,10 +21,5 @@ else await orSentence(test);
 async function test() {
   const bin = await provideNode(version);
   const args = rest[0] === '--' ? rest.slice(1) : rest;
-  const child = spawn(join(bin, 'node'), [fileURLToPath(new URL('test.js', import.meta.url)), ...args], {
-    env: withNode(bin),
-    stdio: 'inherit',
-  });
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
-  child.once('exit', (code) => process.exit(code ?? 1));
+  await runInPlace(join(bin, 'node'), [fileURLToPath(new URL('test.js', import.meta.url)), ...args], withNode(bin));
 }

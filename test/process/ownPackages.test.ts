@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 
@@ -37,7 +38,26 @@ describe('Packages that a command needs for itself', () => {
   it('bring their commands along', async () => {
     expect(await provide('local', 'hello')).toMatchObject({ code: 0, stdout: 'said hello\n' });
     expect((await provide('node', '-e', 'process.exit(7)')).code).toBe(7);
+    expect(await provide('no-command')).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'no-command cannot be started: ENOENT\n',
+    });
   }, 60_000);
+
+  it('hand signals to their command', async () => {
+    const { child, ended } = start('node', '-e', 'setTimeout(() => {}, 60_000); console.log(process.pid)');
+    const [pid] = await once(child.stdout, 'data');
+    child.kill('SIGTERM');
+    expect((await ended).code).toBe(1);
+    expect(() => process.kill(Number(pid), 0)).toThrow('ESRCH');
+  }, 60_000);
+
+  it.each([[[]], [['--help']]])('are those of no folder for %j: the usage is printed', async (args) => {
+    const stderr = expect.stringMatching(/^Usage: node scripts\/providePackages\.js <folder> /);
+    const withoutNpm = '/nowhere';
+    expect(await run(args, withoutNpm).ended).toEqual({ code: 2, stdout: '', stderr });
+  });
 
   it('are asked for in one sentence where the registry cannot be reached, and not taken for installed', async () => {
     write('package.json', { name: 'own', version: '1.0.0', dependencies: { absent: '1.0.0' } });
@@ -94,16 +114,11 @@ function lock(version: string): void {
   write('package-lock.json', { name: 'own', version, lockfileVersion: 3, packages });
 }
 
-async function provide(...command: string[]) {
-  const env = { PATH: process.env['PATH'], npm_config_registry: 'http://127.0.0.1:1', npm_config_fetch_retries: '0' };
-  const args = ['scripts/providePackages.js', relative(root, folder), ...command];
-  const child = spawn(process.execPath, args, { cwd: root, env });
-  const written = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name].setEncoding('utf8').on('data', (text: string) => {
-      written[name] += text;
-    });
-  }
-  const [code] = await once(child, 'close');
-  return { code, ...written };
+const provide = (...command: string[]) => start(...command).ended;
+const start = (...command: string[]) => run([relative(root, folder), ...command]);
+function run(args: readonly string[], path = process.env['PATH']) {
+  const env = { PATH: path, npm_config_registry: 'http://127.0.0.1:1', npm_config_fetch_retries: '0' };
+  const child = spawn(process.execPath, ['scripts/providePackages.js', ...args], { cwd: root, env });
+  const ended = Promise.all([once(child, 'close'), text(child.stdout), text(child.stderr)]);
+  return { child, ended: ended.then(([[code], stdout, stderr]) => ({ code, stdout, stderr })) };
 }
