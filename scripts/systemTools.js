@@ -74,8 +74,9 @@ function packagesOf(missing) {
 
 function find({ names, variable }) {
   const override = process.env[variable];
-  if (override) return isExecutable(override) ? override : undefined;
-  return onPath(names);
+  if (!override) return onPath(names);
+  if (!isExecutable(override)) throw new Error(`${variable} names ${override}, which is no executable file.`);
+  return override;
 }
 
 function onPath(names) {
