@@ -8,12 +8,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { machine, table, writeSection } from '../test/bench/report.js';
-import { ensureBuilt, orExplain } from './build.js';
-import { orSentence } from './committedFile.js';
+import { ensureBuilt } from './build.js';
 import { freePort } from './freePort.js';
+import { orSentence } from './orSentence.js';
 import { provideNode, withNode } from './provideNode.js';
+import { readArguments } from './readArguments.js';
+import { killGroup } from './run.js';
 
 const help = `Usage: npm run newcomer -- [options]
 
@@ -44,19 +45,30 @@ const paths = {
   },
 };
 
-await orSentence(async () => {
-  const several = { type: 'string', multiple: true };
-  const options = { node: several, only: several, write: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } };
-  const { values } = parseArgs({ options });
-  if (values.help) return console.log(help);
-  const names = values.only ?? Object.keys(paths);
-  const unknown = names.find((name) => !(name in paths));
+const several = { type: 'string', multiple: true };
+const options = { node: several, only: several, write: { type: 'boolean' } };
+const { values } = readArguments(help, { options }, ({ values }) => {
+  const unknown = values.only?.find((name) => !(name in paths));
   if (unknown !== undefined)
     throw new Error(`--only expects one of ${Object.keys(paths).join(', ')} (found: ${unknown})`);
+});
+
+/** The commands that run and their ends, the latest last. */
+const running = new Map();
+let isInterrupted = false;
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.on(signal, () => {
+    isInterrupted = true;
+    for (const child of running.keys()) killGroup(child, 'SIGINT');
+  });
+}
+await orSentence(() => main().finally(() => isInterrupted && process.exit(130)));
+
+async function main() {
   const rows = [];
   for (const version of values.node ?? ['20', '24']) {
     const bin = await provideNode(version);
-    for (const name of names) {
+    for (const name of values.only ?? Object.keys(paths)) {
       rows.push(await follow(name, withNode(bin)));
       process.stderr.write(`${rows.at(-1).join(' | ')}\n`);
     }
@@ -66,7 +78,7 @@ await orSentence(async () => {
   const printed = `Measured ${day} on ${machine()}.\n\n${table(columns, rows)}`;
   console.log(printed);
   if (values.write) writeSection('newcomer', printed, 'docs/newcomer.md');
-});
+}
 
 async function follow(name, nodeEnv) {
   const { begin, install, start, firstAnswer } = paths[name];
@@ -79,16 +91,12 @@ async function follow(name, nodeEnv) {
     CASES_PORT: await freePort(),
   };
   const env = { ...nodeEnv, ...ports, NODE_OPTIONS: '', npm_config_cache: join(folder, 'npm') };
-  const stops = [];
   try {
     const version = (await run('node --version', { cwd: folder, env })).trim();
     process.stderr.write(`${name} on Node.js ${version}…\n`);
-    const typed = await begin({ folder, app, env, stops });
+    const typed = await begin({ folder, app, env });
     const installSeconds = await seconds(() => run(typed?.install ?? install, { cwd: app, env }));
-    const startSeconds = await seconds(async () => {
-      const started = await runUntil(start, { cwd: app, env }, firstAnswer);
-      stops.push(started.stop);
-    });
+    const startSeconds = await seconds(() => runUntil(start, { cwd: app, env }, firstAnswer));
     const { packages, bytes } = await installed(app);
     const cells = [
       `${packages} packages, ${Math.round(bytes / 1e6)} MB`,
@@ -97,7 +105,10 @@ async function follow(name, nodeEnv) {
     ];
     return [name, version, `\`${install}\`, \`${start}\``, ...cells];
   } finally {
-    for (const stop of stops.reverse()) await stop();
+    for (const [child, ended] of [...running].reverse()) {
+      killGroup(child, 'SIGINT');
+      await ended;
+    }
     await rm(folder, { recursive: true, force: true });
   }
 }
@@ -107,16 +118,15 @@ async function clone({ app, folder, env }) {
 }
 
 /** A project of nobody, the program of the client's README, and a gateway for it. */
-async function emptyProject({ app, folder, env, stops }) {
-  await orExplain(ensureBuilt);
+async function emptyProject({ app, folder, env }) {
+  await ensureBuilt();
   await run(`npm pack "${join(root, 'packages/client')}" --ignore-scripts --silent`, { cwd: folder, env });
   const tarball = (await readdir(folder)).find((name) => name.endsWith('.tgz'));
-  const gateway = await runUntil(`node "${join(root, 'dist/main.js')}"`, { cwd: folder, env }, portOf);
-  stops.push(gateway.stop);
+  const port = await runUntil(`node "${join(root, 'dist/main.js')}"`, { cwd: folder, env }, portOf);
   const readme = await readFile(join(root, 'packages/client/README.md'), 'utf8');
   const [, program] = /```js\n([\s\S]*?)```/.exec(readme);
   await mkdir(app);
-  await writeFile(join(app, 'watch.mjs'), program.replace('localhost:4000', `localhost:${gateway.found}`));
+  await writeFile(join(app, 'watch.mjs'), program.replace('localhost:4000', `localhost:${port}`));
   return { install: paths.client.install.replace('taxpayer-gateway-client', `"${join(folder, tarball)}"`) };
 }
 
@@ -147,34 +157,36 @@ async function ofSupergraph(output) {
 
 /** Starts a command and waits for what `find` finds in its output. Throws when there is an error in that, or the command ends first. */
 async function runUntil(command, options, find) {
-  const child = spawn('sh', ['-c', `exec ${command}`], {
-    ...options,
-    stdio: ['ignore', 'pipe', 'inherit'],
-    detached: true,
-  });
-  const closed = once(child, 'close');
-  const stop = async () => {
-    // npm and what it started, as Ctrl-C in a terminal would.
-    if (child.exitCode === null) process.kill(-child.pid, 'SIGINT');
-    await closed;
-  };
+  const { stdout } = launch(command, { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
   let output = '';
-  for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {
-    output += chunk;
-    const found = await find(output);
-    if (found === undefined || found === '') continue;
-    if (/"errors"/.test(found)) throw new Error(`${command} answered with an error: ${found}`);
-    child.stdout.resume();
-    return { found, stop };
+  try {
+    for await (const chunk of stdout.iterator({ destroyOnReturn: false })) {
+      output += chunk;
+      const found = await find(output);
+      if (/"errors"/.test(found)) throw new Error(`${command} answered with an error: ${found}`);
+      if (found) return found;
+    }
+    throw new Error(`${command} ended: ${output}`);
+  } finally {
+    stdout.resume(); // a pipe that is not read keeps it from ending
   }
-  throw new Error(`${command} ended: ${output}`);
 }
 
 async function run(command, options) {
-  const child = spawn('sh', ['-c', command], { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
-  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  const child = launch(command, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), running.get(child)]);
   if (code !== 0) throw new Error(`${command} ended with ${code}: ${stdout}${stderr}`);
   return stdout;
+}
+
+function launch(command, options) {
+  if (isInterrupted) throw new Error('interrupted');
+  const child = spawn('sh', ['-c', `exec ${command}`], { ...options, detached: true });
+  running.set(
+    child,
+    once(child, 'close').finally(() => running.delete(child)),
+  );
+  return child;
 }
 
 /** The packages in a folder and their size, with those that a command installed in a folder of its own. */
