@@ -2,14 +2,14 @@
 // that one run shows all there is to mend.
 
 import { fileURLToPath } from 'node:url';
-import { orSentence } from './committedFile.js';
-import { providePackages, withPackagesOf } from './providePackages.js';
+import { readArguments } from './readArguments.js';
 import { run } from './run.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const tsc = bin('typescript', 'bin/tsc');
 const biome = bin('@biomejs/biome', 'bin/biome');
 const codegen = 'tools/codegen/node_modules/@graphql-codegen/cli/esm/bin.js';
+const withCodegen = ['scripts/providePackages.js', 'tools/codegen', process.execPath, codegen];
 
 const steps = [
   { name: 'types', command: [tsc, '-p', 'tsconfig.test.json'] },
@@ -20,20 +20,15 @@ const steps = [
   { name: 'SDL in sync', command: ['scripts/schema.js', '--check'] },
   { name: 'no breaking schema change', command: ['scripts/schema.js', '--breaking'] },
   { name: 'supergraph composes', command: ['scripts/compose.js'] },
-  {
-    name: 'generated code in sync',
-    command: [codegen, '--config', 'codegen.yml', '--check'],
-    folder: 'tools/codegen',
-  },
+  { name: 'generated code in sync', command: [...withCodegen, '--config', 'codegen.yml', '--check'] },
   { name: 'printed docs in sync', command: ['scripts/docs.js', '--check'] },
 ];
 
-await orSentence(() => providePackages('tools/codegen'));
+readArguments('Usage: npm run check\n\nRuns the linter, the type checker and all other checks that need no test.');
 const failed = [];
-for (const { name, command, folder } of steps) {
+for (const { name, command } of steps) {
   const startedAt = performance.now();
-  const env = folder === undefined ? process.env : withPackagesOf(folder);
-  const { code, output } = await run(process.execPath, command, { cwd: root, env });
+  const { code, output } = await run(process.execPath, command, { cwd: root });
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
   console.log(`${code === 0 ? 'ok    ' : 'FAILED'}  ${name} (${seconds} s)`);
   if (code === 0) continue;

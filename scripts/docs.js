@@ -1,18 +1,24 @@
-// Prints docs/configuration.md and .env.example from the table of settings, docs/faults.md from the table of faults, the pages of
-// the error codes, and last docs/llms.txt from all pages (npm run docs). With --check it only compares.
+// The pages that are printed from the code (npm run docs).
 
 import { readFile } from 'node:fs/promises';
-import { ensureBuilt, orExplain } from './build.js';
-import { keepInSync, orSentence } from './committedFile.js';
+import { ensureBuilt } from './build.js';
+import { keepInSync } from './committedFile.js';
 import { errorPages } from './errorPages.js';
 import { faultsPage } from './faultsPage.js';
 import { llmsText } from './llmsText.js';
+import { orSentence } from './orSentence.js';
+import { readArguments } from './readArguments.js';
 
-const check = process.argv.includes('--check');
+const help = `Usage: npm run docs -- [--check]
+
+Prints docs/configuration.md and .env.example from the table of settings, docs/faults.md from the table of faults, the pages of
+the error codes, and last docs/llms.txt from all pages. With --check it only compares.`;
+
+const { check } = readArguments(help, { options: { check: { type: 'boolean' } } }).values;
 const command = 'npm run docs';
 
-await orExplain(ensureBuilt);
 await orSentence(async () => {
+  await ensureBuilt();
   const { settings } = await import('../dist/config/settings.js');
   const { settingMeanings } = await import('../dist/config/settingMeanings.js');
   const all = Object.entries(settings).map(([name, setting]) => [name, { ...setting, meaning: settingMeanings[name] }]);

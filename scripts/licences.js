@@ -2,7 +2,12 @@
 
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { orSentence } from './committedFile.js';
+import { orSentence } from './orSentence.js';
+import { readArguments } from './readArguments.js';
+
+const help = `Usage: node scripts/licences.js [lock file]
+
+Fails when a package that ships has a licence which is not on the list of this script.`;
 
 const allowed = new Set([
   '0BSD',
@@ -16,8 +21,9 @@ const allowed = new Set([
   'Unlicense',
 ]);
 
+const [named] = readArguments(help, { allowPositionals: true }).positionals;
 await orSentence(async () => {
-  const lockFile = process.argv[2] ?? fileURLToPath(new URL('../package-lock.json', import.meta.url));
+  const lockFile = named ?? fileURLToPath(new URL('../package-lock.json', import.meta.url));
   const { packages } = JSON.parse(await readFile(lockFile, 'utf8'));
   const shipped = Object.entries(packages)
     .filter(([path, { dev, link }]) => path.includes('node_modules/') && !dev && !link)

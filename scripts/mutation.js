@@ -5,12 +5,12 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { table, writeSection } from '../test/bench/report.js';
 import { rooms } from '../test/mutation/rooms.js';
-import { orSentence } from './committedFile.js';
+import { orSentence } from './orSentence.js';
 import { provideNode } from './provideNode.js';
 import { providePackages } from './providePackages.js';
+import { readArguments } from './readArguments.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const least = 85;
@@ -22,20 +22,14 @@ Ends with 1 when tests notice fewer than ${least} % of the mutants of a room.
 
   --mutate <files>    only these files of the room, separated by commas: src/cache/sealing.ts
   --concurrency <n>   test processes at the same time (default: 1)
-  --write             write the figures and the survivors into docs/mutation.md
-  --help              this text`;
+  --write             write the figures and the survivors into docs/mutation.md; only of all rooms`;
 
 const options = {
   mutate: { type: 'string' },
   concurrency: { type: 'string', default: '1' },
   write: { type: 'boolean', default: false },
-  help: { type: 'boolean', default: false },
 };
-const { values, positionals } = readArguments();
-if (values.help) {
-  console.log(help);
-  process.exit();
-}
+const { values, positionals } = readArguments(help, { options, allowPositionals: true }, checkArguments);
 await orSentence(() => providePackages('test/mutation'));
 // In Node.js 20 and 22, each run of Jest in a process makes every promise of the runs after it dearer.
 const node = join(await orSentence(() => provideNode('24')), 'node');
@@ -45,18 +39,12 @@ console.log(tableOf(results));
 if (values.write) writeSection('mutation', `${tableOf(results)}\n${survivorsOf(results)}`, 'docs/mutation.md');
 process.exitCode = results.every(({ percent }) => percent >= least) ? 0 : 1;
 
-function readArguments() {
-  try {
-    const parsed = parseArgs({ options, allowPositionals: true });
-    const unknown = parsed.positionals.find((room) => !(room in rooms));
-    if (unknown !== undefined) throw new Error(`Unknown room '${unknown}': expected ${Object.keys(rooms).join(', ')}`);
-    if (!/^[1-9]\d?$/.test(parsed.values.concurrency)) throw new Error('--concurrency expects a number from 1 to 99');
-    if (parsed.values.mutate && parsed.positionals.length !== 1) throw new Error('--mutate expects exactly one room');
-    return parsed;
-  } catch (error) {
-    console.error(`${error.message}. See npm run mutation -- --help.`);
-    process.exit(2);
-  }
+function checkArguments({ values, positionals }) {
+  const unknown = positionals.find((room) => !(room in rooms));
+  if (unknown !== undefined) throw new Error(`Unknown room '${unknown}': expected ${Object.keys(rooms).join(', ')}`);
+  if (!/^[1-9]\d?$/.test(values.concurrency)) throw new Error('--concurrency expects a number from 1 to 99');
+  if (values.mutate && positionals.length !== 1) throw new Error('--mutate expects exactly one room');
+  if (values.write && positionals.length > 0) throw new Error('--write expects no room: the page shows all of them');
 }
 
 function mutate(room) {

@@ -1,19 +1,23 @@
-// Packs both packages and their bill of materials into release/ (npm run release:pack). The same commit gives the same bytes.
-// With --tag v1.2.3 it fails unless that is the version of both packages.
+// What a release is made of (npm run release:pack). The same commit gives the same bytes.
 
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs, promisify } from 'node:util';
-import { build, orExplain } from './build.js';
-import { orSentence } from './committedFile.js';
+import { promisify } from 'node:util';
+import { build } from './build.js';
+import { orSentence } from './orSentence.js';
+import { readArguments } from './readArguments.js';
 import { writeSbom } from './sbom.js';
+
+const help = `Usage: npm run release:pack -- [--tag <tag>]
+
+Packs both packages and their bill of materials into release/. With --tag v1.2.3 it fails unless that is the version of both.`;
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const release = join(root, 'release');
-const { values } = parseArgs({ options: { tag: { type: 'string' } } });
+const { values } = readArguments(help, { options: { tag: { type: 'string' } } });
 
 await orSentence(async () => {
   const folders = ['.', 'packages/client'];
@@ -23,7 +27,7 @@ await orSentence(async () => {
       throw new Error(`The tag is ${values.tag}, but ${name} has version ${version}: expected the tag v${version}.`);
     }
   }
-  await orExplain(build);
+  await build();
   await rm(release, { recursive: true, force: true });
   await mkdir(release);
   const files = [];

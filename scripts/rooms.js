@@ -1,17 +1,22 @@
-// The rooms of src/ and what they import, read from the imports themselves (npm run rooms). With --check it ends with 1 when
-// a rule of docs/architecture.md is broken. Another directory may be named: node scripts/rooms.js [--check] [directory].
+// The rooms of src/ and what they import, read from the imports themselves (npm run rooms).
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { readArguments } from './readArguments.js';
+
+const help = `Usage: npm run rooms -- [--check] [directory]
+
+Prints the sizes of the rooms of src/, or of another directory, and what is wrong with their imports. With --check it ends with
+1 when a rule of docs/architecture.md is broken.`;
 
 /** The engine knows nothing of taxpayers. */
 const engine = ['cache', 'stores', 'upstream', 'operations', 'live', 'http', 'admission'];
 const domain = ['schema', 'resolvers', 'datasources', 'context'];
 const most = { looseFiles: 5, roomPercent: 16, lines: 21_100 };
 
-const { values, positionals } = parseArgs({ options: { check: { type: 'boolean' } }, allowPositionals: true });
+const options = { check: { type: 'boolean' } };
+const { values, positionals } = readArguments(help, { options, allowPositionals: true });
 const src = positionals[0] ?? fileURLToPath(new URL('../src', import.meta.url));
 
 const files = readdirSync(src, { recursive: true })

@@ -1,5 +1,4 @@
-// The software bill of materials of what ships, in CycloneDX (npm run sbom): release/taxpayer-gateway.cdx.json. The same
-// commit gives the same file.
+// The software bill of materials of what ships (npm run sbom). The same commit gives the same file.
 
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -8,7 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { orSentence } from './committedFile.js';
+import { orSentence } from './orSentence.js';
+import { readArguments } from './readArguments.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -64,5 +64,6 @@ async function output(command, args, cwd = root) {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  readArguments('Usage: npm run sbom\n\nWrites the bill of materials into release/, in CycloneDX.');
   await orSentence(async () => console.log(await writeSbom()));
 }

@@ -2,33 +2,39 @@
 // with every change. `released.graphql` is what clients of the last release were promised. The typed client has its own
 // copies of what it shares with the gateway: the schema without federation, and the error codes.
 //
-//   node scripts/schema.js              writes schema.graphql from the build
-//   node scripts/schema.js --check      fails when schema.graphql is not what the build prints
-//   node scripts/schema.js --breaking   fails when a client of the last release could break
-//   node scripts/schema.js --release    makes schema.graphql the released one
-//
 // A file is compared, and not a git tag, because a shallow clone has neither tags nor history.
 
 import { copyFile, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { CriticalityLevel, DiffRule, diff } from '@graphql-inspector/core';
 import { buildASTSchema, graphql, parse, print, visit } from 'graphql';
-import { ensureBuilt, orExplain } from './build.js';
-import { keepInSync, orSentence } from './committedFile.js';
+import { ensureBuilt } from './build.js';
+import { keepInSync } from './committedFile.js';
+import { orSentence } from './orSentence.js';
+import { readArguments } from './readArguments.js';
+
+const help = `Usage: node scripts/schema.js [--check | --breaking | --release]
+
+Writes schema.graphql from the build, and the copies of the typed client (npm run codegen).
+
+  --check      only compares, and fails where they differ
+  --breaking   fails when a client of the last release could break
+  --release    makes schema.graphql the released one (npm run schema:release)`;
 
 const current = 'src/schema/schema.graphql';
 const released = 'src/schema/released.graphql';
 const forClients = new Set(['deprecated', 'oneOf', 'semanticNonNull', 'specifiedBy']);
 
-const option = process.argv[2];
-if (option === '--breaking') await orSentence(failOnBreakingChanges);
-else if (option === '--release') await copyFile(inRoot(current), inRoot(released));
-else {
-  await orExplain(ensureBuilt);
-  await orSentence(() => syncWithBuild(option === '--check'));
-}
+const flag = { type: 'boolean', default: false };
+const { values } = readArguments(help, { options: { check: flag, breaking: flag, release: flag } });
+await orSentence(async () => {
+  if (values.breaking) await failOnBreakingChanges();
+  else if (values.release) await copyFile(inRoot(current), inRoot(released));
+  else await syncWithBuild(values.check);
+});
 
 async function syncWithBuild(check) {
+  await ensureBuilt();
   const options = { check, command: 'npm run codegen' };
   const sdl = `${(await subgraphSdl()).trim()}\n`;
   await keepInSync(current, sdl, options);
