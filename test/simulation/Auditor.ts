@@ -2,28 +2,28 @@ import type { Plan } from './plan.js';
 import type { ServiceCall } from './SimulatedService.js';
 import type { World } from './World.js';
 
-/** Something that was asked of a process. Times are of the world, in milliseconds. */
+/** A request to a process. Times are virtual, in milliseconds since the simulation began. */
 export interface Asked {
   readonly what: 'read' | 'job' | 'link' | 'forget' | 'watch-job' | 'watch-record';
   readonly node: number;
   readonly life: number;
-  /** The taxpayer's, or the job's. */
+  /** The number of the taxpayer or job. */
   readonly index: number;
   readonly askedAt: number;
   readonly maxAgeMs?: number;
-  /** When a watch ends by itself, from `askedAt`. */
+  /** Longest time of a watch, after which it ends by itself. */
   readonly maxMs?: number;
   readonly key?: string | undefined;
   readonly mark?: string;
   endedAt?: number;
-  /** A content that was answered or shown last. */
+  /** The content of the answer; of a watch, what it showed last. */
   content?: string;
   error?: string;
   replayed?: boolean;
   isStale?: boolean;
 }
 
-/** Something that may explain what would be wrong on a good day. */
+/** A fault or an intervention that may excuse what a check would otherwise report. */
 export interface Disturbance {
   readonly kind: 'crash' | 'pause' | 'jump' | 'store' | 'store-loss' | 'key' | 'forget';
   readonly from: number;
@@ -47,7 +47,7 @@ export class Auditor {
   readonly rotations: { readonly taxpayer: number; readonly at: number }[] = [];
   readonly forgotten: { readonly taxpayer: number; readonly begunAt: number; doneAt?: number }[] = [];
   readonly findings: Finding[] = [];
-  /** Everything is told to end. */
+  /** Whether the fleet has been told to stop. */
   isStopping = false;
   #checks: Checks | undefined;
 
@@ -80,7 +80,7 @@ export class Auditor {
     return begun;
   }
 
-  /** Each time something is answered or shown. */
+  /** A request was answered, or a watch showed an update. */
   answered(asked: Asked): void {
     for (const check of this.#checks?.answered ?? []) this.#report(check, check(this, asked));
   }
@@ -98,7 +98,7 @@ export class Auditor {
     return disturbance;
   }
 
-  /** What may have disturbed the work on `taxpayer` between two times. */
+  /** A disturbance that may have affected the work on `taxpayer` between two times. */
   disturbedBetween(from: number, until: number, taxpayer?: number): Disturbance | undefined {
     return this.disturbances.find(
       (each) => each.until >= from && each.from <= until && (each.taxpayer === undefined || each.taxpayer === taxpayer),
@@ -115,7 +115,7 @@ export class Auditor {
   }
 }
 
-/** What is left when everything was stopped. */
+/** What is left after the fleet has stopped; each should be zero or empty. */
 export interface End {
   readonly timers: number;
   readonly waiters: number;
@@ -125,12 +125,12 @@ export interface End {
 
 type Check<Subject> = (auditor: Auditor, subject: Subject) => string | undefined;
 
-/** Each says what is wrong, in words. */
+/** The checks by when they run. A check returns what is wrong, in words; undefined when all is well. */
 export interface Checks {
   readonly sent: readonly Check<ServiceCall>[];
   readonly arrived: readonly Check<ServiceCall>[];
   readonly answered: readonly Check<Asked>[];
-  /** Before everything is stopped. */
+  /** Before the fleet stops. */
   readonly beforeEnd: readonly Check<undefined>[];
   readonly atEnd: readonly Check<End>[];
 }

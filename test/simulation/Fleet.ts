@@ -19,7 +19,7 @@ import { baseUrl, clientId, configOf, type Version, version } from './wireProces
 
 const defaults = configOf({ CACHE_MAX_ENTRIES: '1000', JOB_POLL_MAX_MS: '5000' });
 
-/** One life of a process. */
+/** A process from its start to its crash. Its successor on the same node is a new life. */
 interface Process extends ReturnType<Version['wireProcess']> {
   readonly life: number;
   readonly runtime: NodeRuntime;
@@ -27,7 +27,7 @@ interface Process extends ReturnType<Version['wireProcess']> {
   isUp: boolean;
 }
 
-/** Gateways of the real classes, wired as the product wires them, over what is simulated. */
+/** A fleet of gateways: the real classes, wired as the product wires them, over a simulated world. */
 export class Fleet {
   readonly service: SimulatedService;
   readonly store: SimulatedStore;
@@ -46,7 +46,7 @@ export class Fleet {
     private readonly world: World,
     private readonly plan: Plan,
     private readonly auditor: Auditor,
-    /** Processes are of each in turn. */
+    /** The processes take these versions in turn. */
     private readonly versions: readonly Version[] = [version],
   ) {
     this.service = new SimulatedService(world, plan, auditor);
@@ -71,7 +71,7 @@ export class Fleet {
     for (let node = 0; node < plan.nodes; node += 1) this.#start(node);
   }
 
-  /** Does what the plan says at this moment. */
+  /** Performs one step of the plan. */
   do(step: Step, n: number): void {
     const { world, auditor } = this;
     const until = world.now + ('forMs' in step ? step.forMs : 0);
@@ -123,7 +123,7 @@ export class Fleet {
     }
   }
 
-  /** A query of everything by every process, as at the end. */
+  /** Asks every process for every record and job, and repeats the links with a key. */
   askAll(): void {
     for (let node = 0; node < this.plan.nodes; node += 1) {
       for (let n = 0; n < this.plan.taxpayers; n += 1) this.do({ at: 0, do: 'read', node, taxpayer: n }, n);
@@ -279,7 +279,7 @@ export class Fleet {
     for (const { runtime, rotate } of this.processes) runtime.receive(world.between(0, 3000), rotate);
   }
 
-  /** As the command does it, beside the fleet and without its fallback. */
+  /** As the `forget` command does it: with a connection of its own to the store, and without `FallbackStore`. */
   #forget(taxpayer: number, isSlow: boolean): void {
     const { world, auditor } = this;
     const runtime = new NodeRuntime(world, { aheadMs: 0, rate: 1 }, this.plan.seed * 64 + this.#lives++);
@@ -300,7 +300,7 @@ export class Fleet {
       await entries.erase(subject);
       await writeForget(sealed, { id, state: 'done', subject, at: runtime.now() }, runtime);
       forgotten.doneAt = world.now;
-      // After trouble with the store each process erases again, and a paused one erases when it wakes.
+      // Each process erases once more after a store fault, and a paused process erases when it wakes.
       const isRepeated = this.plan.steps.some((step) => step.do === 'store' || step.do === 'pause');
       disturbance.until = isRepeated ? Infinity : world.now + 5000;
       world.tell('operator', `has forgotten ${subject}`);
@@ -321,7 +321,7 @@ export class Fleet {
     return [this.#taxpayer(taxpayer), id as JobId];
   }
 
-  /** For the timeline. */
+  /** Learns the keys of the store, to show readable names in the timeline. */
   #learnNames(sealed: SealedStore): void {
     for (const [age, one] of sealed.stores.entries()) {
       const learn = (label: string, name: Parameters<typeof one.keyOf>[0]) =>

@@ -2,12 +2,13 @@ import type { Runtime, Timer } from '../../src/process/Runtime.js';
 import { seeded } from '../bench/sparing/seeded.js';
 import { beginsAt, type World } from './World.js';
 
-/** The time and chance of one process. It can be paused: then what is due waits, timers first. Dead, nothing runs any more. */
+/** The clock, timers and random numbers of one process. While it is paused, due work waits; when it wakes, timers run first. */
 export class NodeRuntime implements Runtime {
-  /** In milliseconds from the begin of the world. */
+  /** In milliseconds since the simulation began. */
   pausedUntil = 0;
+  /** A dead process runs nothing any more. */
   isAlive = true;
-  /** Those that will still run. */
+  /** The timers that will still run. */
   readonly timers = new Set<SimulatedTimer>();
   readonly #random: () => number;
   #bornAt: number;
@@ -35,12 +36,12 @@ export class NodeRuntime implements Runtime {
   readonly clearTimer = (timer: Timer | undefined) => (timer as SimulatedTimer | undefined)?.cancel();
   readonly setImmediate = (run: () => void) => void this.world.after(0.002, () => this.#due(0.002, run));
 
-  /** Something comes in from outside after `ms`: an answer, a request. */
+  /** Delivers something from outside after `ms`, such as an answer or a request. */
   receive(ms: number, run: () => void): void {
     this.world.after(ms, () => this.#due(0.001, run));
   }
 
-  /** Now; a paused process does it when it wakes, `rank` milliseconds later. Returns false when nothing ran. */
+  /** Runs `run` now or, when paused, `rank` milliseconds after waking. Returns false when nothing ran now. */
   #due(rank: number, run: () => void): false | undefined {
     if (!this.isAlive) return false;
     const waitMs = this.pausedUntil - this.world.now;

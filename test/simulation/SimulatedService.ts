@@ -3,27 +3,27 @@ import type { NodeRuntime } from './NodeRuntime.js';
 import type { Plan, ServiceFault } from './plan.js';
 import { beginsAt, type World } from './World.js';
 
-/** A request as it reached the service, and what became of it. Times are of the world. */
+/** A call to the service and its outcome. Times are virtual, in milliseconds since the simulation began. */
 export interface ServiceCall {
   readonly endpoint: 'token' | 'job' | 'link';
   readonly node: number;
-  /** Which life of the process made it. */
+  /** The life of the process that made the call. */
   readonly life: number;
-  /** The taxpayer's, or the job's. */
+  /** The number of the taxpayer or job. */
   readonly index: number;
   readonly sentAt: number;
-  /** What it was made with: the version of the token, or of the client secret. */
+  /** The token or client secret sent with the call; each version has its own text. */
   readonly credential: string;
-  /** In a link's input. */
+  /** A mark in the link's input, by which checks find its calls; empty for other calls. */
   readonly mark: string;
   arrivedAt?: number;
-  /** When its process had the answer, unless it had given up before. */
+  /** When the process received the answer; undefined when the process had given up before. */
   deliveredAt?: number;
   endedAt?: number;
   status?: number;
-  /** What the answer said, when it was a proper one. */
+  /** The content of a valid answer. */
   content?: string;
-  /** The version of the token in it. */
+  /** The version of the token in the answer. */
   token?: number;
   retryAfterMs?: number;
 }
@@ -37,17 +37,17 @@ interface Answer {
 }
 
 interface Records {
-  /** Epoch milliseconds. By default a day before the begin. */
+  /** Epoch milliseconds; by default a day before the simulation begins. */
   readonly createdAt?: (taxpayer: number) => number;
-  /** Whether an unchanged record is the same in each answer; by default each answer can be told from every other. */
+  /** Whether an unchanged record is the same in each answer. By default, every answer is different. */
   readonly areSteady?: boolean;
 }
 
 const statuses = ['CREATED', 'CONSENT_RECEIVED', 'AUTHORIZED'];
 
-/** The REST service: what it knows of taxpayers and jobs, and how it misbehaves. */
+/** The REST service: its taxpayers and jobs, and its faults. */
 export class SimulatedService {
-  /** Of each taxpayer: how often the token and the record have changed. */
+  /** For each taxpayer, how often the token and the record have changed. */
   readonly taxpayers: { readonly id: string; token: number; change: number }[];
   readonly jobs: { readonly id: string; readonly taxpayer: number; readonly endsAt: number }[];
   readonly #troubles: { readonly fault: ServiceFault; readonly until: number }[] = [];
@@ -64,7 +64,7 @@ export class SimulatedService {
     this.jobs = plan.jobs.map(({ taxpayer, endsAt }, n) => ({ id: `job-${n}`, taxpayer, endsAt }));
   }
 
-  /** From now on it takes this client secret alone. */
+  /** From now on the service accepts only this client secret. */
   set secret(secret: string) {
     this.#secret = secret;
   }
@@ -73,7 +73,7 @@ export class SimulatedService {
     this.#troubles.push({ fault, until: this.world.now + forMs });
   }
 
-  /** In place of node-fetch, for one process. */
+  /** A replacement for node-fetch, for one process. */
   fetchFor(node: number, life: number, runtime: NodeRuntime) {
     return (
       url: string,
@@ -212,14 +212,14 @@ export class SimulatedService {
   }
 }
 
-/** Tells each answer from every other. */
+/** The content of an answer, different for every answer. */
 export const contentOf = (name: unknown, answer: unknown) => `${name}, answer ${answer}`;
 export const tokenOf = (taxpayer: number, version: number) => `token-${taxpayer}-${version}`;
 const indexOf = (id = '') => Number(/\d+$/.exec(id)?.[0]);
 
 type Agent = { addRequest?: (request: unknown) => void };
 
-/** Tells the agent of a request that must not be repeated that its connection is there. */
+/** For a call that must not be retried, tells its agent that the connection is established. */
 function establish(agent: Agent): void {
   const isEnough = new Error('No real connection is made');
   const once = (_: string, use: (socket: unknown) => void) => {
@@ -234,7 +234,7 @@ function establish(agent: Agent): void {
   }
 }
 
-/** As much of a response of node-fetch as is read of it. */
+/** The parts of a node-fetch response that the gateway reads. */
 function responseOf({ status, json, retryAfterSeconds }: Answer) {
   const bytes = Buffer.from(json === undefined ? '' : JSON.stringify(json));
   const known: Record<string, string> = { 'content-length': String(bytes.length) };

@@ -8,10 +8,10 @@ interface Held {
 
 const rememberedMs = 5000;
 
-/** The server that all processes share: each operation takes effect at one moment. Times are of the world. */
+/** The store server that all processes share. Each operation takes effect at one moment. Times are virtual. */
 export class SimulatedStore {
   #entries = new Map<string, Held>();
-  /** What was changed lately, so that a failover can lose it. */
+  /** Recent changes, so that a failover can lose them. */
   #undo: { readonly at: number; readonly key: string; readonly before: Held | undefined }[] = [];
   readonly #waiters = new Set<{ readonly key: string; readonly wake: () => void }>();
 
@@ -72,14 +72,14 @@ export class SimulatedStore {
     return [...this.#entries.keys()].filter((key) => key.startsWith(prefix) && this.get(key));
   }
 
-  /** Calls `wake` at each deletion of `key`; returns how to stop that. */
+  /** Calls `wake` at each deletion of `key`; returns a function that stops this. */
   onDelete(key: string, wake: () => void): () => void {
     const waiter = { key, wake };
     this.#waiters.add(waiter);
     return () => this.#waiters.delete(waiter);
   }
 
-  /** How long `key` will last. */
+  /** Milliseconds until `key` expires; 0 when it does not exist. */
   lastsMs(key: string): number {
     return Math.max(0, (this.#entries.get(key)?.expiresAt ?? 0) - this.now());
   }
@@ -93,7 +93,7 @@ export class SimulatedStore {
     this.#undo = [];
   }
 
-  /** The replica that takes over has not heard of the last `lagMs`. */
+  /** A replica takes over that has not received the changes of the last `lagMs`. */
   failOver(lagMs: number): void {
     for (let last = this.#undo.at(-1); last && last.at > this.now() - lagMs; last = this.#undo.at(-1)) {
       this.#undo.pop();

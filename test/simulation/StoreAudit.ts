@@ -1,15 +1,15 @@
 import type { Auditor } from './Auditor.js';
 
-/** No work under a lease takes longer, in milliseconds: from then on others may end the lease. */
+/** The longest any work under a lease takes, in milliseconds; after that, other processes may end the lease. */
 const longestHoldMs = 10_000;
 
-/** What the auditor sees of the store's leases and of what is written under them. Times are of the world. */
+/** Checks the store's leases and the values written under them. Times are virtual. */
 export class StoreAudit {
-  /** By the lease's owner: the line that took it, and when. */
+  /** By the owner value of the lease: the connection that took it, and when. */
   readonly #holders = new Map<string, { readonly line: unknown; readonly at: number }>();
-  /** When a value was made, by its bytes. */
+  /** When each value was made, by its bytes. */
   readonly #madeAt = new Map<string, number>();
-  /** Values whose writer holds a lease of the store, or held it. */
+  /** Values whose writer took its lease in the shared store, even if it has since lost it. */
   readonly #covered = new Set<string>();
 
   constructor(private readonly auditor: Auditor) {}
@@ -18,7 +18,7 @@ export class StoreAudit {
     this.#holders.set(owner.toString(), { line, at: this.auditor.world.now });
   }
 
-  /** A process wants `value` written under a lease, which may be its own alone. */
+  /** A process writes `value` under a lease. While the store is away, the lease may be only in that process. */
   valueMade(value: Buffer): void {
     this.#madeAt.set(value.toString('latin1'), this.auditor.world.now);
   }
@@ -27,7 +27,7 @@ export class StoreAudit {
     this.#covered.add(value.toString('latin1'));
   }
 
-  /** A lease ends with its holder, with the time it may last, or with what it covers being forgotten. */
+  /** Only its holder may end a lease, until the longest hold is over or a taxpayer has been forgotten. */
   leaseEnded(line: unknown, owner: Buffer): void {
     const { auditor } = this;
     const holder = this.#holders.get(owner.toString());
@@ -37,7 +37,7 @@ export class StoreAudit {
     auditor.find('leasesEndWithTheirOwner', `another process ended a lease ${heldMs.toFixed(0)} ms after it was taken`);
   }
 
-  /** What was made under a lease of the store is not written over what was made later. */
+  /** A value made under a lease of the store must not replace a value that was made later. */
   valueWritten(before: Buffer | undefined, value: Buffer): void {
     const bytes = value.toString('latin1');
     const madeAt = this.#covered.has(bytes) ? this.#madeAt.get(bytes) : undefined;

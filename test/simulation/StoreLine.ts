@@ -6,33 +6,35 @@ import type { StoreAudit } from './StoreAudit.js';
 import type { World } from './World.js';
 import { type Version, version } from './wireProcess.js';
 
-/** What is wrong with the store at this moment, for whom. Shared by all lines. */
+/** The present faults of the store. All connections share this object. */
 export interface StoreTroubles {
-  /** In force for `node`; undefined when all is well. */
+  /** The fault that `node` meets now; undefined when there is none. */
   of(node: number): StoreFault | undefined;
-  /** As it reads in the timeline. */
+  /** A readable name for `key` in the timeline. */
   nameOf(key: string): string;
 }
 
-/** What becomes of one operation: after how many milliseconds it takes effect and is answered, if ever. */
+/** The fate of one operation: when it takes effect, then when it is answered, in milliseconds. */
 interface Fate {
+  /** Undefined when it never takes effect. */
   readonly effectMs: number | undefined;
   readonly answerMs: number;
-  /** In place of the answer. */
+  /** The error that the process gets in place of the answer. */
   readonly error?: 'unreachable' | 'read-only' | 'timed-out';
 }
 
-/** As the drivers do: a lost answer is an error after this time, in milliseconds. */
+/** As in the Redis driver, a lost answer becomes an error after this time, in milliseconds. */
 const commandTimeoutMs = 1000;
 
 const writes = /^(set|claim|acquire|renew|settle|compareAndDelete|increment)$/;
 
-/** The connection of one process to the store; what a process sends about one key arrives in that order. */
+/** The connection of one process to the store. Its operations on one key arrive in the order sent. */
 export class StoreLine implements Store {
   readonly kind = 'redis';
   readonly #arrivedAt = new Map<string, number>();
-  /** End what waits for a deletion. */
+  /** Each ends one wait for a deletion. */
   readonly #waits = new Set<() => void>();
+  /** Each unsubscribes one wait from the store. */
   readonly #stops = new Set<() => void>();
   #isClosed = false;
 
@@ -99,7 +101,7 @@ export class StoreLine implements Store {
     return this.#ask('list', prefix, () => this.store.list(prefix));
   }
 
-  /** A message of a deletion may be lost; a lease that is over wakes as well. */
+  /** The message about a deletion may be lost. The wait also ends when the key expires. */
   waitForDelete(key: string, timeoutMs: number): Promise<void> {
     const { world, runtime } = this;
     return new Promise((resolve) => {
@@ -119,7 +121,7 @@ export class StoreLine implements Store {
     });
   }
 
-  /** Its process is dead: nothing reaches it any more. */
+  /** The process is dead: no message reaches it any more. */
   cut(): void {
     for (const stop of this.#stops) stop();
   }

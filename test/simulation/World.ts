@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { seeded } from '../bench/sparing/seeded.js';
 import { VirtualTime } from '../bench/sparing/VirtualTime.js';
 
-/** Monday, 5 January 2026, 10:00: an hour of the budget begins. */
+/** Monday, 5 January 2026, 10:00 UTC: a full hour, because the budget counts per clock hour. */
 export const beginsAt = Date.UTC(2026, 0, 5, 10);
 
-/** The one hand of a simulation: its time, its chance, and the record of what happened. */
+/** What all parts of a simulation share: the virtual time, the random numbers and the trace. */
 export class World {
   readonly time: {
     now: number;
@@ -20,7 +20,7 @@ export class World {
     this.#random = seeded(seed ^ 0x5f3759df);
   }
 
-  /** Milliseconds from the begin. */
+  /** Milliseconds since the simulation began. */
   get now(): number {
     return this.time.now;
   }
@@ -37,7 +37,7 @@ export class World {
     return this.#random() < share;
   }
 
-  /** `run` returns false when nothing waits for what it did. */
+  /** Calls `run` in `ms`. It returns false when it left no asynchronous work that the next event must wait for. */
   after(ms: number, run: () => unknown) {
     return this.time.at(this.time.now + ms, run);
   }
@@ -50,7 +50,7 @@ export class World {
     return this.#lines;
   }
 
-  /** Of everything that was told. */
+  /** The hash of the trace. */
   get hash(): string {
     return createHash('sha256').update(this.#lines.join('\n')).digest('hex').slice(0, 16);
   }

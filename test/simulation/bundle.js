@@ -1,4 +1,4 @@
-// Puts the simulator and the classes it runs into one file, with a planted defect or without.
+// Bundles the simulator and the classes it runs into one file, with or without a planted defect.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,8 +19,8 @@ const options = {
 };
 
 /**
- * @param patch what to replace in which file of src/: `{ name, file, find, replace }`; `find` must occur once
- * @param entry the file of this folder to begin with
+ * @param patch a planted defect: `{ name, file, find, replace }`; `find` must occur once in src/`file`
+ * @param entry the entry file, in this folder
  */
 export async function bundle(patch, entry = 'worker.ts') {
   mkdirSync(artifacts, { recursive: true });
@@ -35,7 +35,7 @@ export async function bundle(patch, entry = 'worker.ts') {
 }
 
 /**
- * Puts the classes of another commit of this repository, as they are wired there, into one file.
+ * Bundles the classes of another commit of this repository, wired as that commit wires them, into one file.
  *
  * @throws when there is no such commit, or it has no simulator
  */

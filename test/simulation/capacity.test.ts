@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const documented = readFileSync(join(root, 'docs/capacity.md'), 'utf8');
-/** Less to do than as documented: four processes for 40,000 taxpayers, 400 of which are simulated. */
+/** A smaller fleet than the documented one: four processes for 40,000 taxpayers, 400 of which are simulated. */
 const less = ['--processes', '4', '--rate', '10', '--taxpayers', '40000', '--known', '100000'];
 
 let directory: string;
@@ -31,7 +31,7 @@ function run(command: string, args: readonly string[]): Promise<{ readonly code:
   });
 }
 
-/** The first cells of all rows, headings of tables included. */
+/** The first cell of each row, including the header rows. */
 const firstCells = (text: string) => [...text.matchAll(/^\| ([^|]+) \|/gm)].map(([, cell = '']) => cell);
 /** The cells of the first row that begins with `name`. */
 function row(text: string, name: string): string[] {
@@ -58,7 +58,7 @@ describe('docs/capacity.md', () => {
       expect({ phase, isLoaded: numberOf(requests) > 30, failed }).toEqual({ phase, isLoaded: true, failed: '0' });
     }
     const [, , , , more, over] = row(written, 'the store has lost everything');
-    expect(numberOf(more)).toBeGreaterThan(5000); // most of those that are asked for are not in the memory of that process
+    expect(numberOf(more)).toBeGreaterThan(5000); // most requests ask a process for a record that is not in its memory
     expect(numberOf(more)).toBeLessThanOrEqual(40_000);
     expect(over).toMatch(/^\d+ s$/);
     expect(row(written, 'a deploy in five minutes')[4]).toBe('–');

@@ -2,15 +2,15 @@ import { errorCodes } from '../../src/errors/errorCodes.js';
 import type { Asked, Auditor, Checks, Disturbance, End } from './Auditor.js';
 import type { ServiceCall } from './SimulatedService.js';
 
-/** How long a call and its tries may take (`UPSTREAM_DEADLINE_MS`), in milliseconds. */
+/** How long a call may take with all its retries (`UPSTREAM_DEADLINE_MS`), in milliseconds. */
 const deadlineMs = 10_000;
-/** Waiting for two holders, then for a call of one's own; a job waits for its token as well. */
+/** Longest waits, in milliseconds: for two lease holders, then for one's own call. A job also waits for its token. */
 const boundMs = { read: 45_000, job: 90_000, link: 45_000 } as const;
 const marginMs = 1000;
-/** How far the gateway allows clocks to differ: a record that looks older than a call by less may be newer than that call. */
+/** Clock skew that the gateway allows: a record that looks older than a call by less than this may in fact be newer. */
 const mostSkewMs = 10_000;
 
-/** One call per taxpayer and token lifetime; another needs a reason that `docs/token-broker.md` names. */
+/** One token call per taxpayer and token lifetime; a second one needs a reason named in `docs/token-broker.md`. */
 function oneTokenCallPerLifetime(auditor: Auditor, call: ServiceCall): string | undefined {
   if (call.endpoint !== 'token') return undefined;
   const { index, sentAt } = call;
@@ -28,13 +28,13 @@ function oneTokenCallPerLifetime(auditor: Auditor, call: ServiceCall): string | 
   return `taxpayer ${index} was read ${ageMs.toFixed(0)} ms ago by node ${last.node}, and now by node ${call.node}`;
 }
 
-/** No answer and no call needs a record younger than this. */
+/** The smallest maximum age of the requests that were open since `since`: no call is needed while a record is younger. */
 function leastAgeMs({ plan, asked }: Auditor, index: number, since: number): number {
   const wanted = asked.filter((each) => each.index === index && (each.endedAt ?? Infinity) >= since);
   return Math.min(plan.freshMs, ...wanted.map(({ maxAgeMs }) => maxAgeMs ?? Infinity));
 }
 
-/** A process that holds a fresh record does not ask for it, whatever becomes of the store. */
+/** A process that has a fresh record in memory does not read it again, whatever happens to the store. */
 function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undefined {
   if (call.endpoint !== 'token') return undefined;
   const last = auditor.calls.findLast(
@@ -47,7 +47,7 @@ function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undef
   );
   if (last?.deliveredAt === undefined) return undefined;
   const { index, sentAt } = call;
-  // What another process wrote since the first try, or by its clock may have written since, may stand in the store in place of it.
+  // A record that another process wrote after the first try may have replaced this one in the store. Clock skew counts.
   const firstTryAt = beginOf(auditor, last);
   const meanwhile = auditor.calls.flatMap(({ endpoint, index: of, content, deliveredAt = 0 }) =>
     endpoint === 'token' && of === index && content !== undefined && deliveredAt >= firstTryAt - mostSkewMs
@@ -60,14 +60,14 @@ function noProcessAsksTwice(auditor: Auditor, call: ServiceCall): string | undef
   const isExcused = auditor.disturbances.some(
     ({ kind, taxpayer, until }) => kind === 'jump' || (kind === 'forget' && taxpayer === index && until >= last.sentAt),
   );
-  // What a store that was away held all along may be taken for what another process wrote, if it is not old.
+  // An entry that the store held all along, unseen while it was away, may look like a recent write of another process.
   const mayBeOlder = auditor.rotations.some(({ taxpayer, at }) => taxpayer === index && at >= last.sentAt - 12_000);
   const isBlind = mayBeOlder && auditor.disturbances.some(({ kind }) => kind === 'store' || kind === 'store-loss');
   if (isOld || isReplaced || isExcused || isBlind) return undefined;
   return `node ${call.node} asks again for taxpayer ${index}, ${(sentAt - last.deliveredAt).toFixed(0)} ms after it was told`;
 }
 
-/** When the first try was sent of those that `last` may be the last of: a process that is paused begins the next one late. */
+/** When the first try may have been sent of the call that `last` is a try of. A pause delays later tries. */
 function beginOf({ calls, disturbances }: Auditor, last: ServiceCall): number {
   const pauses = disturbances.filter(({ kind, node }) => kind === 'pause' && node === last.node);
   const pausedMs = pauses.reduce((sum, { from, until }) => sum + until - from, 0);
@@ -79,7 +79,7 @@ function beginOf({ calls, disturbances }: Auditor, last: ServiceCall): number {
   return calls.find(isTry)?.sentAt ?? last.sentAt;
 }
 
-/** While the fleet was not disturbed, what is asked of the service after a token was refused is not asked with it again. */
+/** Without disturbances, a process that knows a newer token does not use a refused one. */
 function noRefusedTokenWhenANewerIsKnown(auditor: Auditor, call: ServiceCall): string | undefined {
   if (call.endpoint !== 'job') return undefined;
   const same = (other: ServiceCall) => other.life === call.life && other.deliveredAt !== undefined;
@@ -103,7 +103,7 @@ function noRefusedTokenWhenANewerIsKnown(auditor: Auditor, call: ServiceCall): s
   return `node ${call.node} uses ${call.credential}, which was refused, ${(call.sentAt - knownAt).toFixed(0)} ms after it knew a newer one`;
 }
 
-/** What is shown was brought by a call for just that, and is not older than it may be. */
+/** Every answer shown came from a call for that very record or job, and is no older than allowed. */
 function trueAndFresh(auditor: Auditor, asked: Asked): string | undefined {
   if (asked.content === undefined || asked.error !== undefined) return undefined;
   const isRecord = asked.what === 'read' || asked.what === 'watch-record';
@@ -125,12 +125,12 @@ function trueAndFresh(auditor: Auditor, asked: Asked): string | undefined {
   return `${which} was answered with what was ${ageMs.toFixed(0)} ms old: at most ${mayBeMs}`;
 }
 
-/** Whoever waited for a call of its process is not shown what was there before. */
+/** A read that waited for a call of its own process is not answered with an older record. */
 function whoCausedACallIsToldOfIt(auditor: Auditor, asked: Asked): string | undefined {
   const { what, index, life, content, askedAt, endedAt = askedAt } = asked;
   if (what !== 'read' || content === undefined || asked.error !== undefined || asked.isStale) return undefined;
   if (auditor.disturbances.some(({ kind }) => kind === 'jump')) return undefined;
-  // The call may be of a flight that this reader joined, and that began before what it is shown was read.
+  // The call may belong to another reader, whose read this one joined: then the record shown may be from before it.
   const mayHaveJoined = auditor.asked.some(
     (other) =>
       other !== asked && other.life === life && other.askedAt <= askedAt && (other.endedAt ?? askedAt) >= askedAt,
@@ -143,12 +143,12 @@ function whoCausedACallIsToldOfIt(auditor: Auditor, asked: Asked): string | unde
     (call) => call.life === life && call.sentAt > askedAt && (call.deliveredAt as number) <= endedAt,
   );
   const shown = calls.filter((call) => call.content === content);
-  // The clocks of this fleet make it look younger than it is by up to `skewMs`.
+  // The clocks of this fleet can make a record look younger than it is by up to `skewMs`.
   const isOld = shown.every(({ deliveredAt }) => (deliveredAt as number) < askedAt - mostSkewMs - auditor.skewMs);
   return own && isOld ? `${what} ${index} on node ${asked.node} made a call and was shown ${content}` : undefined;
 }
 
-/** Nobody waits longer than a process of the fleet may take. */
+/** No request waits longer than {@link boundMs}, pauses not counted. */
 function everyWaitEnds(auditor: Auditor, asked: Asked): string | undefined {
   if (asked.endedAt === undefined || asked.what === 'forget' || asked.what.startsWith('watch')) return undefined;
   const took = asked.endedAt - asked.askedAt - pausedMs(auditor, asked);
@@ -165,7 +165,7 @@ function pausedMs({ disturbances, world }: Auditor, asked: Asked): number {
   return pauses.reduce((sum, { from, until }) => sum + until - from, 0);
 }
 
-/** A request with a key creates at most one link, unless the store lost what it was told. */
+/** Requests with one key create at most one link, unless the store lost the record of the first. */
 function oneLinkPerKey(auditor: Auditor, call: ServiceCall): string | undefined {
   if (call.endpoint !== 'link' || call.status !== 201 || call.mark.startsWith('without')) return undefined;
   const key = call.mark.split(',')[0];
@@ -174,20 +174,20 @@ function oneLinkPerKey(auditor: Auditor, call: ServiceCall): string | undefined 
   );
   const [first] = others;
   if (!first) return undefined;
-  // Each process knows what was made for it, whatever the store has lost.
+  // Each process remembers the links that it created, whatever the store has lost.
   const isOwn = others.some(({ life, deliveredAt = Infinity }) => life === call.life && deliveredAt < call.sentAt);
   if (!isOwn && auditor.disturbances.some(({ kind }) => kind === 'store-loss' || kind === 'key')) return undefined;
   return `${key} made a second link, by node ${call.node} after node ${first.node}`;
 }
 
-/** A link that is answered is one that the service made for this very input. */
+/** A link in an answer is one that the service created for this very input. */
 function linksAreTrue(_: Auditor, asked: Asked): string | undefined {
   if (asked.what !== 'link' || asked.content === undefined || asked.error !== undefined) return undefined;
   const isOwn = asked.content.endsWith(` ${asked.mark}`);
   return isOwn ? undefined : `${asked.mark} was answered with ${asked.content}`;
 }
 
-/** What was created with a key is given again, at once. */
+/** A later request with the same key and input gets the same link. */
 function createdLinksAreReplayed(auditor: Auditor, asked: Asked): string | undefined {
   if (asked.what !== 'link' || asked.key === undefined || asked.error === 'crashed') return undefined;
   const first = auditor.asked.find(
@@ -196,7 +196,7 @@ function createdLinksAreReplayed(auditor: Auditor, asked: Asked): string | undef
   );
   if (first === undefined || asked.content === first.content) return undefined;
   if (auditor.disturbedBetween(first.askedAt - 15_000, auditor.world.now)) return undefined;
-  // A process still knows what it tried with this key, before the store lost that.
+  // A process remembers its own tries with this key, also after the store has lost them.
   const isOwn = auditor.calls.some(
     ({ endpoint, life, mark }) => endpoint === 'link' && life === asked.life && mark.split(',')[0] === asked.key,
   );
@@ -204,7 +204,7 @@ function createdLinksAreReplayed(auditor: Auditor, asked: Asked): string | undef
   return `${asked.mark} was answered with ${asked.error ?? asked.content}, before with ${first.content}`;
 }
 
-/** An unknown outcome has a cause: something was sent. */
+/** `OUTCOME_UNKNOWN` is answered only when a call for the key was sent. */
 function unknownOutcomesWereTried({ calls, disturbances }: Auditor, asked: Asked): string | undefined {
   if (asked.what !== 'link' || asked.error !== 'OUTCOME_UNKNOWN') return undefined;
   const isSent = calls.some(
@@ -215,7 +215,7 @@ function unknownOutcomesWereTried({ calls, disturbances }: Auditor, asked: Asked
   return `nothing was sent for ${asked.mark}, and its outcome is said to be unknown`;
 }
 
-/** A request with an outcome that tells the caller to try again has not made a link. */
+/** When the error tells the caller that it may try again, no link was created. */
 function failedLinksMadeNone({ calls }: Auditor, asked: Asked): string | undefined {
   const saysNone = [
     'UPSTREAM_UNAVAILABLE',
@@ -228,7 +228,7 @@ function failedLinksMadeNone({ calls }: Auditor, asked: Asked): string | undefin
   return made && `${asked.mark} failed with ${asked.error}, and there is a link`;
 }
 
-/** The token endpoint is asked at most so often in the hour. */
+/** The fleet makes at most `budgetPerHour` token calls in the hour, plus those that faults may add. */
 function budgetIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
   const { budgetPerHour } = auditor.plan;
   if (call.endpoint !== 'token' || budgetPerHour === 0) return undefined;
@@ -239,18 +239,19 @@ function budgetIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
   const lives = auditor.disturbances.filter(({ kind }) => kind === 'crash').length + auditor.plan.nodes;
   const lost = losses.reduce((sum, loss) => sum + callsLostBy(loss, auditor), 0);
   const most = budgetPerHour + lost + (isAlone ? lives * Math.ceil(budgetPerHour / 4) : 0);
-  // The simulation begins with an hour; clocks that are behind are still in the one before.
+  // The simulation begins on a full hour; clocks that are behind still count in the hour before.
   const behindMs = Math.max(...auditor.plan.clocks.map(({ aheadMs }) => -aheadMs)) + 100;
   const made = auditor.calls.filter(({ endpoint, sentAt }) => endpoint === 'token' && sentAt > behindMs).length;
   return made > most ? `${made} token calls in this hour: at most ${most}` : undefined;
 }
 
 /**
- * The process that called last before the store lost its count restores it with its next call: what others counted until
- * then stands for as many calls that were lost. With a call close to the loss, either may have been first.
+ * How many calls beyond the budget a loss of the store's count may cause. The process that called last before the loss
+ * restores the count with its next call; what other processes counted until then is lost. For calls close to the loss, it is
+ * not known which came first, so the worst case counts.
  */
 function callsLostBy(loss: Disturbance, { asked, calls, plan }: Auditor): number {
-  const reserve = Math.floor(plan.budgetPerHour / 16); // which a process counts with its calls
+  const reserve = Math.floor(plan.budgetPerHour / 16); // counted by a process in advance, on top of its calls
   const made = calls.filter(({ endpoint }) => endpoint === 'token');
   const [from, until] = [loss.from - marginMs, loss.until + marginMs];
   const close = made.filter(({ sentAt }) => sentAt >= from && sentAt < until);
@@ -262,13 +263,13 @@ function callsLostBy(loss: Disturbance, { asked, calls, plan }: Auditor): number
     const others = made.filter(({ life, sentAt }) => life !== last.life && sentAt > since && sentAt < to);
     return others.length + new Set(others.map(({ life }) => life)).size * reserve;
   });
-  // A call that a share forbade was counted as well: its process may make one in its place, and keeps no second.
+  // A call that a caller's share refused was counted too: when that count is lost, its process may make one more call.
   const isForbidden = ({ error, isStale, endedAt = 0 }: Asked) =>
     (error === 'TOKEN_BUDGET_EXHAUSTED' || isStale === true) && endedAt >= from && endedAt < until;
   return Math.max(...lost) + new Set(asked.filter(isForbidden).map(({ life }) => life)).size;
 }
 
-/** After a 429 nothing is asked of that endpoint, by nobody, until the pause is over. */
+/** After a 429, no process calls that endpoint until the pause is over. */
 function silenceIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
   const blocking = auditor.calls.find((other) => {
     if (other === call || other.endpoint !== call.endpoint || other.deliveredAt === undefined) return false;
@@ -299,7 +300,7 @@ function refusedCredentialsRest(auditor: Auditor, call: ServiceCall): string | u
   return isLost ? undefined : `node ${call.node} uses ${call.credential}, which was refused`;
 }
 
-/** A job is asked about only for somebody who wants to know. */
+/** A process reads a job only while it has, or has just had, a request or watch for it. */
 function noPollWithoutWatcher({ asked, world }: Auditor, call: ServiceCall): string | undefined {
   if (call.endpoint !== 'job') return undefined;
   const wanted = asked.some(
@@ -312,7 +313,7 @@ function noPollWithoutWatcher({ asked, world }: Auditor, call: ServiceCall): str
   return wanted ? undefined : `node ${call.node} asks for job ${call.index}, and nobody wants to know`;
 }
 
-/** Watchers of a job make the fleet ask once per interval, however many they are. */
+/** The fleet polls a job once per interval, however many watchers it has. */
 function pollsKeepTheirPace(auditor: Auditor, call: ServiceCall): string | undefined {
   if (call.endpoint !== 'job') return undefined;
   const { calls, asked, skewMs } = auditor;
@@ -340,7 +341,7 @@ function pollsKeepTheirPace(auditor: Auditor, call: ServiceCall): string | undef
   return `node ${call.node} polls job ${call.index} ${pauseMs.toFixed(0)} ms after node ${last.node} did`;
 }
 
-/** What was read before somebody was forgotten is not shown to who asks after that. */
+/** A record that was read before its taxpayer was forgotten is not shown to requests that begin afterwards. */
 function forgottenStaysForgotten(auditor: Auditor, asked: Asked): string | undefined {
   if (asked.what !== 'read' || asked.content === undefined || asked.error !== undefined) return undefined;
   const order = auditor.forgotten.findLast(
@@ -349,11 +350,11 @@ function forgottenStaysForgotten(auditor: Auditor, asked: Asked): string | undef
   if (!order) return undefined;
   const isDuring = (which: string) =>
     auditor.disturbances.some(({ kind, until }) => kind === which && until >= order.begunAt);
-  // A failover that loses the erasing brings it back.
+  // A failover that loses the erasure brings the record back.
   if (isDuring('store-loss')) return undefined;
-  // Who went from the first secret to the third cannot read a list under the second.
+  // A process that went from the first secret straight to the third cannot read a list written under the second.
   if (auditor.disturbances.filter(({ kind }) => kind === 'key').length > 1) return undefined;
-  // Nobody else may have the key under which a process has just copied it, and that one crashes before it looks at the list.
+  // A process may have copied the record under a new key that no other has yet, and crash before it reads the list.
   if (isDuring('key') && isDuring('crash')) return undefined;
   const isLate = asked.askedAt > auditor.plan.healthyFrom;
   if (!isLate && auditor.disturbances.some(({ kind }) => kind !== 'forget')) return undefined;
@@ -365,13 +366,13 @@ function forgottenStaysForgotten(auditor: Auditor, asked: Asked): string | undef
   return isNew ? undefined : `node ${asked.node} shows taxpayer ${asked.index} as read before it was forgotten`;
 }
 
-/** Whatever happens, callers get an answer or an error that the product names. */
+/** Whatever happens, callers get an answer or a documented error code. */
 function errorsHaveACode({ isStopping }: Auditor, { what, index, node, error }: Asked): string | undefined {
   const isOurs = error === undefined || error === 'crashed' || error in errorCodes;
   return isOurs || isStopping ? undefined : `${what} ${index} on node ${node} failed with ${error}`;
 }
 
-/** Some time after the last fault everything is answered, freshly and alike. */
+/** From `healthyFrom` on, every read and job is answered, and no record is stale. */
 function healthyAtLast(auditor: Auditor, asked: Asked): string | undefined {
   const { plan } = auditor;
   if (asked.askedAt < plan.healthyFrom || asked.endedAt === undefined) return undefined;
@@ -384,7 +385,7 @@ function healthyAtLast(auditor: Auditor, asked: Asked): string | undefined {
     : undefined;
 }
 
-/** Who watches a job to the end is told of the end. */
+/** A watcher of a job is told of its end. */
 function watchersHaveALastWord(auditor: Auditor): string | undefined {
   const { plan, asked } = auditor;
   if (plan.budgetPerHour > 0) return undefined;
@@ -397,7 +398,7 @@ function watchersHaveALastWord(auditor: Auditor): string | undefined {
   return left && `the watcher of job ${left.index} on node ${left.node} was not told of its end`;
 }
 
-/** Who stopped following a job by itself was told of its end. */
+/** A watch ends by itself only after its longest time, or once it has shown the end of the job. */
 function watchesEndWithTheJob({ isStopping }: Auditor, asked: Asked): string | undefined {
   if (isStopping) return undefined;
   if (asked.what !== 'watch-job' || asked.endedAt === undefined || asked.error !== undefined) return undefined;

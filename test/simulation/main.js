@@ -119,7 +119,7 @@ async function over(patch, { from, count, untilFailure }, onProgress = () => {})
   return { ...total, hash: total.hashes.toString(16).padStart(12, '0') };
 }
 
-/** Resolves when one thread has met a failure or all have ended. */
+/** Resolves when a seed has failed or all threads have ended. */
 async function firstToFail(threads, total) {
   const running = new Set(threads);
   while (running.size > 0 && total.failures.length === 0) {
@@ -158,7 +158,7 @@ async function show(what, seed) {
   process.exitCode = findings.length > 0 ? 1 : 0;
 }
 
-/** What one thread says to `work`. */
+/** Runs `work` in a thread of its own; returns its messages. */
 async function ask(work, patch) {
   const file = await bundle(patch);
   const messages = [];

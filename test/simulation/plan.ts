@@ -1,6 +1,6 @@
 import { seeded } from '../bench/sparing/seeded.js';
 
-/** What happens in a simulation, and when: milliseconds from its begin. Everything else follows from it and from the seed. */
+/** One event of a simulation; `at` is in milliseconds since its begin. The plan and its seed decide everything else. */
 export type Step = { readonly at: number } & (
   | { readonly do: 'read'; readonly node: number; readonly taxpayer: number; readonly maxAgeMs?: number }
   | { readonly do: 'job'; readonly node: number; readonly job: number }
@@ -27,14 +27,15 @@ export interface Plan {
   readonly seed: number;
   readonly nodes: number;
   readonly taxpayers: number;
-  /** Whose job it is and when it ends, in milliseconds from the begin. */
+  /** The owner of each job, and when it ends, in milliseconds since the begin. */
   readonly jobs: readonly { readonly taxpayer: number; readonly endsAt: number }[];
   readonly freshMs: number;
   readonly budgetPerHour: number;
-  /** Ahead of the true time, and faster than it, per node. */
+  /** Per node, how far its clock is ahead of the true time, and how fast it runs. */
   readonly clocks: readonly { readonly aheadMs: number; readonly rate: number }[];
-  /** Slowest usual answer of the service, in milliseconds. */
+  /** Longest latency of the service without a fault, in milliseconds. */
   readonly slowestMs: number;
+  /** Whether processes watch the list of erasures. */
   readonly looksForForgets: boolean;
   readonly steps: readonly Step[];
   /** When the last step and the last fault are over. */
@@ -43,12 +44,12 @@ export interface Plan {
   readonly healthyFrom: number;
 }
 
-/** How long the fleet has after the last fault to be healthy again, in milliseconds. */
+/** How long after the last fault the fleet may take to be healthy again, in milliseconds. */
 function healingMsOf(steps: readonly Step[]): number {
   const has = (...kinds: readonly Step['do'][]) => steps.some((step) => kinds.includes(step.do));
-  // To another clock, what one that jumped wrote looks younger than it is.
+  // An entry that was written by a clock that had jumped looks younger than it is to other clocks.
   const jumpedMs = steps.reduce((sum, step) => sum + (step.do === 'jump' ? Math.abs(step.byMs) : 0), 0);
-  // A taxpayer whose new token is refused as well is left alone for a minute, from the end of the second slow call.
+  // When a taxpayer's new token is refused too, a cool-down of a minute follows, from the end of the second slow call.
   if (has('rotate-token')) return 80_000 + jumpedMs;
   return has('service', 'store', 'rotate-key') ? 45_000 : 15_000;
 }
@@ -75,7 +76,7 @@ export function planOf(seed: number): Plan {
   const taxpayer = () => pick(0, taxpayers - 1);
   const job = () => pick(0, jobs.length - 1);
   const within = () => random() * lastsMs;
-  /** Near something that happens, or anywhere. */
+  /** A time shortly after another step, or any time. */
   const near = () => {
     const { at } = steps.length > 0 && chance(0.6) ? oneOf(steps) : { at: within() };
     return Math.min(lastsMs, at + (chance(0.7) ? random() * 400 : random() * 4000));
@@ -116,7 +117,7 @@ export function planOf(seed: number): Plan {
     for (let n = 0; n < taxpayers; n += 1)
       steps.push({ at: at + random() * spread, do: 'read', node: node(), taxpayer: n });
   }
-  // Asked again when what was read has just become too old, or soon will be.
+  // Repeats some reads shortly before or after their answers expire.
   if (freshMs <= 20_000 && chance(0.5)) {
     for (const step of [...steps]) {
       if (step.do !== 'read' || chance(0.7)) continue;
@@ -129,7 +130,7 @@ export function planOf(seed: number): Plan {
   several(trouble.rotations, 3, () => ({ at: near(), do: 'rotate-token', taxpayer: taxpayer() }));
   several(chance(0.3), 2, () => ({ at: near(), do: 'change-status', taxpayer: taxpayer() }));
   several(trouble.forgets, 2, () => ({ at: near(), do: 'forget', taxpayer: taxpayer(), isSlow: chance(0.4) }));
-  // Read while it is being erased.
+  // Reads during a slow erasure.
   for (const step of [...steps]) {
     if (step.do !== 'forget' || !step.isSlow) continue;
     for (let n = pick(0, 4); n > 0; n -= 1)
@@ -179,11 +180,11 @@ export function planOf(seed: number): Plan {
 }
 
 /**
- * Node 0 reads a record. Much later, node `blind` cannot see the store and reads it again, and stands still until its lease has
- * run out. When it wakes, it has the newer record, and the store holds the older one and no lease.
+ * Node 0 reads a record. Much later, node `blind` reads it again while it cannot reach the store, and is paused until its
+ * lease has expired. When it wakes, it has the newer record; the store has the older one and no lease.
  */
 function blindAndStill(at: number, who: number, blind: number, stillForMs: number): Step[] {
-  const longAfter = at + 12_000; // more than clocks may be apart
+  const longAfter = at + 12_000; // more than the clock skew that the gateway allows
   return [
     { at, do: 'read', node: 0, taxpayer: who },
     { at: longAfter - 50, do: 'store', fault: 'away', node: blind, forMs: 1500 },
@@ -193,7 +194,7 @@ function blindAndStill(at: number, who: number, blind: number, stillForMs: numbe
   ];
 }
 
-/** A third of the seeds have none of it. */
+/** Which kinds of trouble a plan has. A third of the seeds have no fault. */
 function troubleOf(chance: (share: number) => boolean) {
   const any = chance(0.67);
   const some = (share: number) => chance(share) && any;

@@ -12,12 +12,12 @@ export interface Outcome {
   readonly hash: string;
 }
 
-/** Longest work that may be under way when everything is stopped, in milliseconds. */
+/** How long the last requests may take before the fleet is stopped all the same, in milliseconds. */
 const lastWorkMs = 100_000;
-/** By then all processes are up. */
+/** When the first step of a plan runs, in milliseconds: all processes are up by then. */
 const begins = 100;
 
-/** Simulates what the plan says, and some quiet time after it. Processes are of each version in turn. */
+/** Simulates the plan, then a quiet time in which the fleet must recover. Processes take the versions in turn. */
 export async function run(plan: Plan, versions?: readonly Version[]): Promise<Outcome> {
   const world = new World(plan.seed);
   const auditor = new Auditor(world, plan);

@@ -5,7 +5,7 @@ import { SimulatedStore } from './SimulatedStore.js';
 import { StoreLine } from './StoreLine.js';
 import { World } from './World.js';
 
-/** No message is lost here, and none is late. */
+/** A world in which no message is lost or late. */
 class CalmWorld extends World {
   override chance(): boolean {
     return false;
@@ -25,7 +25,7 @@ storeContract('The store of the simulator', async () => {
     // As fast as real time, because the contract measures how long it waits.
     while (!isOver) {
       await world.time.runUntil(performance.now() - startedAt + skippedMs);
-      await sleep(1, undefined, { ref: false }); // nobody stops a store that was only opened
+      await sleep(1, undefined, { ref: false }); // unref'd: the contract does not stop every store that it opens
     }
   };
   const end = goOn();

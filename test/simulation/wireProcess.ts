@@ -15,7 +15,7 @@ import type { World } from './World.js';
 export const baseUrl = 'http://service.invalid';
 export const clientId = 'simulated';
 
-/** The configuration of a simulated process; `settings` are variables of the environment. */
+/** The configuration of a simulated process; `settings` are environment variables. */
 export function configOf(settings: Readonly<Record<string, string>>): Config {
   return loadConfig({
     UPSTREAM_BASE_URL: baseUrl,
@@ -29,11 +29,11 @@ export function configOf(settings: Readonly<Record<string, string>>): Config {
 /** What differs between two versions of the gateway that run beside each other. */
 export interface Version {
   readonly wireProcess: typeof wireProcess;
-  /** What its classes know an error of the store by. */
+  /** The class by which this version's code recognises an error of the store. */
   readonly StoreError: typeof StoreError;
 }
 
-/** They only count, and nothing reads them. */
+// The real classes need a metrics object; nothing reads it.
 const metrics = new Metrics();
 const log = createLogger('silent', { write: () => {} });
 
@@ -44,11 +44,11 @@ interface Parts {
   readonly line: StoreLine;
   readonly config: Config;
   readonly fetch: ReturnType<SimulatedService['fetchFor']>;
-  /** The client secret in its file. */
+  /** The client secret that its file holds now. */
   readonly secret: () => string;
 }
 
-/** The classes of one process, wired as the product wires them, over what is simulated. */
+/** The real classes of one process, wired as the product wires them, over a simulated world. */
 export function wireProcess({ world, node, runtime, line, config, fetch, secret }: Parts) {
   const store = new FallbackStore(line, {
     runtime,
@@ -63,7 +63,7 @@ export function wireProcess({ world, node, runtime, line, config, fetch, secret 
     credentials: () => credentials,
     fetch: fetch as never,
   });
-  /** Reads the file anew. */
+  /** Reads the secret file again. */
   const rotate = () => {
     credentials.clientSecret = new Secret(secret());
     sealer.rotate({ from: 'client-secret', secret: credentials.clientSecret });
@@ -71,5 +71,5 @@ export function wireProcess({ world, node, runtime, line, config, fetch, secret 
   return { store, wired, rotate };
 }
 
-/** This one. */
+/** The version of this working tree. */
 export const version: Version = { wireProcess, StoreError };

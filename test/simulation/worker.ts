@@ -3,9 +3,9 @@ import { type Plan, planOf, timesOf } from './plan.js';
 import { type Outcome, run as runPlan } from './runSeed.js';
 import { type Version, version } from './wireProcess.js';
 
-/** What this thread is told to do. */
+/** The work of this thread, as `main.js` orders it. */
 export type Work =
-  /** Runs the seeds from `from` on, each `every`-th, until it has run `count` or, if told, until one fails. */
+  /** Runs `count` seeds: `from` and every `every`-th after it. With `untilFailure`, ends when one fails. */
   | {
       readonly do: 'seeds';
       readonly from: number;
@@ -14,12 +14,12 @@ export type Work =
       readonly untilFailure: boolean;
     }
   | { readonly do: 'these'; readonly plans: readonly Plan[] }
-  /** Without a plan, that of the seed. */
+  /** Without `plan`, uses the plan of the seed. */
   | { readonly do: 'show' | 'shrink' | 'plan'; readonly seed: number; readonly plan?: Plan };
 
 const toldEvery = 25;
 const { beside, ...work } = workerData as Work & { readonly beside?: string };
-/** Another version runs beside this one: the file it was bundled into. */
+/** Two versions when `beside` names the bundle of another commit; undefined when this version runs alone. */
 const versions = beside === undefined ? undefined : [((await import(beside)) as { version: Version }).version, version];
 const run = (plan: Plan) => runPlan(plan, versions);
 let untold = { ran: 0, hashes: 0 };
@@ -50,7 +50,7 @@ async function runSeeds({ from, every, count, untilFailure }: Extract<Work, { do
   }
 }
 
-/** Tells of a seed that failed at once, of others now and then. */
+/** Reports a failed seed at once, and progress once per {@link toldEvery} seeds. */
 async function runOne(plan: Plan): Promise<Outcome> {
   const outcome = await run(plan);
   const { findings, hash, seed } = outcome;
@@ -67,7 +67,7 @@ function flush(): void {
   untold = { ran: 0, hashes: 0 };
 }
 
-/** The same with as few steps as still break the same promise. */
+/** Removes steps as long as the same check still fails; returns the outcome of the smallest plan. */
 async function shrink(plan: Plan): Promise<Outcome & { readonly steps: number; readonly stepsBefore: number }> {
   const first = await run(plan);
   const check = first.findings[0]?.check;

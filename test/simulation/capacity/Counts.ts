@@ -4,17 +4,17 @@ import type { SimulatedStore } from '../SimulatedStore.js';
 /** Length of a window, in milliseconds. */
 export const windowMs = 10_000;
 
-/** What happened in one window. Times are sums of milliseconds. */
+/** The figures of one window. Times are sums over all requests or calls, in milliseconds. */
 export interface Window {
   requests: number;
   failed: number;
   tokenCalls: number;
   jobCalls: number;
-  /** Of the taxpayers and jobs. */
+  /** Store operations for taxpayers and jobs. */
   storeOperations: number;
-  /** That each process makes, however much it has to do. */
+  /** Store operations that each process makes regardless of load. */
   ownOperations: number;
-  /** Published with each deletion, to every process that has ever waited for another. */
+  /** Deletions, each of which the store publishes to every process that has ever waited for another. */
   deletions: number;
   waitedMs: number;
   calledMs: number;
@@ -22,19 +22,19 @@ export interface Window {
 
 type Figure = keyof Window;
 
-/** What happens, window by window. */
+/** Counts what happens, per window. */
 export class Counts {
   readonly windows: Window[] = [];
   readonly failures = new Map<string, number>();
   readonly operations = new Map<string, number>();
-  /** Keys that do not stand for a taxpayer or a job. */
+  /** Keys that belong to no taxpayer or job. */
   readonly ownKeys = new Set<string>();
   readonly #calls: { readonly call: ServiceCall; readonly at: number }[] = [];
 
-  /** @param now milliseconds from the begin of the load; nothing before it counts */
+  /** @param now milliseconds since the load began; negative before, when nothing is counted */
   constructor(private readonly now: () => number) {}
 
-  /** A request begins; what is returned is to be called at its end, with the code of its failure if it failed. */
+  /** A request begins. The caller calls the returned function at its end, with the error code if it failed. */
   asked(): (failure?: string) => void {
     const askedAt = this.now();
     this.#add('requests', askedAt, 1);
@@ -52,7 +52,7 @@ export class Counts {
     if (at >= 0) this.#calls.push({ call, at });
   }
 
-  /** Counts the time of the calls so far. */
+  /** Adds the durations of the calls so far to the windows. */
   finish(): void {
     for (const { call, at } of this.#calls.splice(0)) {
       this.#spread('calledMs', at, at + (call.endedAt ?? call.sentAt) - call.sentAt);
@@ -61,7 +61,7 @@ export class Counts {
 
   callArrived(): void {}
 
-  /** The same store, which counts each operation that reaches it. */
+  /** `store`, with each operation counted. */
   ofStore(store: SimulatedStore): SimulatedStore {
     return new Proxy(store, {
       get: (target, name) => {
@@ -88,7 +88,7 @@ export class Counts {
     window[figure] += by;
   }
 
-  /** The time between the two, in each window its part. */
+  /** Adds the time from `since` to `end`, split between the windows it spans. */
   #spread(figure: Figure, since: number, end: number): void {
     for (let from = since; from < end; ) {
       const until = Math.min(end, (Math.floor(from / windowMs) + 1) * windowMs);

@@ -12,13 +12,13 @@ import { Counts } from './Counts.js';
 
 export const day = 86_400_000;
 
-/** What the fleet is and has to do. All of it is for the sample: `sample` times as much happens in the whole. */
+/** The fleet and its load, of the sample only: the whole fleet has `sample` times as much. */
 export interface Load {
   readonly processes: number;
-  /** Those that are looked at. */
+  /** Taxpayers that are asked for. */
   readonly taxpayers: number;
   readonly requestsPerSecond: number;
-  /** Of the requests; the others ask for a token record. */
+  /** Share of the requests that ask for a job; the others ask for a token record. */
   readonly jobShare: number;
   /** Refresh jobs that are under way at any time, each with one watcher. */
   readonly jobsUnderWay: number;
@@ -30,12 +30,12 @@ export interface Load {
 
 type Process = ReturnType<LoadedFleet['start']>;
 
-/** The world without its record of what happened, which would not fit into memory. */
+/** A world without a trace, which would not fit into memory. */
 class SilentWorld extends World {
   override tell(): void {}
 }
 
-/** Gateways of the real classes under an even load. Begins with a store that has the records of all taxpayers. */
+/** A fleet of the real classes under an even load. The store has the records of all taxpayers when the load begins. */
 export class LoadedFleet {
   readonly world: World;
   readonly counts: Counts;
@@ -44,9 +44,9 @@ export class LoadedFleet {
   readonly #counted: SimulatedStore;
   readonly #config: Config;
   readonly #processes: Process[] = [];
-  /** For how long each record had been unchanged when the load begins. */
+  /** How long each record has been unchanged when the load begins, in milliseconds. */
   readonly #agesMs: readonly number[];
-  /** First one of each taxpayer that has ended, then those that will be watched until they end. */
+  /** First an ended job of each taxpayer, then the jobs that are watched until they end. */
   readonly #jobs: { readonly id: string; readonly taxpayer: number; readonly endsAt: number }[];
   #trouble: { readonly fault: StoreFault; readonly until: number } | undefined;
   #lives = 0;
@@ -75,7 +75,7 @@ export class LoadedFleet {
     this.#config = configOf(load.settings);
   }
 
-  /** Lets the day pass in which each record was read last, at any time of those for which it is fresh; then the load begins. */
+  /** Reads each record during one day, at a random time for which it is still fresh at the end; then the load begins. */
   async prepare(): Promise<void> {
     const { world } = this;
     const reader = this.start(0);
@@ -111,17 +111,17 @@ export class LoadedFleet {
     }
   }
 
-  /** The store cannot be reached for a time. */
+  /** Makes the store unreachable for `forMs`. */
   cutStore(forMs: number): void {
     this.#trouble = { fault: 'away', until: this.world.now + forMs };
   }
 
-  /** Processes that go on without the store. */
+  /** How many processes run without the store. */
   get alone(): number {
     return this.#processes.filter(({ store }) => store.degraded).length;
   }
 
-  /** How many entries the store has, and their bytes with their keys. */
+  /** The number of entries in the store, and their bytes including the keys. */
   storeSize(): { readonly entries: number; readonly bytes: number } {
     const keys = this.store.list('');
     const bytes = keys.reduce((sum, key) => sum + key.length + (this.store.get(key)?.length ?? 0), 0);
@@ -154,7 +154,7 @@ export class LoadedFleet {
     runtime.isAlive = false;
   }
 
-  /** Requests come in independently of each other, by any process. */
+  /** Schedules the requests: Poisson arrivals, each at a random process. */
   #arrive(): void {
     const { world, load } = this;
     const pauseMs = (-Math.log(1 - world.random()) * 1000) / load.requestsPerSecond;
@@ -182,14 +182,14 @@ export class LoadedFleet {
     }
   }
 
-  /** One of those that are under way. */
+  /** A random job that is under way. */
   #watchedJob() {
     const { taxpayers, jobMs, jobsUnderWay } = this.load;
     const ended = Math.floor(((this.world.now - day) / jobMs) * jobsUnderWay);
     return this.#jobOf(taxpayers + ended + Math.floor(this.world.random() * jobsUnderWay));
   }
 
-  /** As a client does: when its process ends, it subscribes again at another. */
+  /** Watches a job to its end. Like a client, subscribes again at another process when its process ends. */
   async #watch(job: readonly [TaxpayerId, JobId]): Promise<void> {
     const { world } = this;
     for (let isOver = false; !isOver && world.now < this.endsAt; ) {

@@ -87,7 +87,7 @@ async function run() {
   if (given.write) writeSection('capacity', `\n${text}`, given.page ?? 'docs/capacity.md');
 }
 
-/** Undefined without redis-server. */
+/** The measured costs of Redis; undefined without redis-server. */
 async function costsOfRedis(entryBytes) {
   const redis = await startRedisProcess().catch((error) => {
     console.error(`Without the costs of Redis: redis-server cannot be started (${error.message})`);

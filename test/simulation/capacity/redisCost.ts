@@ -2,14 +2,14 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { Redis } from 'ioredis';
 import { RedisStore } from '../../../src/stores/RedisStore.js';
 
-// The CPU time of a real Redis for each operation, asked by many processes at once, each of which waits for its answer.
+// Measures the CPU time of a real Redis per operation, with many connections at once, each of which awaits every answer.
 
 interface Work {
   readonly url: string;
   readonly connections: number;
-  /** Of each connection. */
+  /** Operations per connection. */
   readonly rounds: number;
-  /** Of an entry: its key and its value. */
+  /** Size of an entry: its key and its value. */
   readonly entryBytes: number;
 }
 const { url, connections, rounds, entryBytes } = workerData as Work;
@@ -21,7 +21,7 @@ const stores = await Promise.all(Array.from({ length: connections }, () => Redis
 const [first] = stores as [RedisStore];
 await first.set('known', value, 3_600_000);
 
-/** CPU of the server per run of `work`, in microseconds. */
+/** CPU time of the server per run of `work`, in microseconds. */
 async function costOf(work: (store: RedisStore, key: string) => Promise<unknown>): Promise<number> {
   const before = await cpuUs();
   await Promise.all(

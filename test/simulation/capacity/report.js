@@ -6,8 +6,8 @@ const windowSeconds = 10;
 
 /**
  * @param given what was simulated
- * @param found its phases
- * @param costs of a real Redis, in microseconds and bytes; undefined when there is none
+ * @param found what was found in each phase
+ * @param costs measured on a real Redis, in microseconds and bytes; undefined without one
  */
 export function reportOf(given, found, costs) {
   const { processes, known, taxpayers, rate, sample, seed, size } = given;
@@ -66,7 +66,7 @@ function redisTable(found, given, costs, size) {
   ].join('\n');
 }
 
-/** What a phase asks of one core, as a share. */
+/** The share of one core that Redis needs in `window`. */
 function cpuOf(window, { operations }, { sample, processes }, costs) {
   const all = operations.reduce((sum, [, count]) => sum + count, 0);
   const us =
@@ -100,7 +100,7 @@ function figuresOf({ title, windows, aloneMs }, { sample, processes }) {
   };
 }
 
-/** Token calls beyond those that are usual, and when 95 % of them had been made. Undefined when chance explains them. */
+/** Token calls beyond the usual number, and when 95 % of them had been made. Empty when chance explains them. */
 function costOf({ event, windows }, { sample }, usual) {
   const expected = (usual.tokenCalls * windowSeconds) / sample;
   const all = windows.reduce((sum, { tokenCalls }) => sum + tokenCalls - expected, 0);

@@ -5,10 +5,10 @@ import { day, type Load, LoadedFleet } from './LoadedFleet.js';
 
 const minute = 60_000;
 
-/** What happens at the begin of a phase. */
+/** The event at the beginning of a phase. */
 export type Event = 'none' | 'store-away' | 'store-emptied' | 'deploy';
 
-/** A part of the run that is reported. Times are in minutes from the begin of the load. */
+/** A part of the run with a row in the report. Times are in minutes since the load began. */
 export interface Phase {
   readonly title: string;
   readonly event: Event;
@@ -20,9 +20,9 @@ export interface Phase {
 export interface PhaseFound extends Phase {
   readonly windows: readonly Window[];
   readonly failures: readonly (readonly [string, number])[];
-  /** How often each kind of operation reached the store. */
+  /** The number of operations of each kind that reached the store. */
   readonly operations: readonly (readonly [string, number])[];
-  /** How long after the event the last process used the store again, in milliseconds; undefined when none went without. */
+  /** How long after the event the last process used the store again, in milliseconds; undefined when none ran without it. */
   readonly aloneMs: number | undefined;
 }
 
