@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -83,9 +83,27 @@ describe('What ships', () => {
     expect(await licences(lockFile)).toBe('');
   });
 
-  it('runs no script of a package when it is installed', () => {
-    expect(read('.npmrc').split('\n')).toContain('ignore-scripts=true');
+  it.each(['.npmrc', 'examples/web/.npmrc'])('runs no script of a package when it is installed by %s', async (path) => {
+    const folder = mkdtempSync(join(scratch, 'npmrc-'));
+    const write = (name: string, content: object) => writeFileSync(join(folder, name), JSON.stringify(content));
+    const local = { name: 'local', version: '1.0.0', scripts: { postinstall: 'touch ran' } };
+    const own = { name: 'own', version: '1.0.0', dependencies: { local: 'file:local' } };
+    const installed = { 'node_modules/local': { resolved: 'local', link: true } };
+    mkdirSync(join(folder, 'local'));
+    write('local/package.json', local);
+    write('package.json', own);
+    const packages = { '': own, local: { version: '1.0.0', hasInstallScript: true }, ...installed };
+    write('package-lock.json', { ...own, lockfileVersion: 3, packages });
+    cpSync(join(root, path), join(folder, '.npmrc'));
+    await promisify(execFile)('npm', ['ci', '--offline'], { cwd: folder, env: { ...process.env, NODE_OPTIONS: '' } });
+    expect(readdirSync(join(folder, 'node_modules'))).toContain('local');
+    expect(readdirSync(join(folder, 'local'))).toEqual(['package.json']);
+  });
+
+  it('runs none in the image and in the other folders either', () => {
     expect(read('Dockerfile')).toMatch(/^COPY .*\.npmrc/m);
+    for (const path of ['scripts/providePackages.js', 'CONTRIBUTING.md'])
+      expect(read(path)).toContain('--ignore-scripts');
   });
 });
 
