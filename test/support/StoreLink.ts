@@ -2,12 +2,12 @@ import { FallbackStore } from '../../src/stores/FallbackStore.js';
 import type { Store, StoreEntry } from '../../src/stores/Store.js';
 import { StoreError } from '../../src/stores/StoreError.js';
 
-/** The way of one process to a shared store. A silent one passes on what is asked, and no answer comes back. */
+/** The connection of one process to a shared store. While silent, it passes operations on but delivers no answer. */
 export class StoreLink implements Store {
   readonly kind: Store['kind'];
   readonly #shared: Store;
   state: 'up' | 'down' | 'silent' = 'up';
-  /** What this process works with. */
+  /** The store that the process uses, over this connection. */
   readonly store: FallbackStore;
   #onRecovered: () => void = () => {};
 
@@ -17,7 +17,7 @@ export class StoreLink implements Store {
     this.store = new FallbackStore(this, { limitMs: 20, probeEveryMs: 5, onRecovered: () => this.#onRecovered() });
   }
 
-  /** Up again; resolves when the process has noticed. */
+  /** Restores the connection; resolves when the process has noticed. */
   async restore(): Promise<void> {
     const recovered = new Promise<void>((resolve) => {
       this.#onRecovered = resolve;

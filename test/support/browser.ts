@@ -1,6 +1,6 @@
 import { type Browser, chromium } from 'playwright-core';
 
-/** A real browser without a network beyond this machine: what a page needs from elsewhere it does not get. */
+/** A real browser that reaches only this machine: requests of a page to other hosts fail. */
 export function launchBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium',

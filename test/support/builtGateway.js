@@ -1,2 +1,2 @@
-// Before any test: those that start a gateway of their own start what src/ says now.
+// Runs before all tests: builds dist/ from the present src/, for the tests that start the built gateway.
 export { ensureBuilt as default } from '../../scripts/build.js';

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { watchJob } from './liveJob.js';
 
-/** What the callback address of a router gets. */
+/** A message that the gateway posts to a router's callback URL. */
 export interface Posted {
   readonly action: string;
   readonly id: string;
@@ -12,10 +12,10 @@ export interface Posted {
   readonly errors?: unknown;
 }
 
-/** The status a router answers with that wants everything. */
+/** The status of a router that accepts every message. */
 export const acceptAll = ({ action }: Posted) => (action === 'check' ? 204 : 200);
 
-/** The callback address of a router. A redirect leads to another path of it, where everything is confirmed. */
+/** A router's callback URL. Redirects lead to another path of the same server, which accepts everything. */
 export async function startCallbackRouter() {
   const posted: Posted[] = [];
   let mayAnswer: Promise<void> | undefined;
@@ -33,13 +33,13 @@ export async function startCallbackRouter() {
   const secret = 'a-secret-of-the-router';
   const router = {
     origin,
-    /** The settings of a gateway that posts to it. */
+    /** The settings of a gateway that posts to this router. */
     env: { FEDERATION_SHARED_SECRET: secret, CALLBACK_ORIGINS: origin },
-    /** Everything it got, in order. */
+    /** Every message received, in order. */
     posted,
     statusOf: acceptAll as (post: Posted) => number,
     actions: () => posted.map(({ action }) => action),
-    /** Answers nothing until what it returns is called. */
+    /** Answers nothing until the returned function is called. */
     hold(): () => void {
       let release = () => {};
       mayAnswer = new Promise((resolve) => {
@@ -47,7 +47,7 @@ export async function startCallbackRouter() {
       });
       return release;
     },
-    /** Asks a gateway to post what becomes of a job. */
+    /** Subscribes to a job at a gateway, with results posted to this router. */
     subscribe(gateway: { readonly origin: string }, variables: object, { headers = {}, ...subscription }: Asked = {}) {
       const target = {
         callbackUrl: `${origin}/callback/1`,

@@ -1,7 +1,7 @@
-/** Planted values by what they are: `{ 'access token': 'CanaryToken…' }`. Letters and digits find most encodings. */
+/** Planted values by name: `{ 'access token': 'CanaryToken…' }`. They are letters and digits, which most encodings keep. */
 export type Canaries = Readonly<Record<string, string>>;
 
-/** The canaries that bytes hold, with how they are written there: `access token in base64`. */
+/** The canaries found in `bytes`, each with its encoding: `access token in base64`. */
 export function findCanaries(bytes: Buffer | string, canaries: Canaries): string[] {
   const buffer = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
   return Object.entries(canaries).flatMap(([what, value]) =>
@@ -11,7 +11,7 @@ export function findCanaries(bytes: Buffer | string, canaries: Canaries): string
   );
 }
 
-/** Every way a value might be written down by somebody who did not mean to. */
+/** The encodings in which a value might leak. */
 export function spellingsOf(value: string): Readonly<Record<string, readonly (string | Buffer)[]>> {
   const hex = Buffer.from(value).toString('hex');
   const base64 = [0, 1, 2].map((offset) => base64Within(value, offset));
@@ -30,7 +30,7 @@ export function spellingsOf(value: string): Readonly<Record<string, readonly (st
   };
 }
 
-/** What of the base64 of any text is certain when `value` starts at a byte of it that leaves this rest modulo three. */
+/** The base64 characters that depend only on `value`, when it starts in a text at a byte that is `offset` modulo three. */
 function base64Within(value: string, offset: number): string {
   const whole = Buffer.concat([Buffer.alloc(offset), Buffer.from(value)]);
   const firstCertain = [0, 2, 3][offset];

@@ -14,13 +14,13 @@ export function issueCertificate(commonName: string, { certFile, keyFile }: Cert
   openssl('req', '-x509', ...newKey, '-keyout', keyFile, '-subj', `/CN=${commonName}`, '-days', '1', '-out', certFile);
 }
 
-/** An authority of its own, with its files in `directory`. */
+/** A new certificate authority, with its files in `directory`. */
 export function makeAuthority(directory: string, name: string) {
   const own = filesIn(directory, name);
   issueCertificate(name, own);
   return {
     ...own,
-    /** Issues a certificate for `names` such as `DNS:router.example`; with `days` below 0 it has expired. */
+    /** Issues a certificate for `names` such as `DNS:router.example`; with `days` below 0, an expired one. */
     issue(commonName: string, names?: string, days = 1, files = filesIn(directory, `${name}-${commonName}`)) {
       const request = join(directory, `${name}-${commonName}.csr`);
       const extensions = join(directory, `${name}-${commonName}.ext`);

@@ -22,7 +22,7 @@ export function certificateFor(name: string) {
 
 export type ClientCertificate = Pick<ReturnType<typeof certificateFor>, 'cert' | 'key'>;
 
-/** The listener of the gateway, asking its clients for a certificate of whatever authority. It answers who is calling. */
+/** The gateway's listener, requesting client certificates of any authority. `/who` answers with the caller. */
 export async function startCertificateListener(authenticator: Authenticator) {
   const identify = identifier(authenticator, { accept: () => undefined });
   const handler: Handler = async (incoming, response) => {
@@ -33,7 +33,7 @@ export async function startCertificateListener(authenticator: Authenticator) {
     response.end(told);
   };
   const { cert, key } = certificateFor('localhost');
-  // Nobody is refused here: what a certificate is good for is for the token to say.
+  // No certificate is refused here: the thumbprint in the token decides whether it is the right one.
   const tls = { cert, key, ca: cert };
   const routes = new Map([['/who', handler]]);
   const log = createLogger('silent');

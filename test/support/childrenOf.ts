@@ -6,7 +6,7 @@ export async function childrenOf(pid: number): Promise<number[]> {
   const parents = await Promise.all(
     processes.map(async (name) => {
       const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '');
-      // the command's name stands in parentheses and may hold anything
+      // the fields after the command name, which is in parentheses and may itself contain any characters
       const [, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
       return { pid: Number(name), parent: Number(parent) };
     }),

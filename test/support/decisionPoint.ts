@@ -17,7 +17,7 @@ interface Asked {
 
 type Decided = { readonly decision: unknown } | { readonly evaluations: readonly unknown[] };
 
-/** How a decision point misbehaves: each gets the answer it should give, and the words it has for errors. */
+/** Ways in which a decision point misbehaves. Each is given the right answer (`decided`) and a text to leak (`words`). */
 export const misbehaviours = {
   'does not answer': () => {},
   'stops in mid-answer': (response) => void response.writeHead(200, { 'content-length': 100 }).write('{"decision":'),
@@ -49,7 +49,7 @@ export type Misbehaviour = keyof typeof misbehaviours;
 
 export type TestDecisionPoint = Awaited<ReturnType<typeof startTestDecisionPoint>>;
 
-/** The example decision point over lists in memory; it counts, can misbehave, and be down. */
+/** The example decision point over lists in memory. It records its calls, can misbehave and can be down. */
 export async function startTestDecisionPoint() {
   const lists: Record<string, string[]> = {};
   const asked: Asked[] = [];
@@ -79,11 +79,11 @@ export async function startTestDecisionPoint() {
     behave(as: Misbehaviour | undefined): void {
       misbehaviour = as;
     },
-    /** What it says beside its decisions. */
+    /** Sets the text that it sends beside its decisions. */
     say(more: string): void {
       words = more;
     },
-    /** Takes calls, and answers them when what it returns is called. */
+    /** Accepts calls, but answers them only when the returned function is called. */
     hold(): () => void {
       const waiting: (() => void)[] = [];
       held = waiting;

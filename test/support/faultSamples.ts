@@ -1,8 +1,8 @@
 import type { Fault } from '../../src/sandbox/Fault.js';
 
 /**
- * One of every kind of fault of the sandbox, with `secret` wherever a fault lets the service talk: a new kind does not
- * compile until it is added. Those that make the gateway keep away from the service for a while come last.
+ * One fault of every kind the sandbox has, with `secret` wherever the service chooses the text. A new kind is a compile error
+ * until it is added here. Faults after which the gateway pauses its calls to the service come last.
  */
 export function faultSamples(secret: string): readonly Fault[] {
   const samples: { readonly [Kind in Fault['kind']]: Fault & { readonly kind: Kind } } = {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 const run = (command: string, ...args: readonly string[]) => execFileSync(command, args, { stdio: 'pipe' });
 
-/** Whether this process may mount file systems. */
+/** Mounts a file system; returns false when this process may not. */
 function tryMount(...args: readonly string[]): boolean {
   try {
     run('mount', ...args);
@@ -16,13 +16,13 @@ function tryMount(...args: readonly string[]): boolean {
 
 export interface SmallDisk {
   readonly path: string;
-  /** Leaves no room for the processes `pids`. */
+  /** Fills the disk, so that the processes `pids` can write no more. */
   fill(pids: readonly number[]): void;
   free(pids: readonly number[]): void;
   remove(): void;
 }
 
-/** A disk of a few MiB under `directory`; where mounting is not permitted, a limit on the files of the processes. */
+/** A disk of 4 MiB at `directory`; where mounting is not permitted, a file size limit on the processes instead. */
 export function smallDisk(directory: string): SmallDisk {
   mkdirSync(directory);
   const isMounted = tryMount('-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', directory);
@@ -36,7 +36,7 @@ export function smallDisk(directory: string): SmallDisk {
       try {
         writeFileSync(filler, Buffer.alloc(bytes), { flag: 'a' });
       } catch {
-        // No room for so many: fewer follow.
+        // Too large for the space left: the next piece is smaller.
       }
     }
   };
@@ -51,7 +51,7 @@ export function smallDisk(directory: string): SmallDisk {
   };
 }
 
-/** Lets nobody open files in `directory` for writing any more; returns how to undo that. */
+/** Makes `directory` read-only; returns a function that undoes it. */
 export function makeReadOnly(directory: string): () => void {
   if (tryMount('--bind', directory, directory)) {
     run('mount', '-o', 'remount,bind,ro', directory);

@@ -17,15 +17,15 @@ import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import type { Store } from '../../src/stores/Store.js';
 import { environmentFor } from './gateway.js';
 
-/** One gateway's share of a fleet: everything between the resolvers and the service. */
+/** One gateway of a fleet: everything between the resolvers and the service. */
 export interface Member {
   readonly broker: TokenBroker;
   readonly jobs: RefreshJobs;
   readonly links: ClientLinks;
   readonly recordWatches: ReturnType<typeof recordWatcher>;
-  /** What the broker did besides answering, in order. */
+  /** The broker's events, in order. */
   readonly events: TokenEvent[];
-  /** How its creations of links ended, in order. */
+  /** The outcomes of its link creations, in order. */
   readonly linkOutcomes: string[];
   readonly budgetLeft: number[];
 }
@@ -38,18 +38,18 @@ export interface Fleet {
   now(): number;
   /** Moves the clock that every member and the store read. */
   advance(ms: number): void;
-  /** The service's client secret was rotated, and the gateways know. */
+  /** Rotates the client secret, at the service and in every member. */
   rotateSecret(secret: string): void;
   stop(): Promise<void>;
 }
 
 export interface FleetOptions {
   readonly size?: number;
-  /** Time for one call with its tries, in milliseconds; long, so that a busy machine does not decide a test. */
+  /** Deadline of a call with its retries, in milliseconds; long, so that a slow machine does not fail a test. */
   readonly callMs?: number;
-  /** What differs from the default rule. */
+  /** Overrides of the default rule. */
   readonly freshness?: Partial<FreshnessRule>;
-  /** Records that the memory of one member holds. */
+  /** Most records in the memory of one member. */
   readonly maxEntries?: number;
   readonly budgetPerHour?: number;
   readonly budgetCallerShare?: number;
@@ -57,15 +57,15 @@ export interface FleetOptions {
   readonly breakerResetMs?: number;
   /** How far the clock of each member is ahead of the fleet's, in milliseconds. Default 0. */
   readonly aheadMs?: readonly number[];
-  /** The store all members share; a memory store on the fleet's clock unless given. */
+  /** The store that all members share. Default: a memory store on the fleet's clock. */
   readonly store?: Store;
-  /** How each member reaches that store; directly unless given. */
+  /** Gives each member its connection to that store. Default: the store itself. */
   readonly connect?: (shared: Store) => Store;
 }
 
 const hourMs = 3_600_000;
 
-/** Brokers that share a store, on a clock of their own, over a real sandbox. */
+/** Gateways that share a store and a simulated clock, over a real sandbox. */
 export async function startFleet({
   size = 1,
   callMs = 20_000,
@@ -80,7 +80,7 @@ export async function startFleet({
   connect = (shared) => shared,
 }: FleetOptions = {}): Promise<Fleet> {
   const sandbox = await startSandbox({ clientId: 'fleet', clientSecret: 'fleet-secret' });
-  let clock = Math.floor(Date.now() / hourMs) * hourMs; // the budget is counted by the hour
+  let clock = Math.floor(Date.now() / hourMs) * hourMs; // a full hour, because the budget counts per clock hour
   const shared = store ?? new MemoryStore({ runtime: { ...realRuntime, monotonicNow: () => clock } });
   const credentials = { clientId: 'fleet', clientSecret: new Secret('fleet-secret') };
   const defaults = loadConfig(environmentFor(sandbox));
@@ -138,7 +138,7 @@ export async function startFleet({
   };
 }
 
-/** The `once` of an operation that asks for nothing twice, and the names it was asked for. */
+/** A `once` that starts every read without deduplication, and the names it was called with. */
 export function notedOnce() {
   const names: string[] = [];
   const once = <T>(name: string, start: () => Promise<T>) => {
@@ -148,7 +148,7 @@ export function notedOnce() {
   return { names, once };
 }
 
-/** The code a read fails with, or `answered`. */
+/** The error code of a failed read, or `answered`. */
 export async function outcomeOf(read: unknown): Promise<string> {
   try {
     await read;

@@ -9,7 +9,7 @@ import type { PlanMode } from '../../src/operations/plans/PlanCache.js';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { type Gateway, type GatewayOptions, startGateway } from '../../src/server.js';
 
-/** An answer of `/graphql` as a client sees it. */
+/** A response of `/graphql` as a client sees it. */
 export interface Answer<Data = Record<string, never>> {
   readonly status: number;
   readonly headers: Headers;
@@ -46,12 +46,12 @@ export interface TestGateway {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Every test has to pass without plans as well: `TEST_PLANS=off npm test`. */
+/** Every test must also pass without plans: `TEST_PLANS=off npm test`. */
 export const planMode = (process.env['TEST_PLANS'] ?? 'on') as PlanMode;
 
 /**
- * A gateway in this process over a sandbox of its own, on free ports, with a memory store and nobody to authenticate
- * unless `env` says otherwise.
+ * A gateway in this process over a sandbox of its own, on free ports. It uses a memory store and no authentication, unless
+ * `env` says otherwise.
  */
 export async function startTestGateway(
   env: Environment = {},
@@ -124,7 +124,7 @@ export interface GatewayProcess {
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
-/** The built gateway as a process of its own, once it is ready. Its environment is `env` alone. Rejects when it exits before. */
+/** The built gateway as a process of its own, with only `env` and PATH. Resolves when it is ready, rejects when it exits. */
 export async function spawnGateway(env: Environment): Promise<GatewayProcess> {
   const { child, output, exited } = launchGateway(env);
   const port = await new Promise<number>((resolve, reject) => {
@@ -150,7 +150,7 @@ export async function spawnGateway(env: Environment): Promise<GatewayProcess> {
   };
 }
 
-/** The built gateway as a process of its own, in a working directory of its own, whether it becomes ready or not. */
+/** The built gateway as a process with its own working directory. Does not wait until it is ready. */
 export function launchGateway(env: Environment, args: readonly string[] = []) {
   const directory = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-test-'));
   const child = spawn(process.execPath, [entry, ...args], {

@@ -24,12 +24,12 @@ import type { Environment } from './gateway.js';
 export interface GatewayOfResolvers {
   readonly origin: string;
   readonly logs: readonly string[];
-  /** The lines of operations, which are written apart from the rest of the log. */
+  /** The log lines of operations, which are written apart from the other lines. */
   readonly operations: readonly string[];
   stop(): Promise<void>;
 }
 
-/** A gateway in this process whose schema has more than that of the product; there is no service behind it. */
+/** A gateway in this process with `more` resolvers beside the product's. There is no service behind it. */
 export async function startGatewayOf(
   more: readonly NonNullable<(typeof resolvers)[number]>[] | readonly (new () => object)[],
   env: Environment = {},

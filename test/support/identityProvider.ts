@@ -16,24 +16,24 @@ export type ProviderBehaviour =
   | 'garbage';
 
 export interface IdentityProviderOptions {
-  /** The `iss` of its tokens; its own address when left out. */
+  /** The `iss` of its tokens. Default: its own address. */
   readonly issuer?: string;
-  /** `aud` of its tokens; `taxpayer-gateway` when left out. */
+  /** The `aud` of its tokens. Default: `taxpayer-gateway`. */
   readonly audience?: string;
-  /** One signing key is made per algorithm; RS256 alone when left out. */
+  /** The algorithms; one signing key is made for each. Default: RS256. */
   readonly keys?: readonly string[];
 }
 
 export interface TokenOptions {
-  /** Written into the header and used to sign. The newest key's own when left out. `none` leaves the signature empty. */
+  /** Written into the header and used to sign. Default: the newest key's. `none` leaves the signature empty. */
   readonly alg?: string;
   /** Replaces the key's id in the header; null leaves it out. */
   readonly kid?: unknown;
-  /** Signs with this instead of a published key; for HS256 a text or bytes. */
+  /** The key to sign with, instead of a published one; for HS256 a text or bytes. */
   readonly key?: KeyObject | string | Uint8Array;
-  /** More header members, or others in place of the usual. */
+  /** Header members to add or replace. */
   readonly header?: Readonly<Record<string, unknown>>;
-  /** Seconds from now; 300 when left out. */
+  /** Lifetime in seconds. Default: 300. */
   readonly expiresIn?: number;
   /** The payload as text, instead of claims. */
   readonly payload?: string;
@@ -49,7 +49,7 @@ interface SigningKey {
 export type IdentityProvider = Awaited<ReturnType<typeof startIdentityProvider>>;
 
 /**
- * An identity provider on loopback that publishes a key set and signs whatever it is told to, hostile tokens included.
+ * An identity provider on loopback that publishes a key set and signs any token a test asks for, hostile ones included.
  * In claims, `undefined` removes a usual claim and `Infinity` is written as the JSON number 1e999.
  */
 export async function startIdentityProvider(options: IdentityProviderOptions = {}) {
@@ -64,7 +64,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
     else answer(response, behaviour, () => published ?? { keys: keys.map(publicJwk) });
   });
   server.listen(0, '127.0.0.1');
-  // A test that fails before it stops its provider must not keep the test run from ending.
+  // A test that fails before it stops its provider must not keep the test process alive.
   server.unref();
   await once(server, 'listening');
   const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
@@ -95,18 +95,18 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
       return newest(keys, alg).kid;
     },
 
-    /** Replaces every key: what they signed is void once the new set is read. */
+    /** Replaces every key: tokens signed before are invalid once a verifier reads the new set. */
     rotateKey(alg = 'RS256'): string {
       keys = [makeKey(alg)];
       return newest(keys, alg).kid;
     },
 
-    /** PEM of the public key that signs, as anybody may know it. */
+    /** The public part of the newest key, as PEM. */
     publicPem(alg?: string): string {
       return newest(keys, alg).publicKey.export({ type: 'spki', format: 'pem' }).toString();
     },
 
-    /** Answers with this in place of its keys; undefined for its keys again. */
+    /** Publishes `set` in place of its own keys; undefined publishes these again. */
     publish(set: unknown): void {
       published = set;
     },
@@ -115,18 +115,18 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
       behaviour = as;
     },
 
-    /** Answers what came while it held, and all that comes from now on. */
+    /** Answers the requests held so far, and all later ones. */
     release(): void {
       behaviour = 'ok';
       for (const response of held.splice(0)) answer(response, 'ok', () => published ?? { keys: keys.map(publicJwk) });
     },
 
-    /** Cuts every connection. */
+    /** Cuts the connection of every request. */
     outage(on: boolean): void {
       behaviour = on ? 'drop' : 'ok';
     },
 
-    /** Takes requests and never answers. */
+    /** Accepts requests and never answers. */
     hang(on: boolean): void {
       behaviour = on ? 'hang' : 'ok';
     },
@@ -137,7 +137,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions = {
   };
 }
 
-/** A key that nobody publishes. */
+/** A private key whose public part is published nowhere. */
 export function strangeKey(alg = 'RS256'): KeyObject {
   return makeKey(alg).privateKey;
 }
@@ -159,7 +159,7 @@ function keyPair(alg: string): { privateKey: KeyObject; publicKey: KeyObject } {
   return generateKeyPairSync('rsa', { modulusLength: 2048 });
 }
 
-/** The newest key of the algorithm; any for an algorithm the provider has no key of, as hostile tokens name them. */
+/** The newest key of the algorithm. Hostile tokens may name one without a key: then the newest key of all. */
 function newest(keys: readonly SigningKey[], alg: string | undefined): SigningKey {
   const key = keys.findLast((candidate) => candidate.alg === alg) ?? keys.at(-1);
   if (!key) throw new Error('This identity provider has no key.');

@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
- * A server on loopback that answers each path with what `documents` holds for it: a text as it is, a status, or JSON. Other
- * paths are 404.
+ * A server on loopback that answers each path with its entry in `documents`: a string as it is, a number as a status, anything
+ * else as JSON. Other paths are answered 404.
  */
 export async function startIssuerMetadata() {
   const documents = new Map<string, unknown>();

@@ -7,7 +7,7 @@ import type { IdentityProvider } from './identityProvider.js';
 
 type Hooks = Pick<AuthenticatorOptions, 'onKeySetFailure' | 'onKeySetRead'>;
 
-/** An authenticator that trusts these providers, with the audiences `taxpayer-gateway` and `other-audience` unless `env` differs. */
+/** An authenticator that trusts these providers. Default audiences: `taxpayer-gateway` and `other-audience`. */
 export function jwtAuthenticator(
   providers: readonly Pick<IdentityProvider, 'issuer' | 'jwksUrl'>[],
   { now = Date.now, env = {}, ...hooks }: { now?: () => number; env?: Environment } & Hooks = {},
@@ -26,9 +26,9 @@ export function bearer(token: string): string {
   return `Bearer ${token}`;
 }
 
-/** Fails unless the header is refused as the caller's fault; gives the message the caller sees. */
+/** The message that the caller sees. Fails the test unless the header is refused as UNAUTHENTICATED. */
 export async function refusalOf(authenticator: Authenticator, authorization: string | undefined): Promise<string> {
-  // What is thrown at once becomes a rejection here, as for every caller that awaits.
+  // The async function turns a synchronous throw into a rejection, as an `await` in a caller would.
   const refused: unknown = await (async () => authenticator.authenticate(authorization))().then(
     () => new Error('The token was accepted.'),
     (error) => error,

@@ -1,9 +1,9 @@
 import type { TestGateway } from './gateway.js';
 
-/** Settings under which a change of a job is seen at once. */
+/** Settings under which a watcher sees a change of a job at once. */
 export const quickPolls = { JOB_POLL_MIN_MS: '20', JOB_POLL_MAX_MS: '50' };
 
-/** A job of a taxpayer of its own that stays as it is until told otherwise. */
+/** A job of a new taxpayer; it keeps processing until a test changes it. */
 export function addJob({ sandbox }: Pick<TestGateway, 'sandbox'>) {
   const { id: taxpayerId } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
   const { jobId } = sandbox.control.addJob({ taxpayerId, endsAs: null });
@@ -14,12 +14,12 @@ export const watchJob = `subscription ($taxpayerId: ID!, $jobId: ID!) {
   refreshJobUpdated(taxpayerId: $taxpayerId, jobId: $jobId) { jobId status }
 }`;
 
-/** The result a subscriber of {@link watchJob} gets. */
+/** The result that a subscriber to {@link watchJob} gets. */
 export function update(jobId: string, status: string) {
   return { data: { refreshJobUpdated: { jobId, status } } };
 }
 
-/** The value of a line of `/metrics`; 0 when there is none. */
+/** The value of the first line of `/metrics` that begins with `line`; 0 when there is none. */
 export async function metric({ origin }: { readonly origin: string }, line: string): Promise<number> {
   const text = await (await fetch(`${origin}/metrics`)).text();
   const found = text.split('\n').find((each) => each.startsWith(line));

@@ -1,5 +1,5 @@
-// Packages that are installed only for the tests that need them (scripts/providePackages.js). They have no types here, so
-// that the tests are checked alike whether they are installed or not.
+// Packages that are installed only when a test needs them (scripts/providePackages.js). They are declared without types, so
+// that the type check gives the same result whether or not they are installed.
 declare module '@actions/workflow-parser';
 declare module '@apollo/client';
 declare module '@apollo/client/link/persisted-queries';

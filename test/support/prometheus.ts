@@ -7,9 +7,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from '../../scripts/freePort.js';
 
 export interface PrometheusOptions {
-  /** Host and port of what it scrapes, as the job `taxpayer-gateway`. */
+  /** Host and port to scrape, as the job `taxpayer-gateway`. */
   readonly target: string;
-  /** Paths of files with rules. */
+  /** Paths of rule files. */
   readonly rules: readonly string[];
 }
 
@@ -48,7 +48,7 @@ export async function startPrometheus({ target, rules }: PrometheusOptions) {
     await delay(50);
   }
   return {
-    /** The `data` of an answer of its HTTP API, under `/api/v1/`. */
+    /** The `data` of a response of its HTTP API, below `/api/v1/`. */
     async get<Data>(path: string, parameters: Readonly<Record<string, string>> = {}): Promise<Data> {
       const response = await fetch(`http://${address}/api/v1/${path}?${new URLSearchParams(parameters)}`);
       const { status, data, error } = (await response.json()) as { status: string; data: Data; error?: string };

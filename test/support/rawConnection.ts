@@ -8,7 +8,7 @@ export interface RawHttpAnswer {
   readonly body: string;
 }
 
-/** A connection on which a test writes the bytes of requests itself and reads the answers in the order they come. */
+/** A connection on which a test writes the bytes of its requests itself, and reads the answers in order. */
 export function rawHttp(origin: string) {
   const { hostname, port } = new URL(origin);
   const socket = connect(Number(port), hostname);
@@ -16,7 +16,7 @@ export function rawHttp(origin: string) {
   let isOver = false;
   let changed = () => {};
   const change = () => changed();
-  socket.on('error', () => {}); // the end is what tests look at
+  socket.on('error', () => {}); // tests look at the close instead
   socket.setEncoding('latin1').on('data', (chunk) => {
     text += chunk;
     change();
@@ -29,7 +29,7 @@ export function rawHttp(origin: string) {
     socket,
     closed,
     write: (...lines: readonly string[]) => socket.write(lines.join('\r\n'), 'latin1'),
-    /** The next answer, which may not end by the end of the connection; undefined when the connection ends without a whole one. */
+    /** The next answer, framed by Content-Length or chunks; undefined when the connection closes before it is complete. */
     async answer(): Promise<RawHttpAnswer | undefined> {
       for (;;) {
         const parsed = parse(text);

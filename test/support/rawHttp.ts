@@ -4,15 +4,15 @@ import { connect as connectSecurely } from 'node:tls';
 export interface RawRequest {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** A POST of this; a GET without one. */
+  /** The JSON body of a POST; without it, the request is a GET. */
   readonly body?: object;
-  /** Another address of the loopback to come from. */
+  /** The loopback address to connect from. */
   readonly from?: string;
 }
 
 /**
- * Sends a request over a connection of its own, which ends only when it is cut. Nothing is read of the answer until the
- * socket is told to. Over TLS, any certificate will do.
+ * Sends a request over a connection of its own, which stays open until a side destroys it. The socket is paused: a test
+ * resumes it to read the answer. Over TLS, any certificate is accepted.
  */
 export function rawRequest(origin: string, { path, headers = {}, body, from }: RawRequest): Socket {
   const { protocol, hostname, port } = new URL(origin);
@@ -31,12 +31,12 @@ export function rawRequest(origin: string, { path, headers = {}, body, from }: R
     protocol === 'https:'
       ? connectSecurely({ ...address, rejectUnauthorized: false }).pause()
       : connect({ ...address, allowHalfOpen: true }).pause();
-  socket.on('error', () => {}); // it is cut, which is what most tests wait for
+  socket.on('error', () => {}); // most tests wait for the connection to be cut
   socket.write(`${body === undefined ? 'GET' : 'POST'} ${path} HTTP/1.1\r\n${lines.join('')}\r\n${text}`);
   return socket;
 }
 
-/** Offers a WebSocket by hand; resolves with the connection and the status of the answer. */
+/** Sends a WebSocket handshake by hand; resolves with the connection and the status of the answer. */
 export async function rawUpgrade(
   origin: string,
   from?: string,
@@ -56,7 +56,7 @@ export async function rawUpgrade(
   return { socket, status: Number(head.split(' ')[1]) };
 }
 
-/** A frame as a client sends it, masked with zeros. `length` claims more than `payload` holds. */
+/** A client's frame, masked with zeros. Its header claims `length` bytes, which may be more than `payload` has. */
 export function clientFrame(opcode: number, payload: Buffer, length = payload.length): Buffer {
   const head = Buffer.alloc(14);
   head[0] = 0x80 | opcode;

@@ -14,8 +14,8 @@ export interface RawSocketOptions {
 }
 
 /**
- * A WebSocket that speaks `graphql-transport-ws` by hand: what it sends and gets is in the test's own words. Over TLS, any
- * certificate will do.
+ * A WebSocket on which a test writes and reads the messages of `graphql-transport-ws` itself. Over TLS, any certificate is
+ * accepted.
  */
 export function rawSocket(origin: string, options: RawSocketOptions = {}) {
   const { headers = {}, protocol = 'graphql-transport-ws', path = '/graphql' } = options;
@@ -31,7 +31,7 @@ export function rawSocket(origin: string, options: RawSocketOptions = {}) {
     reason: String(reason as Buffer),
   }));
   const opened = once(socket, 'open');
-  for (const promise of [closed, opened]) promise.catch(() => {}); // whoever awaits one sees why
+  for (const promise of [closed, opened]) promise.catch(() => {}); // a test that awaits one still gets the error
   socket.on('error', () => {});
   socket.on('message', (data) => {
     const message = JSON.parse(String(data)) as RawMessage;
@@ -45,10 +45,10 @@ export function rawSocket(origin: string, options: RawSocketOptions = {}) {
     socket,
     received,
     opened,
-    /** How the server closed it. */
+    /** The close code and reason from the server. */
     closed,
     send: (message: unknown) => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
-    /** The first message, so far or to come, that is the one meant. */
+    /** The first message, already received or to come, for which `want` is true. */
     message: (want: (message: RawMessage) => boolean) => {
       const before = received.find(want);
       return before
@@ -57,7 +57,7 @@ export function rawSocket(origin: string, options: RawSocketOptions = {}) {
             waiting.push({ want, found });
           });
     },
-    /** Opens and says who it is; resolves when acknowledged. */
+    /** Opens the connection and sends `connection_init`; resolves on the acknowledgement. */
     async init(parameters?: unknown) {
       await opened;
       this.send({ type: 'connection_init', ...(parameters !== undefined && { payload: parameters }) });

@@ -4,10 +4,10 @@ import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
 import type { Store } from '../../src/stores/Store.js';
 
-/** The one id that is read. */
+/** The only id that readers read. */
 export const readId = 'x';
 
-/** A cache of texts over `store`, as each process of a fleet has one, and the store it uses. */
+/** A cache of strings over `store`, as in each process of a fleet, and the sealed store it uses. */
 export function readerOver(store: Store): { readonly cache: LeasedCache<string>; readonly sealed: SealedStore } {
   const sealer = new Sealer({ from: 'client-secret', secret: new Secret('a-secret') });
   const sealed = new SealedStore({ store, sealer, scope: ['a-service'] });
@@ -22,5 +22,5 @@ export function readerOver(store: Store): { readonly cache: LeasedCache<string>;
   return { cache, sealed };
 }
 
-/** The name of what is read, and of its lease. */
+/** The store name of that entry and of its lease. */
 export const readName = ['text', readId];

@@ -2,8 +2,8 @@ import { openStore } from '../../src/stores/openStore.js';
 import { readerOver, readId } from './reader.js';
 
 /**
- * A process of its own that reads once: `node … readerProcess.ts <url>`. It says `fetching` when it holds the lease, takes
- * the next message for what it fetched, and then says what it answered and what it holds in memory.
+ * A process that reads once: `node … readerProcess.ts <url>`. It sends `fetching` when it holds the lease, uses the next
+ * message as the fetched value, and then sends what it answered and what it holds in memory.
  */
 const store = await openStore(process.argv[2] ?? '');
 const { cache } = readerOver(store);

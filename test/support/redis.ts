@@ -18,14 +18,14 @@ export interface StartRedisOptions {
   readonly args?: readonly string[];
 }
 
-/** A real redis-server on a free loopback port, with nothing kept on disk. */
+/** A real redis-server on a free loopback port, without persistence. */
 export interface TestRedis {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
   /** Runs one command on a connection of its own. */
   command(name: string, ...args: readonly (string | Buffer | number)[]): Promise<unknown>;
-  /** Every key and its raw value, in one buffer: what somebody who copied the memory would see. */
+  /** Every key and its raw value in one buffer, as an attacker with a copy of the memory would see them. */
   dump(): Promise<Buffer>;
   keys(): Promise<string[]>;
   /** Stops answering without closing any connection (SIGSTOP). */
@@ -41,14 +41,14 @@ export interface TestRedis {
 export interface TestRedisCluster {
   readonly url: string;
   readonly nodes: readonly TestRedis[];
-  /** Moves `slots` slots with their keys from one master to another, as operators do; resolves when they are there. */
+  /** Moves `slots` slots with their keys from one master to another, with redis-cli; resolves when they are moved. */
   reshard(from: number, to: number, slots: number): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface TestRedisSentinel {
   readonly url: string;
-  /** The first one begins as the master. */
+  /** The first is the master at the beginning. */
   readonly nodes: readonly TestRedis[];
   /** Makes a replica the master; resolves when the sentinel says so. */
   failover(): Promise<void>;
@@ -209,18 +209,18 @@ export async function startRedisSentinel({
   };
 }
 
-/** Tells `listener` each command that Redis gets from now on: its words in one, and from where it came. Returns what ends it. */
+/** Calls `listener` with each later command of Redis, its words joined, and its source. Returns a function that stops this. */
 export async function monitorCommands(
   url: string,
   listener: (command: string, source: string) => void,
 ): Promise<() => void> {
-  // From a client that never connects: its own commands could come between the monitor's and the answer to that.
+  // On a client that never connects itself: its own commands could arrive between MONITOR and the answer to it.
   const monitor = await new Redis(url, { lazyConnect: true }).monitor();
   monitor.on('monitor', (_time: string, args: string[], source: string) => listener(args.join(' '), source));
   return () => monitor.disconnect();
 }
 
-/** Looks every 20 ms: for states of foreign processes that announce nothing. */
+/** Polls `check` every 20 ms: for states of other processes that emit no event. */
 export async function until(check: () => Promise<boolean> | boolean, timeoutMs = 15_000): Promise<void> {
   const giveUpAt = Date.now() + timeoutMs;
   while (!(await check())) {

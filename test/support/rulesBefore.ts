@@ -8,7 +8,7 @@ const entryOf = <T>(value: z.ZodType<T>) =>
     .object({ version: z.string(), fetchedAt: z.number(), value: z.unknown() })
     .transform((entry) => value.parse(entry.value));
 
-/** What the version before took for an entry of its own; it fetched anew what it could not read. */
+/** The entries that the previous version accepts; it fetches anew what it cannot read. */
 export const schemasBefore = {
   token: entryOf(
     z.object({
@@ -44,7 +44,7 @@ export interface ScopeBefore {
   readonly clientId: string;
 }
 
-/** Finds and opens entries as the version before this one did, with none of the present code. */
+/** Finds and decrypts entries as the previous version did, without using any of the present code. */
 export function rulesBefore({ store, encryptionKey, baseUrl, clientId }: ScopeBefore) {
   const derive = (use: string, bytes: number) => {
     const key = Buffer.from(encryptionKey, 'base64');
@@ -63,7 +63,7 @@ export function rulesBefore({ store, encryptionKey, baseUrl, clientId }: ScopeBe
     return Buffer.concat([decipher.update(sealed.subarray(17, -16)), decipher.final()]);
   };
   return {
-    /** Undefined when there is nothing under that name. @throws when it is nothing that version could read */
+    /** Undefined when there is no entry of that name. @throws when the previous version could not read the entry */
     async read<T>(schema: z.ZodType<T>, ...parts: string[]): Promise<T | undefined> {
       const key = keyOf(parts);
       const sealed = await store.get(key);

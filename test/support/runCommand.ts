@@ -12,7 +12,7 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** Runs the built entry with `args`, in an environment of `env` alone. */
+/** Runs the built entry with `args`; its environment is only `env`. */
 export async function runCommand(env: Environment, args: readonly string[], input = ''): Promise<CommandResult> {
   const child = spawn(process.execPath, [entry, ...args], { env: env as NodeJS.ProcessEnv });
   child.stdin.end(input);

@@ -18,7 +18,7 @@ export interface Sent {
   readonly timeoutMs?: number;
 }
 
-/** A plain client of the service: nothing is followed, unpacked or normalised. Calls go to the sandbox of the moment. */
+/** A plain client of the service: it follows, decompresses and normalises nothing. Calls go to the present `sandbox()`. */
 export function sandboxClient(sandbox: () => Sandbox) {
   const call = (path: string, sent: Sent = {}) => send(sandbox().url, path, sent);
   const asClient = () => {

@@ -8,7 +8,7 @@ export const encryptionKey = (byte: number): KeyMaterial => ({
   secret: new Secret(Buffer.alloc(32, byte).toString('base64')),
 });
 
-/** `store` that notes the names of its calls. */
+/** `store` with the names of its calls recorded. */
 export function counted(store: Store): { readonly store: Store; readonly calls: string[] } {
   const calls: string[] = [];
   const noted = new Proxy(store, {

@@ -1,5 +1,5 @@
-// Runs the longest test files first, so that no worker is left with one of them at the end. Jest itself starts with the
-// largest files, and the longest are small: they start whole fleets of processes.
+// Runs the slowest test files first, so that no worker still runs one of them at the end. Jest itself starts with the largest
+// files, but the slowest are small: they start whole fleets of processes.
 
 import Sequencer from '@jest/test-sequencer';
 

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { freePort } from '../../scripts/freePort.js';
 import { until } from './redis.js';
 
-/** Debian's Squid on a free loopback port. It resolves `service.test` to loopback, and asks for `login` if there is one. */
+/** Debian's Squid on a free loopback port. It resolves `service.test` to loopback, and requires `login` if given. */
 export async function startSquid(login?: { readonly user: string; readonly password: string }) {
   const directory = mkdtempSync(join(tmpdir(), 'squid-'));
-  chmodSync(directory, 0o777); // it drops the rights of root
+  chmodSync(directory, 0o777); // Squid drops its root privileges
   const file = (name: string, content = '') => {
     writeFileSync(join(directory, name), content, { mode: 0o666 });
     chmodSync(join(directory, name), 0o666);
@@ -36,7 +36,7 @@ export async function startSquid(login?: { readonly user: string; readonly passw
   await until(() => readFileSync(join(directory, 'cache.log'), 'utf8').includes('Accepting HTTP'));
   return {
     port,
-    /** A line for each request that is over. */
+    /** The access log: a line for each completed request. */
     lines: () => readFileSync(log, 'utf8').split('\n').filter(Boolean),
     stop: async () => {
       process.off('exit', killWithUs);

@@ -4,21 +4,21 @@ import { rm } from 'node:fs/promises';
 import { until } from './redis.js';
 
 export interface RouterProcess {
-  /** What an error calls it. */
+  /** Its name in error messages. */
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** Beside the environment of the tests. */
+  /** Added to the environment of the tests. */
   readonly env: Readonly<Record<string, string>>;
-  /** What it may write to; removed at the end. */
+  /** A directory that it may write to; removed at the end. */
   readonly directory: string;
-  /** Where it listens, on loopback. */
+  /** The loopback port where it listens. */
   readonly port: number;
   /** Answers 2xx once the router is ready. */
   readonly healthPath: string;
 }
 
-/** A router as a process of its own; resolves when it is ready. Throws what it printed when it ends before. */
+/** Starts a router as a process of its own; resolves when it is ready. @throws with its output when it exits before */
 export async function startRouter({ name, command, args, env, directory, port, healthPath }: RouterProcess) {
   const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';

@@ -10,7 +10,7 @@ export interface StoreProcess {
   next(): Promise<{ readonly result?: unknown; readonly written?: number }>;
   send(order: Order): void;
   kill(): Promise<void>;
-  /** Orders it to close its store, and resolves with the exit code once it has ended by itself. */
+  /** Makes the process close its store; resolves with the exit code once it has ended by itself. */
   close(): Promise<number | null>;
 }
 

@@ -1,10 +1,10 @@
-/** Reads a response piece by piece, as text up to a separator. `normalize` is applied to all that is not read yet. */
+/** Reads a response piece by piece, each up to a separator. `normalize` is applied to the text not yet returned. */
 export function streamReader(response: Response, normalize = (given: string) => given) {
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();
   let text = '';
   return {
-    /** The next piece, without its separator; undefined at the end of the response. What is left then comes first. */
+    /** The next piece, without its separator; at the end of the response the rest, then undefined. */
     async next(separator: string): Promise<string | undefined> {
       for (;;) {
         const end = text.indexOf(separator);
@@ -26,7 +26,7 @@ export function streamReader(response: Response, normalize = (given: string) => 
   };
 }
 
-/** The events of an event stream, comments left out, each as its name and its data. */
+/** Reads the events of an event stream, each as its name and data; skips comments. */
 export function eventReader(response: Response) {
   const pieces = streamReader(response, (text) => text.replaceAll('\r\n', '\n'));
   return {

@@ -8,10 +8,10 @@ import { type Answer, type Environment, startTestGateway } from './gateway.js';
 import { quickPolls } from './liveJob.js';
 import { eventReader } from './streamReader.js';
 
-/** What a router shows the gateway, so that the doors of federation open to it. */
+/** The secret that a router sends, so that the gateway answers its federation fields. */
 export const routerSecret = 'a-secret-of-the-router';
 
-/** Asks for the one case, and through it for fields that the gateway answers. */
+/** A query for the one case, and through it for fields of the gateway. */
 export const crossing = `query ($jobId: ID!) {
   case(id: "1") { taxpayer { token { status } refreshJob(jobId: $jobId) { status } } refreshJob { name } }
 }`;
@@ -21,7 +21,7 @@ export type Ask = (query: string, variables: object, authorization: string) => P
 
 export type Subgraphs = Awaited<ReturnType<typeof startSubgraphs>>;
 
-/** What stands behind a router: the gateway with `env`, an identity provider it trusts, and the cases of the example. */
+/** The subgraphs of a router, which are the gateway with `env` and the example's cases, and an identity provider. */
 export async function startSubgraphs(env: Environment = {}) {
   const provider = await startTrustedProvider();
   const secret = { FEDERATION_SHARED_SECRET: routerSecret };
@@ -48,7 +48,7 @@ export async function startSubgraphs(env: Environment = {}) {
   };
 }
 
-/** Passes requests on to `target`, and keeps their headers. */
+/** A proxy that forwards requests to `target` and records their headers. */
 async function startTap(target: string) {
   const headers: IncomingHttpHeaders[] = [];
   const server = createServer((incoming, response) => {
@@ -69,7 +69,7 @@ async function startTap(target: string) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, headers, stop };
 }
 
-/** Expects that {@link crossing} is answered by both subgraphs, and that the router shows its secret to the gateway alone. */
+/** Expects that both subgraphs answer {@link crossing}, and that the router does not send its secret to the cases. */
 export async function expectCrossing({ provider, one, casesHeaders }: Subgraphs, ask: Ask): Promise<void> {
   casesHeaders.length = 0;
   const { data, errors } = await ask(crossing, { jobId: one.jobId }, await provider.watcherOf([one.taxpayerId]));
@@ -89,7 +89,7 @@ export async function expectCrossing({ provider, one, casesHeaders }: Subgraphs,
   }
 }
 
-/** Expects that a subscription to a job of its own arrives as events, with fields of the other subgraph. */
+/** Subscribes to a new job; expects the updates as events, with fields of the other subgraph. */
 export async function expectSubscription({ provider, gateway, one }: Subgraphs, router: { origin: string }) {
   const { taxpayerId } = one;
   const { jobId } = gateway.sandbox.control.addJob({ taxpayerId, endsAs: null });

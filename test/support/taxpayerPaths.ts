@@ -8,7 +8,7 @@ import {
   isUnionType,
 } from 'graphql';
 
-/** The types that say something about a taxpayer. */
+/** The types with data of a taxpayer. */
 export function taxpayerTypes(schema: GraphQLSchema): string[] {
   const types = Object.values(schema.getTypeMap()).filter(isObjectType);
   return types.filter(isTaxpayerType).map(({ name }) => name);
@@ -18,14 +18,14 @@ function isTaxpayerType(type: GraphQLObjectType): boolean {
   return type.name === 'Taxpayer' || 'taxpayerId' in type.getFields();
 }
 
-/** One way from a root field to a type that says something about a taxpayer. */
+/** One path from a root field to a type with data of a taxpayer. */
 export interface TaxpayerPath {
   /** Such as `Query.taxpayer.token`. */
   readonly name: string;
   readonly operation: 'query' | 'mutation' | 'subscription';
   /** The document; its variables are `$taxpayerId`, `$jobId` and `$representations`. */
   readonly document: string;
-  /** Scopes published on the fields of the path: a caller needs all. */
+  /** Scopes that the schema publishes for the fields of the path: a caller needs all of them. */
   readonly scopes: readonly string[];
 }
 
@@ -35,14 +35,14 @@ const values: Readonly<Record<string, string>> = {
   jobId: '$jobId',
   representations: '$representations',
 };
-/** Arguments that change how a field answers; a path is taken with and without each. */
+/** Optional arguments that change how a field answers: each path comes with and without them. */
 const options: Readonly<Record<string, string>> = { waitSeconds: '1', maxAgeSeconds: '60' };
 const maxLength = 5;
 
 /**
- * Every path of the schema to a taxpayer-bearing type, in which no field stands twice, `_entities` included.
+ * Every path of the schema to a type with data of a taxpayer, `_entities` included. No field occurs twice in a path.
  *
- * @throws Error for a required argument it has no value for: a new way in has to be taught here before it can be tested
+ * @throws Error for a required argument without a value in {@link values}: add it there, so that the new path is tested
  */
 export function taxpayerPaths(schema: GraphQLSchema): TaxpayerPath[] {
   const roots = [

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { createServer, type TLSSocket, type TlsOptions } from 'node:tls';
 
-/** TLS in front of a plain server on loopback. */
+/** A TLS proxy in front of a plain server on loopback. */
 export async function startTlsFront(plainUrl: string, options: TlsOptions) {
   const sockets = new Set<TLSSocket>();
   const clients: string[] = [];
@@ -20,7 +20,7 @@ export async function startTlsFront(plainUrl: string, options: TlsOptions) {
     server,
     port,
     url: `https://127.0.0.1:${port}${new URL(plainUrl).pathname.replace(/\/$/, '')}`,
-    /** The subject of the client of each connection, in order. */
+    /** The subject of the client certificate of each connection, in order. */
     clients,
     stop: async () => {
       for (const socket of sockets) socket.destroy();

@@ -1,7 +1,7 @@
 import type { TestGateway } from './gateway.js';
 import { rawSocket } from './rawSocket.js';
 
-/** Sends a request whose body is this JSON text, and gives the answer as text. */
+/** Sends a request with `body` as its JSON text; returns the answer as text. */
 export type SendBody = (gateway: Pick<TestGateway, 'origin'>, body: string) => Promise<string>;
 
 /** The same request over every transport that a client has without a router. */

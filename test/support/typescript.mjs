@@ -1,4 +1,4 @@
-// Lets a child process of a test run our TypeScript as it is: `node --import ./test/support/typescript.mjs file.ts`.
+// Lets a child process of a test run our TypeScript sources: `node --import ./test/support/typescript.mjs file.ts`.
 import { readFile } from 'node:fs/promises';
 import { register } from 'node:module';
 import { fileURLToPath } from 'node:url';

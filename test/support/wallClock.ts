@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import type { Environment } from './gateway.js';
 
-/** The environment of a process whose wall clock is `ms` ahead of that of the machine; its monotonic clock is not. */
+/** The environment of a process whose wall clock is `ms` ahead of the machine's. Its monotonic clock is unchanged. */
 export function clockAhead(ms: number): Environment {
   const shown = ['-f', '+0', 'sh', '-c', 'printf %s "$LD_PRELOAD"'];
   const library = execFileSync(process.env['FAKETIME_PATH'] ?? 'faketime', shown, { encoding: 'utf8' });
