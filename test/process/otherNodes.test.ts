@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
@@ -52,6 +54,18 @@ describe('CI', () => {
     const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } };
     expect(`>=${versions.split(' ')[0]}`).toBe(engines.node);
     expect(versions.split(' ')).toEqual(['20.19', '22', '24', '26']);
+  });
+
+  it('ends with the counts also when the packages cannot be installed', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'ci-'));
+    try {
+      cpSync(`${root}.ci`, join(folder, '.ci'), { recursive: true });
+      const ci = promisify(execFile)(join(folder, '.ci/run'));
+      const stdout = expect.stringMatching(/^\n== npm ci\n== npm ci failed\n\n0 passed, 1 failed\n$/);
+      await expect(ci).rejects.toMatchObject({ code: 1, stdout });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it('names tests that exist', () => {
