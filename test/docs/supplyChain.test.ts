@@ -26,18 +26,57 @@ describe('Publishing', () => {
     expect(gitlabProblems(gitlab.replace('aud: sigstore', 'to: sigstore'))).not.toEqual([]);
   });
 
+  const commandsOf = (job: { steps: { run?: string }[] }) => job.steps.flatMap(({ run }) => run?.trim() ?? []);
+
   it('happens from a tag, after all of CI, with provenance, and with no right but to prove who publishes', () => {
     const { on, permissions, jobs } = parse(github);
     expect([on, permissions]).toEqual([{ push: { tags: ['v*'] } }, {}]);
-    expect(jobs.publish.permissions).toEqual({ contents: 'read', 'id-token': 'write' });
-    const { publish } = parse(gitlab);
-    expect(Object.keys(publish.id_tokens)).toEqual(['SIGSTORE_ID_TOKEN']);
-    const commands = (jobs.publish.steps as { run?: string }[]).flatMap(({ run }) => run ?? []);
-    const [installs, ...others] = commands;
+    const { workflow, pack, publish } = parse(gitlab);
+    expect(workflow.rules).toEqual([{ if: '$CI_COMMIT_TAG =~ /^v/' }]);
+    const [installs, ...packs] = commandsOf(jobs.pack);
     expect(installs).toMatch(/^sudo apt-get /);
-    expect(others.map((run) => run.replace('GITHUB_REF_NAME', 'CI_COMMIT_TAG'))).toEqual(publish.script);
-    expect(publish.script[0]).toBe('.ci/run');
-    expect(publish.script.at(-1)).toMatch(/npm publish .* --provenance/);
+    expect(packs[0]).toBe('.ci/run');
+    const ofGitlab = (text: string) => text.replaceAll('GITHUB_REF_NAME', 'CI_COMMIT_TAG');
+    expect(packs.map(ofGitlab)).toEqual(pack.script);
+    expect(commandsOf(jobs.publish).map(ofGitlab)).toEqual(publish.script.map((text: string) => text.trim()));
+  });
+
+  it('gives the right to publish to a job that runs no code of this repository or of a package', () => {
+    const { jobs } = parse(github);
+    expect(jobs.pack).toMatchObject({ permissions: { contents: 'read' } });
+    expect(jobs.publish).toMatchObject({ needs: 'pack', environment: 'npm', permissions: { 'id-token': 'write' } });
+    expect(Object.keys(jobs.publish.permissions)).toEqual(['id-token']);
+    expect(github.slice(github.indexOf('  publish:\n'))).not.toContain('actions/checkout');
+    const { pack, publish } = parse(gitlab);
+    expect([pack.environment, pack.id_tokens]).toEqual([undefined, undefined]);
+    expect([publish.environment, Object.keys(publish.id_tokens)]).toEqual(['npm', ['SIGSTORE_ID_TOKEN']]);
+    for (const script of [commandsOf(jobs.publish), publish.script]) {
+      expect(script).toEqual([expect.stringMatching(/npm publish .* --provenance/)]);
+    }
+  });
+
+  it('leaves out what is published already, and ends where a publication fails', async () => {
+    const folder = join(scratch, 'publish');
+    mkdirSync(join(folder, 'release'), { recursive: true });
+    for (const name of ['gateway', 'gateway-client', 'other'])
+      writeFileSync(join(folder, `release/${name}-1.2.3-rc.1.tgz`), '');
+    // Stands for npm and a registry: knows the first package, takes the second, refuses the third.
+    const npm = `#!/bin/sh
+echo "$@" >>calls
+case "$1 $2" in "view gateway@1.2.3-rc.1") echo 1.2.3-rc.1 ;; view*) exit 1 ;; *other*) exit 7 ;; esac
+`;
+    writeFileSync(join(folder, 'npm'), npm, { mode: 0o755 });
+    const [script = ''] = commandsOf(parse(github).jobs.publish);
+    const env = { PATH: `${folder}:${process.env['PATH']}`, GITHUB_REF_NAME: 'v1.2.3-rc.1' };
+    const publishing = promisify(execFile)('bash', ['-e', '-c', script], { cwd: folder, env });
+    await expect(publishing).rejects.toMatchObject({ code: 7 });
+    expect(readFileSync(join(folder, 'calls'), 'utf8').trimEnd().split('\n')).toEqual([
+      'view gateway@1.2.3-rc.1 version',
+      'view gateway-client@1.2.3-rc.1 version',
+      'publish ./release/gateway-client-1.2.3-rc.1.tgz --provenance --access public',
+      'view other@1.2.3-rc.1 version',
+      'publish ./release/other-1.2.3-rc.1.tgz --provenance --access public',
+    ]);
   });
 
   it('pins actions by digest and images by version', () => {
@@ -46,7 +85,7 @@ describe('Publishing', () => {
     for (const action of actions) expect(action).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
     const { services } = parse(read('compose.yaml')) as { services: Record<string, { image?: string }> };
     const images = [
-      parse(gitlab).publish.image,
+      parse(gitlab).default.image,
       ...Object.values(services).flatMap(({ image }) => image ?? []),
       ...[...read('Dockerfile').matchAll(/^FROM (\S+)/gm)].map(([, image]) => image),
       ...parseAllDocuments(read('ops/kubernetes/deployment.yaml')).flatMap((document) =>
