@@ -1,4 +1,4 @@
-// Jobs that change every second, each asked for once a second, evenly: hardly a status can be answered from memory.
+// Jobs that change every second, each asked for once a second, evenly: hardly any status is a cache hit.
 
 import { measure } from './measure.js';
 import { newJobs, readers } from './production.js';
@@ -31,7 +31,7 @@ export async function changingJobs(targets, world) {
   return text;
 }
 
-/** The service says of every job that it waits, a second later that it is processing, and so on. @returns what ends that */
+/** Makes the service report every job as waiting, a second later as processing, and so on. @returns a function that ends it */
 export function keepMoving({ control }) {
   let armed;
   const move = async () => {

@@ -1,6 +1,6 @@
 import { orExplain } from '../../scripts/build.js';
 
-/** Does what a command was called for. A `problem` of its options ends it with 2, after the problem and the help. */
+/** Runs a command, or prints its help. With a `problem` of its options, prints the problem and the help, and exits with 2. */
 export async function command({ wantsHelp, help, problem, run }) {
   if (wantsHelp) process.stdout.write(help);
   else if (problem === undefined) await orExplain(run);

@@ -1,10 +1,10 @@
-// A scenario over several targets: they are warmed up, then asked in rounds.
+// Runs a scenario over several targets: warms them up, then measures them in rounds.
 
 import { measure, summary } from './measure.js';
 
 const atOnce = 8;
 
-/** Rounds go over all targets in turn, so that a slow moment of the machine hits each of them. */
+/** Each round measures all targets in turn, so that a slow moment of the machine affects all of them. */
 export async function compare(scenario, targets, world) {
   const taking = targets.filter(({ name }) => scenario.targets.includes(name));
   const results = new Map(taking.map((target) => [target.name, []]));
@@ -16,7 +16,7 @@ export async function compare(scenario, targets, world) {
   return [...results].map(([name, samples]) => ({ name, ...summary(samples) }));
 }
 
-/** Warms the targets up, while the service answers at once. @returns what runs one round on one of them */
+/** Warms the targets up, with a service that answers at once. @returns a function that runs one round on a target */
 export async function preparedRounds(scenario, targets, world) {
   const { seconds, warmUpSeconds, service, quick } = world;
   const [amount, warmUpAmount] = [scenario.amount, scenario.warmUpAmount].map(
@@ -30,7 +30,7 @@ export async function preparedRounds(scenario, targets, world) {
     await measure(target, { ...world, bodies: before, amount: whole(before.length) });
   }
   for (const target of targets) {
-    if (amount) target.asked = 0; // rounds of an amount ask for nothing twice
+    if (amount) target.asked = 0; // with an amount, no request is sent twice
     await measure(target, { ...world, bodies, ...warmUp });
   }
   await service.control('set-latency', { latencyMs: scenario.latencyMs ?? 0 });
@@ -42,7 +42,7 @@ function asLoad({ authorization, ...body }) {
   return authorization === undefined ? text : { body: text, authorization };
 }
 
-/** Connections share an amount evenly. */
+/** `amount`, rounded up to a multiple of the connections, which share it evenly. */
 function whole(amount) {
   return Math.ceil(amount / atOnce) * atOnce;
 }

@@ -1,5 +1,5 @@
-// What a remembered decision costs: a hot token record for a caller of whom the decision point alone knows, beside one for a
-// caller whose token lists the taxpayer. Both ask the same process, in turn.
+// The cost of a cached decision: a hot token record for a caller whose access only the decision point grants, beside one for
+// a caller whose token lists the taxpayer. Both ask the same process, in turn.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -37,7 +37,7 @@ export async function decisions(world, { rounds, seconds, warmUpSeconds }) {
     const cpuOf = async (issuer, time) => (await measure(gateway, { ...world, issuer, bodies, seconds: time })).cpuUs;
     for (const { issuer } of callers) await cpuOf(issuer, warmUpSeconds);
     for (let turn = 0; turn < rounds; turn += 1) {
-      // There and back, so that neither is always the first.
+      // The order alternates, so that neither is always the first.
       for (const { issuer, samples } of turn % 2 ? callers.toReversed() : callers) {
         samples.push(await cpuOf(issuer, seconds));
       }

@@ -1,4 +1,4 @@
-// npm run bench:growth: what one request, one entry, one watcher and one process cost when there are many of them.
+// npm run bench:growth: the cost of each request, entry, watcher and process when there are many of them.
 
 import { parseArgs } from 'node:util';
 import { ensureBuilt, orExplain } from '../../scripts/build.js';
@@ -93,7 +93,7 @@ async function aliasGrowth(world) {
 }
 
 async function processGrowth(world) {
-  // A request that costs many times what the load takes of the same cores, so that these are the gateway's.
+  // An expensive request, so that the gateway uses most of the cores that it shares with the loader and the service.
   const variables = jobAliasVariables(world.service.jobs.slice(0, 50));
   const body = JSON.stringify({ query: jobAliases(50, 'a'), variables });
   const rows = [];
@@ -104,7 +104,7 @@ async function processGrowth(world) {
     await measure(gateway, { ...load, seconds: 4 });
     const taken = coresTaken([world.service.pid, world.loader.pid]);
     const { cpuUs, perSecond, p99Ms, megabytes } = await medianOf(gateway, world, [body], 32);
-    // Of a core, in the time in which neither the load nor the service had it.
+    // Requests a second per core, counting only core time that the loader and the service did not use.
     const ofEachCore = perSecond / Math.min(workers, cores - taken());
     ofOne ??= ofEachCore;
     const toOne = workers > cores ? '–' : `${((workers * ofEachCore) / ofOne).toFixed(2)}x`;
@@ -114,7 +114,7 @@ async function processGrowth(world) {
   return table(['processes', 'CPU µs/request', 'requests/s', 'to one', 'p99 ms', 'RSS MB, all'], rows);
 }
 
-/** @returns what tells how many cores the processes `pids` have taken on average since now */
+/** @returns a function that gives how many cores the processes `pids` have used on average since this call */
 function coresTaken(pids) {
   const spentUs = () => pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0);
   const [before, beganAt] = [spentUs(), performance.now()];
@@ -127,7 +127,7 @@ async function startCost(world) {
     const startedAt = performance.now();
     const gateway = await startGateway({ ...world, core: 'any' });
     const readyMs = performance.now() - startedAt;
-    await new Promise((resolve) => setTimeout(resolve, 1000)); // idle is after what a start leaves behind
+    await new Promise((resolve) => setTimeout(resolve, 1000)); // lets the work that follows a start finish
     samples.push({ readyMs, megabytes: residentMegabytes(gateway.pid) });
     await gateway.stop();
   }

@@ -1,5 +1,4 @@
-// What a gateway holds in memory after a collection: its heap and what is outside of it. A moment later there would be garbage
-// again.
+// The memory that a gateway holds right after a garbage collection: used heap and external memory.
 
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,10 +14,10 @@ const collectOnSignal = `data:text/javascript,${encodeURIComponent(`
   });
 `)}`;
 
-/** For the start of a gateway that {@link heldMegabytes} is asked of. */
+/** Node.js flags of a gateway that {@link heldMegabytes} can measure. */
 export const collectingFlags = ['--expose-gc', '--import', collectOnSignal];
 
-/** NaN when the gateway has ended. */
+/** Collects garbage in the gateway. @returns the memory it then holds; NaN when the gateway has ended */
 export async function heldMegabytes({ pid, directory }, hasEnded) {
   const held = join(directory, 'held');
   rmSync(held, { force: true });

@@ -1,5 +1,5 @@
-// npm run bench:hostile: twenty honest callers beside one hostile one, on a gateway with a small heap. Each attack in turn,
-// then all at once; what the honest callers noticed, and what was left of it in memory.
+// npm run bench:hostile: twenty honest callers beside one hostile one, on a gateway with a small heap. Runs the attacks one by
+// one, then all at once; reports what the honest callers noticed, and the memory held afterwards.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -62,8 +62,8 @@ async function run() {
     process.stdout.write(`p99 ${p99Ms.toFixed(1)} ms, ${failed} failed\n`);
   };
   try {
-    // Once through everything, one by one and together: code is compiled, and what is kept within bounds is there, before
-    // anything is compared.
+    // Warms up with every attack, one by one and together: before anything is compared, code is compiled and bounded caches
+    // are full.
     for (const name of names) await attacked(world, [name], seconds.warmUp);
     await attacked(world, names, 4 * seconds.warmUp);
     await delay(4 * seconds.warmUp * 1000);

@@ -1,4 +1,4 @@
-// What several ways to do one thing cost in this process, measured in turn.
+// Compares the CPU cost of several ways to do one thing in this process, measured in turn.
 
 import { cpuRatio, median } from './measure.js';
 import { round, table } from './report.js';
@@ -6,7 +6,7 @@ import { round, table } from './report.js';
 const turns = 6;
 const atOnce = 4;
 
-/** Does each of `ways` `times` times in each turn. @returns CPU microseconds each time, by way and turn */
+/** Runs each of `ways` `times` times per turn. @returns for each way, the CPU microseconds per run in each turn */
 export async function costsInTurn(ways, times) {
   const samples = new Map(Object.keys(ways).map((name) => [name, []]));
   for (let turn = 0; turn < turns; turn += 1) {
@@ -22,7 +22,7 @@ export async function costsInTurn(ways, times) {
   return samples;
 }
 
-/** What one way costs of another. */
+/** The CPU of `one` as a multiple of `other`. */
 export const ratioOf = (samples, one, other) =>
   cpuRatio({ cpuOfRounds: samples.get(one) }, { cpuOfRounds: samples.get(other) });
 

@@ -1,5 +1,5 @@
-// The load, a process of its own. Told what to do by messages: `{ requests }` are those to send from now on, anything else is
-// an order to send them.
+// The load generator, a process of its own. The message `{ requests }` sets the requests; any other message is an order to
+// send them.
 
 import { createHistogram } from 'node:perf_hooks';
 import autocannon from 'autocannon';
@@ -13,9 +13,9 @@ process.on('message', async (message) => {
 });
 
 /**
- * Autocannon on kept connections, each sending its next request when it has the answer to its last. Sends the requests in turn,
- * from the `first` on, for `seconds`, or `amount` of them, a multiple of `connections`. A request is a body, or
- * `{ body, authorization }`. It fails when its answer has an error in it, or another status than 200.
+ * Closed-loop load with autocannon: each keep-alive connection sends its next request when its last is answered. Sends the
+ * requests in turn, from the `first` on, for `seconds`, or `amount` of them, a multiple of `connections`. A request is a body
+ * or `{ body, authorization }`. It fails when its answer has errors or a status other than 200.
  */
 async function closedLoad({ requests, url, headers, connections, first, seconds, amount }) {
   const latency = createHistogram({ lowest: 1, highest: 60_000_000_000, figures: 3 });
@@ -29,7 +29,7 @@ async function closedLoad({ requests, url, headers, connections, first, seconds,
     headers,
     connections,
     ...(amount === undefined ? { duration: seconds } : { amount }),
-    // Connections take turns: the n-th begins with the n-th request and goes on by as many as there are.
+    // Connections take turns: the n-th sends the n-th request, and then every `connections`-th after it.
     setupClient: (client) => {
       const own = place++;
       const length = Math.ceil(Math.min(requests.length, amount ?? requests.length) / connections);
@@ -43,7 +43,7 @@ async function closedLoad({ requests, url, headers, connections, first, seconds,
       return false;
     },
   });
-  // Its own latencies are whole milliseconds.
+  // Autocannon's own histogram has only whole milliseconds.
   run.on('response', (_, _status, _bytes, milliseconds) => {
     lastAnswerAt = performance.now();
     latency.record(Math.max(1, Math.round(milliseconds * 1e6)));

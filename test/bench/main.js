@@ -1,4 +1,4 @@
-// npm run bench: the gateway as it ships beside what one would write or pick instead, in one run on one machine.
+// npm run bench: the gateway as it ships beside the alternatives one would write or choose, in one run on one machine.
 
 import { parseArgs } from 'node:util';
 import { ensureBuilt } from '../../scripts/build.js';
@@ -26,7 +26,7 @@ import { inWorld, pinning, startBaseline, startGateway, startGatewayOnRedis } fr
 import { tokenVerification } from './tokenVerification.js';
 import { upstreamClients } from './upstreamClients.js';
 
-/** What is no scenario of {@link scenarios}: each prints its table. `needs`: the targets it asks. */
+/** Measurements that do not fit {@link scenarios}. Each prints its own table; `needs` names the targets it uses. */
 const parts = {
   'changing-jobs': { needs: tailTargets, run: changingJobs },
   tail: { needs: tailTargets, run: tail },
@@ -72,7 +72,7 @@ const options = {
   quick: values.quick === true,
   rounds: Number(values.rounds ?? (values.quick ? 3 : 5)),
   seconds: Number(values.seconds ?? (values.quick ? 1 : 2)),
-  /** What the compiler of Node.js needs to settle. */
+  /** Enough for the JIT compiler to settle. */
   warmUpSeconds: values.quick ? 3 : 5,
 };
 const isWanted = (name) => values.scenario === undefined || values.scenario.includes(name);
@@ -86,7 +86,7 @@ const targetStarts = {
   ),
 };
 
-/** Those of these names that are to be measured. */
+/** Of the `wanted` targets, those that `--target` does not exclude. */
 function measuredStarts(wanted) {
   const isIn = new Set(wanted);
   return Object.fromEntries(Object.entries(targetStarts).filter(([name]) => isIn.has(name) && isMeasured(name)));

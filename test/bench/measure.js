@@ -1,4 +1,4 @@
-// One target under one scenario, for one round: what it answered, what that cost, and what it asked of the service.
+// Measures one target under one scenario for one round: its answers, its costs, and its calls to the service.
 
 import { cpuMicroseconds, residentMegabytes } from './processCost.js';
 
@@ -6,14 +6,14 @@ const usualConnections = 8;
 
 /**
  * `load` is the order to the loader, see load.js.
- * @returns `{ cpuUs, p50Ms, p99Ms, perSecond, megabytes, upstreamPer1000, storePer1000, failed }` per request where it says so
- * not; NaN for what a target without a store asks of it. Of an open load also `{ p999Ms, due, unanswered }`.
+ * @returns `{ cpuUs, p50Ms, p99Ms, perSecond, megabytes, upstreamPer1000, storePer1000, failed }`. `cpuUs` is per request;
+ * `storePer1000` is NaN for a target without a store. For an open load also `{ p999Ms, due, unanswered }`.
  */
 export async function measure(target, { loader, service, issuer, bodies, connections = usualConnections, ...load }) {
   await service.control('reset-counters');
   const storeBefore = await target.storeCount?.();
   const before = cpuMicroseconds(target.pid);
-  // Each round goes on where the last one ended: who keeps documents must not meet the same ones again.
+  // Each round continues where the last one ended: a target that caches documents must not get the same ones again.
   const first = target.asked ?? 0;
   const order = { url: target.url, headers: headersFor(issuer), requests: bodies, first, connections };
   const report = await loader.run({ ...order, ...load });
@@ -35,20 +35,20 @@ export async function measure(target, { loader, service, issuer, bodies, connect
 }
 
 /**
- * Every taxpayer's token is void at once, then each job is asked for once.
- * @returns `{ failed, tokenCalls }` of the `jobs.length` requests
+ * Replaces every taxpayer's token at once, then asks for each job once.
+ * @returns `{ failed, tokenCalls }` of these requests
  */
 export async function measureRevocation(target, { service, issuer, bodies }) {
-  await failuresOf(target, issuer, bodies); // whoever keeps tokens has them all now
+  await failuresOf(target, issuer, bodies); // fills the caches of the targets that cache tokens
   await service.control('rotate-all-tokens');
-  await new Promise((resolve) => setTimeout(resolve, 1100)); // statuses are kept for a second: these are to be asked for
+  await new Promise((resolve) => setTimeout(resolve, 1100)); // until the statuses, which are cached for a second, have expired
   await service.control('reset-counters');
   const failed = await failuresOf(target, issuer, bodies);
   const { taxpayerToken } = await service.counters();
   return { failed, tokenCalls: taxpayerToken };
 }
 
-/** Each column's median over the rounds, and how far the CPU figures of the rounds lie apart. */
+/** Each column's median over the rounds, and the range of the CPU figures. */
 export function summary(rounds) {
   const medians = Object.fromEntries(
     Object.keys(rounds[0]).map((column) => [column, median(rounds.map((round) => round[column]))]),
@@ -62,7 +62,7 @@ export function summary(rounds) {
   };
 }
 
-/** How much CPU one target took of another's: the median of the rounds, each compared with its neighbour in time. */
+/** The CPU of `one` as a multiple of `other`: the median of the ratios of each round. */
 export function cpuRatio(one, other) {
   return median(one.cpuOfRounds.map((cpuUs, round) => cpuUs / other.cpuOfRounds[round]));
 }

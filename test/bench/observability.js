@@ -1,6 +1,6 @@
-// What watching costs: the gateway with its logs and traces as they can be set, beside itself with nothing of it, in turn. Each
-// gets the same load, at which no process waits for another: at saturation, whoever reads the log and takes the spans takes the
-// time of the loader, and requests that come one by one cost more than those that come together.
+// The cost of observability: the gateway with various log and trace settings beside itself without any, in turn. All get the
+// same load, at which no process waits for another. At saturation, the readers of logs and spans would take CPU time from the
+// loader; fewer requests would then arrive together, and each would cost more.
 
 import { createServer } from 'node:http';
 import { cpuRatio, measure, median } from './measure.js';
@@ -9,10 +9,10 @@ import { round, table } from './report.js';
 import { startGateway } from './targets.js';
 
 const nothing = { LOG_OPERATIONS: 'none' };
-/** Of what the gateway can answer with nothing watched. */
+/** Share of the gateway's capacity without logs and traces. */
 const shareOfCapacity = 0.5;
 
-/** By name; the first is what the others are compared with. `most` is what is promised. */
+/** The first is the base of the comparison. `most` is the promised ratio. */
 const settings = (collector) => {
   const traced = {
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -28,7 +28,7 @@ const settings = (collector) => {
   ];
 };
 
-/** Prints and returns the table. Each round has processes of its own: one is faster than another for as long as it lives. */
+/** Prints and returns the table. Each round starts new processes, because some are slower than others for their whole life. */
 export async function observability(world, { rounds, seconds, warmUpSeconds }) {
   const collector = await startCollector();
   const gateways = settings(collector).map((setting) => ({ ...setting, cpuOfRounds: [] }));
@@ -37,7 +37,7 @@ export async function observability(world, { rounds, seconds, warmUpSeconds }) {
   let perSecond;
   try {
     for (let turn = 0; turn < rounds; turn += 1) {
-      // There and back, so that none is always the first.
+      // The order alternates, so that none is always the first.
       for (const gateway of turn % 2 ? gateways.toReversed() : gateways) {
         const running = await startGateway({ ...world, env: gateway.env });
         try {
@@ -68,7 +68,7 @@ function tableOf(gateways, perSecond) {
   return `${title}\n\n${table(['settings', 'CPU µs/request', 'to nothing', 'meant'], rows)}`;
 }
 
-/** Takes spans and drops them. */
+/** A collector that discards its spans. */
 async function startCollector() {
   const server = createServer((request, response) => {
     request.resume().on('end', () => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'));

@@ -1,22 +1,22 @@
-// Load that does not wait for answers: each request is due at its time, whatever became of those before it, and its latency
-// counts from then. A target that stalls is thus charged for every request that was due meanwhile.
+// Open-loop load: each request is due at a fixed time, whether or not earlier ones are answered, and its latency counts from
+// then. A target that stalls is thus charged for every request that falls due meanwhile (no coordinated omission).
 
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { createHistogram } from 'node:perf_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** How long after the last request is due its answer is waited for. */
+/** How long to wait for answers after the last request is due. */
 const graceMs = 5000;
 
 /**
- * Sends `requests` in turn, from the `first` on, `perSecond` evenly for `seconds`, over `connections`. As `load` in load.js;
- * also `due`, and `unanswered`: those without an answer at the end, which count with how long they have waited.
+ * Sends `requests` in turn, from the `first` on, evenly at `perSecond` for `seconds`, over `connections`. Returns what
+ * `closedLoad` in load.js does, and also `due` and `unanswered`. The latency of an unanswered request is its wait so far.
  */
 export async function openLoad({ requests, url, headers, connections, first, seconds, perSecond }) {
   const latency = createHistogram({ lowest: 1, highest: 600_000_000_000, figures: 3 });
   const counts = { due: 0, requests: 0, failed: 0, unanswered: 0, firstFailure: undefined };
-  const waiting = []; // what is due and finds no connection free
+  const waiting = []; // requests that are due while no connection is free
   let taken = 0;
   const record = (dueAt) => latency.record(Math.max(1, Math.round((performance.now() - dueAt) * 1e6)));
   const next = (connection) => {
@@ -39,7 +39,7 @@ export async function openLoad({ requests, url, headers, connections, first, sec
   const textOf = requestText(target, headers);
   const total = Math.round(perSecond * seconds);
   const startedAt = performance.now();
-  // No timer is as fine as this: the loop keeps its core busy.
+  // A busy loop, because timers are too coarse.
   while (counts.due < total || counts.requests < counts.due) {
     const now = performance.now();
     if (now > startedAt + seconds * 1000 + graceMs) break;
@@ -61,7 +61,7 @@ export async function openLoad({ requests, url, headers, connections, first, sec
   return { ...counts, seconds, p50Ms, p99Ms, p999Ms };
 }
 
-/** Texts of requests that come again are kept. */
+/** @returns a function from a request to its bytes, which caches them for repeated requests */
 function requestText({ host, pathname }, headers) {
   const texts = new Map();
   return (request) => {
@@ -76,7 +76,7 @@ function requestText({ host, pathname }, headers) {
   };
 }
 
-/** One kept connection with at most one request under way; opened again when it is closed. */
+/** A keep-alive connection with at most one request in flight. It reconnects when it is closed. */
 class Connection {
   busy;
   #socket;

@@ -1,4 +1,4 @@
-// What a process and everything it started have cost so far, as Linux counts it.
+// CPU time and memory of a process and its descendants, as Linux counts them.
 
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
 const pageBytes = Number(execFileSync('getconf', ['PAGESIZE'], { encoding: 'utf8' }));
 
-/** CPU time (user and system) of the process tree under `pid`, in microseconds, to a hundredth of a second. */
+/** CPU time (user and system) of the process tree under `pid`, in microseconds; the resolution is 10 ms. */
 export function cpuMicroseconds(pid) {
   const ticks = treeOf(pid).reduce((sum, { fields }) => sum + Number(fields[11]) + Number(fields[12]), 0);
   return (ticks / ticksPerSecond) * 1e6;

@@ -1,4 +1,4 @@
-// The real processes a benchmark runs against: the sandbox, gateways, a Redis. Each is stopped by its own handle.
+// Starts the real processes that a benchmark runs against: the sandbox, gateways, Redis. Each handle stops its process.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,7 +10,7 @@ import { freePort } from '../../scripts/freePort.js';
 
 const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
 
-/** @returns the sandbox as its own process, with a `control` that calls its HTTP control surface */
+/** @returns the sandbox as its own process; `get` and `post` call its HTTP control interface */
 export async function startSandboxProcess({ latencyMs = 0, taxpayers = 0, args = [] } = {}) {
   const child = spawn(process.execPath, [
     join(dist, 'sandbox/main.js'),
@@ -63,7 +63,7 @@ export async function startGatewayProcess(sandbox, settings = {}) {
   };
 }
 
-/** @returns a Redis on a free loopback port that keeps nothing on disk but what `restart` carries over */
+/** @returns a Redis on a free loopback port; its data survives `restart`, in an append-only file */
 export async function startRedisProcess() {
   const directory = mkdtempSync(join(tmpdir(), 'redis-bench-'));
   const port = await freePort();

@@ -1,9 +1,9 @@
-// The scenarios of production: callers and taxpayers that all differ, and what is asked for the first time.
+// Scenarios as in production: every request has another caller and taxpayer, or asks for something for the first time.
 
 import { hotToken, jobStatus } from './queries.js';
 
 const reading = 'taxpayers:read refresh-jobs:read';
-/** Long ago: the gateway takes what changed lately for fresh only for a moment, and the baselines take it for fresh anyway. */
+/** Long ago, because the gateway keeps a recently changed record for a minute only; the baselines cache any for 15 minutes. */
 const longAgo = { createdAt: '2024-01-01T00:00:00.000Z' };
 const beside = ['apolloExpress', 'mercuriusJit', 'rawHttp'];
 
@@ -15,9 +15,9 @@ const callers = ['ES256', 'RS256'].map((alg) => ({
   before: (_service, bodies) => bodies,
 }));
 
-/** Requests in a round; fewer where the service is slow, a quarter with `--quick`. */
+/** Requests per round, by the service's latency in milliseconds; a quarter with `--quick`. */
 const coldRound = { 0: 800, 20: 320, 100: 160 };
-/** What the compiler needs to settle: before, a first read costs twice as much. */
+/** Requests until the JIT compiler has settled; before that, a first read costs twice as much. */
 const coldWarmUp = 4000;
 const reads = [
   {
@@ -49,8 +49,8 @@ const cold = reads.flatMap(({ name, title, bodies, before }) =>
 );
 
 /**
- * As in scenarios.js. `amount`: how many requests make a round, in place of a time, and `warmUpAmount` the warm-up; none
- * is sent twice. `before(service, bodies)`: what each target is asked once before that, as bodies.
+ * As in scenarios.js, with more members. `amount`: requests per round, in place of a duration, and `warmUpAmount` those of the
+ * warm-up; none is sent twice. `before(service, bodies)`: bodies that each target is sent once before the warm-up.
  */
 export const productionScenarios = [...callers, ...cold];
 
@@ -65,7 +65,7 @@ export async function forAll(items, work, atOnce = 16) {
   return results;
 }
 
-/** Authorization headers of callers who may do anything with every taxpayer: one alone meets the bounds of a caller. */
+/** Authorization headers of callers who may do anything; several, because one alone would reach the limits per caller. */
 export function readers({ provider }, count) {
   return forAll(Array.from({ length: count }), async (_, n) => {
     const claims = { sub: `reader-${n}`, scope: `${reading} client-links:create taxpayers:any` };
@@ -77,7 +77,7 @@ export function taxpayers(service, count) {
   return service.control('add-taxpayers', { count, props: longAgo });
 }
 
-/** One new job each of as many new taxpayers: `{ taxpayerId, jobId }`. */
+/** New jobs of new taxpayers, `perTaxpayer` for each: `{ taxpayerId, jobId }`. */
 export async function newJobs(service, count, perTaxpayer = 1) {
   const ids = await taxpayers(service, Math.ceil(count / perTaxpayer));
   const owners = Array.from({ length: count }, (_, n) => ids[n % ids.length]);
@@ -91,7 +91,7 @@ async function firstStatuses(service, count) {
   return (await newJobs(service, count)).map((job) => ({ query: jobStatus, variables: job }));
 }
 
-/** Signing takes a while: once for a run, and told how far it is. */
+/** Signs a token for each request. This is slow, so it happens once per run and reports its progress. */
 async function signedRequests(service, issuer, alg, count) {
   const ids = await taxpayers(service, count);
   const requests = [];

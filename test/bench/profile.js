@@ -1,5 +1,5 @@
-// Where the CPU time of the gateway goes under one scenario: its own V8 profile, put together by room of src/, by package, and
-// what is the runtime's. The profiler is started and stopped by a signal, so that neither the start nor the warm-up counts.
+// Where the CPU time of the gateway goes under one scenario: its V8 profile, summed up by room of src/, by package and for the
+// runtime. A signal starts and stops the profiler, so that neither the start of the gateway nor the warm-up counts.
 
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { SourceMap } from 'node:module';
@@ -30,10 +30,10 @@ const profileOnSignal = `data:text/javascript,${encodeURIComponent(`
   });
 `)}`;
 
-/** For the start of a gateway that {@link profileTable} can look into. */
+/** Node.js flags of a gateway that {@link profileTable} can profile. */
 export const profilingFlags = ['--import', profileOnSignal];
 
-/** Asks the gateway in rounds as in a comparison. @returns the table */
+/** Loads the gateway in rounds, as a comparison does. @returns the table */
 export async function profileTable(scenario, gateway, world) {
   const askOneRound = await preparedRounds(scenario, [gateway], world);
   const askedBefore = gateway.asked;
@@ -59,7 +59,7 @@ export async function profileTable(scenario, gateway, world) {
   return `${title}\n\n${costs.join('; ')}.\n\n${table(['self time', 'µs/request', 'share'], cells)}`;
 }
 
-/** The largest first. A sampler counts time, also that in which another process had the core; its shares are those of the CPU. */
+/** The largest first. The profiler samples wall time, so its shares are applied to the CPU time of the main thread. */
 function costsOfParts(profile, threadUs, cpuUs) {
   const times = [...selfTimes(profile)].sort(([, one], [, other]) => other - one);
   const sumOf = (some) => some.reduce((total, [, us]) => total + us, 0);
@@ -77,7 +77,7 @@ async function signal({ pid, directory }, answer) {
   return file;
 }
 
-/** Microseconds on the CPU by part. */
+/** Sampled microseconds by part. */
 function selfTimes({ nodes, samples, timeDeltas }) {
   const partOfFrame = new Map(nodes.map(({ id, callFrame }) => [id, partOf(callFrame)]));
   const times = new Map();
@@ -88,7 +88,7 @@ function selfTimes({ nodes, samples, timeDeltas }) {
   return times;
 }
 
-/** Undefined for what is no work. */
+/** The part that a frame belongs to; undefined for idle time. */
 function partOf({ functionName, url, lineNumber, columnNumber }) {
   if (functionName === '(idle)') return undefined;
   if (functionName === '(garbage collector)') return 'garbage collection';
@@ -105,7 +105,7 @@ function partOf({ functionName, url, lineNumber, columnNumber }) {
 
 const maps = new Map();
 
-/** The source map that the build leaves beside a file. */
+/** The source map that the build writes beside a file; undefined without one. */
 function mapOf(path) {
   if (!maps.has(path)) {
     const file = `${path}.map`;

@@ -10,12 +10,12 @@ export const jobStatus = `query JobStatus($taxpayerId: ID!, $jobId: ID!) {
   refreshJob(taxpayerId: $taxpayerId, jobId: $jobId) { taxpayerId jobId name status observedAt }
 }`;
 
-/** The same, followed. */
+/** A subscription to the status of one refresh job. Variables: `{ taxpayerId, jobId }`. */
 export const jobUpdates = `subscription JobUpdates($taxpayerId: ID!, $jobId: ID!) {
   refreshJobUpdated(taxpayerId: $taxpayerId, jobId: $jobId) { name status }
 }`;
 
-/** The statuses of `count` jobs in one request, as a list page asks for them; `prefix` makes another document of the same. */
+/** The statuses of `count` jobs in one request, as for a list page. Another `prefix` of the aliases gives another document. */
 export function jobAliases(count, prefix) {
   const places = Array.from({ length: count }, (_, n) => n);
   return `query JobAliases(${places.map((n) => `$t${n}: ID!, $j${n}: ID!`).join(', ')}) {
@@ -33,7 +33,7 @@ export function jobAliasVariables(jobs) {
   );
 }
 
-/** As {@link jobAliases} with the ids written into the document, which makes every document a new one. */
+/** As {@link jobAliases}, with the ids as literals, so that other jobs give another document. */
 export function jobLiterals(jobs, prefix) {
   const fields = jobs.map(
     ({ taxpayerId, jobId }, n) =>

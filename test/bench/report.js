@@ -38,7 +38,7 @@ export function scenarioTable({ title, name }, results) {
   return `**${title}** (\`${name}\`)\n\n${table([...columns, 'calls/1000', 'store/1000', 'failed'], rows)}`;
 }
 
-/** One row per scenario: what the gateway takes, and how many times that the others do; in brackets what is meant. */
+/** One row per scenario: the gateway's CPU, and the others' as multiples of it; in brackets, the promised ratio. */
 export function summaryTable(scenarios, results) {
   const rows = scenarios.flatMap(({ name, title }) => {
     const own = results[name]?.find((result) => result.name === 'gateway');
@@ -54,7 +54,7 @@ export function summaryTable(scenarios, results) {
 
 const others = ['apolloExpress', 'mercuriusJit', 'rawHttp'];
 
-/** Of CPU; bold where it is not what is meant. */
+/** The CPU ratio to the gateway; bold when it breaks a promise. */
 function ratioCell(results, scenario, other) {
   const ratio = ratioIn(results[scenario], other, 'gateway');
   if (ratio === undefined) return '–';
@@ -64,7 +64,7 @@ function ratioCell(results, scenario, other) {
   return `${meant.isMet(meant.measured(results)) ? cell : `**${cell}**`} (${meant.bound})`;
 }
 
-/** Of those that have a store. */
+/** Store operations; a dash for a target without a store. */
 export function storeCell(count) {
   return Number.isNaN(count) ? '–' : round(count);
 }
@@ -75,7 +75,7 @@ export function revocationTable(results) {
   return `${title}\n\n${table(['target', 'failed of 100', 'token calls'], rows)}`;
 }
 
-/** Undefined when one of them was not measured. */
+/** The CPU ratio of two targets; undefined when one of them was not measured. */
 function ratioIn(results, one, other) {
   const [first, second] = [one, other].map((name) => results?.find((result) => result.name === name));
   return first && second && cpuRatio(first, second);
@@ -143,7 +143,7 @@ const promises = [
   },
 ];
 
-/** What the gateway is meant to be, beside what this run found; `results` by scenario. Empty when nothing of it was run. */
+/** The promises beside the figures of this run; `results` by scenario. Empty when no promise was measured. */
 export function promisesTable(results) {
   const rows = promises.flatMap(({ what, needed, measured, isMet }) => {
     const ratio = measured(results);
@@ -158,7 +158,7 @@ export function table(columns, rows) {
   return line(columns) + line(columns.map((_, index) => (index === 0 ? '---' : '--:'))) + rows.map(line).join('');
 }
 
-/** Of a few things the heap says nothing: it changes by more than they take. */
+/** A dash for small counts: the heap changes by more than their size. */
 export function bytesEach(bytes, count) {
   return count < 1000 ? '–' : Math.round(bytes);
 }
@@ -167,10 +167,10 @@ export function round(number) {
   return number >= 100 ? String(Math.round(number)) : number.toFixed(1);
 }
 
-/** Where the benchmarks write what they measured. */
+/** The page into which the benchmarks write their tables. */
 export const measurements = 'measurements.md';
 
-/** Puts `text` between the two markers `name` of a page; what stands around them is written by hand. */
+/** Replaces the text between the two markers `name` of a page; the rest of the page is hand-written. */
 export function writeSection(name, text, path) {
   const file = resolve(fileURLToPath(new URL('../..', import.meta.url)), path);
   const page = readFileSync(file, 'utf8');

@@ -1,5 +1,5 @@
-// What is asked of every target. A scenario turns the world (taxpayers and jobs of the sandbox) into request bodies, which
-// the loader sends in turn.
+// The scenarios of the comparison. A scenario makes request bodies of the sandbox's taxpayers and jobs; the loader sends them
+// in turn.
 
 import { productionScenarios } from './production.js';
 import {
@@ -18,8 +18,8 @@ const graphqlTargets = ['gateway', 'apolloExpress', 'mercuriusJit', 'yoga'];
 const everyTarget = [...graphqlTargets, 'rawHttp'];
 
 /**
- * `bodies(service, { issuer, rounds, quick })`: what is asked, of a service with `taxpayerIds` and `jobs`; with an
- * `authorization` where the caller is not the usual one. `latencyMs`: how long the service takes to answer.
+ * `bodies(service, { issuer, rounds, quick })`: the request bodies, for a service with `taxpayerIds` and `jobs`; with an
+ * `authorization` when the caller is not the usual one. `latencyMs`: latency of the service. Default: 0.
  */
 export const scenarios = [
   {
@@ -100,14 +100,14 @@ export const scenarios = [
   ...productionScenarios,
 ];
 
-/** The same in an order that hardly comes again. */
+/** As {@link ofTenTaxpayers}, in an order that is rarely repeated. */
 function anyOfTenTaxpayers(jobs, n) {
   const chosen = ofTenTaxpayers(jobs, n);
   const step = [3, 7, 11, 13, 17, 19, 23, 29, 31, 37][Math.floor(n / 50) % 10];
   return chosen.map((_, place) => chosen[(n + place * step) % chosen.length]);
 }
 
-/** Fifty jobs of ten taxpayers, other ones for another `n`. The world has five jobs for each of its first 20 taxpayers. */
+/** Fifty jobs of ten taxpayers, others for another `n`. The service has five jobs for each of its first 20 taxpayers. */
 function ofTenTaxpayers(jobs, n) {
   return Array.from({ length: 50 }, (_, place) => jobs[(place + n * 5) % jobs.length]);
 }

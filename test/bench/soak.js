@@ -1,5 +1,5 @@
-// npm run bench:soak: half an hour of everything at once, while the service has one trouble after another that no caller is
-// meant to notice. Memory and latency over time.
+// npm run bench:soak: half an hour of all kinds of load at once, with one fault of the service after another that no caller
+// should notice. Reports memory and latency over time.
 
 import { parseArgs } from 'node:util';
 import { ensureBuilt } from '../../scripts/build.js';
@@ -34,9 +34,9 @@ const minutes = Number(values.minutes);
 const perSecond = Number(values['per-second']);
 const rowSeconds = Math.min(60, Math.max(5, minutes * 10));
 const streamsOpen = 200;
-/** Rows that a slope can be told from. */
+/** The fewest rows from which a slope can be estimated. */
 const enough = 8;
-/** Reached within minutes, so that what grows after that is no cache that fills. */
+/** Small, so that the caches are full within minutes: later growth is not a cache that fills up. */
 const env = { CACHE_MAX_ENTRIES: '2000' };
 
 await command({ wantsHelp: values.help, help, problem: problemOfOptions(), run });
@@ -61,7 +61,7 @@ async function run() {
   });
 }
 
-/** @returns one row of figures for each minute or so */
+/** @returns one row of figures per `rowSeconds` */
 async function soaked({ streams, gateway, ...world }) {
   let hasEnded = false;
   gateway.ended.then(() => {
@@ -74,7 +74,7 @@ async function soaked({ streams, gateway, ...world }) {
     const figures = await measure(gateway, { ...load, seconds: rowSeconds });
     const { events } = await streams.run({ ask: 'events' });
     const row = { turn, ...figures, events: events / rowSeconds, held: await heldMegabytes(gateway, () => hasEnded) };
-    if (turn === 0) continue; // everything once: code is compiled, connections are open
+    if (turn === 0) continue; // the first turn warms up
     rows.push(row);
     process.stderr.write(
       `${((turn * rowSeconds) / 60).toFixed(1)} min: ${row.failed} failed, ${round(row.held)} MB held\n`,
@@ -92,7 +92,7 @@ async function open(streams, { url }, { service, issuer }) {
   }
 }
 
-/** What is asked in one row, by callers with new tokens: some taxpayers and documents are new each time. */
+/** The requests of one row, by callers with new tokens. Some taxpayers and documents are new in each row. */
 async function everything({ service, issuer }, turn) {
   const authorizations = await readers(issuer, 16);
   const { taxpayerIds, jobs } = service;
@@ -117,14 +117,14 @@ async function everything({ service, issuer }, turn) {
   }));
 }
 
-/** One trouble after another, ten seconds each, with ten seconds of peace between them. Links are left alone: they are never sent twice. */
+/** One fault after another, ten seconds each, ten seconds apart. No failures for links, which are never retried. */
 function troubles({ control }) {
   const reads = ['refreshJob', 'taxpayerToken'];
   let armed = [];
   const disarm = async () => {
     for (const { id } of armed.splice(0)) await control('disarm', { id });
   };
-  // What met no call is taken back: a call that meets three in a row has a right to fail.
+  // Disarms faults that met no call: a call that met three in a row would rightly fail.
   const once = (fault) => async () => {
     await disarm();
     armed = await Promise.all(reads.map((endpoint) => control('arm', { endpoint, fault, times: 1 })));
@@ -192,7 +192,7 @@ function report({ rows, hasEnded }) {
   if (hasEnded || failed > 0 || !isFlat) process.exitCode = 1;
 }
 
-/** Of the line nearest to the values: how much it rises from one to the next, and the standard error of that. */
+/** Linear regression: the slope per value, and its standard error. */
 function slope(numbers) {
   const n = numbers.length;
   const mean = numbers.reduce((sum, y) => sum + y, 0) / n;

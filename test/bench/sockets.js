@@ -1,5 +1,5 @@
-// Many connections that stay open: WebSockets on which nothing happens, and event streams that each watch one of some jobs.
-// The floor answers both on node:http; the other baselines have no subscriptions.
+// Many long-lived connections: idle WebSockets, and event streams that each watch a job. Of the baselines, only rawHttp has
+// them; the others have no subscriptions.
 
 import { execFileSync } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -11,12 +11,12 @@ import { round, storeCell, table } from './report.js';
 import { startStreams } from './targets.js';
 
 const kinds = { ws: 'idle WebSockets', sse: 'event streams' };
-/** One caller may hold a quarter of the places. */
+/** Several, because one caller may hold at most a quarter of `MAX_CONNECTIONS`. */
 const callers = 8;
-/** Left to everything that is no stream. */
+/** File descriptors left for everything else. */
 const otherDescriptors = 500;
 
-/** Prints and returns the table. Each kind has a fresh process of each target, as memory is not given back. */
+/** Prints and returns the table. Each kind gets a new process of each target, because memory is not returned to the system. */
 export async function sockets(world) {
   const wanted = world.quick ? 400 : 10_000;
   const count = Math.min(wanted, descriptors() - otherDescriptors);
@@ -52,7 +52,7 @@ async function held(target, streams, order, world) {
   const before = residentMegabytes(target.pid);
   const { opened, failure } = await streams.run(order);
   if (failure !== undefined) process.stderr.write(`${target.name}: ${order.count - opened} not opened: ${failure}\n`);
-  await delay(2000); // what opening leaves behind is collected
+  await delay(2000); // until the garbage of the handshakes is collected
   const kilobytes = ((residentMegabytes(target.pid) - before) * 1000) / opened;
   if (order.kind === 'ws')
     return [opened, round(kilobytes), '–', '–', '–', '–', ...idleCells(await costs(target, streams, world), opened)];
@@ -69,7 +69,7 @@ function idleCells(idle, opened) {
   return [round(idle.cpuUs / opened), round(idle.calls), storeCell(idle.store)];
 }
 
-/** Per second. */
+/** The costs per second, measured over one phase. */
 async function costs(target, streams, world) {
   const seconds = phaseSeconds(world);
   await world.service.control('reset-counters');

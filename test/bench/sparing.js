@@ -1,5 +1,5 @@
-// npm run bench:sparing: how often the token endpoint is really called, by whole fleets of real gateway processes over a
-// real store, through restarts and kills. Prints a table; with --check it fails when a figure is not what is promised.
+// npm run bench:sparing: counts the calls to the token endpoint by fleets of real gateway processes over a real store, through
+// restarts and kills. Prints a table; with --check it fails when a figure breaks a promise.
 
 import { parseArgs } from 'node:util';
 import { machine, table, writeSection } from './report.js';

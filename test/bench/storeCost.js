@@ -1,10 +1,10 @@
-// What a gateway asks of its store, counted from outside of it: transactions written to LMDB, whose reads are reads of memory,
-// or commands that Redis has run, those of scripts included.
+// Counts the store operations of a gateway from outside: write transactions of LMDB (its reads are memory reads), or commands
+// that Redis has run, including those in scripts.
 
 import Redis from 'ioredis';
 import { open } from 'lmdb';
 
-/** Counts the transactions of the database in `path` so far. */
+/** The number of write transactions of the database in `path` so far. */
 export async function lmdbTransactions(path) {
   const database = open({ path, noSubdir: false, readOnly: true });
   try {
@@ -14,7 +14,7 @@ export async function lmdbTransactions(path) {
   }
 }
 
-/** `{ count, stop }`: `count()` gives the commands of the Redis at `url` so far. */
+/** `{ count, stop }`: `count()` resolves with the number of commands that the Redis at `url` has run so far. */
 export function redisCommands(url) {
   const redis = new Redis(url);
   const notOfTheGateway = new Set(['info', 'ping', 'hello', 'client']);

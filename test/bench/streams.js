@@ -1,12 +1,12 @@
-// Opens many WebSockets or event streams, a process of its own: `{ kind, url, count, authorizations, bodies }` opens them and
-// answers `{ opened, failure }`; `{ ask: 'events' }` answers how many events have come since it was last asked.
+// A process that opens many WebSockets or event streams. The message `{ kind, url, count, authorizations, bodies }` opens them;
+// the answer is `{ opened, failure }`. To `{ ask: 'events' }` it answers how many events have come since the last such message.
 
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { WebSocket } from 'ws';
 import { forAll } from './production.js';
 
-/** Opened at a time: newcomers are bounded. */
+/** How many are opened at a time: the gateway limits unauthenticated connections. */
 const atOnce = 50;
 const timeoutMs = 30_000;
 let events = 0;

@@ -1,4 +1,4 @@
-// The tail: load that does not wait for answers, at shares of what the gateway can take, the same for every target.
+// Tail latency: open-loop load at shares of the gateway's capacity, the same load for every target.
 
 import { measure } from './measure.js';
 import { forAll, newJobs, readers } from './production.js';
@@ -28,7 +28,7 @@ const kinds = [
   },
 ];
 
-/** Prints and returns the table; leaves the figures in `results.tail`, by kind, for the ratios that are meant. */
+/** Prints and returns the table. Puts the figures at half of the capacity into `results.tail`, by kind, for the promises. */
 export async function tail(targets, world, results) {
   const { rounds, seconds, warmUpSeconds } = world;
   const authorizations = await readers(world.issuer, callers);
@@ -71,7 +71,7 @@ export function openCells(result) {
   return [round(cpuUs), ...latencies, answered, round(upstreamPer1000), storeCell(result.storePer1000), failed];
 }
 
-/** Each of `asked` by one of the readers, and each reader asking. */
+/** Pairs the operations with the readers in turn, so that each operation and each reader occurs. */
 export function byReaders(authorizations, asked) {
   const count = Math.max(asked.length, authorizations.length);
   return Array.from({ length: count }, (_, n) => ({
@@ -80,7 +80,7 @@ export function byReaders(authorizations, asked) {
   }));
 }
 
-/** Whoever keeps statuses has read them all in the same moment. */
+/** Asks for everything at once, so that cached statuses all expire at the same time. */
 async function askTogether({ url }, { bodies }) {
   const ask = async ({ body, authorization }) => {
     const headers = { 'content-type': 'application/json', authorization };

@@ -1,5 +1,5 @@
-// Starts what is measured and what it needs: the sandbox, an identity provider, the built gateway, the baselines. Each is a
-// process of its own on loopback; the measured ones keep to the last core where the system can pin them.
+// Starts the measured targets (the built gateway, the baselines) and what they need: the sandbox, an identity provider, a
+// loader. Targets run as processes of their own on loopback, pinned to the last core where the system can do that.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ export const cores = availableParallelism();
 const canPin = cores > 1 && spawnSync('taskset', ['--version']).status === 0;
 const helperCores = `0-${Math.max(0, cores - 2)}`;
 
-/** When the benchmark itself fails, nothing is left behind. */
+/** Running children, which are killed when the benchmark exits, also by a failure. */
 const children = new Set();
 process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL');
@@ -24,7 +24,7 @@ process.once('exit', () => {
 
 export const pinning = canPin ? `targets on core ${cores - 1}, the rest elsewhere` : 'none';
 
-/** The service and the world in it: `{ url, control, taxpayerIds, jobs, stop }`. Its jobs never end. */
+/** The sandbox with taxpayers and jobs: `{ url, pid, control, counters, taxpayerIds, jobs, stop }`. Its jobs never end. */
 export async function startService({ taxpayers = 50, core = 'helper' } = {}) {
   const flags = [
     '--client-id',
@@ -61,7 +61,7 @@ export async function startIssuer() {
 }
 
 /**
- * The gateway as it ships: the built entry, production settings, tokens checked, limits, metrics and logs on, its default
+ * The gateway as it ships: the built entry with production settings, token verification, limits, metrics, logs and the default
  * store on disk. Only the rate limit and the token budget are raised, because the loader is a single caller.
  */
 export async function startGateway({ service, issuer, env = {}, core = 'target', nodeFlags = [] }) {
@@ -97,13 +97,13 @@ export async function startGateway({ service, issuer, env = {}, core = 'target',
     directory,
     output: child.stdout,
     ended,
-    /** What it has asked of its store so far, see storeCost.js. */
+    /** The number of its store operations so far, see storeCost.js. */
     storeCount: () => lmdbTransactions(join(directory, '.taxpayer-gateway/cache')),
     stop: end,
   };
 }
 
-/** The same with a Redis of its own on the helpers' cores. */
+/** As {@link startGateway}, with a Redis of its own on the helper cores. */
 export async function startGatewayOnRedis({ env, ...options }) {
   const redis = await startRedisProcess();
   keepToHelperCores(redis.pid);
@@ -117,7 +117,7 @@ export async function startGatewayOnRedis({ env, ...options }) {
   return { ...gateway, name: 'gatewayRedis', storeCount: commands.count, stop };
 }
 
-/** One of the programs in `baselines/`. */
+/** Starts one of the programs in `baselines/`. */
 export async function startBaseline(name, { service, issuer }) {
   const { issuer: iss, audience, jwksUrl } = issuer.provider;
   const flags = { upstream: service.url, 'client-id': client.clientId, 'client-secret': client.clientSecret };
@@ -135,14 +135,14 @@ export async function startBaseline(name, { service, issuer }) {
   return { name, url, pid: child.pid, stop: () => stop(child) };
 }
 
-/** Sends load from a process of its own; `run(order)` as `closedLoad` in load.js, or `openLoad` where `perSecond` is given. */
+/** Sends load from a process of its own. `run(order)`: see `closedLoad` in load.js; with `perSecond`, `openLoad`. */
 export function startLoader({ core = 'helper' } = {}) {
   const { child, run, stop: end } = startWorker('load.js', core);
   let sent;
   return {
     pid: child.pid,
     async run({ requests, ...order }) {
-      if (requests !== sent) child.send({ requests }); // there may be megabytes of them
+      if (requests !== sent) child.send({ requests }); // once, because they may be megabytes
       sent = requests;
       return run(order);
     },
@@ -150,7 +150,7 @@ export function startLoader({ core = 'helper' } = {}) {
   };
 }
 
-/** Keeps connections open in a process of its own; `run(order)` as in streams.js. */
+/** Holds connections open in a process of its own. `run(order)`: see streams.js. */
 export function startStreams() {
   return startWorker('streams.js', 'helper');
 }
@@ -166,7 +166,7 @@ function startWorker(name, core) {
   return { child, run, stop: () => stop(child) };
 }
 
-/** Keeps a process that runs already to the cores of the helpers. */
+/** Pins a running process to the helper cores. */
 export function keepToHelperCores(pid) {
   if (canPin) spawnSync('taskset', ['-a', '-c', '-p', helperCores, `${pid}`]);
 }
@@ -175,7 +175,7 @@ function built(path) {
   return fileURLToPath(new URL(`../../dist/${path}`, import.meta.url));
 }
 
-/** `core`: where a process runs; `any` is for those that are measured with more than one process. */
+/** `core`: the cores to pin the process to; `any` for targets with several processes. */
 function launch(args, { core = 'helper', env = {}, cwd, stdio = ['ignore', 'pipe', 'inherit'] } = {}) {
   const list = { target: `${cores - 1}`, helper: helperCores, any: `0-${cores - 1}` }[core];
   const command = [...(canPin ? ['taskset', '-c', list] : []), process.execPath, ...args];
@@ -185,7 +185,7 @@ function launch(args, { core = 'helper', env = {}, cwd, stdio = ['ignore', 'pipe
   return child;
 }
 
-/** The first line of output that `find` makes something of. The rest is read and dropped, so that nobody waits for a reader. */
+/** The first truthy result of `find` over the lines of output. Reads and drops the rest, so that the child never blocks. */
 function firstLine(child, find) {
   return new Promise((resolve, reject) => {
     let text = '';
@@ -212,8 +212,8 @@ async function stop(child) {
 }
 
 /**
- * Does `work` with a service, an issuer of tokens and a loader, and stops them afterwards, with all that `start` was given,
- * the last first.
+ * Runs `work` with a service, a token issuer and a loader. Stops them afterwards, and everything that was passed to `start`, in
+ * reverse order.
  */
 export async function inWorld(work) {
   const running = [];

@@ -1,4 +1,4 @@
-// What it costs to verify a token never seen before, beside jose alone, in this process.
+// The CPU cost of verifying a new token, beside jose alone, in this process.
 
 import { createLocalJWKSet, exportJWK, generateKeyPair, importJWK, jwtVerify, SignJWT } from 'jose';
 import { verifyToken } from '../../dist/auth/verifyToken.js';
@@ -9,7 +9,7 @@ const [issuer, audience] = ['https://id.example', 'taxpayer-gateway'];
 const joseAlone = 'jwtVerify of jose';
 const ours = 'who the caller is and what they may do (ours)';
 
-/** Prints and returns the tables; leaves the ratios that are meant in `results`. */
+/** Prints and returns the tables. Puts the ratios into `results`, for the promises. */
 export async function tokenVerification(results) {
   let text = '';
   for (const alg of ['ES256', 'RS256']) {

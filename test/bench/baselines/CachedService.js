@@ -1,12 +1,12 @@
-// The service behind a cache in the memory of one process, as a careful team would write it by hand: one call for those
-// who ask at the same time, tokens kept for 15 minutes, job statuses for a second, no failure kept.
+// The service behind an in-process cache, as a careful team would write it by hand. Concurrent readers share one call. Tokens
+// are cached for 15 minutes, job statuses for a second, failures not at all.
 
 import { toRefreshJob, toTaxpayerToken } from './schema.js';
 
 const tokenTtlMs = 15 * 60_000;
 const jobTtlMs = 1000;
 
-/** The three endpoints; `token` and `job` give null for what the service does not know. */
+/** The three endpoints. `token` and `job` return null when the service answers 404. */
 export class CachedService {
   #upstream;
   #credentials;
@@ -68,7 +68,7 @@ class TtlCache {
     const entry = { value: load(), until: Date.now() + this.#ttlMs };
     this.#entries.set(key, entry);
     entry.value.then(
-      // A value in place of its promise, so that a hit need not be awaited.
+      // Keeps the value in place of its promise, so that a cache hit is synchronous.
       (value) => {
         entry.value = value;
       },

@@ -1,4 +1,4 @@
-// Baseline: Apollo Server on Express with RESTDataSource and DataLoader, put together as their documentation shows.
+// Baseline: Apollo Server on Express with RESTDataSource and DataLoader, combined as their documentation shows.
 
 import { createServer } from 'node:http';
 import { RESTDataSource } from '@apollo/datasource-rest';
@@ -16,7 +16,7 @@ import { callerVerifier } from './verifyCaller.js';
 const options = readOptions();
 const verifyCaller = callerVerifier(options);
 
-/** Made per request, as the documentation asks; what HTTP caching the service allows is shared through `cache`. */
+/** One per request, as the documentation asks. `cache` shares the HTTP responses that the service allows to be cached. */
 class TaxpayerApi extends RESTDataSource {
   baseURL = `${options.upstream}/`;
   #credentials = Buffer.from(`${options.clientId}:${options.clientSecret}`).toString('base64');

@@ -1,4 +1,4 @@
-// Baseline: Mercurius on Fastify with compiled queries and a hand-made cache, for those who choose a gateway by speed.
+// Baseline: Mercurius on Fastify with compiled queries and a hand-written cache, the choice of teams that look for speed.
 
 import Fastify from 'fastify';
 import mercurius from 'mercurius';
@@ -22,7 +22,7 @@ await app.listen({ port: options.port, host: '127.0.0.1' });
 announce(app.server.address().port);
 process.once('SIGTERM', () => process.exit(0));
 
-/** Fastify takes the HTTP status from the error itself. */
+/** Sets `statusCode` on the error, from which Fastify takes the HTTP status. */
 function callerOrStatus(authorization) {
   return verifyCaller(authorization).catch((error) => {
     throw Object.assign(error, { statusCode: error.extensions.http.status });

@@ -1,12 +1,12 @@
-// The floor of what stays open: WebSockets that are acknowledged, and event streams that follow a job, polled once for all of
-// them, ever more seldom while it does not change.
+// Long-lived connections of the baseline rawHttp: WebSockets that are only acknowledged, and event streams that follow a job.
+// All streams of a job share one poll loop, with backoff while the job does not change.
 
 import { WebSocketServer } from 'ws';
 
 const firstPauseMs = 1000;
 const longestPauseMs = 30_000;
 
-/** Takes the WebSockets of `server`. */
+/** Accepts WebSockets on `server`. */
 export function acceptSockets(server, verifyCaller) {
   new WebSocketServer({ server, handleProtocols: () => 'graphql-transport-ws' }).on('connection', (socket) => {
     socket
@@ -22,7 +22,7 @@ export function acceptSockets(server, verifyCaller) {
   });
 }
 
-/** Follows jobs of a CachedService. */
+/** Event streams that follow jobs of a CachedService. */
 export class JobStreams {
   #watched = new Map();
 

@@ -1,4 +1,4 @@
-// What every baseline is started with, and how it tells that it is ready.
+// The options of every baseline, and the line by which it says that it is ready.
 
 import { parseArgs } from 'node:util';
 
@@ -33,7 +33,7 @@ export function listen(server, port) {
   process.once('SIGTERM', () => process.exit(0));
 }
 
-/** Prints the line that whoever started this process waits for. */
+/** Prints the line by which the parent process learns that this one is ready. */
 export function announce(port) {
   process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${port}/graphql` })}\n`);
 }

@@ -1,5 +1,5 @@
-// Baseline: the floor. No GraphQL at all: node:http, the benchmark's queries recognized by their text, the caller of a
-// token remembered, the same cache as the others. Nothing that parses and executes GraphQL can be expected to be faster.
+// Baseline: the lower bound of the costs. No GraphQL, only node:http: it recognizes the benchmark's queries by their text and
+// caches the caller of each token. It shares its data cache with other baselines. No GraphQL server can be faster.
 
 import { createServer } from 'node:http';
 import { createClientLink, hotToken, jobStatus, typename } from '../queries.js';
@@ -12,7 +12,7 @@ import { callerVerifier } from './verifyCaller.js';
 const options = readOptions();
 const verifyCaller = callerVerifier(options);
 const service = new CachedService(options);
-/** As many as the gateway remembers. */
+/** The same number as in the gateway. */
 const maxCallers = 10_000;
 const callers = new Map();
 
@@ -71,7 +71,7 @@ async function answerJobStatus({ taxpayerId, jobId }, caller) {
   return { refreshJob: await service.job(taxpayerId, jobId) };
 }
 
-/** The aliases of a document are read once; its n-th field asks for the n-th pair of variables. */
+/** Parses the aliases of each document once; the n-th field asks for the n-th pair of variables. */
 function aliasesAnswerer(query) {
   if (!query.startsWith('query JobAliases')) return undefined;
   const aliases = [...query.matchAll(/^ {2}(\w+): refreshJob/gm)].map(([, alias]) => alias);

@@ -59,7 +59,7 @@ export const typeDefs = `
   enum RefreshJobStatus { PROCESSING COMPLETED FAILED UNRECOGNIZED }
 `;
 
-/** What makes a federation subgraph of it. */
+/** Extensions that make the schema a federation subgraph. */
 export const federationDefs = `
   extend schema @link(url: "https://specs.apollo.dev/federation/v2.5", import: ["@key"])
   extend type RefreshJob @key(fields: "taxpayerId jobId")
@@ -125,7 +125,7 @@ const taxpayerStatuses = new Set([
 ]);
 const jobStatuses = { processing: 'PROCESSING', completed: 'COMPLETED', failed: 'FAILED' };
 
-/** The service's token record in the words of the schema. */
+/** Maps the service's token record to the schema. */
 export function toTaxpayerToken(record) {
   return {
     taxpayerId: record.taxpayer_id,
@@ -141,12 +141,12 @@ export function toTaxpayerToken(record) {
   };
 }
 
-/** The service's job record in the words of the schema. */
+/** Maps the service's job record to the schema. */
 export function toRefreshJob({ taxpayerId, jobId, name, status }) {
   return { taxpayerId, jobId, name, status: jobStatuses[status] ?? 'UNRECOGNIZED', observedAt: new Date() };
 }
 
-/** The input in the words of the service. */
+/** Maps the input to the request body of the service. */
 export function toLinkBody({ metadata, settings }) {
   if (!settings?.transcripts) return { metadata, settings };
   const { actr, reca, waid, venf, w2, form1095A, notice } = settings.transcripts;

@@ -1,4 +1,4 @@
-// Baseline: GraphQL Yoga as it comes, on node:http, with a hand-made cache.
+// Baseline: GraphQL Yoga with its defaults, on node:http, with a hand-written cache.
 
 import { createServer } from 'node:http';
 import { createSchema, createYoga } from 'graphql-yoga';

@@ -1,4 +1,4 @@
-// Entries of the token cache in one process: the gateway's own classes, with a service that answers at once.
+// Growth of the token cache in one process: the gateway's own classes, with a service that answers at once.
 
 import { LeasedCache } from '../../../dist/cache/LeasedCache.js';
 import { SealedStore } from '../../../dist/cache/SealedStore.js';
@@ -17,7 +17,7 @@ export async function cacheGrowth(sizes) {
 
 async function cached(size) {
   const sealer = new Sealer({ from: 'client-secret', secret: new Secret('bench-secret-not-real') });
-  // What is measured is the memory tier; what passes to the shared store is dropped.
+  // Only the memory tier is measured: the shared store keeps one entry at most.
   const store = new SealedStore({ store: new MemoryStore({ maxEntries: 1 }), sealer, scope: ['bench'] });
   const cache = new LeasedCache({
     kind: 'token',

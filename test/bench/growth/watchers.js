@@ -1,4 +1,4 @@
-// Watchers of jobs in one process: the gateway's own watcher, over jobs that change with every poll.
+// Growth of watchers of jobs in one process: the gateway's own watcher, over jobs that change with every poll.
 
 import { jobWatcher } from '../../../dist/datasources/jobWatcher.js';
 import { realRuntime } from '../../../dist/process/Runtime.js';
@@ -8,7 +8,7 @@ const watchersOfAJob = 10;
 const changes = 5;
 
 export async function watcherGrowth(sizes) {
-  await watched(100); // the first ones pay for compiling
+  await watched(100); // warms up the compiler
   const rows = [];
   for (const size of sizes) rows.push(await watched(size));
   return table(['watchers', 'jobs', 'bytes each', 'polls per job and change', 'CPU µs/watcher and change'], rows);

@@ -1,13 +1,13 @@
-// The hostile caller, a process of its own: runs the attacks it is told to, for as long as it is told to.
+// The hostile caller, a process of its own: runs the attacks that it is sent, for the given time.
 
 import { setPriority } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { attacks, hangUp } from './attacks.js';
 
-/** An attack that waits for an answer is not waited for longer than this. */
+/** How long an attack that still awaits an answer may run over its time. */
 const graceSeconds = 3;
 
-setPriority(19); // it shares a core with the honest callers, whose clocks must not wait for it
+setPriority(19); // it shares cores with the honest callers, whose measured latencies must not include waits for it
 
 process.on('message', async ({ names, target, seconds }) => {
   const over = AbortSignal.timeout(seconds * 1000);

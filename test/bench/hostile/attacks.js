@@ -1,5 +1,5 @@
-// What a hostile caller can try, one function for each way. Each is given the target and runs until `over` aborts; nothing
-// in it waits for the gateway to be kind: answers are read, left unread or not awaited as the attack wants it.
+// The attacks of a hostile caller, one function each. Each is given the target and runs until `over` aborts. Whether an attack
+// reads, awaits or ignores the answers is part of it.
 
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
@@ -11,13 +11,13 @@ import { refusals } from './refusals.js';
 let agent = newAgent();
 let runs = 0;
 
-/** Ends every request that is not answered yet. */
+/** Aborts every request that is not answered yet. */
 export function hangUp() {
   agent.destroy();
   agent = newAgent();
 }
 
-/** By name, in the order of the bounds they try. One that counts its answers resolves with their number. */
+/** By name. An attack that counts its answers resolves with their number. */
 export const attacks = {
   documents,
   'fields through fragments': fieldsThroughFragments,
@@ -33,7 +33,7 @@ export const attacks = {
   refusals,
 };
 
-/** Documents that never come again, on every way in. */
+/** Documents that are never repeated, over every transport. */
 async function documents(target, over) {
   const socket = await openSocket(target);
   for (let n = unusedNumber(); !over.aborted; n += 1) {
@@ -56,7 +56,7 @@ const deepFragments = Array.from({ length: 5 }, (_, n) => {
   return `fragment T${n} on TaxpayerToken { ${fields} ${n === 0 ? '' : `taxpayer { token { ...T${n - 1} } }`} }`;
 }).join(' ');
 
-/** Short documents that stand for very many fields; each comes twice, so that a plan is made of it. */
+/** Short documents that expand to very many fields. Each is repeated, so that the gateway makes a plan of it. */
 async function fieldsThroughFragments(target, over) {
   for (let n = unusedNumber(); !over.aborted; n += 1) {
     for (const directive of ['', '@include(if: true)']) {
@@ -87,7 +87,7 @@ async function fieldsOfEvents(target, over) {
   socket.terminate();
 }
 
-/** A small request for an answer of hundreds of megabytes. */
+/** Small requests for answers of hundreds of megabytes. */
 async function largeAnswers(target, over) {
   const aliases = (field) => `{ ${Array.from({ length: 60 }, (_, n) => `a${n}: ${field}`).join(' ')} }`;
   const all = { query: aliases(`taxpayerToken(taxpayerId: "${target.heavy}") { metadata }`) };
@@ -121,7 +121,7 @@ async function unreadAnswers(target, over) {
   for (const each of open) each.destroy();
 }
 
-/** Sockets without a token that send much and say nothing. */
+/** Sockets that send much data but never authenticate. */
 async function silentSockets(target, over) {
   const open = new Set();
   while (!over.aborted) {
@@ -135,7 +135,7 @@ async function silentSockets(target, over) {
   for (const socket of open) socket.terminate();
 }
 
-/** Event streams whose client is gone before its token was verified. */
+/** Event streams whose client leaves before its token is verified. */
 async function streamsLeftEarly(target, over) {
   for (let n = 0; !over.aborted; n += 1) {
     const authorization = target.freshAuthorizations[n % target.freshAuthorizations.length];
@@ -145,7 +145,7 @@ async function streamsLeftEarly(target, over) {
   }
 }
 
-/** The reservations of a mode that is gone, and whatever else PUT may do. */
+/** PUT requests, by which the removed single-connection mode reserved streams. */
 async function reservedStreams(target, over) {
   while (!over.aborted) {
     send(target, 'PUT', '/graphql/stream');
@@ -153,7 +153,7 @@ async function reservedStreams(target, over) {
   }
 }
 
-/** Everything that stays open, and everything that makes the service work. */
+/** Long polls, event streams, and queries that cause calls to the service. */
 async function pollsStreamsAndCalls(target, over) {
   const open = [];
   for (let n = unusedNumber(); !over.aborted; n += 1) {
@@ -166,7 +166,7 @@ async function pollsStreamsAndCalls(target, over) {
   for (const each of open) each.destroy();
 }
 
-/** Each costs a call to the token endpoint, and there is no end of them. */
+/** An endless supply of taxpayers, each of which costs a call to the token endpoint. */
 async function unknownTaxpayers(target, over) {
   for (let n = unusedNumber(); !over.aborted; n += 1) {
     post(target, { query: aliasesOf((m) => `taxpayerToken(taxpayerId: "nobody-${n}-${m}") { status }`) });
@@ -174,7 +174,7 @@ async function unknownTaxpayers(target, over) {
   }
 }
 
-/** What might be logged each time; the reader of the log has stopped reading meanwhile. */
+/** Errors that might each write a log line, while nobody reads the log. */
 async function logLines(target, over) {
   const nested = `{"type":"ping","payload":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
   while (!over.aborted) {
@@ -187,7 +187,7 @@ async function logLines(target, over) {
   }
 }
 
-/** The first of many numbers that no run of an attack has used: what is made of them never comes again. */
+/** The first of a million numbers that no run of an attack has used, for documents and ids that are never repeated. */
 function unusedNumber() {
   runs += 1;
   return runs * 1_000_000;
@@ -214,7 +214,7 @@ function watchQuery({ jobs }, n) {
   return `subscription { refreshJobUpdated(taxpayerId: "${taxpayerId}", jobId: "${jobId}") { status } }`;
 }
 
-/** Sends an operation and throws its answer away as it comes. */
+/** Sends an operation and discards its answer. */
 function post(target, operation) {
   return send(target, 'POST', '/graphql', JSON.stringify(operation));
 }
@@ -235,7 +235,7 @@ function send({ origin, authorization }, method, path, body, { accept = 'applica
   return sent;
 }
 
-/** A request whose answer stays where it is. */
+/** Sends an operation and never reads its answer. */
 function unreadPost({ origin, authorization }, operation) {
   const { hostname, port } = new URL(origin);
   const socket = connect(Number(port), hostname);
@@ -248,7 +248,7 @@ function unreadPost({ origin, authorization }, operation) {
   return socket;
 }
 
-/** A socket that has said who it is; closed when the gateway did not let it in. */
+/** A socket with an acknowledged `connection_init`; closed when the gateway refused it. */
 async function openSocket({ socketUrl, authorization }) {
   const socket = new WebSocket(socketUrl, 'graphql-transport-ws');
   socket.on('error', () => {});

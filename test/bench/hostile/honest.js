@@ -1,12 +1,12 @@
-// Honest callers: each asks a few times a second for what a page shows, and creates a link now and then.
+// Honest callers: each asks a few times a second for the data of a page, and creates a link now and then.
 
 import { Agent, request } from 'node:http';
 import { createHistogram } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
- * Starts one loop for each of `callers` (`{ authorization, job }`). `phase()` gives what happened since the last call of it:
- * requests, those that failed with the first failure, and latencies in milliseconds.
+ * Starts one loop for each of `callers` (`{ authorization, job }`). `phase()` returns the figures since its last call:
+ * requests, how many failed, the first failure, and latencies in milliseconds.
  */
 export function startHonestCallers(origin, callers, { everyMs = 200 } = {}) {
   const agent = new Agent({ keepAlive: true });
@@ -53,7 +53,7 @@ function operationOf({ job: { taxpayerId, jobId } }, turn) {
   return `{ taxpayerToken(taxpayerId: "${taxpayerId}") { name status provider fetchedAt } }`;
 }
 
-/** @returns what went wrong, undefined for an answer without errors */
+/** @returns the failure; undefined for an answer without errors */
 function ask(url, agent, authorization, query) {
   return new Promise((resolve) => {
     const headers = { authorization, 'content-type': 'application/json', accept: 'application/json' };

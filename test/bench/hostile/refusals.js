@@ -1,5 +1,5 @@
-// Requests that are refused at once, as many as a cheap sender can send: written by hand, several on a connection at a time,
-// and their answers counted but not read.
+// Requests that are refused at once, at the highest rate of a cheap sender: written by hand, pipelined, with their answers
+// counted but not parsed.
 
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -8,10 +8,10 @@ export const refusalsPerSecond = 10_000;
 const connections = 50;
 /** Milliseconds between two rounds over the connections. */
 const everyMs = 5;
-/** Of one connection: who waits for more answers sends nothing. */
+/** Per connection: with so many answers outstanding, it sends nothing. */
 const maxUnanswered = 4;
 
-/** Without a token, with a bad one, with another bad one each time, and beyond the limit. @returns how many were answered */
+/** Requests without a token, with a bad one, with new bad ones, and beyond the rate limit. @returns how many were answered */
 export async function refusals({ origin, authorization }, over) {
   const { hostname, port } = new URL(origin);
   const ways = [
@@ -36,7 +36,7 @@ export async function refusals({ origin, authorization }, over) {
       sender.send(Array.from({ length: count }, (_, place) => textOf(sent + place)).join(''), count);
       sent += count;
     }
-    sent = Math.max(sent, due - refusalsPerSecond / 10); // what the gateway could not take is not made up for
+    sent = Math.max(sent, due - refusalsPerSecond / 10); // requests that the gateway could not take are not sent later
     await delay(everyMs);
   }
   for (const sender of senders) sender.socket.destroy();
@@ -52,7 +52,7 @@ class Sender {
       .setNoDelay()
       .on('error', () => {});
     this.socket.on('data', (chunk) => {
-      // Each answer has one status line; one that is split between two chunks is counted with neither, which is rare.
+      // Each answer has one status line. A status line split between two chunks, which is rare, is not counted.
       for (let at = chunk.indexOf('HTTP/1.1 '); at !== -1; at = chunk.indexOf('HTTP/1.1 ', at + 9)) {
         this.answered += 1;
         this.unanswered = Math.max(0, this.unanswered - 1);

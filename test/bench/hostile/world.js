@@ -1,5 +1,5 @@
-// The world of the hostile benchmark: a service that takes its time, an identity provider, the built gateway with a small
-// heap, twenty honest callers and one hostile one.
+// The environment of the hostile benchmark: a service with latency, an identity provider, the built gateway with a small heap,
+// twenty honest callers and one hostile one.
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import { startHonestCallers } from './honest.js';
 
 const honestCallers = 20;
 const heapMegabytes = 256;
-/** @returns what {@link attack} and the phases of the benchmark need; `stop()` ends all of it */
+/** Starts all of it; `stop()` ends it. */
 export async function startWorld({ latencyMs = 20, env = {} } = {}) {
   const service = await startService({ taxpayers: honestCallers });
   const issuer = await startIssuer();
@@ -46,7 +46,7 @@ export async function startWorld({ latencyMs = 20, env = {} } = {}) {
     }),
   );
   const attacker = fork(fileURLToPath(new URL('attacker.js', import.meta.url)));
-  keepToHelperCores(process.pid); // not the hostile one, which takes what is left of every core
+  keepToHelperCores(process.pid); // not the hostile one, which may use the idle time of every core
   for (const pid of [gateway.pid, service.pid, process.pid]) favour(pid);
   const honest = startHonestCallers(origin, callers);
   let logLines = 0;
@@ -59,17 +59,17 @@ export async function startWorld({ latencyMs = 20, env = {} } = {}) {
   });
   return {
     honest,
-    /** Runs the attacks of these names together, for so long. @returns how many refusals they counted */
+    /** Runs the named attacks together for `seconds`. @returns how many refusals they counted */
     async attack(names, seconds) {
       attacker.send({ names, target, seconds });
       const [{ refused }] = await once(attacker, 'message');
       return refused;
     },
-    /** Lines that the gateway has logged. */
+    /** How many lines the gateway has logged. */
     logLines: () => logLines,
-    /** The log of the gateway is not read until `false` is said. */
+    /** Stops reading the gateway's log; `false` resumes. */
     stallLog: (isStalled) => (isStalled ? gateway.output.pause() : gateway.output.resume()),
-    /** What the gateway holds after a collection. */
+    /** The memory that the gateway holds after a garbage collection. */
     megabytes: () => heldMegabytes(gateway, () => hasEnded),
     hasEnded: () => hasEnded,
     async stop() {
@@ -83,13 +83,13 @@ export async function startWorld({ latencyMs = 20, env = {} } = {}) {
 }
 
 /**
- * Lets a process go before the hostile one, where that is allowed: all share a core, and what they wait for each other is not
- * the gateway's doing.
+ * Raises the priority of a process above the hostile one's, where permitted: they share cores, and the time they wait for each
+ * other is not the gateway's fault.
  */
 function favour(pid) {
   try {
     setPriority(pid, -10);
   } catch {
-    // only root may; the latencies then hold some of the others' work
+    // only root may; without it, the latencies include some waits for other processes
   }
 }

@@ -1,24 +1,25 @@
-// How long changes wait until somebody is shown them.
+// Measures how long changes wait until a reader is shown them.
 
 /**
- * The changes of a number of things. A change waits from the first look after it, or from itself while it is watched. Its lag
- * ends when a look would have shown it: nobody looks at night, which is no fault of a rule. Its wait ends when one did.
+ * The changes of some things, such as records. A change waits from the first look after it or, while a watcher is subscribed,
+ * from the change itself. Its wait ends when a look shows it. Its lag ends when a look would have shown it: that nobody looks
+ * at night is not the fault of a freshness rule.
  */
 export class Lags {
-  /** Of each change that was shown. */
+  /** The lag and wait of each change that was shown. */
   shown = [];
-  /** The same as a reader sees it: changes that came before the first of them was shown are one. */
+  /** As {@link shown}, but changes that were shown together count as one, with the figures of the first. */
   steps = [];
   #waiting = [];
   #watchers = [];
 
-  /** Expects another thing; returns its number. */
+  /** Adds a thing; returns its number. */
   add() {
     this.#watchers.push(0);
     return this.#waiting.push([]) - 1;
   }
 
-  /** `before` is when the state that ended had begun. */
+  /** A thing changed to `state`. `before` is when its previous state had begun. */
   happened(thing, { at, before, state, stage }) {
     this.#waiting[thing].push({ at, before, state, stage, from: this.#watchers[thing] > 0 ? at : undefined });
   }
@@ -27,7 +28,7 @@ export class Lags {
     this.#watchers[thing] += by;
   }
 
-  /** Whether a look is needed to know since when a change has been waiting. */
+  /** Whether the thing has a change that starts to wait only with the next look. */
   awaitsLook(thing) {
     const waiting = this.#waiting[thing];
     return waiting.length > 0 && waiting[waiting.length - 1].from === undefined;
@@ -37,12 +38,12 @@ export class Lags {
     for (const change of this.#waiting[thing]) change.from ??= now;
   }
 
-  /** Somebody was shown what hides the changes, and would be until `until`. */
+  /** A reader was shown a state that hides the waiting changes until `until`. */
   hid(thing, until) {
     for (const change of this.#waiting[thing]) change.hiddenUntil = until;
   }
 
-  /** Somebody saw `state`: changes to it, and to those before it, wait no longer. */
+  /** A reader was shown `state`: the change to it, and all earlier ones, wait no longer. */
   saw(thing, state, now) {
     const waiting = this.#waiting[thing];
     const last = waiting.findIndex((change) => change.state === state);

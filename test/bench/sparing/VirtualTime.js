@@ -1,11 +1,11 @@
-// Time that passes only while events are run. Timers are events as well.
+// Virtual time, which passes only from one event to the next. Timers are events too.
 
 /** An event queue in place of a clock. */
 export class VirtualTime {
   /** Epoch milliseconds. */
   now;
   #startsAt;
-  /** A binary heap by time, then by order of arrival. */
+  /** A binary heap, ordered by time, then by insertion. */
   #heap = [];
   #order = 0;
 
@@ -14,7 +14,7 @@ export class VirtualTime {
     this.#startsAt = startsAt;
   }
 
-  /** The `Runtime` of all processes that live in this time; what is not time is that of `rest`. */
+  /** A `Runtime` with the clock and timers of this virtual time, and the other members of `rest`. */
   runtime(rest) {
     return {
       ...rest,
@@ -26,14 +26,14 @@ export class VirtualTime {
     };
   }
 
-  /** Runs `run` at `time`. When it returns false it left no work that the next event has to wait for. */
+  /** Calls `run` at `time`. It returns false when it left no asynchronous work that the next event must wait for. */
   at(time, run) {
     const timer = new Timer(Math.max(time, this.now), this.#order++, run);
     this.#push(timer);
     return timer;
   }
 
-  /** Runs all events before `end`, each when the work of the one before is done. */
+  /** Runs all events before `end`, each after the work of the previous one is done. */
   async runUntil(end) {
     while (this.#heap.length > 0 && this.#heap[0].time < end) {
       const { time, run } = this.#pop();

@@ -12,7 +12,7 @@ export async function withFleet({ store, taxpayers, settings: own = {} }, scenar
   const sandbox = await startSandboxProcess({ latencyMs: 50, taxpayers });
   const redis = store === 'redis' ? await startRedisProcess() : undefined;
   const directory = temporaryDirectory();
-  // A fixed freshness, so that no record has to be read anew while a scenario runs: a new one would be fresh for a minute.
+  // A fixed freshness, so that no record expires during a scenario: by default, a new record is fresh for a minute only.
   const settings = { CACHE_URL: redis?.url ?? `lmdb:${directory.path}`, TOKEN_FRESH_SECONDS: '900', ...own };
   const start = () => startGatewayProcess(sandbox, settings);
   const fleet = { sandbox, redis, start, gateways: await Promise.all(Array.from({ length: size }, () => start())) };
@@ -20,13 +20,13 @@ export async function withFleet({ store, taxpayers, settings: own = {} }, scenar
   const answers = [];
   const record = async (answer) => answers.push(await answer);
   const drive = {
-    /** One token query of one gateway. */
+    /** Sends a token query to the n-th gateway. */
     token: (n, id) => record(load.send(fleet.gateways[n % fleet.gateways.length].origin, tokenQuery, { id })),
     job: (n, id, job) => record(load.send(fleet.gateways[n % fleet.gateways.length].origin, jobQuery, { id, job })),
     many: inParallel,
-    /** Something told without a query: after how many milliseconds, or the failure. */
+    /** Adds an event of a subscription to the answers: `{ ms, failure }`. */
     note: (answer) => answers.push(answer),
-    /** What was asked so far does not count. */
+    /** Drops the answers and calls counted so far. */
     forget: async () => {
       answers.length = 0;
       await sandbox.post('reset-counters');

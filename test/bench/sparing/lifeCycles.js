@@ -1,4 +1,4 @@
-// What happens to the taxpayers of a tax office in a month, and the service that tells it.
+// The events in the lives of a tax office's taxpayers during a month, and the service that reports them.
 
 import { randomUUID } from 'node:crypto';
 import { around } from './seeded.js';
@@ -11,7 +11,7 @@ export const monthBegins = Date.UTC(2026, 5, 1);
 
 export const isOfficeTime = (time) => isBetween(time, 9, 17) && new Date(time).getUTCDay() % 6 !== 0;
 const isBetween = (time, from, to) => time % day >= from * hour && time % day < to * hour;
-/** `time`, or a moment of the next morning for which `isFit`. */
+/** `time` if it `isFit`, else a random time in the hour from `from` o'clock on the next day that fits. */
 const movedTo = (isFit, from, time, random) => {
   let moved = time;
   while (!isFit(moved)) moved = moved - (moved % day) + day + (from + random()) * hour;
@@ -20,7 +20,7 @@ const movedTo = (isFit, from, time, random) => {
 const inOffice = (time, random) => movedTo(isOfficeTime, 9, time, random);
 const whenAwake = (time, random) => movedTo((at) => isBetween(at, 8, 22), 8, time, random);
 
-/** Taken on evenly over four months, the last of which is the month that is simulated. */
+/** The taxpayers' events. They became clients evenly over four months, the last of which is the simulated month. */
 export function lifeCycles({ taxpayers, days, random }) {
   const monthEnds = monthBegins + days * day;
   return Array.from({ length: taxpayers }, () => {
@@ -31,11 +31,11 @@ export function lifeCycles({ taxpayers, days, random }) {
   });
 }
 
-/** Each status with its time, and what led to it. */
+/** Each status with its time, and the stage that led to it. */
 function statusesOf(createdAt, random) {
   const statuses = [{ at: createdAt, status: 'CREATED', stage: 'created' }];
-  if (random() < 0.05) return statuses; // never comes
-  // Some sign at once, in the office or on the telephone; most find the link in their mail.
+  if (random() < 0.05) return statuses; // never opens the link
+  // Some sign at once, in the office or on the phone; most open the link from their mail hours later.
   const isAtOnce = random() < 0.2;
   const consentAt = isAtOnce
     ? createdAt + around(5 * minute, 0.6, random)
@@ -59,7 +59,7 @@ function rotations(createdAt, monthEnds, random) {
   return times;
 }
 
-/** A refresh within an hour of the authorization, and one a week while it lasts. */
+/** A refresh within an hour of the authorization, then one a week until it is completed. */
 function jobsOf(statuses, monthEnds, random) {
   const from = statuses.find(({ status }) => status === 'AUTHORIZED')?.at ?? Infinity;
   const until = Math.min(monthEnds, statuses.find(({ status }) => status === 'COMPLETED')?.at ?? monthEnds);
@@ -72,11 +72,11 @@ function jobsOf(statuses, monthEnds, random) {
   return jobs;
 }
 
-/** The service in this thread, in place of node-fetch: it answers at once, and counts. */
+/** The service in this thread, in place of node-fetch. It answers at once and counts its calls. */
 export class SimulatedService {
   tokenCalls = 0;
   jobCalls = 0;
-  /** Token calls of each hour of the month. */
+  /** Token calls in each hour of the month. */
   tokenCallsPerHour;
   #cycles;
 
@@ -108,7 +108,7 @@ export class SimulatedService {
   }
 }
 
-/** As much of a response as is read of it; one of node-fetch takes ten times as long to make. */
+/** The parts of a response that the gateway reads; a real one of node-fetch takes ten times as long to create. */
 function answer(status, json) {
   const bytes = Buffer.from(json === undefined ? '' : JSON.stringify(json));
   const headers = { has: () => false, get: (name) => (name === 'content-length' ? String(bytes.length) : null) };

@@ -1,4 +1,4 @@
-// A cheap loader: keep-alive connections, every answer read and checked for errors.
+// A cheap load generator: it uses keep-alive connections, and checks every answer for errors.
 
 import { Agent, request } from 'node:http';
 
@@ -6,7 +6,7 @@ import { Agent, request } from 'node:http';
 export class Load {
   #agent = new Agent({ keepAlive: true, maxSockets: 1000 });
 
-  /** Sends one operation; resolves with its time in milliseconds and whether it brought data without errors. */
+  /** Sends one operation; resolves with its latency in milliseconds and its failure, if any. */
   send(origin, query, variables) {
     const body = JSON.stringify({ query, variables });
     const startedAt = performance.now();

@@ -1,4 +1,4 @@
-// npm run bench:sparing -- --month: a month of an office of 2,000 taxpayers, once for each rule of freshness, side by side.
+// npm run bench:sparing -- --month: simulates a month of an office of 2,000 taxpayers, once for each freshness rule.
 
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
@@ -14,14 +14,14 @@ const learnedWith = (share) => ({
   settings: { TOKEN_FRESH_SHARE: String(share) },
 });
 const learned = learnedWith(usualShare);
-/** Each part of the taxpayers has a fleet of its own, and so its part of the budget. */
+/** Each part of the taxpayers has its own fleet, which gets a part of the budget. */
 const budgeted = ({ parts }) => ({
   name: `learned, ${defaultBudget} calls an hour`,
   settings: { ...learned.settings, TOKEN_BUDGET_PER_HOUR: String(defaultBudget / parts) },
 });
 const curveShares = [0.02, 0.05, 0.1, 0.2, 0.3, 0.5];
 
-/** What a share of 0.1 has to bring. Each is a function of what {@link simulateMonth} found. */
+/** The promised effects of a share of 0.1. `measured` and `isMet` take the result of {@link simulateMonth}. */
 const promises = [
   {
     text: 'token calls: at least 8 times fewer',
@@ -41,9 +41,9 @@ const promises = [
 ];
 
 /**
- * The figures of the month `before`, with a fixed freshness, and `after`, with the learned one; `seeds`, the latter with
- * `repeats` seeds; `budgeted`, with the default budget; with `curve` also `shares`, other shares. Taxpayers do not meet, so
- * each part of them has a thread and a fleet of its own; the figures do not depend on how many run at once.
+ * The figures of the month: `before`, with a fixed freshness; `after`, with the learned one; `seeds`, the latter with
+ * `repeats` seeds; `budgeted`, with the default budget; with `curve` also `shares`, with other shares. Taxpayers do not affect
+ * each other, so each part of them has its own thread and fleet; the figures do not depend on how many run at once.
  */
 export async function simulateMonth({ curve = false, repeats = 1, onProgress = () => {}, ...month }) {
   const { seed } = month;
@@ -67,7 +67,7 @@ export async function simulateMonth({ curve = false, repeats = 1, onProgress = (
   return { before, after, budgeted: withBudget, seeds, shares: curve ? shares : [] };
 }
 
-/** The tables of what {@link simulateMonth} found, and what of it is not as it is meant to be. */
+/** The tables of a result of {@link simulateMonth}, and the promises that it breaks. */
 export function reportOf(month) {
   const sections = [sideBySide([month.before, month.after, month.budgeted]), meant(month), bySeed(month.seeds)];
   if (month.shares.length > 0) sections.push(curveOf(month.shares));
@@ -78,7 +78,7 @@ function run(workerData) {
   return new Promise((resolve, reject) => {
     const worker = new Worker(new URL('./monthOfRule.js', import.meta.url), {
       workerData,
-      resourceLimits: { maxYoungGenerationSizeMb: 64 }, // most of what a call makes is short-lived
+      resourceLimits: { maxYoungGenerationSizeMb: 64 }, // most objects live only as long as a call
     });
     worker.on('message', resolve);
     worker.on('error', reject);

@@ -1,4 +1,4 @@
-// One month of some of the taxpayers of an office, with one rule of freshness; runs in a thread whose time is virtual.
+// Simulates a month of some of an office's taxpayers with one freshness rule, in a thread with virtual time.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { Sealer } from '../../../dist/cache/sealing.js';
@@ -21,7 +21,7 @@ const { seed, taxpayers, days, settings, part, parts } = workerData;
 const end = monthBegins + days * day;
 const outage = { from: monthBegins + 2 * day + 10 * hour, until: monthBegins + 2 * day + 10.5 * hour };
 
-/** Who reads a record for the first time knows only its `created_at`; of a state that lasts longer than this, that is enough. */
+/** A gateway that reads a record for the first time knows only its `created_at`: enough for states of over 10 days. */
 const knownFrom = monthBegins - 10 * day;
 
 const time = new VirtualTime(knownFrom);
@@ -76,7 +76,7 @@ function openOffice() {
     lags: new Lags(),
     jobLags: new Lags(),
     count: { looks: 0, jobs: 0, stale: 0, failed: 0, refused: 0, refusedWatches: 0 },
-    /** The answer; undefined when the gateway gave an error. */
+    /** The answer of `read`; undefined when the gateway answers with an error. */
     async attempt(read) {
       try {
         return await read();
@@ -101,14 +101,14 @@ function openOffice() {
   return office;
 }
 
-/** Before the month, so that the gateway knows its taxpayers when it begins. Not counted. */
+/** Reads all records, before the month: the gateway then knows its taxpayers when the month begins. Not counted. */
 function lookAtAll() {
   for (const [n, { createdAt }] of cycles.entries()) {
     if (createdAt <= time.now) void office.attempt(() => office.member().broker.record(office.ids[n]));
   }
 }
 
-/** What will happen to taxpayer `n`, and who will read because of it. */
+/** Schedules the events of taxpayer `n`, and the readers that follow from them. */
 function live(n) {
   const { createdAt, statuses, jobs } = cycles[n];
   office.lags.add();
@@ -127,7 +127,7 @@ function live(n) {
   for (const [index, job] of jobs.entries()) if (job.startsAt >= monthBegins) follow(n, job, index % 3 !== 0);
 }
 
-/** A case worker turns to a client who is signing, once. */
+/** Starts the one case worker who attends to a client that is signing. */
 function attend(n, from = time.now) {
   if (cycles[n].isAttended || !isOfficeTime(from)) return;
   cycles[n].isAttended = true;
@@ -150,7 +150,7 @@ function follow(n, job, isWatcher) {
   time.at(startsAt, () => void jobReader(office, n, job, thing, isWatcher));
 }
 
-/** Replaces one process a minute. */
+/** Replaces all processes, one per minute. */
 function deploy(at) {
   for (let n = 0; n < processes; n += 1) {
     time.at(at + n * minute, () => {

@@ -1,14 +1,14 @@
-// Who reads in the simulated month: dashboards, case workers, and watchers of records and of jobs.
+// The readers in the simulated month: dashboards, case workers, and watchers of records and jobs.
 
 import { hour, isOfficeTime, minute, monthBegins } from './lifeCycles.js';
 
 const second = 1000;
 
 /**
- * Two dashboards, each of which shows every taxpayer and refreshes each once a minute in office hours. All looks are
- * counted. Made are those at records that are not fresh, until when the broker says itself, and the first after a change:
- * any other would find in memory or in the store what was shown already. Once its share of the budget is spent, a dashboard
- * is refused for the rest of the hour: then only what is fresh is not stale.
+ * Two dashboards, each of which shows every taxpayer and refreshes each once a minute in office hours. All looks are counted,
+ * but only two kinds really ask the broker: a look at a record that is no longer fresh, and the first look after a change. Any
+ * other would be a cache hit with the record already shown. Once its share of the budget is spent, a dashboard is refused for
+ * the rest of the hour: until then, every record that is not fresh is shown stale.
  */
 export function dashboards(office) {
   const { time, cycles, lags, members } = office;
@@ -54,7 +54,7 @@ export function dashboards(office) {
   }
 }
 
-/** The same second of the first minute that is office time. */
+/** `from`, or the next time in office hours at the same second of the minute. */
 function nextOfficeTime(from) {
   if (isOfficeTime(from)) return from;
   const next = from - (from % hour) + (from % minute) + hour;

@@ -1,4 +1,4 @@
-// What can happen to a fleet, and how many token calls it may cost.
+// Events in the life of a fleet, and how many token calls each may cost.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { watchAll } from './watchers.js';
@@ -9,7 +9,7 @@ const atMost = (n) => ({ text: `at most ${n}`, holds: ({ tokenCalls, failed }) =
 /** The ids of the sandbox's generated taxpayers. */
 const ids = ({ sandbox }) => sandbox.taxpayerIds;
 
-/** Asks for every taxpayer once, so that each token is known to the fleet. */
+/** Reads every taxpayer once, so that the fleet has every token. */
 async function warm(fleet, drive) {
   await drive.many(ids(fleet).length, 50, (n) => drive.token(n, ids(fleet)[n]));
   await drive.forget();
@@ -63,7 +63,7 @@ export const scenarios = [
   {
     name: 'kill-lease-holder',
     taxpayers: 1,
-    // the call of the one that died, and the call of the one that took over; only the request at the dead one is lost
+    // the call of the killed process and that of its successor; only the request to the killed process fails
     promised: {
       text: '2, p99 at most 4 s',
       holds: ({ tokenCalls, failed, p99 }) => tokenCalls === 2 && failed === 1 && p99 <= 4000,
@@ -97,7 +97,7 @@ export const scenarios = [
       const ask = (n) => drive.job(n, ids(fleet)[n % 20], jobs.get(ids(fleet)[n % 20]));
       await drive.many(500, 100, ask);
       await fleet.sandbox.post('rotate-all-tokens');
-      // Statuses are shared for a second: only load that lasts longer meets every one of the new tokens.
+      // Statuses are cached for a second: only a longer load uses every one of the new tokens.
       for (let burst = 0; burst < 6; burst += 1) {
         await drive.many(500, 200, ask);
         await delay(500);
@@ -139,7 +139,7 @@ export const scenarios = [
     name: 'redis-dead',
     only: 'redis',
     taxpayers: 100,
-    // nothing shared: each of the four processes asks once
+    // without a shared store, each of the four processes asks once per taxpayer
     promised: atMost(400),
     run: async (fleet, drive) => {
       await fleet.redis.stop();

@@ -1,4 +1,4 @@
-// Random numbers that are the same at every run.
+// Reproducible random numbers.
 
 /** Numbers from 0 to 1 (mulberry32). */
 export function seeded(seed) {

@@ -1,5 +1,5 @@
-// A day of a fleet in a minute: real brokers, a real store and the real sandbox, on a simulated clock. Popular taxpayers
-// are asked for often (Zipf), the fleet is deployed anew every four hours, some tokens are rotated, the service has an outage.
+// A day of a fleet in a minute: real brokers, a real store and the real sandbox, on a simulated clock. Requests are
+// Zipf distributed over the taxpayers, a deploy comes every four hours, some tokens are rotated, and the service has an outage.
 
 import { Sealer } from '../../../dist/cache/sealing.js';
 import { loadConfig } from '../../../dist/config/config.js';
@@ -90,7 +90,7 @@ function member({ sandbox, store, now, metrics, log }) {
   });
 }
 
-/** Index n is asked for in proportion to 1 / (n + 1). */
+/** Random indexes; the probability of n is proportional to 1 / (n + 1). */
 function zipf(count, random) {
   const sums = [];
   for (let n = 0; n < count; n += 1) sums.push((sums[n - 1] ?? 0) + 1 / (n + 1));

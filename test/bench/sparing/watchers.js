@@ -1,4 +1,4 @@
-// Watchers of taxpayers, spread over the processes of a fleet: some 25 subscriptions on each WebSocket.
+// Watchers of taxpayers, spread over the processes of a fleet: at most 25 subscriptions on each WebSocket.
 
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
@@ -17,7 +17,7 @@ export async function watchAll(gateways, ids, count) {
   await until(() => watchers.every(({ events }) => events.length > 0), 30_000);
   const told = watchers.map(({ events }) => events.length);
   return {
-    /** What each watcher was told from now on, and after how many milliseconds. */
+    /** For each watcher, when its next event came, and a failure unless it is the only one and AUTHORIZED. */
     async toldWithin(ms) {
       const from = performance.now();
       await until(() => watchers.every(({ events }, n) => events.length > told[n]), ms);
