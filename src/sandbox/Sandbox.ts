@@ -6,7 +6,7 @@ import { addDemoData, demoData } from './demoData.js';
 import { answerTo, endpoints, routeOf } from './endpoints.js';
 import { answerWithFault } from './Fault.js';
 import { faultBook } from './FaultBook.js';
-import { hostedPage } from './hostedPage.js';
+import { frontPage, hostedPage } from './hostedPage.js';
 import { requestLog } from './RequestLog.js';
 import { controlAnswer, controlPrefix, type SandboxControl } from './SandboxControl.js';
 import { sandboxState } from './SandboxState.js';
@@ -68,8 +68,9 @@ export async function startSandbox(options: SandboxOptions) {
       const route = routeOf(method, target);
       log.record(route, request, body);
       try {
-        if (route.endpoint === 'unknown') sendAnswer(response, route.refusal);
-        else if (route.endpoint === 'hostedPage') sendAnswer(response, hostedPage(state, route, body));
+        if (method === 'GET' && target === '/') sendAnswer(response, frontPage());
+        else if (route.endpoint === 'unknown') sendAnswer(response, route.refusal);
+        else if (route.endpoint === 'hostedPage') sendAnswer(response, hostedPage(state, route, method, body));
         else {
           const { headers } = request;
           const call = { route, endpoint: endpoints[route.endpoint], target, headers, body, service };

@@ -29,7 +29,7 @@ const job = z.strictObject({
   durationMs: z.number().nonnegative(),
 });
 /** `firstReadAt` in milliseconds since the epoch; null until the status is first read. */
-type SandboxJob = Readonly<z.output<typeof job> & { firstReadAt: number | null }>;
+type SandboxJob = Readonly<z.output<typeof job> & { firstReadAt: number | null; completesTaxpayer?: boolean }>;
 export const newJob = job.partial().required({ taxpayerId: true });
 export const jobChanges = job.partial().omit({ taxpayerId: true, jobId: true });
 
@@ -132,7 +132,9 @@ export function sandboxState(now: () => number, jobDurationMs: number) {
       const job = jobs.get(`${taxpayerId}/${jobId}`);
       if (job?.status !== 'processing' || job.endsAs === null) return job;
       if (job.firstReadAt === null) return putJob({ ...job, firstReadAt: now() });
-      return now() - job.firstReadAt < job.durationMs ? job : putJob({ ...job, status: job.endsAs });
+      if (now() - job.firstReadAt < job.durationMs) return job;
+      if (job.completesTaxpayer && job.endsAs === 'completed') updateTaxpayer(taxpayerId, { status: 'COMPLETED' });
+      return putJob({ ...job, status: job.endsAs });
     },
 
     link: (id: string) => links.get(id),
@@ -142,7 +144,8 @@ export function sandboxState(now: () => number, jobDurationMs: number) {
       return putLink({ id: randomUUID(), taxpayerId: taxpayer.id, settings });
     },
     startJobFromLink(link: SandboxLink): undefined {
-      putLink({ ...link, jobId: addJob({ taxpayerId: link.taxpayerId }).jobId });
+      const job = putJob({ ...addJob({ taxpayerId: link.taxpayerId }), completesTaxpayer: true });
+      putLink({ ...link, jobId: job.jobId });
     },
   };
 }
@@ -152,7 +155,7 @@ function put<T>(records: Map<string, T>, key: string, record: T): T {
   return record;
 }
 
-function found<T>(record: T | undefined, kind: 'taxpayer' | 'job', id: string): T {
+export function found<T>(record: T | undefined, kind: 'taxpayer' | 'job', id: string): T {
   if (record === undefined) throw new UnknownRecord(kind, id);
   return record;
 }

@@ -86,8 +86,8 @@ const noIds = { taxpayerId: '', jobId: '', linkId: '', action: '' };
 
 const routes = [
   ...apiEndpoints.map((endpoint) => ({ endpoint, method: table[endpoint].method, path: table[endpoint].path })),
-  { endpoint: 'hostedPage' as const, method: 'GET', path: '/c/{linkId}' },
-  { endpoint: 'hostedPage' as const, method: 'POST', path: '/c/{linkId}/{action}' },
+  { endpoint: 'hostedPage' as const, method: 'GET', path: '/c/{linkId}/?' },
+  { endpoint: 'hostedPage' as const, method: 'GET, POST', path: '/c/{linkId}/{action}' },
 ].map((route) => ({ ...route, pattern: new RegExp(`^${route.path.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`) }));
 
 /**
@@ -103,7 +103,7 @@ export function routeOf(method: string, target: string): Route {
     if (segments.some(([, segment]) => /^(\.|%2e){1,2}$/i.test(segment))) break;
     try {
       const ids = Object.fromEntries(segments.map(([name, segment]) => [name, decodeURIComponent(segment)]));
-      if (method === allow) return { endpoint, ...noIds, ...ids };
+      if (allow.split(', ').includes(method)) return { endpoint, ...noIds, ...ids };
     } catch {
       return unknown(400, 'The path is not percent-encoded UTF-8');
     }
