@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import * as z from 'zod';
+import { longestTimerMs } from '../process/Runtime.js';
 import { type Answer, answerOf, errorAnswer, jsonAnswer, sendAnswer, upstreamOnlyText, withHeaders } from './Answer.js';
 import { type ApiCall, answerTo } from './endpoints.js';
 
@@ -14,6 +15,7 @@ export interface FaultyCall extends ApiCall {
 }
 
 const count = z.int().nonnegative();
+const ms = count.max(longestTimerMs);
 const text = z.string();
 const headers = z.record(text, text).optional();
 /** Whether the call has been carried out (a link exists now) although its answer goes wrong. Default false. */
@@ -49,16 +51,14 @@ const table = {
     if (given.afterEffect) answerTo(call);
     return undefined;
   }),
-  'answer-late': spoilt({ afterMs: count }, (answer, { afterMs }, { response }) =>
-    sendAnswer(response, answer, afterMs),
-  ),
+  'answer-late': spoilt({ afterMs: ms }, (answer, { afterMs }, { response }) => sendAnswer(response, answer, afterMs)),
   /** The answer is decided on arrival and sent when `control.release(gate)` is called. */
   'hold-until-released': spoilt({ gate: text }, (answer, { gate }, { response, hold }) => {
     const forget = hold(gate, () => sendAnswer(response, answer));
     response.once('close', forget);
   }),
   /** Headers at once, then `bytes` (default 1) of the body every `everyMs`. */
-  'drip-body': spoilt({ everyMs: count, bytes: count.optional() }, (answer, { everyMs, bytes = 1 }, { response }) => {
+  'drip-body': spoilt({ everyMs: ms, bytes: count.optional() }, (answer, { everyMs, bytes = 1 }, { response }) => {
     const { status, headers, body } = answer;
     response.writeHead(status, headers).flushHeaders();
     return sendChunks(response, async function* () {
@@ -159,7 +159,7 @@ export type Fault = {
 }[keyof typeof table];
 export const faultKinds = Object.keys(table) as Fault['kind'][];
 
-const options = faultKinds.map((kind) => z.object({ kind: z.literal(kind), ...table[kind].shape }));
+const options = faultKinds.map((kind) => z.strictObject({ kind: z.literal(kind), ...table[kind].shape }));
 export const faultSchema = z.discriminatedUnion('kind', options as never) as unknown as z.ZodType<Fault>;
 
 /** Answers the call the wrong way that the fault describes. */

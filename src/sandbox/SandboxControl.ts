@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import * as z from 'zod';
+import { longestTimerMs } from '../process/Runtime.js';
 import { type Answer, errorAnswer, jsonAnswer } from './Answer.js';
 import { demoData } from './demoData.js';
 import { endpointNames } from './endpoints.js';
@@ -43,17 +44,17 @@ export async function controlAnswer(control: SandboxControl, request: IncomingMe
 const text = z.string();
 const endpoint = z.enum(endpointNames);
 const count = z.int().nonnegative();
-const latencyMs = z.number().nonnegative();
+const latencyMs = z.number().nonnegative().max(longestTimerMs);
 const job = { taxpayerId: text, jobId: text };
 
 function commandsOf(c: SandboxControl): Readonly<Record<string, (input: unknown) => unknown>> {
   return {
-    'GET demo': () => demoData,
-    'GET counters': () => c.counters(),
-    'GET requests': (input) => c.requests(z.object({ endpoint: endpoint.optional() }).parse(input).endpoint),
-    'GET faults': () => c.armedFaults(),
-    'GET taxpayer': (input) => c.taxpayer(z.object({ id: text.default('') }).parse(input).id),
-    'POST reset-counters': () => c.resetCounters(),
+    'GET demo': withInput({}, () => demoData),
+    'GET counters': withInput({}, c.counters),
+    'GET requests': withInput({ endpoint: endpoint.optional() }, (input) => c.requests(input.endpoint)),
+    'GET faults': withInput({}, c.armedFaults),
+    'GET taxpayer': withInput({ id: text }, ({ id }) => records.found(c.taxpayer(id), 'taxpayer', id)),
+    'POST reset-counters': withInput({}, c.resetCounters),
     'POST when-called': withInput({ endpoint, times: z.int() }, (input) => c.whenCalled(input.endpoint, input.times)),
     'POST add-taxpayer': (input) => c.addTaxpayer(records.newTaxpayer.parse(input)),
     'POST add-taxpayers': withInput({ count, props: records.taxpayerProps.optional() }, (input) =>
@@ -63,7 +64,7 @@ function commandsOf(c: SandboxControl): Readonly<Record<string, (input: unknown)
       c.updateTaxpayer(input.id, input.changes),
     ),
     'POST rotate-token': withInput({ id: text }, ({ id }) => c.rotateToken(id)),
-    'POST rotate-all-tokens': () => c.rotateAllTokens(),
+    'POST rotate-all-tokens': withInput({}, c.rotateAllTokens),
     'POST add-job': (input) => c.addJob(records.newJob.parse(input)),
     'POST update-job': withInput({ ...job, changes: records.jobChanges }, ({ taxpayerId, jobId, changes }) =>
       c.updateJob(taxpayerId, jobId, changes),
@@ -73,9 +74,9 @@ function commandsOf(c: SandboxControl): Readonly<Record<string, (input: unknown)
     'POST set-client-secret': withInput({ clientSecret: text }, ({ clientSecret }) => c.setClientSecret(clientSecret)),
     'POST arm': (input) => ({ id: c.arm(faultRule.parse(input)) }),
     'POST disarm': withInput({ id: z.int() }, ({ id }) => ({ disarmed: c.disarm(id) })),
-    'POST disarm-all': () => c.disarmAll(),
+    'POST disarm-all': withInput({}, c.disarmAll),
     'POST release': withInput({ gate: text }, ({ gate }) => ({ released: c.release(gate) })),
-    'POST drop-connections': () => c.dropConnections(),
+    'POST drop-connections': withInput({}, c.dropConnections),
     'POST outage': withInput({ isOut: z.boolean() }, ({ isOut }) => c.outage(isOut)),
   };
 }

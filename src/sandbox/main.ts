@@ -36,6 +36,7 @@ try {
   });
   if (values.help) process.stdout.write(help);
   else {
+    const taxpayers = wholeNumber('taxpayers', values.taxpayers);
     const sandbox = await startSandbox({
       clientId: values['client-id'],
       clientSecret: values['client-secret'],
@@ -46,7 +47,7 @@ try {
       httpControl: values['http-control'],
       ...(values['no-log'] && { logCapacity: 0 }),
     });
-    const taxpayerIds = sandbox.control.addTaxpayers(wholeNumber('taxpayers', values.taxpayers));
+    const taxpayerIds = sandbox.control.addTaxpayers(taxpayers);
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void sandbox.stop());
     const { url, controlUrl, demo } = sandbox;
     process.stdout.write(`${JSON.stringify({ url, controlUrl, demo, taxpayerIds })}\n`);

@@ -124,6 +124,26 @@ describe('The control', () => {
     expect((await readToken(authorized)).status).toBe(200);
   });
 
+  it.each<[string, number, string, unknown]>([
+    [
+      'an unknown member of a fault',
+      400,
+      'arm',
+      { endpoint: 'any', fault: { kind: 'redirect', status: 302, location: '/', to: '/' } },
+    ],
+    ['an unknown query parameter', 400, 'requests?endpoints=taxpayerToken', undefined],
+    ['a query parameter where none belongs', 400, 'counters?endpoint=taxpayerToken', undefined],
+    ['a member where none belongs', 400, 'reset-counters', { endpoint: 'taxpayerToken' }],
+    ['no id', 400, 'taxpayer', undefined],
+    ['an id that nobody has', 404, 'taxpayer?id=nobody', undefined],
+    ['a latency that no timer has', 400, 'set-latency', { latencyMs: 2 ** 31 }],
+    ['a delay that no timer has', 400, 'arm', { endpoint: 'any', fault: { kind: 'answer-late', afterMs: 2 ** 31 } }],
+  ])('refuses %s with %i over HTTP', async (_, status, name, body) => {
+    await restart({ httpControl: true });
+    const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+    expect((await fetch(`${sandbox.url}/__sandbox/${name}`, sent)).status).toBe(status);
+  });
+
   it('listens on the loopback interface only', () => {
     expect(new URL(sandbox.url).hostname).toBe('127.0.0.1');
   });
@@ -145,12 +165,12 @@ describe('The sandbox as a process of its own', () => {
     expect(await ended).toEqual([0, null]);
   });
 
-  it('names a flag it cannot use in one line and ends with 1', async () => {
-    const child = spawn(process.execPath, [entry, '--port', 'abc']);
+  it.each(['port', 'taxpayers'])('names --%s that it cannot use in one line and ends with 1', async (flag) => {
+    const child = spawn(process.execPath, [entry, `--${flag}`, 'abc']);
     const ended = once(child, 'exit');
     const lines: string[] = [];
     for await (const line of createInterface(child.stderr)) lines.push(line);
-    expect(lines).toEqual(['--port must be a whole number, found "abc"']);
+    expect(lines).toEqual([`--${flag} must be a whole number, found "abc"`]);
     expect(await ended).toEqual([1, null]);
   });
 });
