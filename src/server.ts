@@ -204,11 +204,11 @@ async function startTracing({ config: { traces }, metrics, log, ways }: Surround
   return new Tracing({ exporter, serviceUrl, version, onDropped, onSent: () => episodes.worked() });
 }
 
-/** Loaded only where it is needed: a production gateway never reads its code. */
+/** Loaded only where it is needed: a production gateway never reads its code. It keeps no request, which could hold a tax id. */
 export async function startEmbeddedSandbox(): Promise<Sandbox> {
   const { startSandbox } = await import('./sandbox/Sandbox.js');
   const { clientId, clientSecret } = embeddedSandbox;
-  return startSandbox({ clientId, clientSecret: clientSecret.reveal() });
+  return startSandbox({ clientId, clientSecret: clientSecret.reveal(), logCapacity: 0 });
 }
 
 /** What the gateway presents to its embedded sandbox. */

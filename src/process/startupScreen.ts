@@ -27,9 +27,9 @@ export function announce(
     metrics: config.metricsPort === undefined ? `${origin}/metrics` : `port ${config.metricsPort}`,
     service: upstream === 'embedded-sandbox' ? `embedded sandbox at ${sandbox?.url}` : upstream.baseUrl,
   };
-  const demo = sandbox && { taxpayerIds: sandbox.demo.taxpayerIds, jobs: sandbox.demo.jobs };
+  const demo = sandbox?.demo;
   for (const warning of config.warnings) log.warn(warning);
-  if (output.isTerminal) output.write(screen(places, firstQuery, demo?.taxpayerIds));
+  if (output.isTerminal) output.write(screen(places, firstQuery, demo));
   else log.info({ ...places, firstQuery, ...(demo && { demo }) }, 'ready');
 }
 
@@ -39,14 +39,14 @@ function originOf(config: Config, port: number): string {
   return `${config.tls ? 'https' : 'http'}://${host}:${port}`;
 }
 
-type Table = Readonly<Record<string, string>>;
-
-function screen(places: Table, firstQuery: string, taxpayerIds: Table | undefined): string {
+function screen(places: object, firstQuery: string, demo: DemoData | undefined): string {
   const section = (title: string, lines: readonly string[]) => ['', title, '', ...lines.map((line) => `  ${line}`)];
-  const rows = (table: Table) => Object.entries(table).map(([name, value]) => `${name.padEnd(28)}${value}`);
+  const row = ([name, value]: readonly [string, string]) => `${name.padEnd(28)}${value}`;
+  const jobs = Object.entries(demo?.jobs ?? {}).map(([name, { jobId }]) => row([name, jobId]));
   return [
-    ...section('Taxpayer gateway: ready', rows(places)),
-    ...(taxpayerIds ? section('Demo taxpayers', rows(taxpayerIds)) : []),
+    ...section('Taxpayer gateway: ready', Object.entries(places).map(row)),
+    ...(demo ? section('Demo taxpayers', Object.entries(demo.taxpayerIds).map(row)) : []),
+    ...(demo ? section('Demo jobs of "authorized"; the last is completed 15 s after it is first read', jobs) : []),
     ...section('First query', firstQuery.split('\n')),
     ...['', 'Ctrl-C ends it.', '', ''],
   ].join('\n');

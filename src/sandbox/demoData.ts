@@ -29,9 +29,9 @@ export type DemoData = typeof demoData;
 
 export function addDemoData(state: SandboxState): void {
   for (const taxpayer of Object.values(taxpayers)) state.addTaxpayer(taxpayer);
-  state.addJob({ ...demoData.jobs.completed, name: 'Finished refresh (not real)', status: 'completed' });
-  state.addJob({ ...demoData.jobs.failed, name: 'Failed refresh (not real)', status: 'failed' });
-  state.addJob({ ...demoData.jobs.processing, name: 'Running refresh (not real)' });
+  state.addJob({ ...demoData.jobs.completed, name: 'Demo refresh 1 (not real)', status: 'completed' });
+  state.addJob({ ...demoData.jobs.failed, name: 'Demo refresh 2 (not real)', status: 'failed' });
+  state.addJob({ ...demoData.jobs.processing, name: 'Demo refresh 3 (not real)' });
 }
 
 /** Ids such as 44444444-4444-4444-8444-444444444444: valid version 4 UUIDs that are obviously not real. */

@@ -56,7 +56,7 @@ describe('The sandbox serves the interface of the service:', () => {
     const { processing } = sandbox.demo.jobs;
     clock += 60_000;
     const first = await readJob(processing);
-    expect(first.json).toEqual({ ...processing, status: 'processing', name: 'Running refresh (not real)' });
+    expect(first.json).toEqual({ ...processing, status: 'processing', name: 'Demo refresh 3 (not real)' });
     clock += 14_999;
     expect((await readJob(processing)).json.status).toBe('processing');
     clock += 1;
