@@ -17,15 +17,20 @@ if (!existsSync(`${repository}/node_modules`)) {
 const appPort = Number(process.env.APP_PORT ?? 5173);
 const gateway = spawn(process.execPath, [fileURLToPath(new URL('../../scripts/start.js', import.meta.url))], {
   env: {
+    CACHE_URL: 'memory:',
+    // The sandbox may be asked every second, so that the page shows each step at once; a real service may not.
+    ...(!process.env.UPSTREAM_BASE_URL && { TOKEN_FRESH_SECONDS: '1', TOKEN_BUDGET_PER_HOUR: '0' }),
     ...process.env,
     PORT: process.env.GATEWAY_PORT ?? '4000',
     CORS_ORIGINS: '',
-    CACHE_URL: process.env.CACHE_URL ?? 'memory:',
   },
   stdio: ['ignore', 'pipe', 'inherit'],
 });
 gateway.once('exit', (code) => process.exit(code ?? 1));
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => gateway.kill('SIGTERM'));
+// Also when the app cannot start. A second signal would keep the gateway from ending in order.
+process.once('exit', () => gateway.killed || gateway.kill('SIGTERM'));
+process.on('SIGTERM', () => gateway.kill('SIGTERM'));
+process.on('SIGINT', () => {}); // Ctrl-C reaches the gateway, too; with it ends this process.
 
 const ready = await readyLine(gateway.stdout);
 const target = ready.graphql.replace(/\/graphql$/, '');
@@ -48,11 +53,14 @@ console.log(JSON.stringify({ app: `http://127.0.0.1:${port}/`, gateway: ready.gr
 function readyLine(stream) {
   return new Promise((resolve) => {
     let text = '';
-    stream.setEncoding('utf8').on('data', (chunk) => {
+    const read = (chunk) => {
       process.stderr.write(chunk);
       text += chunk;
       const line = text.split('\n').find((one) => one.includes('"graphql"') && one.endsWith('}'));
-      if (line) resolve(JSON.parse(line));
-    });
+      if (!line) return;
+      stream.off('data', read).pipe(process.stderr);
+      resolve(JSON.parse(line));
+    };
+    stream.setEncoding('utf8').on('data', read);
   });
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import { type Browser, chromium, type Page, type WebSocketRoute } from 'playwright-core';
 
 const folder = fileURLToPath(new URL('../../examples/web/', import.meta.url));
 const artefacts = fileURLToPath(new URL('../../test-artifacts/web/', import.meta.url));
@@ -20,29 +20,8 @@ beforeAll(async () => {
     const { status, stderr } = spawnSync('npm', ['ci', '--prefer-offline', '--no-audit'], { cwd: folder, env });
     if (status !== 0) throw new Error(`npm ci in examples/web failed: ${stderr}`);
   }
-  started = spawn(process.execPath, ['start.js'], {
-    cwd: folder,
-    env: {
-      PATH: process.env['PATH'],
-      APP_PORT: '0',
-      GATEWAY_PORT: '0',
-      CACHE_URL: 'memory:',
-      TOKEN_FRESH_SECONDS: '1',
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  app = await new Promise<string>((resolve, reject) => {
-    started.stdout?.on('data', (chunk: Buffer) => {
-      output += chunk.toString();
-      const [, url] = /"app":"([^"]+)"/.exec(output) ?? [];
-      if (url) resolve(url);
-    });
-    started.stderr?.on('data', (chunk: Buffer) => {
-      output += chunk.toString();
-    });
-    started.once('exit', (code) => reject(new Error(`npm start exited with ${code}: ${output}`)));
-  });
+  started = launch('0');
+  app = await addressOf(started);
   browser = await chromium.launch({
     executablePath: process.env['CHROMIUM_PATH'] ?? '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
@@ -52,7 +31,51 @@ afterAll(async () => {
   await browser?.close();
   if (started === undefined || started.exitCode !== null) return;
   started.kill('SIGTERM');
-  await once(started, 'exit');
+  await once(started, 'close');
+});
+
+/** Starts the app and what it needs, in a process group of its own, as a terminal does. */
+function launch(appPort: string): ChildProcess {
+  return spawn(process.execPath, ['start.js'], {
+    cwd: folder,
+    env: { PATH: process.env['PATH'], APP_PORT: appPort, GATEWAY_PORT: '0' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+}
+
+/** Where the app is, once it is ready. */
+function addressOf(child: ChildProcess): Promise<string> {
+  let output = '';
+  return new Promise<string>((resolve, reject) => {
+    child.stdout?.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      const [, url] = /"app":"([^"]+)"/.exec(output) ?? [];
+      if (url) resolve(url);
+    });
+    child.stderr?.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+    child.once('exit', (code) => reject(new Error(`npm start exited with ${code}: ${output}`)));
+  });
+}
+
+describe('npm start in examples/web', () => {
+  it('leaves no gateway behind when the port of the app is taken', async () => {
+    const child = launch(new URL(app).port);
+    child.stdout?.resume();
+    child.stderr?.resume();
+    // The streams close when the gateway, which writes to the same ones, has ended as well.
+    expect(await once(child, 'close')).toEqual([1, null]);
+  }, 60_000);
+
+  it('ends in order on Ctrl-C, which every process of the terminal gets', async () => {
+    const child = launch('0');
+    await addressOf(child);
+    const closed = once(child, 'close');
+    process.kill(-(child.pid ?? 0), 'SIGINT');
+    expect(await closed).toEqual([0, null]);
+  }, 60_000);
 });
 
 describe('The example web app', () => {
@@ -93,7 +116,7 @@ describe('The example web app', () => {
     await page.locator('#taxpayer-id').fill(taxpayerId);
     await page.getByRole('button', { name: 'Follow' }).press('Enter');
     await page.locator('#taxpayer-status', { hasText: 'created' }).waitFor();
-    await page.getByText(/Read \d+ s ago/).waitFor();
+    await page.getByText(/Since .* \(\d+ s ago\)/).waitFor();
     await hosted.getByRole('button', { name: 'Give consent' }).click();
     await page.locator('#taxpayer-status', { hasText: 'consent received' }).waitFor();
     await hosted.getByLabel('Type your full name').fill('Fay Example');
@@ -112,6 +135,7 @@ describe('The example web app', () => {
     await picture(page, '4-processing');
     expect(await seriousViolations(page)).toEqual([]);
     await page.locator('#job-status', { hasText: 'completed' }).waitFor({ timeout: 60_000 });
+    await page.locator('#taxpayer-status', { hasText: 'completed' }).waitFor();
     await picture(page, '5-completed');
     expect(await seriousViolations(page)).toEqual([]);
     await context.close();
@@ -128,8 +152,41 @@ describe('The example web app', () => {
     await page.locator('#job-id').fill('x');
     await page.getByRole('button', { name: 'Watch' }).click();
     await page.locator('section[aria-labelledby=job]').getByText('NOT_FOUND').waitFor();
+    const again = page.waitForEvent('websocket', (socket) => socket.url().endsWith('/graphql'));
+    await page.getByRole('button', { name: 'Watch' }).click();
+    await again;
+    await page.locator('section[aria-labelledby=job]').getByText('NOT_FOUND').waitFor();
     await picture(page, '6-errors');
     expect(await seriousViolations(page)).toEqual([]);
+    await page.close();
+  }, 120_000);
+
+  it('says when its connections are lost, until they are back', async () => {
+    const page = await browser.newPage();
+    const sockets: WebSocketRoute[] = [];
+    let isDown = false;
+    await page.routeWebSocket(/\/graphql$/, (socket) => {
+      sockets.push(socket);
+      if (isDown) void socket.close({ code: 1012 });
+      else socket.connectToServer();
+    });
+    await page.goto(app);
+    const [taxpayerId, jobId] = ['44444444-4444-4444-8444-444444444444', 'bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb'];
+    await page.locator('#taxpayer-id').fill(taxpayerId);
+    await page.getByRole('button', { name: 'Follow' }).click();
+    await page.locator('#taxpayer-status', { hasText: 'authorized' }).waitFor();
+    await page.locator('#job-taxpayer-id').fill(taxpayerId);
+    await page.locator('#job-id').fill(jobId);
+    await page.getByRole('button', { name: 'Watch' }).click();
+    await page.locator('#job-status', { hasText: 'processing' }).waitFor();
+
+    isDown = true;
+    for (const socket of sockets) await socket.close({ code: 1012 });
+    const sections = ['taxpayer', 'job'].map((name) => page.locator(`section[aria-labelledby=${name}]`));
+    for (const section of sections) await section.getByText('Reconnecting…').waitFor();
+    await picture(page, '7-reconnecting');
+    isDown = false;
+    for (const section of sections) await section.getByText('Reconnecting…').waitFor({ state: 'detached' });
     await page.close();
   }, 120_000);
 

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 
-/** How long ago something was read, kept up to date. */
+/** When the state that is shown was first read, and how long ago that is, kept up to date. */
 export function Age({ since }: { readonly since: string }) {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
@@ -8,7 +8,12 @@ export function Age({ since }: { readonly since: string }) {
     return () => clearInterval(timer);
   }, []);
   const seconds = Math.max(0, Math.round((now - Date.parse(since)) / 1000));
-  return <time dateTime={since}>Read {inWords(seconds)} ago</time>;
+  const clock = new Date(since).toLocaleTimeString(undefined, { timeStyle: 'short' });
+  return (
+    <time dateTime={since}>
+      Since {clock} ({inWords(seconds)} ago)
+    </time>
+  );
 }
 
 function inWords(seconds: number): string {

@@ -1,7 +1,8 @@
 import { useSubscription } from '@apollo/client/react';
-import { type FormEvent, useState } from 'react';
+import { type FormEvent, useEffect, useState } from 'react';
 import { RefreshJobUpdatedDocument } from 'taxpayer-gateway/client';
 import { Age } from './Age.js';
+import { liveClient } from './liveClient.js';
 import { Problems } from './Problems.js';
 
 interface JobIds {
@@ -11,10 +12,12 @@ interface JobIds {
 
 export function FollowJob() {
   const [ids, setIds] = useState<JobIds>();
+  const [attempt, setAttempt] = useState(0);
   const follow = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     setIds({ taxpayerId: String(form.get('taxpayerId')).trim(), jobId: String(form.get('jobId')).trim() });
+    setAttempt(attempt + 1);
   };
   return (
     <section aria-labelledby="job">
@@ -32,11 +35,7 @@ export function FollowJob() {
           <button type="submit">Watch</button>
         </div>
       </form>
-      {ids === undefined ? (
-        <p className="empty">No job is watched yet.</p>
-      ) : (
-        <Progress key={`${ids.taxpayerId} ${ids.jobId}`} {...ids} />
-      )}
+      {ids === undefined ? <p className="empty">No job is watched yet.</p> : <Progress key={attempt} {...ids} />}
     </section>
   );
 }
@@ -48,13 +47,29 @@ const words = {
   UNRECOGNIZED: 'The service reports a state this page does not know.',
 } as const;
 
+/** Whether the connection was lost. It is closed as well when nothing is watched any more. */
+function useReconnecting() {
+  const [isReconnecting, setReconnecting] = useState(false);
+  useEffect(() => {
+    const offClosed = liveClient.on('closed', () => setReconnecting(true));
+    const offConnected = liveClient.on('connected', () => setReconnecting(false));
+    return () => {
+      offClosed();
+      offConnected();
+    };
+  }, []);
+  return isReconnecting;
+}
+
 function Progress(ids: JobIds) {
+  const isReconnecting = useReconnecting();
   const { data, error, loading, restart } = useSubscription(RefreshJobUpdatedDocument, { variables: ids });
   const job = data?.refreshJobUpdated;
   const isRunning = job?.status === 'PROCESSING' || job?.status === 'UNRECOGNIZED';
   return (
     <div aria-busy={loading || isRunning}>
       {loading && !job && !error && <p className="loading">Connecting…</p>}
+      {isReconnecting && isRunning && !error && <p role="status">Reconnecting…</p>}
       {error && <Problems error={error} onRetry={restart} />}
       {job && (
         <>

@@ -32,7 +32,7 @@ export function FollowTaxpayer() {
       {taxpayerId === '' ? (
         <p className="empty">Nobody is followed yet. The taxpayer's page shows the id.</p>
       ) : (
-        <Status key={attempt} taxpayerId={taxpayerId} onRetry={() => setAttempt(attempt + 1)} />
+        <Status key={attempt} taxpayerId={taxpayerId} />
       )}
     </section>
   );
@@ -42,27 +42,36 @@ export function FollowTaxpayer() {
 function useTaxpayer(taxpayerId: string) {
   const [token, setToken] = useState<TokenUpdate>();
   const [error, setError] = useState<unknown>();
+  const [isReconnecting, setReconnecting] = useState(false);
   useEffect(() => {
     const leaving = new AbortController();
     const follow = async () => {
       const { signal } = leaving;
       const url = `${location.origin}/graphql`;
-      const updates = watchTaxpayerToken({ url, transport: 'ws', taxpayerId, signal });
+      const onReconnect = () => setReconnecting(true);
+      // A record that did not change is not sent again, so the first message tells that the connection is back.
+      const openWebSocket = (address: string, protocol: string) => {
+        const socket = new WebSocket(address, protocol);
+        socket.addEventListener('message', () => setReconnecting(false), { once: true });
+        return socket;
+      };
+      const updates = watchTaxpayerToken({ url, transport: 'ws', taxpayerId, signal, onReconnect, openWebSocket });
       for await (const update of updates) setToken(update);
     };
     follow().catch(setError);
     return () => leaving.abort();
   }, [taxpayerId]);
-  return { token, error };
+  return { token, error, isReconnecting };
 }
 
-function Status({ taxpayerId, onRetry }: { readonly taxpayerId: string; readonly onRetry: () => void }) {
-  const { token, error } = useTaxpayer(taxpayerId);
+function Status({ taxpayerId }: { readonly taxpayerId: string }) {
+  const { token, error, isReconnecting } = useTaxpayer(taxpayerId);
   const isLoading = token === undefined && error === undefined;
   return (
     <div aria-busy={isLoading}>
       {isLoading && <p className="loading">Looking the taxpayer up…</p>}
-      {error !== undefined && <Problems error={error} onRetry={onRetry} />}
+      {isReconnecting && <p role="status">Reconnecting…</p>}
+      {error !== undefined && <Problems error={error} />}
       {token && (
         <>
           <p role="status">

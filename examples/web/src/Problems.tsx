@@ -4,7 +4,7 @@ import { type ErrorCode, problemsOf } from 'taxpayer-gateway/client';
 const advice: Record<ErrorCode, string> = {
   GRAPHQL_PARSE_FAILED: 'This page sent something wrong. Please report it.',
   GRAPHQL_VALIDATION_FAILED: 'This page is older than the gateway. Reload it.',
-  BAD_USER_INPUT: 'Correct the marked input and send it again.',
+  BAD_USER_INPUT: 'Correct what is listed below and send it again.',
   UNAUTHENTICATED: 'Your session has ended. Sign in again.',
   FORBIDDEN: 'You may not see this. Ask an administrator for access to the taxpayer.',
   NOT_FOUND: 'Check the id: nothing has it.',

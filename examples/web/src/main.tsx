@@ -2,17 +2,17 @@ import { ApolloClient, ApolloLink, HttpLink, InMemoryCache } from '@apollo/clien
 import { GraphQLWsLink } from '@apollo/client/link/subscriptions';
 import { ApolloProvider } from '@apollo/client/react';
 import { OperationTypeNode } from 'graphql';
-import { createClient } from 'graphql-ws';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { App } from './App.js';
+import { liveClient } from './liveClient.js';
 import './style.css';
 
 const client = new ApolloClient({
   cache: new InMemoryCache(),
   link: ApolloLink.split(
     ({ operationType }) => operationType === OperationTypeNode.SUBSCRIPTION,
-    new GraphQLWsLink(createClient({ url: `${location.origin.replace(/^http/, 'ws')}/graphql`, retryAttempts: 100 })),
+    new GraphQLWsLink(liveClient),
     new HttpLink({ uri: '/graphql' }),
   ),
 });
