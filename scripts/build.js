@@ -12,9 +12,6 @@ import { readArguments } from './readArguments.js';
 import { run } from './run.js';
 import { underLock } from './underLock.js';
 
-// test/bench runs its commands by this name.
-export { orSentence as orExplain } from './orSentence.js';
-
 const root = fileURLToPath(new URL('..', import.meta.url));
 const src = join(root, 'src');
 const client = join(root, 'packages/client');

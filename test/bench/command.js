@@ -1,9 +1,9 @@
-import { orExplain } from '../../scripts/build.js';
+import { orSentence } from '../../scripts/orSentence.js';
 
 /** Runs a command, or prints its help. With a `problem` of its options, prints the problem and the help, and exits with 2. */
 export async function command({ wantsHelp, help, problem, run }) {
   if (wantsHelp) process.stdout.write(help);
-  else if (problem === undefined) await orExplain(run);
+  else if (problem === undefined) await orSentence(run);
   else {
     process.stderr.write(`${problem}\n\n${help}`);
     process.exitCode = 2;

@@ -1,7 +1,8 @@
 // npm run bench:growth: the cost of each request, entry, watcher and process when there are many of them.
 
 import { parseArgs } from 'node:util';
-import { ensureBuilt, orExplain } from '../../scripts/build.js';
+import { ensureBuilt } from '../../scripts/build.js';
+import { orSentence } from '../../scripts/orSentence.js';
 import { cacheGrowth } from './growth/cache.js';
 import { watcherGrowth } from './growth/watchers.js';
 import { measure, median } from './measure.js';
@@ -49,7 +50,7 @@ const parts = {
 };
 
 if (values.help) process.stdout.write(help);
-else await orExplain(run);
+else await orSentence(run);
 
 async function run() {
   await ensureBuilt();

@@ -3,7 +3,8 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { ensureBuilt, orExplain } from '../../scripts/build.js';
+import { ensureBuilt } from '../../scripts/build.js';
+import { orSentence } from '../../scripts/orSentence.js';
 import { attacks } from './hostile/attacks.js';
 import { startWorld } from './hostile/world.js';
 import { machine, measurements, table, writeSection } from './report.js';
@@ -34,7 +35,7 @@ const seconds = values.quick
   : { warmUp: 5, alone: 20, each: 20, all: 120, rest: 60 };
 
 if (values.help) process.stdout.write(help);
-else await orExplain(run);
+else await orSentence(run);
 
 async function run() {
   const unknown = names.find((name) => !Object.hasOwn(attacks, name));

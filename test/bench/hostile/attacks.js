@@ -77,7 +77,6 @@ async function fieldsOfEvents(target, over) {
   const socket = await openSocket(target);
   socket.on('message', (data) => {
     const { id, type } = JSON.parse(data);
-    globalThis.k = (globalThis.k ?? 0) + 1; if (globalThis.k % 50 < 2) console.error(globalThis.k, String(data).slice(0, 200), data.length);
     if (type === 'next') socket.send(JSON.stringify({ id, type: 'complete' }));
   });
   for (let n = unusedNumber(); !over.aborted && socket.readyState === socket.OPEN; n += 1) {
