@@ -7,11 +7,13 @@ import { parseArgs } from 'node:util';
 export function readArguments(help, config = {}, check = () => {}) {
   try {
     const parsed = parseArgs({ ...config, options: { ...config.options, help: { type: 'boolean', short: 'h' } } });
-    if (!parsed.values.help) check(parsed);
-    if (!parsed.values.help) return parsed;
+    if (!parsed.values.help) {
+      check(parsed);
+      return parsed;
+    }
   } catch (error) {
-    // What Node.js adds to an unknown option is about names that begin with a dash.
-    console.error(`${error.message.split('. ')[0]}. See --help.`);
+    // After its first sentence Node.js explains how values can begin with a dash.
+    console.error(`${error.message.split(/\.\s/)[0]}. See --help.`);
     process.exit(2);
   }
   console.log(help);
