@@ -3,9 +3,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
-// examples/supergraph and test/image import it from here.
-export { orSentence } from './orSentence.js';
-
 /**
  * Writes `text` to the file at `path` (from the repository's root) when it differs, so that an unchanged file keeps its
  * date. With `check` nothing is written, and a difference throws, naming the `command` that mends it.

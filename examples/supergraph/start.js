@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { orSentence } from '../../scripts/committedFile.js';
+import { orSentence } from '../../scripts/orSentence.js';
 import { providePackages } from '../../scripts/providePackages.js';
 import { demoCase, startCases } from './casesSubgraph.js';
 import { composeSupergraph } from './composeSupergraph.js';

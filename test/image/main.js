@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { parse } from 'yaml';
-import { orSentence } from '../../scripts/committedFile.js';
+import { orSentence } from '../../scripts/orSentence.js';
 import { freePort } from '../../scripts/freePort.js';
 import { startPodman } from './podman.js';
 
