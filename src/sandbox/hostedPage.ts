@@ -87,8 +87,7 @@ export function hostedPage(state: SandboxState, { linkId, action }: Route, metho
 
 /** For whoever opens the address of the service in a browser. */
 export function frontPage(): Answer {
-  const content =
-    '<p>It stands in for the service. Create a client link with the gateway, and open its <code>url</code>.</p>';
+  const content = '<p>It stands in for the service. Create a client link and open its <code>url</code>.</p>';
   return htmlAnswer(200, 'Sandbox of a taxpayer gateway', content);
 }
 
@@ -151,12 +150,12 @@ function queries({ jobId }: SandboxLink, { id }: SandboxTaxpayer): string {
   if (jobId === undefined) {
     const query = `query {\n  taxpayerToken(taxpayerId: "${id}", maxAgeSeconds: 60) {\n    name\n    status\n  }\n}`;
     return `<h2>Follow along in GraphQL</h2>
-<p>The gateway may show a status for up to a minute after it has changed.</p>\n${pre(query)}`;
+<p>The gateway may go on showing a status for up to a minute after it has changed.</p>\n${pre(query)}`;
   }
   const query = `query {\n  refreshJob(taxpayerId: "${id}", jobId: "${jobId}") {\n    name\n    status\n    observedAt\n  }\n}`;
   return `<h2>Your data refresh</h2>
 <dl><dt>Job id</dt><dd id="job-id">${escaped(jobId)}</dd></dl>
-<p>Ask the gateway how it goes. Some seconds after the first time it is completed, and your status with it.</p>
+<p>Ask the gateway how it goes. Some seconds after you first ask, the refresh and your status are completed.</p>
 ${pre(query)}`;
 }
 

@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual, parseArgs } from 'node:util';
 import { parse } from 'yaml';
-import { orSentence } from '../../scripts/orSentence.js';
 import { freePort } from '../../scripts/freePort.js';
+import { orSentence } from '../../scripts/orSentence.js';
 import { startPodman } from './podman.js';
 
 const help = `Usage: npm run test:image
