@@ -20,5 +20,7 @@ function misspelled(env: Environment): string[] {
 
 function almostProduction({ NODE_ENV: word = '' }: Environment): string[] {
   if (word === 'production' || !/^prod(uction)?$/i.test(word)) return [];
-  return ['NODE_ENV is not production, and only that word turns introspection and explorers off: did you mean it?'];
+  return [
+    'NODE_ENV turns introspection and explorers off only when it is exactly production: did you mean production?',
+  ];
 }
