@@ -20,8 +20,7 @@ Usage: taxpayer-gateway check [--json]
 
   --json   print one JSON object
 
-Set the same environment variables as for the gateway. Exit codes: 0 every part works, 1 a part does not work,
-2 wrong arguments.
+Needs the gateway's environment variables. Exit codes: 0 every part works, 1 a part does not work, 2 wrong arguments.
 `;
 
 /** What was found out about one part. */

@@ -17,7 +17,7 @@ Usage: taxpayer-gateway forget <taxpayerId> [--json]
   <taxpayerId>   the service's id of the taxpayer, or - to read it from standard input
   --json         print one JSON object
 
-Set the same environment variables as for the gateway; during a key rotation, CACHE_ENCRYPTION_KEY_PREVIOUS too. Writes an
+Needs the gateway's environment variables; during a key rotation, CACHE_ENCRYPTION_KEY_PREVIOUS too. Writes an
 audit line to standard error, and each process writes one to its log. Exit codes: 0 success; 1 the store or the
 configuration cannot be used, so not everything is erased: repeat the command; 2 wrong arguments.
 `;

@@ -10,15 +10,14 @@ import { baseKeyOf } from '../stores/Store.js';
 import type { Command } from './Command.js';
 import { withStoreOf } from './openStoreOf.js';
 
-const help = `Shows what the store holds about a taxpayer: the kind, age and freshness of each entry, leases, and cool-downs after
-refusals. Never shows a token, a name or a status.
+const help = `Shows what the store holds about a taxpayer: kinds, ages, freshness, leases and cool-downs. Never a token, a name or a status.
 
 Usage: taxpayer-gateway inspect <taxpayerId> [--json]
 
   <taxpayerId>   the service's id of the taxpayer, or - to read it from standard input
   --json         print one JSON object
 
-Set the same environment variables as for the gateway. Exit codes: 0 success, also when nothing is stored; 1 the store or
+Needs the gateway's environment variables. Exit codes: 0 success, also when nothing is stored; 1 the store or
 the configuration cannot be used; 2 wrong arguments.
 `;
 

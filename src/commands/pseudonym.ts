@@ -4,8 +4,7 @@ import { embeddedSandbox } from '../config/config.js';
 import { identifierReader } from '../datasources/identifiers.js';
 import { type Command, UsageError } from './Command.js';
 
-const help = `Prints the keyed hash that stands for a taxpayer or a caller in the log. If CACHE_ENCRYPTION_KEY_PREVIOUS is set, the hash
-by that key follows.
+const help = `Prints the keyed hash that stands for a taxpayer or caller in the log, then its hash by the previous key if one is set.
 
 Usage: taxpayer-gateway pseudonym <taxpayerId> [--json]
        taxpayer-gateway pseudonym --issuer <issuer> <subject> [--json]
@@ -14,8 +13,7 @@ Usage: taxpayer-gateway pseudonym <taxpayerId> [--json]
   --issuer       print the hash of a caller instead: give the iss claim of its token here, and the sub claim as <subject>
   --json         print one JSON object
 
-Set the same environment variables as for the gateway. Exit codes: 0 success, 1 the configuration cannot be used,
-2 wrong arguments.
+Needs the gateway's environment variables. Exit codes: 0 success, 1 the configuration cannot be used, 2 wrong arguments.
 `;
 
 export const pseudonym: Command = {

@@ -6,10 +6,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   HOST: 'Address to listen on. With AUTH_MODE=developer it must be a loopback address.',
   WORKERS: 'Worker processes that share the port. Raise it to use more CPU cores; a worker that dies is replaced.',
   DRAIN_TIMEOUT_MS: 'How long requests in flight may take to finish after SIGTERM, in milliseconds.',
-  TLS_CERT_FILE:
-    'PEM certificate chain with which the gateway serves HTTPS, together with TLS_KEY_FILE. Reloaded when the file changes.',
-  TLS_KEY_FILE:
-    'PEM private key of the certificate in TLS_CERT_FILE, without a passphrase. Reloaded when the file changes.',
+  TLS_CERT_FILE: 'PEM certificate chain to serve HTTPS with; needs TLS_KEY_FILE. Reloaded when the file changes.',
+  TLS_KEY_FILE: 'PEM private key of TLS_CERT_FILE, without a passphrase. Reloaded when the file changes.',
   TLS_CLIENT_CA_FILE:
     'Turns on mutual TLS: on every path but /health/, clients must present a certificate issued by an authority in this PEM file. Reloaded when the file changes.',
   TRUSTED_PROXIES:
@@ -20,12 +18,10 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
     'Proxy for calls to http: URLs of the service, the identity provider, the decision point and the trace collector. http_proxy works too, and comes first.',
   NO_PROXY:
     'Host names (each with its subdomains), addresses and ranges to call without a proxy, separated by commas; * means all. Loopback addresses are never called through a proxy. no_proxy works too, and comes first.',
-  LOG_LEVEL:
-    'Least severe level to log. Operation lines have the level info; audit lines are logged at every level but silent.',
+  LOG_LEVEL: 'Least severe level to log. Operation lines are info; audit lines are logged at all levels but silent.',
   LOG_OPERATIONS:
     'Which operations get a log line when they end: notable means those that are refused, fail, are slow (LOG_SLOW_MS) or are mutations; all; or none.',
-  LOG_SLOW_MS:
-    'With LOG_OPERATIONS=notable, an operation that takes at least this many milliseconds is logged as slow.',
+  LOG_SLOW_MS: 'With LOG_OPERATIONS=notable, an operation that takes this many milliseconds is logged as slow.',
   AUDIT:
     'Which events get an audit line. decisions: refused callers, access tokens shown, links created and taxpayers erased. all: also every token record and job status shown.',
 
@@ -34,12 +30,9 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   UPSTREAM_CLIENT_SECRET: 'Client secret issued by the service. From a file, it is reloaded when the file changes.',
   UPSTREAM_CA_FILE:
     "PEM file of the certificate authorities trusted for the service, instead of the public ones. Set it when a private authority issued the service's certificate. Reloaded when the file changes.",
-  UPSTREAM_CERT_FILE:
-    'PEM certificate chain that the gateway presents to the service (mutual TLS), together with UPSTREAM_KEY_FILE. Reloaded when the file changes.',
-  UPSTREAM_KEY_FILE:
-    'PEM private key of the certificate in UPSTREAM_CERT_FILE, without a passphrase. Reloaded when the file changes.',
-  UPSTREAM_API_VERSION:
-    'Version of the service to ask for: the Service-API-Version header on reads of token records and job statuses.',
+  UPSTREAM_CERT_FILE: 'PEM certificate chain to present to the service (mutual TLS). Reloaded when the file changes.',
+  UPSTREAM_KEY_FILE: 'PEM private key of UPSTREAM_CERT_FILE, without a passphrase. Reloaded when the file changes.',
+  UPSTREAM_API_VERSION: 'Service-API-Version header to send on reads of token records and job statuses.',
   UPSTREAM_TIMEOUT_MS: 'Time limit for one try of a call to the service, in milliseconds.',
   UPSTREAM_DEADLINE_MS:
     'Time limit for a call to the service with all its retries and the pauses between them, in milliseconds. The default rises to UPSTREAM_TIMEOUT_MS if that is longer.',
@@ -52,16 +45,13 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
     'Store of token records, job statuses, leases and counters. lmdb:<directory> is shared by the processes of one machine; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group and redis+cluster://host:6379,host:6379 by the whole fleet (with rediss in place of redis: over TLS); memory: is separate in each process.',
   CACHE_CA_FILE:
     "PEM file of the certificate authorities trusted for Redis, instead of the public ones. Set it when a private authority issued Redis's certificate. Reloaded when the file changes.",
-  CACHE_CERT_FILE:
-    'PEM certificate chain that the gateway presents to Redis (mutual TLS), together with CACHE_KEY_FILE. Reloaded when the file changes.',
-  CACHE_KEY_FILE:
-    'PEM private key of the certificate in CACHE_CERT_FILE, without a passphrase. Reloaded when the file changes.',
+  CACHE_CERT_FILE: 'PEM certificate chain to present to Redis (mutual TLS). Reloaded when the file changes.',
+  CACHE_KEY_FILE: 'PEM private key of CACHE_CERT_FILE, without a passphrase. Reloaded when the file changes.',
   AUTH_CA_FILE:
     'PEM file of the certificate authorities trusted for the identity provider and the decision point, instead of the public ones. Set it when a private authority issued their certificates. Reloaded when the file changes.',
   AUTH_CERT_FILE:
-    'PEM certificate chain that the gateway presents to the identity provider and the decision point (mutual TLS), together with AUTH_KEY_FILE. Reloaded when the file changes.',
-  AUTH_KEY_FILE:
-    'PEM private key of the certificate in AUTH_CERT_FILE, without a passphrase. Reloaded when the file changes.',
+    'PEM certificate chain to present to the identity provider and the decision point (mutual TLS). Reloaded when the file changes.',
+  AUTH_KEY_FILE: 'PEM private key of AUTH_CERT_FILE, without a passphrase. Reloaded when the file changes.',
   CACHE_ENCRYPTION_KEY:
     'Key that encrypts stored entries: 32 bytes in base64, the same in the whole fleet. Set it in production, so that the cache survives a change of the client secret.',
   CACHE_ENCRYPTION_KEY_PREVIOUS:
@@ -70,14 +60,12 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
     'Most token records, and separately most job statuses, that one process keeps in memory. The least recently used are evicted, also when either kind takes a quarter of the heap.',
   TOKEN_FRESH_SHARE:
     'How long a cached token record is fresh, as a share of the time it had been unchanged when it was read: with 0.1, a record unchanged for 10 hours is shown for 1 hour without a call to the service.',
-  TOKEN_FRESH_MIN_SECONDS:
-    'Shortest time for which a cached token record is fresh, in seconds, however recently it changed.',
+  TOKEN_FRESH_MIN_SECONDS: 'Shortest time for which a cached token record is fresh, in seconds.',
   TOKEN_FRESH_MAX_SECONDS:
     'Longest time for which a cached token record is fresh, in seconds. Records in the final statuses REJECTED and COMPLETED are always fresh for this long.',
   TOKEN_FRESH_SECONDS:
     'Fixed time for which a cached token record is fresh, in seconds; in the final statuses REJECTED and COMPLETED, at least a day. Cannot be combined with TOKEN_FRESH_SHARE, TOKEN_FRESH_MIN_SECONDS or TOKEN_FRESH_MAX_SECONDS.',
-  STORE_TTL_DAYS:
-    'How long data about a taxpayer is kept, in the store and in memory, after it was read from the service, in days.',
+  STORE_TTL_DAYS: 'How long data about a taxpayer is kept, in store and memory, after it was read, in days.',
   TOKEN_BUDGET_PER_HOUR:
     'Token budget: the calls that the whole fleet may make to the token endpoint in each clock hour. 0 means no limit.',
   TOKEN_BUDGET_CALLER_SHARE:
@@ -85,10 +73,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   TOKEN_BUDGET_WATCH_SHARE:
     'Share of the token budget that all subscriptions to token records together may use, of what queries have left. Once it is used up, they wait for the next clock hour.',
   JOB_POLL_MIN_MS: 'First interval between two polls of a watched refresh job, in milliseconds, with 10 % jitter.',
-  JOB_POLL_MAX_MS:
-    'Longest interval between two polls of a watched refresh job, in milliseconds, with 10 % jitter. The default rises to JOB_POLL_MIN_MS if that is longer.',
-  JOB_WATCH_MAX_SECONDS:
-    'How long one subscription, to a refresh job or a token record, may last, in seconds. It then completes without an error.',
+  JOB_POLL_MAX_MS: 'Longest interval between two polls of a watched refresh job, in milliseconds, with 10 % jitter.',
+  JOB_WATCH_MAX_SECONDS: 'Longest time for a subscription, in seconds; it then completes without an error.',
 
   AUTH_MODE:
     'How callers are authenticated. jwt: by an access token. developer: a caller without a token is the local developer, with every scope (embedded sandbox only). disabled: not at all; anybody may read and create everything.',
@@ -106,8 +92,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
     "Claims that may hold the caller's scopes, separated by commas; the first that a token has is used. A nested claim is named by its path, such as realm_access.roles.",
   AUTH_SCOPES_MAP:
     "JSON object that maps values of the scopes claim (AUTH_SCOPES_CLAIM) to the gateway's scopes, each to one or to a list. A value that is not in it counts as a scope itself.",
-  AUTH_TAXPAYERS_CLAIM:
-    'Claim that lists the ids of the taxpayers a caller may see. A nested claim is named by its path, such as access.taxpayers.',
+  AUTH_TAXPAYERS_CLAIM: 'Claim with the ids of the taxpayers a caller may see. A nested claim is named by its path.',
   AUTH_DECISION_URL:
     'Base URL of an OpenID AuthZEN decision point. It is asked, under /access/v1, whether a caller may see a taxpayer that the token does not list.',
   AUTH_DECISION_TOKEN:
@@ -123,8 +108,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   FEDERATION_CERTIFICATE_NAMES:
     'DNS names and SPIFFE ids, separated by commas, of client certificates that identify the router, in place of FEDERATION_SHARED_SECRET. Needs TLS_CLIENT_CA_FILE.',
   CALLBACK_ORIGINS: 'Origins to which callback subscriptions may post their results, separated by commas.',
-  CORS_ORIGINS:
-    'Origins of the web pages that may call the gateway from a browser (CORS) and open WebSockets and event streams, separated by commas.',
+  CORS_ORIGINS: 'Origins of web pages that may call the gateway and open streams (CORS), separated by commas.',
   INTROSPECTION:
     'true allows introspection and serves the explorers at / and /graphiql. With false, error messages do not reveal the schema either.',
   DOCS_URL:
@@ -142,12 +126,9 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   MAX_TOKENS: 'Most lexical tokens in a document.',
   MAX_DIRECTIVES: 'Most directives in a document.',
   MAX_ROOT_FIELDS: 'Most root fields in one operation, including those in fragments.',
-  MAX_MUTATION_FIELDS:
-    'Most root fields in one mutation, including those in fragments. Low, because each field creates something.',
-  MAX_REPRESENTATIONS:
-    'Most entities that a router may ask for with _entities in one document, all of its _entities fields together.',
-  MAX_METADATA_DEPTH:
-    'Deepest nesting of the metadata of a taxpayer, sent or received, in levels. The variables of a request may be ten levels deeper.',
+  MAX_MUTATION_FIELDS: 'Most root fields in one mutation, including those in fragments; each creates something.',
+  MAX_REPRESENTATIONS: 'Most entities that a router may ask for in all _entities fields of one document together.',
+  MAX_METADATA_DEPTH: 'Deepest nesting of metadata, sent or received, in levels; variables may have ten levels more.',
   MAX_ID_LENGTH: 'Longest taxpayer id, job id or idempotency key, in characters.',
   MAX_RESPONSE_BYTES: 'Largest response accepted from the service, in bytes after decompression.',
   MAX_CONNECTIONS:
@@ -157,12 +138,11 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   METRICS_PORT: 'Separate port for /metrics, which is then not served on PORT.',
   OTEL_EXPORTER_OTLP_ENDPOINT:
     'Base URL of the OpenTelemetry collector. Traces are sent over OTLP/HTTP to /v1/traces under it; see Traces in docs/configuration.md.',
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT:
-    'Complete URL that traces are sent to, in place of /v1/traces under OTEL_EXPORTER_OTLP_ENDPOINT.',
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'Full URL to send traces to; replaces OTEL_EXPORTER_OTLP_ENDPOINT.',
   OTEL_EXPORTER_OTLP_PROTOCOL: 'Encoding of the traces sent: http/json or http/protobuf. gRPC is not supported.',
   OTEL_EXPORTER_OTLP_TRACES_PROTOCOL:
     'Encoding of the traces sent, http/json or http/protobuf, in place of OTEL_EXPORTER_OTLP_PROTOCOL.',
   OTEL_SDK_DISABLED: 'true turns tracing off, even when an endpoint is set.',
   NODE_ENV:
-    'Set it to production where the gateway is not under development: the defaults of INTROSPECTION and CORS_ORIGINS then allow neither introspection and explorers nor Apollo Sandbox.',
+    'production turns off introspection, the explorers and CORS for Apollo Sandbox, unless INTROSPECTION or CORS_ORIGINS is set.',
 };

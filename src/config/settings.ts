@@ -148,11 +148,7 @@ export const settings = {
   TRUSTED_PROXIES: optional(list(addressRange), 'none (the address of the connection is used)', '10.0.0.0/8,fd00::/8'),
   HTTPS_PROXY: optional(secret(proxy), 'none (direct calls)', 'http://user:password@proxy.example:3128', 'secret'),
   HTTP_PROXY: optional(secret(proxy), 'none (direct calls)', 'http://user:password@proxy.example:3128', 'secret'),
-  NO_PROXY: optional(
-    proxyExceptions,
-    'none (only loopback addresses are called directly)',
-    'internal.example,10.0.0.0/8',
-  ),
+  NO_PROXY: optional(proxyExceptions, 'none (loopback addresses only)', 'internal.example,10.0.0.0/8'),
   LOG_LEVEL: setting(
     z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
       error: 'must be one of fatal, error, warn, info, debug, trace, silent',
@@ -234,11 +230,7 @@ export const settings = {
     'jwt',
   ),
   AUTH_ISSUER: optional(list(text), 'required with AUTH_MODE=jwt', 'https://id.example/'),
-  AUTH_JWKS_URL: optional(
-    list(webUrl),
-    "none (found by each issuer's metadata)",
-    'https://id.example/.well-known/jwks.json',
-  ),
+  AUTH_JWKS_URL: optional(list(webUrl), "found in the issuer's metadata", 'https://id.example/.well-known/jwks.json'),
   AUTH_AUDIENCE: optional(list(text), 'required with AUTH_MODE=jwt', 'taxpayer-gateway'),
   AUTH_TOKEN_TYPES: setting(list(text), 'JWT,at+jwt', 'at+jwt'),
   AUTH_KEYS_MAX_AGE_SECONDS: setting(integer(60, 31_536_000), '86400', '14400'),
@@ -258,11 +250,7 @@ export const settings = {
   FEDERATION_SHARED_SECRET_PREVIOUS: optional(secret(routerSecret), 'none', 'a-long-random-text', 'secret'),
   FEDERATION_CERTIFICATE_NAMES: optional(list(text), 'none', 'router.example,spiffe://example/router'),
   CALLBACK_ORIGINS: optional(list(origin), 'none (callback subscriptions are refused)', 'https://router.example'),
-  CORS_ORIGINS: optional(
-    list(origin),
-    'none with NODE_ENV=production, otherwise Apollo Sandbox',
-    'https://app.example',
-  ),
+  CORS_ORIGINS: optional(list(origin), 'Apollo Sandbox; none with NODE_ENV=production', 'https://app.example'),
   INTROSPECTION: optional(flag, 'false with NODE_ENV=production, otherwise true', 'true'),
   DOCS_URL: optional(webUrl, 'none (errors link no page)', 'https://docs.example/gateway'),
   TRUSTED_DOCUMENTS_FILE: optional(list(text), 'none (any document may run)', './persisted-query-manifest.json'),

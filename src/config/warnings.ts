@@ -20,7 +20,5 @@ function misspelled(env: Environment): string[] {
 
 function almostProduction({ NODE_ENV: word = '' }: Environment): string[] {
   if (word === 'production' || !/^prod(uction)?$/i.test(word)) return [];
-  return [
-    'NODE_ENV turns introspection and explorers off only when it is exactly production: did you mean production?',
-  ];
+  return ['NODE_ENV must be exactly production to turn introspection and explorers off: did you mean that?'];
 }

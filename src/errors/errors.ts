@@ -106,8 +106,7 @@ export function outcomeUnknown(cause: GatewayError): GatewayError {
 
 /** The service rejects our client id and secret. `refused` is set when only one caller's requests were rejected. */
 export function credentialsRejected(reason: string, refused?: Refused): GatewayError {
-  const message =
-    "The service refuses the gateway's own credentials: the operators of the gateway have to correct them";
+  const message = "The service refuses the gateway's own credentials: the gateway's operators have to act";
   return new GatewayError('UPSTREAM_CREDENTIALS_REJECTED', message, { reason, refused });
 }
 

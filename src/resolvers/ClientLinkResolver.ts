@@ -14,9 +14,7 @@ export class ClientLinkResolver {
       'Creates a link to the hosted flow, in which a taxpayer gives consent and signs. Give an `idempotencyKey`, so that you can safely retry.',
   })
   async createClientLink(
-    @Arg('input', () => CreateClientLinkInput, {
-      description: 'Key, metadata and settings of the link; all are optional.',
-    })
+    @Arg('input', () => CreateClientLinkInput, { description: 'Key, metadata and settings of the link, all optional.' })
     input: CreateClientLinkInput,
     @Ctx() context: RequestContext,
   ): Promise<CreateClientLinkPayload> {

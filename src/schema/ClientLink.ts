@@ -11,22 +11,15 @@ import { Always, JSONObject, Optional, Personal, personalData } from './Vocabula
 export class ClientLink {
   @Always(() => ID, "The service's id of the link.") readonly id!: string;
   @Directive('@tag(name: "sensitive")')
-  @Always(
-    () => GraphQLURL,
-    'Address of the hosted flow, to send the taxpayer to. Keep it confidential: anybody who has it can open the flow.',
-  )
+  @Always(() => GraphQLURL, 'Where to send the taxpayer. Confidential: anybody who has it can open the flow.')
   readonly url!: string;
 }
 
 @ObjectType('CreateClientLinkPayload', { description: 'Result of `createClientLink`.' })
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class CreateClientLinkPayload {
-  @Always(() => ClientLink, 'The created link; the one created before if `replayed` is true.')
-  readonly clientLink!: ClientLink;
-  @Always(
-    () => Boolean,
-    'True when an earlier request with the same `idempotencyKey` and input created the link, and this one created nothing.',
-  )
+  @Always(() => ClientLink, 'The link, created now or by an earlier request.') readonly clientLink!: ClientLink;
+  @Always(() => Boolean, 'True when an earlier request with the same `idempotencyKey` created the link.')
   readonly replayed!: boolean;
 }
 
@@ -37,19 +30,13 @@ type Texts = readonly string[] | null;
   description: 'Which tax transcripts to request, by kind. The service defines the items of each list.',
 })
 export class TranscriptsInput {
-  @Optional(() => [String], 'What to request of the ACTR transcript; the service defines the items.')
-  readonly actr?: Texts;
-  @Optional(() => [String], 'What to request of the RECA transcript; the service defines the items.')
-  readonly reca?: Texts;
-  @Optional(() => [String], 'What to request of the WAID transcript; the service defines the items.')
-  readonly waid?: Texts;
-  @Optional(() => [String], 'What to request of the VENF transcript; the service defines the items.')
-  readonly venf?: Texts;
-  @Optional(() => [String], 'What to request of the W2 transcript; the service defines the items.') readonly w2?: Texts;
-  @Optional(() => [String], 'What to request of the 1095-A transcript; the service defines the items.')
-  readonly form1095A?: Texts;
-  @Optional(() => [String], 'What to request of the NOTICE transcript; the service defines the items.')
-  readonly notice?: Texts;
+  @Optional(() => [String], 'Items of the ACTR transcript to request.') readonly actr?: Texts;
+  @Optional(() => [String], 'Items of the RECA transcript to request.') readonly reca?: Texts;
+  @Optional(() => [String], 'Items of the WAID transcript to request.') readonly waid?: Texts;
+  @Optional(() => [String], 'Items of the VENF transcript to request.') readonly venf?: Texts;
+  @Optional(() => [String], 'Items of the W2 transcript to request.') readonly w2?: Texts;
+  @Optional(() => [String], 'Items of the 1095-A transcript to request.') readonly form1095A?: Texts;
+  @Optional(() => [String], 'Items of the NOTICE transcript to request.') readonly notice?: Texts;
 }
 
 @InputType('PersonalInfoInput', { description: 'What you already know about a person.' })
@@ -57,10 +44,7 @@ export class TranscriptsInput {
 export class PersonalInfoInput {
   @Personal(() => String, 'First name.') readonly firstName?: Text;
   @Personal(() => String, 'Last name.') readonly lastName?: Text;
-  @Personal(
-    () => String,
-    'Social security number, in a format that the service accepts. The gateway passes it on, and neither logs nor stores it.',
-  )
+  @Personal(() => String, 'Social security number, as the service accepts it. Never logged or stored.')
   readonly ssn?: Text;
 }
 
@@ -68,11 +52,7 @@ export class PersonalInfoInput {
 @Directive(personalData)
 export class BusinessInfoInput {
   @Personal(() => String, 'Name of the business.') readonly name?: Text;
-  @Personal(
-    () => String,
-    'Tax id, in a format that the service accepts. The gateway passes it on, and neither logs nor stores it.',
-  )
-  readonly taxId?: Text;
+  @Personal(() => String, 'Tax id, as the service accepts it. Never logged or stored.') readonly taxId?: Text;
   @Personal(() => String, 'Kind of business.') readonly type?: Text;
   @Personal(() => String, 'Phone number.') readonly phone?: Text;
   @Personal(() => String, 'Title of the person who signs.') readonly title?: Text;
@@ -83,7 +63,7 @@ export class BusinessInfoInput {
 export class AddressInput {
   @Personal(() => String, 'Street and number.') readonly street?: Text;
   @Personal(() => String, 'Further address line, such as an apartment number.') readonly other?: Text;
-  @Personal(() => String, 'City.') readonly city?: Text;
+  @Personal(() => String, 'Name of the city.') readonly city?: Text;
   @Personal(() => String, 'State.') readonly state?: Text;
   @Personal(() => String, 'ZIP code.') readonly zip?: Text;
 }
@@ -91,11 +71,9 @@ export class AddressInput {
 @InputType('PrefillDataInput', { description: 'What is already filled in when the taxpayer opens the hosted flow.' })
 @Directive(personalData)
 export class PrefillDataInput {
-  @Personal(() => PersonalInfoInput, 'What you already know about the person.')
-  readonly personalInfo?: PersonalInfoInput | null;
-  @Personal(() => BusinessInfoInput, 'What you already know about the business.')
-  readonly businessInfo?: BusinessInfoInput | null;
-  @Personal(() => AddressInput, 'The postal address.') readonly address?: AddressInput | null;
+  @Personal(() => PersonalInfoInput, 'The person.') readonly personalInfo?: PersonalInfoInput | null;
+  @Personal(() => BusinessInfoInput, 'The business.') readonly businessInfo?: BusinessInfoInput | null;
+  @Personal(() => AddressInput, 'The address.') readonly address?: AddressInput | null;
 }
 
 @InputType('ClientLinkSettingsInput', { description: 'How the hosted flow behaves for one link.' })

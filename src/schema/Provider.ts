@@ -73,8 +73,7 @@ export function defineProviders(entries: readonly ProviderEntry[]): void {
     delete Provider[name];
     delete descriptions[name];
   }
-  const unknown =
-    'A provider that this version of the gateway does not know. `providerId` has the value that the service gave.';
+  const unknown = 'A provider that the gateway does not know. `providerId` has the value of the service.';
   for (const { name, description } of [...entries, { name: 'UNRECOGNIZED', description: unknown }]) {
     Provider[name] = name;
     descriptions[name] = { description };

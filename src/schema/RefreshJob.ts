@@ -22,10 +22,7 @@ export class RefreshJob extends SharedObject {
   @Always(() => ID, "The service's id of the taxpayer.") readonly taxpayerId: string;
   @Always(() => ID, "The service's id of the job.") readonly jobId: string;
   @Always(() => String, 'Name of the job.') readonly name: string;
-  @Always(
-    () => RefreshJobStatus,
-    'State of the job; UNRECOGNIZED if the gateway does not know the value that the service gave.',
-  )
+  @Always(() => RefreshJobStatus, 'State of the job. UNRECOGNIZED for a value that the gateway does not know.')
   readonly status: RefreshJobStatus;
   @Always(() => GraphQLDateTime, 'When the gateway read this status from the service.') readonly observedAt: Date;
 

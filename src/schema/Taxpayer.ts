@@ -19,8 +19,7 @@ export const TaxpayerStatus = openEnum('TaxpayerStatus', 'State of the tax autho
 export type TaxpayerStatus = keyof typeof TaxpayerStatus;
 
 @ObjectType('Taxpayer', {
-  description:
-    'A person or business that can authorize access to its tax data. Other subgraphs may extend this type by `id`.',
+  description: 'A person or business that can authorize access to its tax data. Other subgraphs extend it by `id`.',
 })
 @Directive('@key(fields: "id")')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
@@ -29,8 +28,7 @@ export class Taxpayer {
 }
 
 @ObjectType('TaxpayerToken', {
-  description:
-    "A taxpayer's token record: the name, the state of the authorization, and the access token for the taxpayer's data.",
+  description: "A taxpayer's token record: the name, the state of the authorization, and the access token.",
 })
 @Directive('@key(fields: "taxpayerId")')
 @Directive('@cost(weight: 10)')
@@ -48,23 +46,13 @@ export class TaxpayerToken extends SharedObject {
   readonly metadata: Readonly<Record<string, unknown>> | null | GatewayError;
   @Optional(() => GraphQLDateTime, 'When the service created the taxpayer. Null when the service does not say.')
   readonly createdAt: Date | null;
-  @Always(
-    () => Provider,
-    'Where the tax data comes from; UNRECOGNIZED if the gateway does not know the value that the service gave.',
-  )
+  @Always(() => Provider, 'Where the tax data comes from. UNRECOGNIZED for a value that the gateway does not know.')
   readonly provider: string;
   @Always(() => String, 'The provider as the service names it. Use it when `provider` is UNRECOGNIZED.')
   readonly providerId: string;
-  @Always(
-    () => TaxpayerStatus,
-    'State of the authorization; UNRECOGNIZED if the gateway does not know the value that the service gave.',
-  )
+  @Always(() => TaxpayerStatus, 'State of the authorization. UNRECOGNIZED for a value that the gateway does not know.')
   readonly status: TaxpayerStatus;
-  @Always(
-    () => GraphQLDateTime,
-    'When the gateway read this record from the service; older than your request when the record comes from the cache.',
-  )
-  readonly fetchedAt: Date;
+  @Always(() => GraphQLDateTime, 'When the gateway read this record from the service.') readonly fetchedAt: Date;
   @Always(
     () => Boolean,
     'True when the record may be out of date: it is no longer fresh and the service could not be asked, or the service has since refused its access token.',

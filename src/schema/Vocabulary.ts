@@ -57,10 +57,7 @@ export function openEnum<Name extends string>(
   description: string,
   values: Readonly<Record<Name, string>>,
 ) {
-  const described = {
-    ...values,
-    UNRECOGNIZED: 'A status that this version of the gateway does not know. Do not treat it as final.',
-  };
+  const described = { ...values, UNRECOGNIZED: 'A status that the gateway does not know. Do not take it as final.' };
   const names = Object.keys(described) as (keyof typeof described)[];
   const members = Object.fromEntries(names.map((member) => [member, member]));
   const valuesConfig = Object.fromEntries(names.map((member) => [member, { description: described[member] }]));

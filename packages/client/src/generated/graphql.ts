@@ -5,7 +5,7 @@ export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' |
 import type { TypedDocumentNode as DocumentNode } from '../TypedDocumentNode.js';
 /** A postal address. */
 export type AddressInput = {
-  /** City. */
+  /** Name of the city. */
   city?: string | null | undefined;
   /** Further address line, such as an apartment number. */
   other?: string | null | undefined;
@@ -23,7 +23,7 @@ export type BusinessInfoInput = {
   name?: string | null | undefined;
   /** Phone number. */
   phone?: string | null | undefined;
-  /** Tax id, in a format that the service accepts. The gateway passes it on, and neither logs nor stores it. */
+  /** Tax id, as the service accepts it. Never logged or stored. */
   taxId?: string | null | undefined;
   /** Title of the person who signs. */
   title?: string | null | undefined;
@@ -57,17 +57,17 @@ export type PersonalInfoInput = {
   firstName?: string | null | undefined;
   /** Last name. */
   lastName?: string | null | undefined;
-  /** Social security number, in a format that the service accepts. The gateway passes it on, and neither logs nor stores it. */
+  /** Social security number, as the service accepts it. Never logged or stored. */
   ssn?: string | null | undefined;
 };
 
 /** What is already filled in when the taxpayer opens the hosted flow. */
 export type PrefillDataInput = {
-  /** The postal address. */
+  /** The address. */
   address?: AddressInput | null | undefined;
-  /** What you already know about the business. */
+  /** The business. */
   businessInfo?: BusinessInfoInput | null | undefined;
-  /** What you already know about the person. */
+  /** The person. */
   personalInfo?: PersonalInfoInput | null | undefined;
 };
 
@@ -99,7 +99,7 @@ export type Provider =
   | 'PROVIDER_9'
   /** The service's sandbox, whose data is not real. */
   | 'SERVICE_SANDBOX'
-  /** A provider that this version of the gateway does not know. `providerId` has the value that the service gave. */
+  /** A provider that the gateway does not know. `providerId` has the value of the service. */
   | 'UNRECOGNIZED';
 
 /** State of a job that refreshes a taxpayer's data. */
@@ -110,7 +110,7 @@ export type RefreshJobStatus =
   | 'FAILED'
   /** The data is being refreshed. */
   | 'PROCESSING'
-  /** A status that this version of the gateway does not know. Do not treat it as final. */
+  /** A status that the gateway does not know. Do not take it as final. */
   | 'UNRECOGNIZED';
 
 /** State of the tax authorization of a taxpayer. */
@@ -127,24 +127,24 @@ export type TaxpayerStatus =
   | 'REJECTED'
   /** The signed authorization form was sent to the tax authority. */
   | 'TAX_AUTHORIZATION_SUBMITTED'
-  /** A status that this version of the gateway does not know. Do not treat it as final. */
+  /** A status that the gateway does not know. Do not take it as final. */
   | 'UNRECOGNIZED';
 
 /** Which tax transcripts to request, by kind. The service defines the items of each list. */
 export type TranscriptsInput = {
-  /** What to request of the ACTR transcript; the service defines the items. */
+  /** Items of the ACTR transcript to request. */
   actr?: Array<string> | null | undefined;
-  /** What to request of the 1095-A transcript; the service defines the items. */
+  /** Items of the 1095-A transcript to request. */
   form1095A?: Array<string> | null | undefined;
-  /** What to request of the NOTICE transcript; the service defines the items. */
+  /** Items of the NOTICE transcript to request. */
   notice?: Array<string> | null | undefined;
-  /** What to request of the RECA transcript; the service defines the items. */
+  /** Items of the RECA transcript to request. */
   reca?: Array<string> | null | undefined;
-  /** What to request of the VENF transcript; the service defines the items. */
+  /** Items of the VENF transcript to request. */
   venf?: Array<string> | null | undefined;
-  /** What to request of the W2 transcript; the service defines the items. */
+  /** Items of the W2 transcript to request. */
   w2?: Array<string> | null | undefined;
-  /** What to request of the WAID transcript; the service defines the items. */
+  /** Items of the WAID transcript to request. */
   waid?: Array<string> | null | undefined;
 };
 
