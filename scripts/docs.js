@@ -72,9 +72,9 @@ variables work as it documents them, files of certificates being read again when
 function envExample(all) {
   const entries = all.map(
     ([name, { fallback, meaning, example, secret }]) =>
-      `# ${meaning}\n# Default: ${fallback}.${secret ? ` Or ${name}_FILE with the path of a file.` : ''}\n# ${name}=${example}\n`,
+      `# ${meaning}\n# Default: ${fallback}.${secret ? ` To read the value from a file, set ${name}_FILE to its path instead.` : ''}\n# ${name}=${example}\n`,
   );
-  return `# Printed from src/config/settings.ts by \`${command}\`; change it there. All settings, each with an example and off.
+  return `# Printed from src/config/settings.ts by \`${command}\`; change it there. Every setting, commented out, with an example value.
 # Copy to .env, uncomment what you need, and start with: node --env-file=.env scripts/start.js
 
 ${entries.join('\n')}`;

@@ -4,162 +4,163 @@
 
 const log = '[log](../log.md)';
 const alert = (name) => `[${name}](../alerts.md#${name.toLowerCase()})`;
-const atField = '294, beside the data of the other fields';
-const traceFault = `The cause is in the ${log}, by \`requestId\` and once per episode; the alerts are ${alert('AvailabilityAtRisk')} and those it leads to.`;
+const atField = '294, with the data of the other fields';
+const traceFault = `Look up the \`requestId\` in the ${log} for the cause; each episode of failures is logged once when it begins and once when it ends. The alert is ${alert('AvailabilityAtRisk')}, whose section leads to the others.`;
 
 /** What each code means, with which HTTP status it comes, and what each side does. `brief` is the caller's part in the list. */
 const prose = {
   GRAPHQL_PARSE_FAILED: {
-    means: 'The document is not GraphQL.',
+    means: 'The document has a syntax error.',
     status: '400',
     brief: 'correct the document',
-    caller: '`locations` says where it cannot be read.',
-    operator: `Nothing. The field \`client\` in the ${log} names the program that sends it.`,
+    caller: '`locations` gives the line and column of the syntax error.',
+    operator: `Nothing. To find out which program sends the document, see the field \`client\` in the ${log}.`,
   },
   GRAPHQL_VALIDATION_FAILED: {
-    means: 'The document is GraphQL, but does not fit the schema or is larger than a limit allows.',
+    means: 'The document is correct GraphQL, but does not fit the schema or exceeds a limit.',
     status: '422',
     brief: 'correct the document',
     caller:
-      'The messages name what does not fit, five at most, or the limit; with introspection off they do not tell what the schema holds. After an update of the gateway, generate the documents again from its schema.',
-    operator: `The limits are \`MAX_DEPTH\`, \`MAX_ALIASES\`, \`MAX_TOKENS\`, \`MAX_DIRECTIVES\`, \`MAX_ROOT_FIELDS\` and \`MAX_MUTATION_FIELDS\`. With introspection off, the ${log} has the cause that callers are not told.`,
+      'The messages name up to five mistakes, or the limit. With introspection off they say only that the document does not fit the schema. After an update of the gateway, generate your documents again from its schema.',
+    operator: `The limits are \`MAX_DEPTH\`, \`MAX_ALIASES\`, \`MAX_TOKENS\`, \`MAX_DIRECTIVES\`, \`MAX_ROOT_FIELDS\` and \`MAX_MUTATION_FIELDS\`. With introspection off, callers are not told what does not fit: the ${log} has it as \`cause\`.`,
   },
   BAD_USER_INPUT: {
-    means: 'An argument, a variable or the request itself is not as it must be.',
-    status: `422; ${atField}, for an argument found wrong at its field; 400, 405, 406, 413 or 415 for a request that is malformed as HTTP`,
+    means: 'An argument, a variable or the HTTP request itself is malformed or exceeds a limit.',
+    status: `422; ${atField}, when only the argument of one field is wrong; 400, 405, 406, 413 or 415 when the HTTP request itself is wrong`,
     brief: 'correct the input',
     caller:
-      'Where single values are wrong, `violations` names each by its path, 20 at most, and what was expected there.',
+      'When single values are wrong, `violations` lists up to 20 of them, each with its path and what was expected.',
     operator:
-      'Nothing, unless the message names a setting (`MAX_BODY_BYTES`, `MAX_ANSWER_BYTES`, `TRUSTED_DOCUMENTS_FILE` and the like) that is too narrow for an honest client.',
+      'Nothing, unless the message names a setting, such as `MAX_BODY_BYTES`, `MAX_ANSWER_BYTES` or `TRUSTED_DOCUMENTS_FILE`, that is too strict for a legitimate client.',
   },
   UNAUTHENTICATED: {
-    means:
-      'The access token is missing, malformed, expired, or not from an issuer and for an audience that are accepted.',
-    status: '401; a WebSocket is closed with 4401 or 4403, an event stream ends with this error',
+    means: 'The access token is missing, malformed or expired, or its issuer or audience is not accepted.',
+    status: '401; a WebSocket is closed with the code 4401 or 4403; an event stream ends with this error',
     brief: 'sign in again',
-    caller: 'Get a new token and send the request again. The message says what is wrong with this one.',
-    operator: `For many callers at once compare \`AUTH_ISSUER\` and \`AUTH_AUDIENCE\` with the tokens ([what each provider writes](../identity-providers.md)), and see ${alert('KeySetOld')}. Audit lines of the ${log} with \`token-refused\` have the reason.`,
+    caller: 'Get a new access token and send the request again. The message says what is wrong with the present one.',
+    operator: `When many callers get it, compare \`AUTH_ISSUER\` and \`AUTH_AUDIENCE\` with their tokens ([what each provider writes](../identity-providers.md)), and see ${alert('KeySetOld')}. The reason is in the audit lines \`token-refused\` of the ${log}.`,
   },
   FORBIDDEN: {
     means:
-      'The token is good, but lacks a scope or does not list this taxpayer; only a router may ask for this; or the origin or the client certificate is not accepted.',
+      'The access token is valid, but it lacks a scope, or the caller may not see this taxpayer. Also for fields that only a router may ask for, and for an origin or a client certificate that is not accepted.',
     status: `${atField}; 403 for a stream from an origin that is not in \`CORS_ORIGINS\`, for a callback subscription that is not allowed, and for a client without an accepted certificate`,
     brief: 'ask for the scope or the taxpayer',
     caller:
-      'The message names the scope that is missing. Signing in again helps only when the new token has more rights.',
-    operator: `Scopes and taxpayers are given by the identity provider; \`AUTH_SCOPES_CLAIM\`, \`AUTH_SCOPES_MAP\` and \`AUTH_TAXPAYERS_CLAIM\` say where they [stand in a token](../identity-providers.md). Audit lines of the ${log} with \`access-denied\` have the reason.`,
+      'The message names the missing scope, if that is the reason. Signing in again helps only if the new token has more rights.',
+    operator: `The identity provider grants scopes and taxpayers; \`AUTH_SCOPES_CLAIM\`, \`AUTH_SCOPES_MAP\` and \`AUTH_TAXPAYERS_CLAIM\` say in which claims [of a token](../identity-providers.md) to find them. The reason is in the audit lines \`access-denied\` of the ${log}.`,
   },
   NOT_FOUND: {
     means: 'The service knows no taxpayer or job with this id.',
     status: atField,
     brief: 'check the id',
-    caller: 'The answer is remembered: a taxpayer that the service learns of now may stay unknown here for 15 seconds.',
-    operator: `Nothing. Very many of them come from a caller who tries ids: the ${log} names that caller by a hash.`,
+    caller: 'This answer is cached: a taxpayer created just now may stay unknown to the gateway for 15 seconds.',
+    operator: `Nothing for a few. A large number comes from a caller who guesses ids: the field \`caller\` in the ${log} is the hash of that caller.`,
   },
   IDEMPOTENCY_CONFLICT: {
-    means: 'The `idempotencyKey` was used within a day, by the same caller, with another input.',
+    means: 'The same caller used this `idempotencyKey` within the last 24 hours with another input.',
     status: atField,
     brief: 'use a new key for another input',
-    caller: 'For the link that was created before, send the first input again.',
+    caller: 'To get the link created before, send the first input again with this key.',
     operator: 'Nothing.',
   },
   OUTCOME_UNKNOWN: {
-    means: 'The link may have been created: the request left, and no usable answer came back.',
+    means: 'The request was sent to the service, but no usable answer came back: the link may have been created.',
     status: atField,
     brief: 'the link may exist: look before you create another',
     caller:
-      'The same `idempotencyKey` gives this error for a day and never creates a second link. To create one all the same, use a new key.',
+      'With the same `idempotencyKey` you get this error for 24 hours, and no second link is created. To create another link nevertheless, use a new key.',
     operator: traceFault,
   },
   TOKEN_BUDGET_EXHAUSTED: {
-    means: 'The calls to the token endpoint that the fleet, or this caller, may make in this clock hour are used up.',
+    means:
+      'The token budget, which limits calls to the token endpoint per clock hour, is used up, for the whole fleet or for this caller.',
     status: atField,
     brief: 'wait `retryAfterSeconds`',
     caller:
-      'Records that are known are still shown, with `stale: true`. Ask for `maxAgeSeconds` only where you need it.',
-    operator: `${alert('TokenBudgetLow')} and ${alert('TokenBudgetExhausted')}. \`TOKEN_BUDGET_PER_HOUR\` bounds the fleet, \`TOKEN_BUDGET_CALLER_SHARE\` one caller.`,
+      'Cached records are still shown, with `stale: true`. To save calls, pass `maxAgeSeconds` only where you need it.',
+    operator: `See the alerts ${alert('TokenBudgetLow')} and ${alert('TokenBudgetExhausted')}. \`TOKEN_BUDGET_PER_HOUR\` limits the fleet, \`TOKEN_BUDGET_CALLER_SHARE\` one caller.`,
   },
   UPSTREAM_RATE_LIMITED: {
-    means: 'The service asked for fewer calls. The fleet makes none until the time that the service named is over.',
+    means:
+      'The service rate limits the gateway (429). The whole fleet pauses its calls for as long as the service asked.',
     status: atField,
     brief: 'wait `retryAfterSeconds`',
-    caller: 'Asking earlier gets the same error and does not reach the service.',
-    operator: alert('ServiceRateLimits').concat('.'),
+    caller: 'A retry before then gets the same error, without a call to the service.',
+    operator: `See the alert ${alert('ServiceRateLimits')}.`,
   },
   TAXPAYER_NOT_AUTHORIZED: {
-    means: "The service refuses this taxpayer's token, a new one included, or refuses access to this taxpayer.",
+    means: "The service refuses this taxpayer's access token, even a new one, or refuses access to this taxpayer.",
     status: atField,
-    brief: 'the taxpayer has to authorize: send a link',
+    brief: 'send the taxpayer a link to authorize access',
     caller:
-      'Create a link with `createClientLink`. After the taxpayer has signed, it may take a minute until a new token is tried.',
-    operator: 'Nothing for one taxpayer. For all of them, ask the operators of the service.',
+      'Create the link with `createClientLink`. After the taxpayer has signed, the gateway may take up to a minute to try a new access token.',
+    operator: 'Nothing for one taxpayer. If it concerns all taxpayers, ask the operators of the service.',
   },
   UPSTREAM_CREDENTIALS_REJECTED: {
     means: "The service refuses the gateway's own client id and secret. The caller did nothing wrong.",
     status: atField,
     brief: 'tell the operators',
     caller: 'Quote the `requestId`.',
-    operator: `${alert('CredentialsRefused')}: check \`UPSTREAM_CLIENT_ID\` and \`UPSTREAM_CLIENT_SECRET\`.`,
+    operator: `Check \`UPSTREAM_CLIENT_ID\` and \`UPSTREAM_CLIENT_SECRET\`; see the alert ${alert('CredentialsRefused')}.`,
   },
   UPSTREAM_REJECTED: {
-    means: 'The service refuses this request and says that the request is the reason.',
+    means: 'The service refuses this request with a 4xx status: the request itself is the reason.',
     status: atField,
-    brief: 'the service refuses this: check what was sent',
-    caller: 'The service does not tell which part it refuses: compare the input with one that was accepted.',
-    operator: `The ${log} has the status that the service answered, as \`cause\`.`,
+    brief: 'check what you sent',
+    caller: 'The gateway cannot say which part the service refuses: compare your input with one that was accepted.',
+    operator: `The \`cause\` in the ${log} is the HTTP status of the service.`,
   },
   UPSTREAM_TIMEOUT: {
     means: 'The service did not answer in time.',
     status: atField,
     brief: 'try again after `retryAfterSeconds`',
-    caller: 'A query can be repeated as it is; a mutation only with an `idempotencyKey`.',
-    operator: `${traceFault} \`UPSTREAM_TIMEOUT_MS\` bounds one try, \`UPSTREAM_DEADLINE_MS\` all of them.`,
+    caller: 'You can safely retry a query; retry a mutation only if it has an `idempotencyKey`.',
+    operator: `${traceFault} \`UPSTREAM_TIMEOUT_MS\` limits one try of a call, \`UPSTREAM_DEADLINE_MS\` all tries together.`,
   },
   UPSTREAM_UNAVAILABLE: {
-    means: 'The service cannot be reached or fails, or has failed so often that it is left alone for a while.',
+    means: 'The service cannot be reached or fails, or its circuit breaker is open because it kept failing.',
     status: atField,
     brief: 'try again after `retryAfterSeconds`',
     caller:
-      'Nothing was created. A link with an `idempotencyKey` is refused like this as well while the shared store does not answer.',
-    operator: `${traceFault} See ${alert('BreakerOpen')} and ${alert('StoreDown')}.`,
+      'Nothing was created. `createClientLink` with an `idempotencyKey` gets this error also while the shared store of the fleet does not answer.',
+    operator: `${traceFault} See also ${alert('BreakerOpen')} and ${alert('StoreDown')}.`,
   },
   UPSTREAM_INVALID_RESPONSE: {
-    means: 'The service answered with something that its contract excludes.',
+    means: 'The answer of the service breaks its contract, for example by a missing field.',
     status: atField,
     brief: 'tell the operators',
     caller: 'Quote the `requestId`.',
-    operator: `The ${log} names the member of the answer and what was expected, never its value. Tell the operators of the service.`,
+    operator: `Tell the operators of the service. The ${log} says which field of the answer is wrong and what was expected, never its value.`,
   },
   AUTH_UNAVAILABLE: {
     means:
-      'No usable key of the identity provider is known, so no token can be checked; or the decision point cannot say whether the caller may see a taxpayer.',
+      'The gateway has no usable keys of the identity provider, so it cannot verify access tokens; or the decision point does not say whether the caller may see a taxpayer.',
     status: `503; ${atField}`,
     brief: 'try again after `retryAfterSeconds`',
-    caller: 'The token may be good: do not sign in again.',
-    operator: `The machine must be able to read the key set; the ${log} has the cause, with \`a key set cannot be read\`. The same holds for the [decision point](../decision-point.md), with \`the decision point cannot decide\`.`,
+    caller: 'Do not sign in again: the access token may be valid.',
+    operator: `Check that this machine can reach the key set of the identity provider and the [decision point](../decision-point.md). The ${log} has the cause in the lines \`a key set cannot be read\` and \`the decision point cannot decide\`.`,
   },
   RATE_LIMITED: {
-    means: 'This caller is at one of its own limits; the message says at which.',
-    status: `429; ${atField}, for one watch too many, or too many reads and creations, or decisions, at once`,
-    brief: 'wait `retryAfterSeconds`; for a limit on what is held at once, end a stream first',
+    means: 'This caller has reached a rate limit or another limit per caller. The message names it.',
+    status: `429; ${atField}, when the limit is on subscriptions, waiting queries, calls to the service or decisions at once`,
+    brief: 'wait `retryAfterSeconds`; at a limit on open streams, close one first',
     caller:
-      'Other callers are not affected. Where the limit is that of a minute, the header `RateLimit` says what is left.',
-    operator: `The runbook tells [why a caller got a 429](../runbook.md#why-did-this-caller-get-a-429). The limits are \`RATE_LIMIT_PER_MINUTE\`, \`MAX_CONNECTIONS\`, \`MAX_SUBSCRIPTIONS\` and one caller's share of memory and work.`,
+      'Other callers are not affected. For the limit per minute, the response header `RateLimit` says how much is left.',
+    operator: `The runbook shows how to find out [why a caller got a 429](../runbook.md#why-did-this-caller-get-a-429). The limits are \`RATE_LIMIT_PER_MINUTE\`, \`MAX_CONNECTIONS\`, \`MAX_SUBSCRIPTIONS\` and one caller's share of memory and work.`,
   },
   SHUTTING_DOWN: {
-    means: 'This process is ending and takes no new streams.',
+    means: 'This process is shutting down and accepts no new streams.',
     status: '503',
     brief: 'try again after `retryAfterSeconds`',
-    caller: 'Connect again: another process answers. The typed client does so by itself.',
-    operator: 'Nothing during a roll-out. Otherwise look for what sends SIGTERM.',
+    caller: 'Connect again: another process will answer. The typed client reconnects by itself.',
+    operator: 'Nothing during a roll-out. Otherwise find out what sends SIGTERM to the process.',
   },
   INTERNAL_SERVER_ERROR: {
-    means: 'A bug of the gateway.',
+    means: 'A bug in the gateway.',
     status: `${atField}; 500 where nothing was executed`,
     brief: 'tell the operators',
     caller: 'Quote the `requestId`.',
-    operator: `${alert('Bugs')}: the ${log} has it once, at level error, with the request id. Report it.`,
+    operator: `Look up the \`requestId\` in the ${log}, at level error, and report the bug. See the alert ${alert('Bugs')}.`,
   },
 };
 
@@ -186,15 +187,15 @@ function page(code, { retryable }, causes, origin) {
 
 ${means}
 
-| May the same request succeed later? | HTTP status |
+| Can the same request succeed later? | HTTP status |
 | --- | --- |
 | ${again} | ${status} |
 
-**Callers:** ${brief}. ${caller}
+**Callers:** ${brief[0].toUpperCase()}${brief.slice(1)}. ${caller}
 
 **Operators:** ${operator}
-${causes.length === 0 ? '' : `\nIt is also what callers get when [the service](../faults.md)\n\n${causes.join('\n')}\n`}
-[All codes](../errors.md); [the statuses](../graphql-over-http.md) for clients that accept \`application/json\` alone.
+${causes.length === 0 ? '' : `\nCallers also get this code when [the service](../faults.md)\n\n${causes.join('\n')}\n`}
+[All codes](../errors.md); [HTTP statuses](../graphql-over-http.md) for clients that accept only \`application/json\`.
 `;
 }
 
@@ -216,10 +217,10 @@ function list(codes, errorCodes, origin) {
 
 # Errors
 
-Every code that \`extensions.code\` can have. \`extensions.retryable\` says whether the same request may succeed later, and
-\`retryAfterSeconds\` when. With \`DOCS_URL\`, \`extensions.docUrl\` links the page of the code.
+Every value of \`extensions.code\`. \`extensions.retryable\` says whether the same request can succeed later, and
+\`extensions.retryAfterSeconds\` after how many seconds. If \`DOCS_URL\` is set, \`extensions.docUrl\` links the page of the code.
 
-| Code | Again | What callers do |
+| Code | Retry | What callers do |
 | --- | --- | --- |
 ${rows.join('\n')}
 `;

@@ -10,27 +10,27 @@ import { listenProblem } from './process/listenProblem.js';
 
 const help = `taxpayer-gateway: a GraphQL gateway in front of a taxpayer-authorization service
 
-Usage: taxpayer-gateway                          serves
-       taxpayer-gateway check                    tries all that the configuration names
+Usage: taxpayer-gateway                          starts the gateway
+       taxpayer-gateway check                    tests the configuration and whether everything it names can be reached
        taxpayer-gateway inspect <taxpayerId>     shows what is stored about a taxpayer
-       taxpayer-gateway forget <taxpayerId>      erases it, in the whole fleet
-       taxpayer-gateway pseudonym <taxpayerId>   prints the hash that names a taxpayer in the log
-       taxpayer-gateway [<command>] --help
-       taxpayer-gateway --version
+       taxpayer-gateway forget <taxpayerId>      erases what is stored about a taxpayer, in the whole fleet
+       taxpayer-gateway pseudonym <taxpayerId>   prints the hash that stands for a taxpayer in the log
+       taxpayer-gateway [<command>] --help       shows this text, or the options of a command
+       taxpayer-gateway --version                prints the version
 
-The commands have --json, and exit with 0, with 1 when they found a problem, or with 2 when they were called wrongly.
+Every command takes --json. Exit codes: 0 success, 1 a problem was found, 2 wrong arguments.
 
 Without configuration it serves http://localhost:4000/graphql with an embedded sandbox of the service.
-Settings are environment variables; the ones to know first:
+Settings are environment variables. The most important ones:
 
-  PORT                port of every path (4000)
-  UPSTREAM_BASE_URL   the real service, with UPSTREAM_CLIENT_ID and UPSTREAM_CLIENT_SECRET
-  AUTH_ISSUER         who issues callers' tokens, with AUTH_AUDIENCE
-  CACHE_URL           lmdb:<directory> (default), redis://<host> or memory:
-  WORKERS             processes that share the port (1)
+  PORT                port to listen on (default 4000)
+  UPSTREAM_BASE_URL   URL of the real service; needs UPSTREAM_CLIENT_ID and UPSTREAM_CLIENT_SECRET
+  AUTH_ISSUER         issuer of the callers' access tokens; needs AUTH_AUDIENCE
+  CACHE_URL           store: lmdb:<directory> (default), redis://<host> or memory:
+  WORKERS             worker processes that share the port (default 1)
   NODE_ENV            production turns introspection and explorers off
 
-All of them: docs/configuration.md of this package.
+docs/configuration.md in this package lists all settings.
 `;
 
 // Newer Node.js caches compiled code for the next start. Kept beside the build: others may write to temporary directories.

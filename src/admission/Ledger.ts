@@ -5,10 +5,10 @@ import { GatewayError, type GatewayErrorOptions, sharedRefusal } from '../errors
 const resources = {
   /** Sockets and event streams of authenticated callers. */
   streams: { name: 'open streams', setting: 'MAX_CONNECTIONS' },
-  newcomers: { name: 'connections that are not authenticated', setting: 'MAX_CONNECTIONS' },
-  watches: { name: 'subscriptions and waiting polls', setting: 'MAX_CONNECTIONS' },
+  newcomers: { name: 'unauthenticated connections', setting: 'MAX_CONNECTIONS' },
+  watches: { name: 'subscriptions and waiting queries', setting: 'MAX_CONNECTIONS' },
   /** Calls to the decision point. */
-  decisions: { name: 'decisions under way', setting: '256 in all' },
+  decisions: { name: 'calls to the decision point at once', setting: '256 in all' },
   bytes: { name: 'bytes of requests under way and unread answers', setting: 'the memory of the process' },
 };
 

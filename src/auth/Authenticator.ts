@@ -108,7 +108,7 @@ export class Authenticator {
     if (authorization === undefined && this.#unnamed) return this.#unnamed;
     if (authorization === undefined) throw unauthenticated('An Authorization header with a Bearer token is required');
     if (authorization.length > maxTokenLength + 'Bearer '.length) {
-      throw unauthenticated('The access token is too long');
+      throw unauthenticated(`The access token must have at most ${maxTokenLength} characters`);
     }
     const prefix = scheme.exec(authorization);
     if (!prefix) throw unauthenticated(/^dpop /i.test(authorization) ? dpopRefused : malformedHeader);

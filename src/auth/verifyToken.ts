@@ -50,12 +50,12 @@ const claimsSchema = z.object({
 
 /** Also the message for a caller whose token expires while a stream is open. */
 export const tokenExpired = 'The access token has expired';
-const malformed = 'The access token is malformed';
-const notYetValid = 'The access token is not valid yet';
+const malformed = 'The access token is malformed: expected a signed JWT (RFC 7519)';
+const notYetValid = 'The access token is not valid yet (nbf, iat)';
 const wrongClaims: Readonly<Record<PropertyKey, string>> = {
-  sub: 'The access token names no valid subject',
-  exp: 'The access token has no valid expiry',
-  aud: 'The access token is for another audience',
+  sub: 'The access token has no valid subject (sub): expected 1 to 255 characters',
+  exp: 'The access token has no valid expiry (exp)',
+  aud: 'The access token is for another audience (aud)',
   nbf: notYetValid,
 };
 
@@ -86,13 +86,13 @@ async function verifySignature(token: string, policy: TokenPolicy) {
   // First refuse what needs no key to refuse: it then costs neither a signature check nor a read of the key set.
   const { header, issuer } = decode(token);
   if (!signatureAlgorithms.some((algorithm) => algorithm === header.alg)) {
-    throw unauthenticated('The access token is not signed with an accepted algorithm');
+    throw unauthenticated('The access token is not signed with an accepted algorithm (alg)');
   }
   if (!policy.tokenTypes.some((type) => type === tokenType(header.typ))) {
     throw unauthenticated('The access token is not of an accepted type (typ)');
   }
   const trusted = typeof issuer === 'string' && policy.issuers.get(issuer);
-  if (!trusted) throw unauthenticated('The access token names no issuer that is accepted here');
+  if (!trusted) throw unauthenticated('The access token is not from an accepted issuer (iss)');
   const { keys: source, audience } = trusted;
   for (;;) {
     const { keys, version } = await source.keysFor(header);

@@ -35,8 +35,8 @@ export class UsageError extends Error {}
 /** Used in place of Node's messages, which quote the wrong word: it may be an id. */
 const wrongWords: Readonly<Record<string, string>> = {
   ERR_PARSE_ARGS_UNKNOWN_OPTION: 'There is no such option; an id that begins with - can be given after --',
-  ERR_PARSE_ARGS_INVALID_OPTION_VALUE: 'An option lacks its value, or has one that it does not take',
-  ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL: `The first word must be ${commandNames.join(', ')}, or none`,
+  ERR_PARSE_ARGS_INVALID_OPTION_VALUE: 'An option is missing its value, or has a value although it takes none',
+  ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL: `The first word must be ${commandNames.join(', ')}, or missing to start the gateway`,
 };
 
 /** What was wrong with the call, without quoting any argument. */

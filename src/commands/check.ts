@@ -13,14 +13,14 @@ import { StoreError } from '../stores/StoreError.js';
 import type { Command } from './Command.js';
 import { storeProblem } from './openStoreOf.js';
 
-const help = `Reads the configuration and tries what it names: the lists of trusted documents, the store, the key sets of the identity
-providers, the decision point, and the service. It sends no credentials and makes no token call.
+const help = `Tests the configuration and each part that it names: the lists of trusted documents, the store, the key sets of the
+identity providers, the decision point, and the service. Sends no credentials to the service and makes no token call.
 
 Usage: taxpayer-gateway check [--json]
 
-  --json   one JSON object
+  --json   print one JSON object
 
-Reads the same environment as the gateway. Exit code 0 when all of it works, 1 when something does not, 2 when called wrongly.
+Needs the gateway's environment variables. Exit codes: 0 every part works, 1 a part does not work, 2 wrong arguments.
 `;
 
 /** What was found out about one part. */

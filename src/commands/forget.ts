@@ -9,17 +9,17 @@ import { RepeatedLines } from '../observability/RepeatedLines.js';
 import type { Command } from './Command.js';
 import { withStoreOf } from './openStoreOf.js';
 
-const help = `Erases everything that is stored about a taxpayer: token record, job statuses, leases, cool-downs. Every process that
-reaches the store drops what it holds in memory within 5 seconds. The next query asks the service again.
+const help = `Erases everything that is stored about a taxpayer: token record, job statuses, leases and cool-downs. Within 5 seconds,
+every process that reaches the store also erases it from its memory. The next query reads from the service again.
 
 Usage: taxpayer-gateway forget <taxpayerId> [--json]
 
-  <taxpayerId>   the service's id of the taxpayer; - reads it from standard input
-  --json         one JSON object
+  <taxpayerId>   the service's id of the taxpayer, or - to read it from standard input
+  --json         print one JSON object
 
-Reads the same environment as the gateway. While keys are rotated, give it the previous one as well. Writes an audit line to
-standard error; each process writes one to its log. Exit code 0; 1 when the store or the configuration cannot be used: then
-not everything is erased, and the command can be repeated; 2 when called wrongly.
+Needs the gateway's environment variables; during a key rotation, CACHE_ENCRYPTION_KEY_PREVIOUS too. Writes an
+audit line to standard error, and each process writes one to its log. Exit codes: 0 success; 1 the store or the
+configuration cannot be used, so not everything is erased: repeat the command; 2 wrong arguments.
 `;
 
 export const forget: Command = {

@@ -14,11 +14,11 @@ const help = `Shows what the store holds about a taxpayer: kinds, ages, freshnes
 
 Usage: taxpayer-gateway inspect <taxpayerId> [--json]
 
-  <taxpayerId>   the service's id of the taxpayer; - reads it from standard input
-  --json         one JSON object
+  <taxpayerId>   the service's id of the taxpayer, or - to read it from standard input
+  --json         print one JSON object
 
-Reads the same environment as the gateway. Exit code 0, also when nothing is stored; 1 when the store or the configuration
-cannot be used; 2 when called wrongly.
+Needs the gateway's environment variables. Exit codes: 0 success, also when nothing is stored; 1 the store or
+the configuration cannot be used; 2 wrong arguments.
 `;
 
 /** Times are in whole seconds; `job` and `version` are keyed hashes. */

@@ -23,7 +23,7 @@ export async function withStoreOf<T>(
 ) {
   if (upstream === 'embedded-sandbox') {
     throw new ConfigError([
-      'UPSTREAM_BASE_URL is missing: what is stored of an embedded sandbox ends with its process',
+      'UPSTREAM_BASE_URL is missing: what an embedded sandbox has stored ends with its process, so there is nothing to read',
     ]);
   }
   const store = await openExistingStore(cache.url, new WayOut(proxies, cache.tls).tls);

@@ -4,16 +4,16 @@ import { embeddedSandbox } from '../config/config.js';
 import { identifierReader } from '../datasources/identifiers.js';
 import { type Command, UsageError } from './Command.js';
 
-const help = `Prints the keyed hash by which the log names a taxpayer or a caller. While a previous key is configured, its hash follows.
+const help = `Prints the keyed hash that stands for a taxpayer or caller in the log, then its hash by the previous key if one is set.
 
 Usage: taxpayer-gateway pseudonym <taxpayerId> [--json]
        taxpayer-gateway pseudonym --issuer <issuer> <subject> [--json]
 
-  <taxpayerId>   the service's id of the taxpayer; - reads it from standard input
-  --issuer       names a caller instead: the iss of its token, with its sub in place of the taxpayer's id
-  --json         one JSON object
+  <taxpayerId>   the service's id of the taxpayer, or - to read it from standard input
+  --issuer       print the hash of a caller instead: give the iss claim of its token here, and the sub claim as <subject>
+  --json         print one JSON object
 
-Reads the same environment as the gateway. Exit code 0; 1 when the configuration cannot be used; 2 when called wrongly.
+Needs the gateway's environment variables. Exit codes: 0 success, 1 the configuration cannot be used, 2 wrong arguments.
 `;
 
 export const pseudonym: Command = {

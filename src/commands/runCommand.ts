@@ -51,7 +51,8 @@ function parse({ option }: Command, args: readonly string[]) {
 /** The argument. `-` reads it from standard input, to keep it out of the shell's history and the list of processes. */
 async function argumentOf({ argument }: Command, given: readonly string[]): Promise<string> {
   const wanted = argument === undefined ? 0 : 1;
-  if (given.length !== wanted) throw new UsageError(`Expected ${argument ?? 'no argument'}, and found ${given.length}`);
+  if (given.length !== wanted)
+    throw new UsageError(`Expected ${argument ?? 'no argument'}, found ${given.length} arguments`);
   const [word = ''] = given;
   return word === '-' ? (await text(process.stdin)).trim() : word;
 }

@@ -7,7 +7,7 @@ export function decisionOf(parsed: Parsed, env: Readonly<Record<string, string |
   const beside = needing.filter((name) => env[name] || env[`${name}_FILE`]);
   const alone = `AUTH_DECISION_URL is missing: expected with ${beside.join(', ')}`;
   expect('AUTH_DECISION_URL', url !== undefined || beside.length === 0, alone);
-  const tokenless = 'AUTH_DECISION_URL is for callers with tokens: expected without AUTH_MODE=disabled';
+  const tokenless = 'AUTH_DECISION_URL is about callers with access tokens: expected without AUTH_MODE=disabled';
   expect('AUTH_DECISION_URL', url === undefined || parsed.AUTH_MODE !== 'disabled', tokenless);
   if (url === undefined) return undefined;
   const tokenFile = env['AUTH_DECISION_TOKEN_FILE'] || undefined;

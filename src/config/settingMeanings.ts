@@ -2,136 +2,147 @@ import type { SettingName } from './settings.js';
 
 /** What each setting means, for the documentation; the gateway itself does not load it. */
 export const settingMeanings: Readonly<Record<SettingName, string>> = {
-  PORT: 'Port of every path; 0 picks a free one.',
-  HOST: 'Address to listen on. The developer mode of the sandbox accepts loopback addresses only.',
-  WORKERS: 'Processes that share the port. A dead one is replaced.',
-  DRAIN_TIMEOUT_MS: 'How long requests in flight may take to end after SIGTERM, in milliseconds.',
-  TLS_CERT_FILE: 'PEM certificate chain; read again when it changes.',
-  TLS_KEY_FILE: 'PEM private key; read again when it changes.',
+  PORT: 'Port to listen on; 0 picks a free one. Serves every path, except /metrics when METRICS_PORT is set.',
+  HOST: 'Address to listen on. With AUTH_MODE=developer it must be a loopback address.',
+  WORKERS: 'Worker processes that share the port. Raise it to use more CPU cores; a worker that dies is replaced.',
+  DRAIN_TIMEOUT_MS: 'How long requests in flight may take to finish after SIGTERM, in milliseconds.',
+  TLS_CERT_FILE: 'PEM certificate chain to serve HTTPS with; needs TLS_KEY_FILE. Reloaded when the file changes.',
+  TLS_KEY_FILE: 'PEM private key of TLS_CERT_FILE, without a passphrase. Reloaded when the file changes.',
   TLS_CLIENT_CA_FILE:
-    'PEM authorities whose certificates clients must present, on every path but /health/; read again when it changes.',
+    'Turns on mutual TLS: on every path but /health/, clients must present a certificate issued by an authority in this PEM file. Reloaded when the file changes.',
   TRUSTED_PROXIES:
-    "Proxies in front of the gateway, whose Forwarded or X-Forwarded-For tells the caller's address for limits and audit lines.",
+    "Addresses and ranges of the proxies in front of the gateway, separated by commas. Their Forwarded or X-Forwarded-For header then gives the caller's address for rate limits and audit lines.",
   HTTPS_PROXY:
-    'Proxy for calls to https: addresses of the service, key sets, the decision point and the trace collector. In lower case as well.',
-  HTTP_PROXY: 'The same for http: addresses.',
+    'Proxy for calls to https: URLs of the service, the identity provider, the decision point and the trace collector. https_proxy works too, and comes first.',
+  HTTP_PROXY:
+    'Proxy for calls to http: URLs of the service, the identity provider, the decision point and the trace collector. http_proxy works too, and comes first.',
   NO_PROXY:
-    'Hosts with all below them, addresses and ranges that are called directly, or *. Loopback addresses always are.',
-  LOG_LEVEL:
-    'Least severe level that is logged. Operation lines have info; audit lines have a level of their own and are only left out by silent.',
+    'Host names (each with its subdomains), addresses and ranges to call without a proxy, separated by commas; * means all. Loopback addresses are never called through a proxy. no_proxy works too, and comes first.',
+  LOG_LEVEL: 'Least severe level to log. Operation lines are info; audit lines are logged at all levels but silent.',
   LOG_OPERATIONS:
-    'Operations that get a log line at their end: those refused, failed, slow, and mutations; all; or none.',
-  LOG_SLOW_MS: 'From how many milliseconds on an operation is slow, for LOG_OPERATIONS.',
+    'Which operations get a log line when they end: notable means those that are refused, fail, are slow (LOG_SLOW_MS) or are mutations; all; or none.',
+  LOG_SLOW_MS: 'With LOG_OPERATIONS=notable, an operation that takes this many milliseconds is logged as slow.',
   AUDIT:
-    'What gets an audit line: refused callers, tokens shown, links and erasures; or all records and job statuses shown as well.',
+    'Which events get an audit line. decisions: refused callers, access tokens shown, links created and taxpayers erased. all: also every token record and job status shown.',
 
-  UPSTREAM_BASE_URL: 'Base address of the taxpayer-authorization service.',
+  UPSTREAM_BASE_URL: 'Base URL of the taxpayer-authorization service.',
   UPSTREAM_CLIENT_ID: 'Client id issued by the service.',
-  UPSTREAM_CLIENT_SECRET: 'Client secret issued by the service. From a file it is read again when the file changes.',
+  UPSTREAM_CLIENT_SECRET: 'Client secret issued by the service. From a file, it is reloaded when the file changes.',
   UPSTREAM_CA_FILE:
-    "PEM authorities, the only ones that the service's certificate may come from; read again when it changes.",
-  UPSTREAM_CERT_FILE: 'PEM certificate chain to present to the service; read again when it changes.',
-  UPSTREAM_KEY_FILE: 'Its PEM private key; read again when it changes.',
-  UPSTREAM_API_VERSION: 'Sent as Service-API-Version on the two reading endpoints.',
-  UPSTREAM_TIMEOUT_MS: 'Time for one try of a call, in milliseconds.',
-  UPSTREAM_DEADLINE_MS: 'Time for a call with all its tries and waits, in milliseconds.',
+    "PEM file of the certificate authorities trusted for the service, instead of the public ones. Set it when a private authority issued the service's certificate. Reloaded when the file changes.",
+  UPSTREAM_CERT_FILE: 'PEM certificate chain to present to the service (mutual TLS). Reloaded when the file changes.',
+  UPSTREAM_KEY_FILE: 'PEM private key of UPSTREAM_CERT_FILE, without a passphrase. Reloaded when the file changes.',
+  UPSTREAM_API_VERSION: 'Service-API-Version header to send on reads of token records and job statuses.',
+  UPSTREAM_TIMEOUT_MS: 'Time limit for one try of a call to the service, in milliseconds.',
+  UPSTREAM_DEADLINE_MS:
+    'Time limit for a call to the service with all its retries and the pauses between them, in milliseconds. The default rises to UPSTREAM_TIMEOUT_MS if that is longer.',
   BREAKER_RESET_MS:
-    'How long an endpoint that kept failing is left alone before one call tries it again, and a record that could not be read at most, in milliseconds.',
-  PROVIDERS_FILE: 'JSON list of { name, value, description } that replaces the provider catalogue.',
+    'How long the circuit breaker of a failing endpoint stays open before one call tries the endpoint again, in milliseconds. Also the longest pause before a token record that could not be read is read again.',
+  PROVIDERS_FILE:
+    'JSON list of { name, value, description } that replaces the values of the enum Provider: name in the schema, value at the service. Set it to name tax-preparation products, for which the built-in values are placeholders.',
 
   CACHE_URL:
-    'Where tokens, job statuses and leases are shared: lmdb:directory on one machine; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group or redis+cluster://host:6379,host:6379, each also as rediss for TLS; memory: in one process.',
-  CACHE_CA_FILE: "The same as UPSTREAM_CA_FILE, for Redis's certificate.",
-  CACHE_CERT_FILE: 'PEM certificate chain to present to Redis; read again when it changes.',
-  CACHE_KEY_FILE: 'Its PEM private key; read again when it changes.',
-  AUTH_CA_FILE: 'The same as UPSTREAM_CA_FILE, for key sets and the decision point.',
-  AUTH_CERT_FILE: 'PEM certificate chain to present to them; read again when it changes.',
-  AUTH_KEY_FILE: 'Its PEM private key; read again when it changes.',
-  CACHE_ENCRYPTION_KEY: 'Key of stored entries: 32 bytes in base64.',
+    'Store of token records, job statuses, leases and counters. lmdb:<directory> is shared by the processes of one machine; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group and redis+cluster://host:6379,host:6379 by the whole fleet (with rediss in place of redis: over TLS); memory: is separate in each process.',
+  CACHE_CA_FILE:
+    "PEM file of the certificate authorities trusted for Redis, instead of the public ones. Set it when a private authority issued Redis's certificate. Reloaded when the file changes.",
+  CACHE_CERT_FILE: 'PEM certificate chain to present to Redis (mutual TLS). Reloaded when the file changes.',
+  CACHE_KEY_FILE: 'PEM private key of CACHE_CERT_FILE, without a passphrase. Reloaded when the file changes.',
+  AUTH_CA_FILE:
+    'PEM file of the certificate authorities trusted for the identity provider and the decision point, instead of the public ones. Set it when a private authority issued their certificates. Reloaded when the file changes.',
+  AUTH_CERT_FILE:
+    'PEM certificate chain to present to the identity provider and the decision point (mutual TLS). Reloaded when the file changes.',
+  AUTH_KEY_FILE: 'PEM private key of AUTH_CERT_FILE, without a passphrase. Reloaded when the file changes.',
+  CACHE_ENCRYPTION_KEY:
+    'Key that encrypts stored entries: 32 bytes in base64, the same in the whole fleet. Set it in production, so that the cache survives a change of the client secret.',
   CACHE_ENCRYPTION_KEY_PREVIOUS:
-    'The key before a rotation: entries it sealed can still be read. Keep it for a day after the last process has the new one.',
+    'The CACHE_ENCRYPTION_KEY used before a key rotation, so that older entries can still be decrypted. Keep it for a day after the last process has the new key.',
   CACHE_MAX_ENTRIES:
-    'Token records, and as many job statuses, held in the memory of one process; the least recently used go first, also when either takes a quarter of the heap.',
+    'Most token records, and separately most job statuses, that one process keeps in memory. The least recently used are evicted, also when either kind takes a quarter of the heap.',
   TOKEN_FRESH_SHARE:
-    'A token record is shown without asking the service again for this share of the time it had been unchanged when it was read.',
-  TOKEN_FRESH_MIN_SECONDS: 'Shortest such time, in seconds.',
-  TOKEN_FRESH_MAX_SECONDS: 'Longest such time, in seconds; it holds for the final statuses REJECTED and COMPLETED.',
+    'How long a cached token record is fresh, as a share of the time it had been unchanged when it was read: with 0.1, a record unchanged for 10 hours is shown for 1 hour without a call to the service.',
+  TOKEN_FRESH_MIN_SECONDS: 'Shortest time for which a cached token record is fresh, in seconds.',
+  TOKEN_FRESH_MAX_SECONDS:
+    'Longest time for which a cached token record is fresh, in seconds. Records in the final statuses REJECTED and COMPLETED are always fresh for this long.',
   TOKEN_FRESH_SECONDS:
-    'A fixed time in place of the learned one, in seconds, and at least a day for final statuses. Not beside the three above.',
-  STORE_TTL_DAYS:
-    'How long anything about a taxpayer is kept after it was read from the service, in the store and in memory, in days.',
-  TOKEN_BUDGET_PER_HOUR: 'Calls to the token endpoint per hour for the whole fleet; 0 means no limit.',
+    'Fixed time for which a cached token record is fresh, in seconds; in the final statuses REJECTED and COMPLETED, at least a day. Cannot be combined with TOKEN_FRESH_SHARE, TOKEN_FRESH_MIN_SECONDS or TOKEN_FRESH_MAX_SECONDS.',
+  STORE_TTL_DAYS: 'How long data about a taxpayer is kept, in store and memory, after it was read, in days.',
+  TOKEN_BUDGET_PER_HOUR:
+    'Token budget: the calls that the whole fleet may make to the token endpoint in each clock hour. 0 means no limit.',
   TOKEN_BUDGET_CALLER_SHARE:
-    'What one caller may take of the token budget that the others have left; 1 lets one caller take all of it.',
+    'Share of the token budget that one caller may use, of what the other callers have left. 1 lets one caller use all of it.',
   TOKEN_BUDGET_WATCH_SHARE:
-    'What the watchers of token records may take, all together, of the token budget that queries have left. When it is spent they wait for the next hour.',
-  JOB_POLL_MIN_MS: 'First interval between polls of a watched job, in milliseconds, give or take a tenth.',
-  JOB_POLL_MAX_MS: 'Longest interval between polls of a watched job, in milliseconds, give or take a tenth.',
-  JOB_WATCH_MAX_SECONDS: 'How long one subscription may last before it ends cleanly, in seconds.',
+    'Share of the token budget that all subscriptions to token records together may use, of what queries have left. Once it is used up, they wait for the next clock hour.',
+  JOB_POLL_MIN_MS: 'First interval between two polls of a watched refresh job, in milliseconds, with 10 % jitter.',
+  JOB_POLL_MAX_MS: 'Longest interval between two polls of a watched refresh job, in milliseconds, with 10 % jitter.',
+  JOB_WATCH_MAX_SECONDS: 'Longest time for a subscription, in seconds; it then completes without an error.',
 
-  AUTH_MODE: 'Who may call: bearers of a valid token; a local developer with every scope (sandbox only); anybody.',
+  AUTH_MODE:
+    'How callers are authenticated. jwt: by an access token. developer: a caller without a token is the local developer, with every scope (embedded sandbox only). disabled: not at all; anybody may read and create everything.',
   AUTH_ISSUER:
-    'The iss claim a token must carry, exactly. Several are separated by commas. Its key set is found by OpenID discovery or RFC 8414.',
-  AUTH_JWKS_URL: 'Key sets, instead of finding them: one for each of AUTH_ISSUER, in that order, separated by commas.',
+    'Accepted iss claims of access tokens, compared exactly, separated by commas. Without AUTH_JWKS_URL, the key set of each issuer is found by OpenID Connect discovery or RFC 8414.',
+  AUTH_JWKS_URL:
+    'URLs of the key sets (JWKS) of the issuers in AUTH_ISSUER, one for each in the same order, separated by commas. Set it when an issuer publishes no metadata.',
   AUTH_AUDIENCE:
-    'The aud claim a token must carry; one of several, separated by commas. One that counts for a single issuer stands after it and a space.',
+    'Accepted aud claims of access tokens, separated by commas. To accept an audience from one issuer only, write the issuer, a space and the audience.',
   AUTH_TOKEN_TYPES:
-    'Values of the typ header that a token may have; one without counts as JWT. at+jwt alone refuses whatever does not say that it is an access token (RFC 9068).',
-  AUTH_KEYS_MAX_AGE_SECONDS: 'How long known keys are used while the identity provider cannot be reached, in seconds.',
+    'Accepted typ headers of access tokens, separated by commas; a token without one counts as JWT. Set at+jwt alone to refuse every token that does not say it is an access token (RFC 9068).',
+  AUTH_KEYS_MAX_AGE_SECONDS:
+    'How long the last key set is used while the identity provider cannot be reached, in seconds. After that no token is accepted until it can be read again.',
   AUTH_SCOPES_CLAIM:
-    'Claims that may list the scopes; the first that a token has counts. A nested claim is named by its path.',
+    "Claims that may hold the caller's scopes, separated by commas; the first that a token has is used. A nested claim is named by its path, such as realm_access.roles.",
   AUTH_SCOPES_MAP:
-    'The scopes that a value of that claim stands for, as JSON: one of ours, or a list. Values that are not named stand for themselves.',
-  AUTH_TAXPAYERS_CLAIM: 'Claim that lists the taxpayers a caller may see. A nested claim is named by its path.',
+    "JSON object that maps values of the scopes claim (AUTH_SCOPES_CLAIM) to the gateway's scopes, each to one or to a list. A value that is not in it counts as a scope itself.",
+  AUTH_TAXPAYERS_CLAIM: 'Claim with the ids of the taxpayers a caller may see. A nested claim is named by its path.',
   AUTH_DECISION_URL:
-    'Base address of a decision point that speaks OpenID AuthZEN: asked, under /access/v1, about taxpayers that a token does not list.',
+    'Base URL of an OpenID AuthZEN decision point. It is asked, under /access/v1, whether a caller may see a taxpayer that the token does not list.',
   AUTH_DECISION_TOKEN:
-    'What the gateway presents to the decision point: a bearer token, or a scheme and a token. From a file it is read again when the file changes.',
+    'Credential for the decision point: a bearer token, or a scheme and a token. From a file, it is reloaded when the file changes.',
   AUTH_DECISION_CLAIMS:
-    'Claims of the caller that the decision point is told, separated by commas. A nested claim is named by its path.',
+    "Claims of the caller's token that are sent to the decision point, separated by commas. A nested claim is named by its path, such as realm_access.roles.",
   AUTH_DECISION_TTL_SECONDS:
-    'How long a decision holds before it is asked for again, in seconds; a refusal for 5 at most. A withdrawn right ends within this time.',
+    'How long a decision of the decision point is cached, in seconds; a refusal for at most 5. A withdrawn right ends within this time.',
   FEDERATION_SHARED_SECRET:
-    'When set, _service, _entities and callback subscriptions answer only to a router that presents it in x-gateway-router-secret. From a file it is read again when the file changes.',
+    'Secret that a router sends in the header x-gateway-router-secret. When set, _service, _entities and callback subscriptions answer only the router. From a file, it is reloaded when the file changes.',
   FEDERATION_SHARED_SECRET_PREVIOUS:
-    'The shared secret before a rotation, still accepted. From a file it is read again when the file changes; an empty file withdraws it.',
+    'The FEDERATION_SHARED_SECRET used before a rotation, which is still accepted. From a file, it is reloaded when the file changes; an empty file withdraws it.',
   FEDERATION_CERTIFICATE_NAMES:
-    "DNS names and SPIFFE ids of the router's client certificate, which then stands for the shared secret.",
-  CALLBACK_ORIGINS: 'Origins that callback subscriptions may post to.',
-  CORS_ORIGINS: 'Browser origins that may call, separated by commas.',
+    'DNS names and SPIFFE ids, separated by commas, of client certificates that identify the router, in place of FEDERATION_SHARED_SECRET. Needs TLS_CLIENT_CA_FILE.',
+  CALLBACK_ORIGINS: 'Origins to which callback subscriptions may post their results, separated by commas.',
+  CORS_ORIGINS: 'Origins of web pages that may call the gateway and open streams (CORS), separated by commas.',
   INTROSPECTION:
-    'Whether the schema may be introspected; with it come the explorers at / and /graphiql. Without it no error tells what the schema holds.',
+    'true allows introspection and serves the explorers at / and /graphiql. With false, error messages do not reveal the schema either.',
   DOCS_URL:
-    'Where the folder docs/ is published: each error then links the page of its code, in extensions.docUrl. Requests are not sent there.',
+    'URL under which you publish the folder docs/. Each error then links the page of its code in extensions.docUrl; the gateway itself never calls this URL.',
   TRUSTED_DOCUMENTS_FILE:
-    'Files, or folders of .json files, separated by commas, each a persisted-query manifest of Apollo or { hash: text } as GraphQL Code Generator and Relay write it: only these documents may run, named by id or sent whole, and one with a clientName for that client only. Read again when they change; while they cannot be used, those in use stay. A router that presents the shared secret is exempt.',
+    'Files, or folders of .json files, separated by commas, that list the only documents that may run, sent by id or as text. Each is a persisted-query manifest of Apollo, where a document with a clientName runs for that client only, or { hash: text } as GraphQL Code Generator and Relay write it. Reloaded when they change; the lists in use stay while the new ones are unusable. A router that presents the shared secret may send any document.',
   TRUSTED_DOCUMENTS_MODE:
-    'enforce refuses other documents; report lets them run, counts them, and logs each by hash, client and operation.',
+    'enforce refuses documents that TRUSTED_DOCUMENTS_FILE does not list; report lets them run, counts them, and logs each by hash, client and operation.',
   RATE_LIMIT_PER_MINUTE:
-    'Root fields of operations per caller and minute over the whole fleet; 0 means no limit. Without authentication callers are told apart by their address.',
+    'Rate limit: the root fields that one caller may request per clock minute from the whole fleet. 0 means no limit. Callers without a token are told apart by their address.',
   MAX_BODY_BYTES: 'Largest request body, in bytes.',
-  MAX_ANSWER_BYTES: 'Largest answer to one operation, in bytes; what would be larger is an error.',
-  MAX_DEPTH: 'Deepest selection of a document.',
+  MAX_ANSWER_BYTES: 'Largest answer to one operation, in bytes; a larger one is replaced by an error.',
+  MAX_DEPTH: 'Deepest nesting of fields in a document, in levels.',
   MAX_ALIASES: 'Most aliases in a document.',
   MAX_TOKENS: 'Most lexical tokens in a document.',
   MAX_DIRECTIVES: 'Most directives in a document.',
-  MAX_ROOT_FIELDS: 'Most root fields an operation may select, fragments included.',
-  MAX_MUTATION_FIELDS: 'The same for a mutation: each field creates something.',
-  MAX_REPRESENTATIONS: 'Most representations in all _entities of one document.',
-  MAX_METADATA_DEPTH: 'Deepest nesting of metadata, sent or received; variables as a whole may have ten levels more.',
+  MAX_ROOT_FIELDS: 'Most root fields in one operation, including those in fragments.',
+  MAX_MUTATION_FIELDS: 'Most root fields in one mutation, including those in fragments; each creates something.',
+  MAX_REPRESENTATIONS: 'Most entities that a router may ask for in all _entities fields of one document together.',
+  MAX_METADATA_DEPTH: 'Deepest nesting of metadata, sent or received, in levels; variables may have ten levels more.',
   MAX_ID_LENGTH: 'Longest taxpayer id, job id or idempotency key, in characters.',
-  MAX_RESPONSE_BYTES: 'Largest answer of the service, in bytes after decompression.',
+  MAX_RESPONSE_BYTES: 'Largest response accepted from the service, in bytes after decompression.',
   MAX_CONNECTIONS:
-    'Most sockets and event streams of one process that are open at once, and most subscriptions and waiting queries; one caller may have a quarter of either.',
+    'Most WebSockets and event streams that one process keeps open, and, counted separately, most subscriptions and queries that wait (waitSeconds). One caller may hold a quarter of each.',
   MAX_SUBSCRIPTIONS: 'Most operations running at once on one WebSocket.',
 
-  METRICS_PORT: 'Serve /metrics on this port alone.',
+  METRICS_PORT: 'Separate port for /metrics, which is then not served on PORT.',
   OTEL_EXPORTER_OTLP_ENDPOINT:
-    'OpenTelemetry collector that receives traces over OTLP/HTTP; see Traces in docs/configuration.md.',
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'Address that traces are posted to as it is, in place of the one above.',
-  OTEL_EXPORTER_OTLP_PROTOCOL: 'How traces are written: http/json or http/protobuf.',
-  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'The same, in place of the one above.',
-  OTEL_SDK_DISABLED: 'Turns tracing off, whatever the other variables say.',
+    'Base URL of the OpenTelemetry collector. Traces are sent over OTLP/HTTP to /v1/traces under it; see Traces in docs/configuration.md.',
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'Full URL to send traces to; replaces OTEL_EXPORTER_OTLP_ENDPOINT.',
+  OTEL_EXPORTER_OTLP_PROTOCOL: 'Encoding of the traces sent: http/json or http/protobuf. gRPC is not supported.',
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL:
+    'Encoding of the traces sent, http/json or http/protobuf, in place of OTEL_EXPORTER_OTLP_PROTOCOL.',
+  OTEL_SDK_DISABLED: 'true turns tracing off, even when an endpoint is set.',
   NODE_ENV:
-    'production turns introspection, explorers and the CORS origins of Apollo Sandbox off, unless they are set.',
+    'production turns off introspection, the explorers and CORS for Apollo Sandbox, unless INTROSPECTION or CORS_ORIGINS is set.',
 };

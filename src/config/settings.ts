@@ -57,8 +57,8 @@ const mapOfScopes = z.record(z.string(), z.array(scope).or(scope.transform((one)
 const scopesMap = text.transform((json, context) => {
   const map = mapOfScopes.safeParse(parseJson(json)).data;
   if (map) return new Map(Object.entries(map));
-  const expected = `{"their value":"our scope"} or {"their value":["our scope"]} in JSON, with our scopes`;
-  context.addIssue({ code: 'custom', message: `must be ${expected} ${allScopes.join(', ')}` });
+  const expected = 'a JSON object such as {"Taxpayers.Read":"taxpayers:read"}, each value a scope or a list of scopes';
+  context.addIssue({ code: 'custom', message: `must be ${expected}; the scopes are ${allScopes.join(', ')}` });
   return z.NEVER;
 });
 
@@ -142,13 +142,13 @@ export const settings = {
   HOST: optional(text, '127.0.0.1 with the embedded sandbox, 0.0.0.0 with UPSTREAM_BASE_URL', '0.0.0.0'),
   WORKERS: setting(integer(1, 64), '1', '2'),
   DRAIN_TIMEOUT_MS: setting(integer(0, 600_000), '10000', '25000'),
-  TLS_CERT_FILE: optional(text, 'none: plain HTTP', '/run/tls/tls.crt'),
-  TLS_KEY_FILE: optional(text, 'none: plain HTTP', '/run/tls/tls.key'),
-  TLS_CLIENT_CA_FILE: optional(text, 'none: no certificate is asked for', '/run/tls/clients.crt'),
-  TRUSTED_PROXIES: optional(list(addressRange), 'none: the address is that of the connection', '10.0.0.0/8,fd00::/8'),
-  HTTPS_PROXY: optional(secret(proxy), 'none', 'http://user:password@proxy.example:3128', 'secret'),
-  HTTP_PROXY: optional(secret(proxy), 'none', 'http://user:password@proxy.example:3128', 'secret'),
-  NO_PROXY: optional(proxyExceptions, 'none', 'internal.example,10.0.0.0/8'),
+  TLS_CERT_FILE: optional(text, 'none (plain HTTP)', '/run/tls/tls.crt'),
+  TLS_KEY_FILE: optional(text, 'none (plain HTTP)', '/run/tls/tls.key'),
+  TLS_CLIENT_CA_FILE: optional(text, 'none (no client certificates)', '/run/tls/clients.crt'),
+  TRUSTED_PROXIES: optional(list(addressRange), 'none (the address of the connection is used)', '10.0.0.0/8,fd00::/8'),
+  HTTPS_PROXY: optional(secret(proxy), 'none (direct calls)', 'http://user:password@proxy.example:3128', 'secret'),
+  HTTP_PROXY: optional(secret(proxy), 'none (direct calls)', 'http://user:password@proxy.example:3128', 'secret'),
+  NO_PROXY: optional(proxyExceptions, 'none (loopback addresses only)', 'internal.example,10.0.0.0/8'),
   LOG_LEVEL: setting(
     z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
       error: 'must be one of fatal, error, warn, info, debug, trace, silent',
@@ -164,16 +164,16 @@ export const settings = {
   LOG_SLOW_MS: setting(integer(1, 3_600_000), '1000', '500'),
   AUDIT: setting(z.enum(['decisions', 'all'], { error: 'must be decisions or all' }), 'decisions', 'all'),
 
-  UPSTREAM_BASE_URL: optional(webUrl, 'none: the embedded sandbox is served', 'https://api.service.example/v1'),
+  UPSTREAM_BASE_URL: optional(webUrl, 'none (the embedded sandbox stands in for it)', 'https://api.service.example/v1'),
   UPSTREAM_CLIENT_ID: optional(
     text.refine((id) => !id.includes(':'), 'must not contain a colon'),
     'required with UPSTREAM_BASE_URL',
     'acme',
   ),
   UPSTREAM_CLIENT_SECRET: optional(secret(text), 'required with UPSTREAM_BASE_URL', 'change-me', 'secret'),
-  UPSTREAM_CA_FILE: optional(text, 'none: the public authorities', '/run/tls/service-ca.crt'),
-  UPSTREAM_CERT_FILE: optional(text, 'none', '/run/tls/client.crt'),
-  UPSTREAM_KEY_FILE: optional(text, 'none', '/run/tls/client.key'),
+  UPSTREAM_CA_FILE: optional(text, 'none (the public authorities)', '/run/tls/service-ca.crt'),
+  UPSTREAM_CERT_FILE: optional(text, 'none (no certificate is presented)', '/run/tls/client.crt'),
+  UPSTREAM_KEY_FILE: optional(text, 'none (no certificate is presented)', '/run/tls/client.key'),
   UPSTREAM_API_VERSION: setting(
     text.regex(/^[\x21-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters'),
     '2024-01-01',
@@ -182,7 +182,7 @@ export const settings = {
   UPSTREAM_TIMEOUT_MS: setting(integer(1, 600_000), '5000', '2000'),
   UPSTREAM_DEADLINE_MS: setting(integer(1, 600_000), '10000', '5000'),
   BREAKER_RESET_MS: setting(integer(1, 3_600_000), '10000', '30000'),
-  PROVIDERS_FILE: optional(text, 'the built-in catalogue', './providers.json'),
+  PROVIDERS_FILE: optional(text, 'none (the built-in values)', './providers.json'),
 
   CACHE_URL: setting(
     text.regex(
@@ -193,15 +193,15 @@ export const settings = {
     'redis://cache:6379',
     'secret',
   ),
-  CACHE_CA_FILE: optional(text, 'none: the public authorities', '/run/tls/redis-ca.crt'),
-  CACHE_CERT_FILE: optional(text, 'none', '/run/tls/redis.crt'),
-  CACHE_KEY_FILE: optional(text, 'none', '/run/tls/redis.key'),
-  AUTH_CA_FILE: optional(text, 'none: the public authorities', '/run/tls/company-ca.crt'),
-  AUTH_CERT_FILE: optional(text, 'none', '/run/tls/client.crt'),
-  AUTH_KEY_FILE: optional(text, 'none', '/run/tls/client.key'),
+  CACHE_CA_FILE: optional(text, 'none (the public authorities)', '/run/tls/redis-ca.crt'),
+  CACHE_CERT_FILE: optional(text, 'none (no certificate is presented)', '/run/tls/redis.crt'),
+  CACHE_KEY_FILE: optional(text, 'none (no certificate is presented)', '/run/tls/redis.key'),
+  AUTH_CA_FILE: optional(text, 'none (the public authorities)', '/run/tls/company-ca.crt'),
+  AUTH_CERT_FILE: optional(text, 'none (no certificate is presented)', '/run/tls/client.crt'),
+  AUTH_KEY_FILE: optional(text, 'none (no certificate is presented)', '/run/tls/client.key'),
   CACHE_ENCRYPTION_KEY: optional(
     secret(base64Key),
-    'derived from the client secret',
+    'derived from UPSTREAM_CLIENT_SECRET',
     'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
     'secret',
   ),
@@ -215,7 +215,7 @@ export const settings = {
   TOKEN_FRESH_SHARE: setting(shareOrNone, '0.1', '0.05'),
   TOKEN_FRESH_MIN_SECONDS: setting(integer(1, 2_592_000), '60', '120'),
   TOKEN_FRESH_MAX_SECONDS: setting(integer(1, 2_592_000), '86400', '14400'),
-  TOKEN_FRESH_SECONDS: optional(integer(1, 2_592_000), 'none: it is learned', '900'),
+  TOKEN_FRESH_SECONDS: optional(integer(1, 2_592_000), 'none (TOKEN_FRESH_SHARE applies)', '900'),
   STORE_TTL_DAYS: setting(integer(1, 3650), '30', '7'),
   TOKEN_BUDGET_PER_HOUR: setting(integer(0, 100_000_000), '600', '100'),
   TOKEN_BUDGET_CALLER_SHARE: setting(share, '0.25', '1'),
@@ -230,36 +230,36 @@ export const settings = {
     'jwt',
   ),
   AUTH_ISSUER: optional(list(text), 'required with AUTH_MODE=jwt', 'https://id.example/'),
-  AUTH_JWKS_URL: optional(list(webUrl), "found by the issuer's metadata", 'https://id.example/.well-known/jwks.json'),
+  AUTH_JWKS_URL: optional(list(webUrl), "found in the issuer's metadata", 'https://id.example/.well-known/jwks.json'),
   AUTH_AUDIENCE: optional(list(text), 'required with AUTH_MODE=jwt', 'taxpayer-gateway'),
   AUTH_TOKEN_TYPES: setting(list(text), 'JWT,at+jwt', 'at+jwt'),
   AUTH_KEYS_MAX_AGE_SECONDS: setting(integer(60, 31_536_000), '86400', '14400'),
   AUTH_SCOPES_CLAIM: setting(list(text), 'scope,scp', 'realm_access.roles'),
-  AUTH_SCOPES_MAP: optional(scopesMap, 'none: values are scopes', '{"Taxpayers.Read":"taxpayers:read"}'),
+  AUTH_SCOPES_MAP: optional(scopesMap, 'none (the values are scopes)', '{"Taxpayers.Read":"taxpayers:read"}'),
   AUTH_TAXPAYERS_CLAIM: setting(text, 'taxpayer_ids', 'https://example.com/taxpayers'),
-  AUTH_DECISION_URL: optional(webUrl, 'none: the token alone says which taxpayers', 'https://decisions.example'),
-  AUTH_DECISION_TOKEN: optional(secret(decisionToken), 'none', 'change-me', 'secret'),
-  AUTH_DECISION_CLAIMS: optional(list(text), 'none', 'tenant,groups'),
+  AUTH_DECISION_URL: optional(webUrl, 'none (the token alone says which taxpayers)', 'https://decisions.example'),
+  AUTH_DECISION_TOKEN: optional(secret(decisionToken), 'none (no Authorization header)', 'change-me', 'secret'),
+  AUTH_DECISION_CLAIMS: optional(list(text), 'none (only subject and issuer are sent)', 'tenant,groups'),
   AUTH_DECISION_TTL_SECONDS: setting(integer(1, 3600), '30', '10'),
   FEDERATION_SHARED_SECRET: optional(
     secret(routerSecret),
-    'none: _service and _entities answer any authenticated caller',
+    'none (_service and _entities answer any authenticated caller)',
     'a-long-random-text',
     'secret',
   ),
   FEDERATION_SHARED_SECRET_PREVIOUS: optional(secret(routerSecret), 'none', 'a-long-random-text', 'secret'),
   FEDERATION_CERTIFICATE_NAMES: optional(list(text), 'none', 'router.example,spiffe://example/router'),
-  CALLBACK_ORIGINS: optional(list(origin), 'none: callback subscriptions are refused', 'https://router.example'),
-  CORS_ORIGINS: optional(list(origin), "none; in development Apollo Sandbox's origin", 'https://app.example'),
-  INTROSPECTION: optional(flag, 'false when NODE_ENV is production, otherwise true', 'true'),
-  DOCS_URL: optional(webUrl, 'none: errors link no page', 'https://docs.example/gateway'),
-  TRUSTED_DOCUMENTS_FILE: optional(list(text), 'none: any document may run', './persisted-query-manifest.json'),
+  CALLBACK_ORIGINS: optional(list(origin), 'none (callback subscriptions are refused)', 'https://router.example'),
+  CORS_ORIGINS: optional(list(origin), 'Apollo Sandbox; none with NODE_ENV=production', 'https://app.example'),
+  INTROSPECTION: optional(flag, 'false with NODE_ENV=production, otherwise true', 'true'),
+  DOCS_URL: optional(webUrl, 'none (errors link no page)', 'https://docs.example/gateway'),
+  TRUSTED_DOCUMENTS_FILE: optional(list(text), 'none (any document may run)', './persisted-query-manifest.json'),
   TRUSTED_DOCUMENTS_MODE: optional(
     z.enum(['enforce', 'report'], { error: 'must be enforce or report' }),
-    'enforce with TRUSTED_DOCUMENTS_FILE',
+    'enforce, if TRUSTED_DOCUMENTS_FILE is set',
     'report',
   ),
-  RATE_LIMIT_PER_MINUTE: optional(integer(0, 100_000_000), '1200 with AUTH_MODE=jwt, otherwise 0', '600'),
+  RATE_LIMIT_PER_MINUTE: optional(integer(0, 100_000_000), '1200 with AUTH_MODE=jwt, otherwise 0 (no limit)', '600'),
   MAX_BODY_BYTES: setting(integer(1, 104_857_600), '262144', '65536'),
   MAX_ANSWER_BYTES: setting(integer(1024, 1_073_741_824), '8388608', '2097152'),
   MAX_DEPTH: setting(integer(1, 1000), '12', '8'),
@@ -275,15 +275,15 @@ export const settings = {
   MAX_CONNECTIONS: setting(integer(1, 1_000_000), '10000', '2000'),
   MAX_SUBSCRIPTIONS: setting(integer(1, 100_000), '100', '20'),
 
-  METRICS_PORT: optional(integer(1, 65535), 'none: /metrics is on PORT', '9464'),
-  OTEL_EXPORTER_OTLP_ENDPOINT: optional(webUrl, 'none: no tracing', 'http://collector:4318'),
+  METRICS_PORT: optional(integer(1, 65535), 'none (/metrics is on PORT)', '9464'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: optional(webUrl, 'none (no tracing)', 'http://collector:4318'),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(
     webUrl,
     '/v1/traces under OTEL_EXPORTER_OTLP_ENDPOINT',
     'https://collector.example/v1/traces',
   ),
   OTEL_EXPORTER_OTLP_PROTOCOL: optional(text, 'http/json', 'http/protobuf'),
-  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: optional(text, 'OTEL_EXPORTER_OTLP_PROTOCOL', 'http/protobuf'),
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: optional(text, 'the value of OTEL_EXPORTER_OTLP_PROTOCOL', 'http/protobuf'),
   OTEL_SDK_DISABLED: optional(flagInAnyCase, 'false', 'true'),
   NODE_ENV: setting(text, 'development', 'production'),
 } as const satisfies Record<string, Setting>;

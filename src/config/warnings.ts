@@ -20,5 +20,5 @@ function misspelled(env: Environment): string[] {
 
 function almostProduction({ NODE_ENV: word = '' }: Environment): string[] {
   if (word === 'production' || !/^prod(uction)?$/i.test(word)) return [];
-  return ['NODE_ENV is not production, and only that word turns introspection and explorers off: did you mean it?'];
+  return ['NODE_ENV must be exactly production to turn introspection and explorers off: did you mean that?'];
 }

@@ -100,13 +100,13 @@ export function upstreamTimeout(cause?: unknown): GatewayError {
 
 /** A request that must not be sent twice was sent, and no usable answer says whether it took effect. */
 export function outcomeUnknown(cause: GatewayError): GatewayError {
-  const message = 'The request was sent, but no usable answer came: it may have taken effect';
+  const message = 'The request was sent to the service, but no usable answer came back: it may have taken effect';
   return new GatewayError('OUTCOME_UNKNOWN', message, { cause, reason: cause.reason });
 }
 
 /** The service rejects our client id and secret. `refused` is set when only one caller's requests were rejected. */
 export function credentialsRejected(reason: string, refused?: Refused): GatewayError {
-  const message = "The service refuses the gateway's own credentials; its operator has to act";
+  const message = "The service refuses the gateway's own credentials: the gateway's operators have to act";
   return new GatewayError('UPSTREAM_CREDENTIALS_REJECTED', message, { reason, refused });
 }
 

@@ -21,7 +21,7 @@ export function callbackEndpoint(options: LiveOptions): Serve {
   return async (request, response, visit) => {
     const { requestId } = visit.known;
     const identity = await admitStream(request, visit, options);
-    if (identity.fromRouter === false) throw forbidden('Callback subscriptions answer to the router only');
+    if (identity.fromRouter === false) throw forbidden('Only the router may ask for callback subscriptions');
     const holder = holderOf(identity.caller);
     const read = () => readGraphQLRequest(request, holder, options);
     const asked = visit.asked ?? (await pipeline.admit(identity, read));
@@ -79,7 +79,7 @@ function targetIn(extension: unknown, origins: readonly string[]): CallbackTarge
   const parsed = callbackTarget.safeParse(extension);
   if (!parsed.success) {
     const path = ['extensions.subscription', ...(parsed.error.issues[0]?.path ?? [])].join('.');
-    throw badInput(path, 'is missing or malformed');
+    throw badInput(path, 'is missing or malformed: expected as in the callback protocol (callback/1.0)');
   }
   const url = new URL(parsed.data.callbackUrl);
   if (!origins.includes(url.origin) || url.username !== '' || url.password !== '') {

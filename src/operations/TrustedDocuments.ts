@@ -74,7 +74,7 @@ export class TrustedDocuments {
     const id = documentId ?? byHash.safeParse(extensions).data?.persistedQuery.sha256Hash;
     const document = this.#listed.find(id, query, client);
     if (document !== undefined) return document;
-    if (query === undefined && id === undefined) throw refusal('The request names no document');
+    if (query === undefined && id === undefined) throw refusal('The request has neither a document nor the id of one');
     if (this.options.mode === 'enforce' || (query === undefined && documentId !== undefined)) {
       throw refusal(query === undefined ? 'This id is not a trusted document' : 'This is not a trusted document');
     }

@@ -11,10 +11,10 @@ export class ClientLinkResolver {
   @Directive('@cost(weight: 10)')
   @Mutation(() => CreateClientLinkPayload, {
     description:
-      'Creates a link that sends a taxpayer to the hosted flow. Give an idempotencyKey to be able to try again.',
+      'Creates a link to the hosted flow, in which a taxpayer gives consent and signs. Give an `idempotencyKey`, so that you can safely retry.',
   })
   async createClientLink(
-    @Arg('input', () => CreateClientLinkInput, { description: 'What to create the link with.' })
+    @Arg('input', () => CreateClientLinkInput, { description: 'Key, metadata and settings of the link, all optional.' })
     input: CreateClientLinkInput,
     @Ctx() context: RequestContext,
   ): Promise<CreateClientLinkPayload> {
@@ -23,7 +23,7 @@ export class ClientLinkResolver {
   }
 
   reference(): never {
-    throw badInput('representations.__typename', 'names an entity that cannot be looked up');
+    throw badInput('representations.__typename', 'must not be ClientLink, which cannot be looked up by its id');
   }
 }
 

@@ -16,7 +16,7 @@ export class RefreshJobResolver {
   @Query(() => RefreshJob, {
     nullable: true,
     description:
-      "A refresh job by id. The gateway finds the taxpayer's token by itself. Null only with an error, such as NOT_FOUND.",
+      'A refresh job by its id. You need no access token of the taxpayer: the gateway uses its own. Null only with an error, such as NOT_FOUND.',
   })
   refreshJob(
     @TaxpayerId taxpayerId: string,
@@ -37,7 +37,7 @@ export class RefreshJobResolver {
   @Needs('refresh-jobs:read')
   @Subscription(() => RefreshJob, {
     description:
-      'A refresh job each time its status changes: at once as it is now, and last when it has completed or failed.',
+      'Sends the refresh job as it is now, then each time its status changes. Completes after COMPLETED or FAILED; if it completes earlier, by default after an hour, subscribe again.',
     subscribe: ({ args, context }: { args: Record<'taxpayerId' | 'jobId', string>; context: RequestContext }) =>
       context.taxpayer(args.taxpayerId, 'refresh-jobs:read', (taxpayer) => taxpayer.watchJob(args.jobId)),
   })

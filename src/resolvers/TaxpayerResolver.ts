@@ -18,7 +18,7 @@ export class TaxpayerResolver {
   @Query(() => Taxpayer, {
     nullable: true,
     description:
-      'A taxpayer by id. By itself it asks nothing of the service. Null only with an error, such as FORBIDDEN.',
+      'A taxpayer by id, the entry to the token record and refresh jobs. It does not check that the taxpayer exists. Null only with an error, such as FORBIDDEN.',
   })
   taxpayer(@Id id: string, @Ctx() context: RequestContext) {
     return taxpayerOf(context, id, 'taxpayers:read');
@@ -66,8 +66,7 @@ export class TaxpayerTokenResolver {
   @NullOnlyWithError
   @Query(() => TaxpayerToken, {
     nullable: true,
-    description:
-      'The token record of a taxpayer. Usually answered without asking the service. Null only with an error, such as NOT_FOUND.',
+    description: 'The token record of a taxpayer, usually from the cache. Null only with an error, such as NOT_FOUND.',
   })
   taxpayerToken(@TaxpayerId taxpayerId: string, @Ctx() context: RequestContext, @MaxAgeSeconds maxAgeSeconds?: number) {
     return context.taxpayer(taxpayerId, 'taxpayers:read', (taxpayer) =>
@@ -78,7 +77,7 @@ export class TaxpayerTokenResolver {
   @Needs('taxpayers:read')
   @Subscription(() => TaxpayerToken, {
     description:
-      'The token record of a taxpayer each time it changes: at once as it is now, and last when its status is final. A new access token alone is no change.',
+      'Sends the token record of a taxpayer as it is now, then each time it changes; a new access token alone does not count. Completes after the final status REJECTED or COMPLETED; if it completes earlier, by default after an hour, subscribe again.',
     subscribe: ({ args, context }: { args: { taxpayerId: string }; context: RequestContext }) =>
       context.taxpayer(args.taxpayerId, 'taxpayers:read', (taxpayer) => taxpayer.watchToken()),
   })
@@ -101,7 +100,7 @@ export class TaxpayerTokenResolver {
   @FieldResolver(() => String, {
     nullable: true,
     description:
-      "The token for the service's taxpayer data endpoints. Null only with an error: FORBIDDEN without the scope taxpayer-tokens:read.",
+      "The access token for the service's endpoints of taxpayer data. Keep it confidential. Null only with an error, such as FORBIDDEN without the scope taxpayer-tokens:read.",
   })
   accessToken(@Root() token: TaxpayerToken, @Ctx() context: RequestContext) {
     return context.taxpayer(token.taxpayerId, 'taxpayer-tokens:read', ({ id }) => {
@@ -110,7 +109,7 @@ export class TaxpayerTokenResolver {
     });
   }
 
-  @FieldResolver(() => Taxpayer, { description: 'The taxpayer the token is about.' })
+  @FieldResolver(() => Taxpayer, { description: 'The taxpayer whose token record this is.' })
   taxpayer(@Root() token: TaxpayerToken): Taxpayer {
     return { id: token.taxpayerId };
   }

@@ -23,10 +23,10 @@ export const JobId = Arg('jobId', () => ID, { description: "The service's id of 
 export const MaxAgeSeconds = Arg('maxAgeSeconds', () => Int, {
   nullable: true,
   description:
-    'Ask for a record at most this many seconds old; less than 60 counts as 60. Without it a record is shown, unless the gateway is set otherwise, for a tenth of the time it had been unchanged when it was read: for a minute after a change, for a day at most or once its status is final.',
+    'Oldest cached record that you accept, in seconds; less than 60 counts as 60. Leave it out unless you need a newer record: without it a cached record is fresh, by default, for a tenth of the time it had been unchanged, at least a minute and at most a day.',
 });
 export const WaitSeconds = Arg('waitSeconds', () => Int, {
   nullable: true,
   description:
-    'Wait up to this many seconds, at most 300, for the job to complete or fail; the answer comes as soon as it does.',
+    'Long poll: wait up to this many seconds, at most 300, for the job to complete or fail. The answer comes as soon as it does, and otherwise with the status at the end of that time.',
 });

@@ -7,11 +7,11 @@ const help = `Runs the sandbox of the taxpayer-authorization service as a proces
   --client-id <text>     default sandbox-client
   --client-secret <text> default sandbox-secret-not-real
   --api-version <text>   the accepted Service-API-Version; default 2024-01-01
-  --latency-ms <n>       how long every answer of the API takes; default 0
-  --job-duration-ms <n>  how long a job is processing after it is first read; default 15000
-  --taxpayers <n>        taxpayers with generated ids, besides the demo ones; default 0
+  --latency-ms <n>       delay of every answer of the API, in milliseconds; default 0
+  --job-duration-ms <n>  how long a job stays processing after it is first read, in milliseconds; default 15000
+  --taxpayers <n>        number of taxpayers with generated ids, in addition to the demo ones; default 0
   --http-control         serve the control surface under /__sandbox/
-  --no-log               count requests but keep none
+  --no-log               count requests without keeping them
   --help                 show this text
 
 Prints one line of JSON with its url when it is ready, and ends on SIGTERM or SIGINT.

@@ -3,22 +3,23 @@ import { Directive, ID, InputType, ObjectType } from 'type-graphql';
 import { Always, JSONObject, Optional, Personal, personalData } from './Vocabulary.js';
 
 @ObjectType('ClientLink', {
-  description: 'A link to the hosted flow in which a taxpayer signs the tax-authorization form.',
+  description:
+    'A link to the hosted flow: the web pages of the service on which a taxpayer gives consent and signs the tax-authorization form.',
 })
 @Directive('@key(fields: "id", resolvable: false)')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class ClientLink {
   @Always(() => ID, "The service's id of the link.") readonly id!: string;
   @Directive('@tag(name: "sensitive")')
-  @Always(() => GraphQLURL, 'Where to send the taxpayer. Anybody who has it can open the flow.')
+  @Always(() => GraphQLURL, 'Where to send the taxpayer. Confidential: anybody who has it can open the flow.')
   readonly url!: string;
 }
 
-@ObjectType('CreateClientLinkPayload', { description: 'The outcome of createClientLink.' })
+@ObjectType('CreateClientLinkPayload', { description: 'Result of `createClientLink`.' })
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
 export class CreateClientLinkPayload {
-  @Always(() => ClientLink, 'The link that was created, now or before.') readonly clientLink!: ClientLink;
-  @Always(() => Boolean, 'True when the link had been created before, with the same idempotencyKey and input.')
+  @Always(() => ClientLink, 'The link, created now or by an earlier request.') readonly clientLink!: ClientLink;
+  @Always(() => Boolean, 'True when an earlier request with the same `idempotencyKey` created the link.')
   readonly replayed!: boolean;
 }
 
@@ -26,32 +27,32 @@ type Text = string | null;
 type Texts = readonly string[] | null;
 
 @InputType('TranscriptsInput', {
-  description: 'Which transcripts to ask for, by kind. What the items of each list mean is defined by the service.',
+  description: 'Which tax transcripts to request, by kind. The service defines the items of each list.',
 })
 export class TranscriptsInput {
-  @Optional(() => [String], 'Items of the ACTR transcript.') readonly actr?: Texts;
-  @Optional(() => [String], 'Items of the RECA transcript.') readonly reca?: Texts;
-  @Optional(() => [String], 'Items of the WAID transcript.') readonly waid?: Texts;
-  @Optional(() => [String], 'Items of the VENF transcript.') readonly venf?: Texts;
-  @Optional(() => [String], 'Items of the W2 transcript.') readonly w2?: Texts;
-  @Optional(() => [String], 'Items of the 1095-A transcript.') readonly form1095A?: Texts;
-  @Optional(() => [String], 'Items of the NOTICE transcript.') readonly notice?: Texts;
+  @Optional(() => [String], 'Items of the ACTR transcript to request.') readonly actr?: Texts;
+  @Optional(() => [String], 'Items of the RECA transcript to request.') readonly reca?: Texts;
+  @Optional(() => [String], 'Items of the WAID transcript to request.') readonly waid?: Texts;
+  @Optional(() => [String], 'Items of the VENF transcript to request.') readonly venf?: Texts;
+  @Optional(() => [String], 'Items of the W2 transcript to request.') readonly w2?: Texts;
+  @Optional(() => [String], 'Items of the 1095-A transcript to request.') readonly form1095A?: Texts;
+  @Optional(() => [String], 'Items of the NOTICE transcript to request.') readonly notice?: Texts;
 }
 
-@InputType('PersonalInfoInput', { description: 'What is known of a person.' })
+@InputType('PersonalInfoInput', { description: 'What you already know about a person.' })
 @Directive(personalData)
 export class PersonalInfoInput {
   @Personal(() => String, 'First name.') readonly firstName?: Text;
   @Personal(() => String, 'Last name.') readonly lastName?: Text;
-  @Personal(() => String, 'Social security number, in the form the service takes. Never logged or kept.')
+  @Personal(() => String, 'Social security number, as the service accepts it. Never logged or stored.')
   readonly ssn?: Text;
 }
 
-@InputType('BusinessInfoInput', { description: 'What is known of a business.' })
+@InputType('BusinessInfoInput', { description: 'What you already know about a business.' })
 @Directive(personalData)
 export class BusinessInfoInput {
   @Personal(() => String, 'Name of the business.') readonly name?: Text;
-  @Personal(() => String, 'Tax id, in the form the service takes. Never logged or kept.') readonly taxId?: Text;
+  @Personal(() => String, 'Tax id, as the service accepts it. Never logged or stored.') readonly taxId?: Text;
   @Personal(() => String, 'Kind of business.') readonly type?: Text;
   @Personal(() => String, 'Phone number.') readonly phone?: Text;
   @Personal(() => String, 'Title of the person who signs.') readonly title?: Text;
@@ -61,13 +62,13 @@ export class BusinessInfoInput {
 @Directive(personalData)
 export class AddressInput {
   @Personal(() => String, 'Street and number.') readonly street?: Text;
-  @Personal(() => String, 'Further address line.') readonly other?: Text;
+  @Personal(() => String, 'Further address line, such as an apartment number.') readonly other?: Text;
   @Personal(() => String, 'Name of the city.') readonly city?: Text;
   @Personal(() => String, 'State.') readonly state?: Text;
   @Personal(() => String, 'ZIP code.') readonly zip?: Text;
 }
 
-@InputType('PrefillDataInput', { description: 'What the hosted flow shows already filled in.' })
+@InputType('PrefillDataInput', { description: 'What is already filled in when the taxpayer opens the hosted flow.' })
 @Directive(personalData)
 export class PrefillDataInput {
   @Personal(() => PersonalInfoInput, 'The person.') readonly personalInfo?: PersonalInfoInput | null;
@@ -75,29 +76,29 @@ export class PrefillDataInput {
   @Personal(() => AddressInput, 'The address.') readonly address?: AddressInput | null;
 }
 
-@InputType('ClientLinkSettingsInput', { description: 'How the hosted flow behaves.' })
+@InputType('ClientLinkSettingsInput', { description: 'How the hosted flow behaves for one link.' })
 export class ClientLinkSettingsInput {
   @Optional(() => String, 'Which flow to run, for example "full". The service defines the values.')
   readonly flowType?: Text;
-  @Optional(() => TranscriptsInput, 'Which transcripts to ask for.') readonly transcripts?: TranscriptsInput | null;
-  @Personal(() => PrefillDataInput, 'What is already known of the taxpayer.')
+  @Optional(() => TranscriptsInput, 'Which tax transcripts to request.') readonly transcripts?: TranscriptsInput | null;
+  @Personal(() => PrefillDataInput, 'What is already filled in when the taxpayer opens the hosted flow.')
   readonly prefillData?: PrefillDataInput | null;
 }
 
 @InputType('CreateClientLinkInput', {
-  description: 'What to create a client link with. What is left out is left out towards the service.',
+  description: 'Input of `createClientLink`. Fields that you leave out, or set to null, are not sent to the service.',
 })
 export class CreateClientLinkInput {
   @Optional(
     () => String,
-    'Chosen by you: the same key and input within 24 hours give the first link again instead of a second one.',
+    'A text of your choice, such as an order number, that makes the mutation safe to retry: for 24 hours, the same key and input return the first link instead of creating a second one.',
   )
   readonly idempotencyKey?: Text;
   @Personal(
     () => JSONObject,
-    'Anything about the taxpayer, for example ids of other systems. Passed on unchanged; an integer beyond 2^53 that a JSON number would not bring unchanged is refused: send it as a string.',
+    'Your own data about the taxpayer, for example ids in other systems. The service stores it, and `TaxpayerToken.metadata` returns it unchanged. Send an integer beyond 2^53 as a string: a JSON number that would lose digits is refused.',
   )
   readonly metadata?: Readonly<Record<string, unknown>> | null;
-  @Optional(() => ClientLinkSettingsInput, 'How the hosted flow behaves.')
+  @Optional(() => ClientLinkSettingsInput, 'How the hosted flow behaves for this link.')
   readonly settings?: ClientLinkSettingsInput | null;
 }

@@ -12,14 +12,14 @@ export interface ProviderEntry {
 
 /** The 13 values of the interface. The exact strings of the ten vendor values are not public: `PROVIDERS_FILE` supplies them. */
 export const defaultProviders: readonly ProviderEntry[] = [
-  { name: 'IRS', value: 'irs', description: 'The tax authority, directly.' },
-  { name: 'IRS_TAX_PRO', value: 'irs_tax_pro', description: 'The tax authority, by way of a tax professional.' },
-  { name: 'SERVICE_SANDBOX', value: 'service-sandbox', description: 'The sandbox provider; no real data.' },
+  { name: 'IRS', value: 'irs', description: 'The tax authority itself.' },
+  { name: 'IRS_TAX_PRO', value: 'irs_tax_pro', description: 'The tax authority, through a tax professional.' },
+  { name: 'SERVICE_SANDBOX', value: 'service-sandbox', description: "The service's sandbox, whose data is not real." },
   { name: 'HR', value: 'hr', description: 'A payroll or human-resources provider.' },
   ...[1, 2, 3, 4, 5, 6, 7, 8].map((n) => ({
     name: `PREPARER_SOFTWARE_${n}`,
     value: `preparer_software_${n}`,
-    description: `Third-party tax preparation product number ${n}.`,
+    description: `Third-party tax-preparation product number ${n}.`,
   })),
   { name: 'PROVIDER_9', value: 'provider_9', description: 'A further tax-preparation provider.' },
 ];
@@ -73,7 +73,7 @@ export function defineProviders(entries: readonly ProviderEntry[]): void {
     delete Provider[name];
     delete descriptions[name];
   }
-  const unknown = 'A provider this gateway does not know yet; `providerId` has the value of the service.';
+  const unknown = 'A provider that the gateway does not know. `providerId` has the value of the service.';
   for (const { name, description } of [...entries, { name: 'UNRECOGNIZED', description: unknown }]) {
     Provider[name] = name;
     descriptions[name] = { description };

@@ -4,17 +4,17 @@ import type { JobView } from '../datasources/RefreshJobs.js';
 import { SharedObject } from '../operations/plans/SharedObject.js';
 import { Always, openEnum, Timestamp, type Vocabulary } from './Vocabulary.js';
 
-export const RefreshJobStatus = openEnum('RefreshJobStatus', "How far a refresh of a taxpayer's data has come.", {
+export const RefreshJobStatus = openEnum('RefreshJobStatus', "State of a job that refreshes a taxpayer's data.", {
   PROCESSING: 'The data is being refreshed.',
-  COMPLETED: 'The data is refreshed; this does not change any more.',
-  FAILED: 'The refresh failed; this does not change any more.',
+  COMPLETED: 'The data is refreshed. Final: the status no longer changes.',
+  FAILED: 'The refresh failed. Final: the status no longer changes.',
 });
 export type RefreshJobStatus = keyof typeof RefreshJobStatus;
 
 /** The schema's names for the service's statuses (interface, 3.2). */
 const statusNames = { processing: 'PROCESSING', completed: 'COMPLETED', failed: 'FAILED' } as const;
 
-@ObjectType('RefreshJob', { description: "A job that refreshes a taxpayer's data." })
+@ObjectType('RefreshJob', { description: "A job of the service that refreshes a taxpayer's data." })
 @Directive('@key(fields: "taxpayerId jobId")')
 @Directive('@cost(weight: 20)')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
@@ -22,7 +22,7 @@ export class RefreshJob extends SharedObject {
   @Always(() => ID, "The service's id of the taxpayer.") readonly taxpayerId: string;
   @Always(() => ID, "The service's id of the job.") readonly jobId: string;
   @Always(() => String, 'Name of the job.') readonly name: string;
-  @Always(() => RefreshJobStatus, 'How far the job has come. UNRECOGNIZED for a value that is new to the gateway.')
+  @Always(() => RefreshJobStatus, 'State of the job. UNRECOGNIZED for a value that the gateway does not know.')
   readonly status: RefreshJobStatus;
   @Always(() => GraphQLDateTime, 'When the gateway read this status from the service.') readonly observedAt: Date;
 

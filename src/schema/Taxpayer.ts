@@ -8,18 +8,18 @@ import { Provider } from './Provider.js';
 import { Always, JSONObject, Optional, openEnum, Personal, Timestamp, type Vocabulary } from './Vocabulary.js';
 
 /** The service's statuses (interface, 3.1). */
-export const TaxpayerStatus = openEnum('TaxpayerStatus', 'How far the tax authorization of a taxpayer has come.', {
-  CREATED: 'The taxpayer exists; nothing was asked of them yet.',
-  CONSENT_RECEIVED: 'The taxpayer agreed to share tax data.',
+export const TaxpayerStatus = openEnum('TaxpayerStatus', 'State of the tax authorization of a taxpayer.', {
+  CREATED: 'The taxpayer exists, and has not given consent yet.',
+  CONSENT_RECEIVED: 'The taxpayer gave consent to share tax data.',
   TAX_AUTHORIZATION_SUBMITTED: 'The signed authorization form was sent to the tax authority.',
   AUTHORIZED: 'The tax authority accepted the authorization.',
-  REJECTED: 'The authorization was refused; this does not change any more.',
-  COMPLETED: 'The authorization and what it was for are done; this does not change any more.',
+  REJECTED: 'The authorization was refused. Final: the status no longer changes.',
+  COMPLETED: 'The authorization has served its purpose. Final: the status no longer changes.',
 });
 export type TaxpayerStatus = keyof typeof TaxpayerStatus;
 
 @ObjectType('Taxpayer', {
-  description: 'A person or business whose tax data can be authorized. Other subgraphs may extend it by its id.',
+  description: 'A person or business that can authorize access to its tax data. Other subgraphs extend it by `id`.',
 })
 @Directive('@key(fields: "id")')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
@@ -28,7 +28,7 @@ export class Taxpayer {
 }
 
 @ObjectType('TaxpayerToken', {
-  description: "A taxpayer's token record: who they are, how far the authorization is, and the token itself.",
+  description: "A taxpayer's token record: the name, the state of the authorization, and the access token.",
 })
 @Directive('@key(fields: "taxpayerId")')
 @Directive('@cost(weight: 10)')
@@ -38,27 +38,24 @@ export class TaxpayerToken extends SharedObject {
 
   /** Revealed only by the resolver of `accessToken`, which needs a scope of its own. */
   readonly secretToken: Secret;
-  @Personal(() => String, 'Name of the taxpayer. Null when the service has none.') readonly name: string | null;
+  @Personal(() => String, 'Name of the taxpayer. Null when the service has no name.') readonly name: string | null;
   @Personal(
     () => JSONObject,
-    'The metadata given when the taxpayer was created, unchanged. Null when none was given, and with UPSTREAM_INVALID_RESPONSE, which names the place, when it has an integer beyond 2^53 that a JSON number would not bring unchanged.',
+    'The metadata given when the taxpayer was created, unchanged. Null when none was given. Also null, with an UPSTREAM_INVALID_RESPONSE error that names the place, when it holds an integer beyond 2^53 that would lose digits as a JSON number.',
   )
   readonly metadata: Readonly<Record<string, unknown>> | null | GatewayError;
   @Optional(() => GraphQLDateTime, 'When the service created the taxpayer. Null when the service does not say.')
   readonly createdAt: Date | null;
-  @Always(() => Provider, 'Where the tax data comes from. UNRECOGNIZED for a value that is new to the gateway.')
+  @Always(() => Provider, 'Where the tax data comes from. UNRECOGNIZED for a value that the gateway does not know.')
   readonly provider: string;
-  @Always(() => String, "The service's own value of the provider, also when `provider` is UNRECOGNIZED.")
+  @Always(() => String, 'The provider as the service names it. Use it when `provider` is UNRECOGNIZED.')
   readonly providerId: string;
-  @Always(
-    () => TaxpayerStatus,
-    'How far the authorization has come. UNRECOGNIZED for a value that is new to the gateway.',
-  )
+  @Always(() => TaxpayerStatus, 'State of the authorization. UNRECOGNIZED for a value that the gateway does not know.')
   readonly status: TaxpayerStatus;
   @Always(() => GraphQLDateTime, 'When the gateway read this record from the service.') readonly fetchedAt: Date;
   @Always(
     () => Boolean,
-    'True when the record is past its freshness and shown because the service could not answer, or when the service has refused its token since.',
+    'True when the record may be out of date: it is no longer fresh and the service could not be asked, or the service has since refused its access token.',
   )
   readonly stale: boolean;
 

@@ -57,7 +57,7 @@ export function openEnum<Name extends string>(
   description: string,
   values: Readonly<Record<Name, string>>,
 ) {
-  const described = { ...values, UNRECOGNIZED: 'A status this gateway does not know yet.' };
+  const described = { ...values, UNRECOGNIZED: 'A status that the gateway does not know. Do not take it as final.' };
   const names = Object.keys(described) as (keyof typeof described)[];
   const members = Object.fromEntries(names.map((member) => [member, member]));
   const valuesConfig = Object.fromEntries(names.map((member) => [member, { description: described[member] }]));

@@ -127,5 +127,5 @@ function textOf(representation: Representation, member: string): string {
 function onlyRouter(context: RequestContext, field: string): void {
   if (context.fromRouter !== false) return;
   context.audit('access-denied', 'denied', undefined, 'not the router');
-  throw new GatewayError('FORBIDDEN', `${field} answers to the router only`);
+  throw new GatewayError('FORBIDDEN', `Only the router may ask for ${field}`);
 }

@@ -45,7 +45,7 @@ export async function openStore(cacheUrl: string, options: OpenStoreOptions = {}
  */
 export async function openExistingStore(cacheUrl: string, tls?: object): Promise<Store> {
   if (cacheUrl === 'memory:')
-    throw new StoreError('misconfigured', 'CACHE_URL is memory: its store ends with its process');
+    throw new StoreError('misconfigured', 'CACHE_URL is memory:, which no other process can read');
   return openShared(cacheUrl, { existing: true, tls });
 }
 

@@ -187,8 +187,12 @@ describe('Authenticator', () => {
 
   it('says what is missing or too long', async () => {
     expect(await refusalOf(authenticator, undefined)).toBe('An Authorization header with a Bearer token is required');
-    expect(await refusalOf(authenticator, bearer('x'.repeat(8193)))).toBe('The access token is too long');
-    expect(await refusalOf(authenticator, bearer('x'.repeat(8192)))).toBe('The access token is malformed');
+    expect(await refusalOf(authenticator, bearer('x'.repeat(8193)))).toBe(
+      'The access token must have at most 8192 characters',
+    );
+    expect(await refusalOf(authenticator, bearer('x'.repeat(8192)))).toBe(
+      'The access token is malformed: expected a signed JWT (RFC 7519)',
+    );
   });
 
   it.each([

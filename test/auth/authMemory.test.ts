@@ -131,7 +131,7 @@ describe('Authenticator', () => {
       const caller = await authenticate(token);
       expect(authenticator.authenticate(token)).toBe(caller);
       clock -= 1;
-      expect(await refusalOf(authenticator, token)).toBe('The access token is not valid yet');
+      expect(await refusalOf(authenticator, token)).toBe('The access token is not valid yet (nbf, iat)');
     });
 
     it('looks again at a refused token when the clock is set back', async () => {

@@ -179,7 +179,7 @@ describe('A mistake', () => {
     ...['x', '[]', '{"a":', '"a"', `{"a":"${planted}"}`, '{"a":["taxpayers:read",7]}', '{"a":null}'].map(
       (AUTH_SCOPES_MAP): [Env, RegExp] => [
         { AUTH_SCOPES_MAP },
-        /^AUTH_SCOPES_MAP must be \{.*our scopes client-links:create, .*taxpayers:any$/,
+        /^AUTH_SCOPES_MAP must be a JSON object such as \{.*; the scopes are client-links:create, .*taxpayers:any$/,
       ],
     ),
     [{ AUTH_SCOPES_CLAIM: ',' }, /^AUTH_SCOPES_CLAIM must name at least one$/],
@@ -216,7 +216,7 @@ describe('A mistake', () => {
   });
 
   it.each(['Production', 'prod', 'PROD'])('in NODE_ENV is a warning when it looks like production: %s', (NODE_ENV) => {
-    expect(loadConfig({ NODE_ENV }).warnings).toEqual([expect.stringMatching(/^NODE_ENV is not production, /)]);
+    expect(loadConfig({ NODE_ENV }).warnings).toEqual([expect.stringMatching(/^NODE_ENV must be exactly production /)]);
   });
 
   it.each(['production', 'development', 'test', 'products'])('is not seen in NODE_ENV=%s', (NODE_ENV) => {

@@ -209,7 +209,7 @@ describe('An audit line', () => {
       { level: 'audit', outcome: 'denied', reason: 'missing scope taxpayers:read', caller: hash },
     ]);
     expect(audits('token-refused').map(({ reason }) => reason)).toEqual([
-      'The access token is malformed',
+      'The access token is malformed: expected a signed JWT (RFC 7519)',
       'An Authorization header with a Bearer token is required',
     ]);
     expect(linesOf('operation')).toEqual([]);

@@ -66,7 +66,7 @@ describe('EndpointBreaker', () => {
     const error = await breaker.run({ holder: 'one' }, async () => 'made').catch((refusal) => refusal);
     expect(error).toMatchObject({
       ...{ code: 'UPSTREAM_UNAVAILABLE', reason: forOne, refused: { holder: 'one' }, retryAfterSeconds: 4 },
-      message: 'The service has kept failing and is left alone for a moment',
+      message: 'The service kept failing: the gateway pauses its calls for a moment',
     });
     expect(await call('answered', 'other-1')).toBe('answered');
   });

@@ -7,7 +7,7 @@ import type { TypedDocumentNode as DocumentNode } from '../TypedDocumentNode.js'
 export type AddressInput = {
   /** Name of the city. */
   city?: string | null | undefined;
-  /** Further address line. */
+  /** Further address line, such as an apartment number. */
   other?: string | null | undefined;
   /** State. */
   state?: string | null | undefined;
@@ -17,13 +17,13 @@ export type AddressInput = {
   zip?: string | null | undefined;
 };
 
-/** What is known of a business. */
+/** What you already know about a business. */
 export type BusinessInfoInput = {
   /** Name of the business. */
   name?: string | null | undefined;
   /** Phone number. */
   phone?: string | null | undefined;
-  /** Tax id, in the form the service takes. Never logged or kept. */
+  /** Tax id, as the service accepts it. Never logged or stored. */
   taxId?: string | null | undefined;
   /** Title of the person who signs. */
   title?: string | null | undefined;
@@ -31,37 +31,37 @@ export type BusinessInfoInput = {
   type?: string | null | undefined;
 };
 
-/** How the hosted flow behaves. */
+/** How the hosted flow behaves for one link. */
 export type ClientLinkSettingsInput = {
   /** Which flow to run, for example "full". The service defines the values. */
   flowType?: string | null | undefined;
-  /** What is already known of the taxpayer. */
+  /** What is already filled in when the taxpayer opens the hosted flow. */
   prefillData?: PrefillDataInput | null | undefined;
-  /** Which transcripts to ask for. */
+  /** Which tax transcripts to request. */
   transcripts?: TranscriptsInput | null | undefined;
 };
 
-/** What to create a client link with. What is left out is left out towards the service. */
+/** Input of `createClientLink`. Fields that you leave out, or set to null, are not sent to the service. */
 export type CreateClientLinkInput = {
-  /** Chosen by you: the same key and input within 24 hours give the first link again instead of a second one. */
+  /** A text of your choice, such as an order number, that makes the mutation safe to retry: for 24 hours, the same key and input return the first link instead of creating a second one. */
   idempotencyKey?: string | null | undefined;
-  /** Anything about the taxpayer, for example ids of other systems. Passed on unchanged; an integer beyond 2^53 that a JSON number would not bring unchanged is refused: send it as a string. */
+  /** Your own data about the taxpayer, for example ids in other systems. The service stores it, and `TaxpayerToken.metadata` returns it unchanged. Send an integer beyond 2^53 as a string: a JSON number that would lose digits is refused. */
   metadata?: Record<string, unknown> | null | undefined;
-  /** How the hosted flow behaves. */
+  /** How the hosted flow behaves for this link. */
   settings?: ClientLinkSettingsInput | null | undefined;
 };
 
-/** What is known of a person. */
+/** What you already know about a person. */
 export type PersonalInfoInput = {
   /** First name. */
   firstName?: string | null | undefined;
   /** Last name. */
   lastName?: string | null | undefined;
-  /** Social security number, in the form the service takes. Never logged or kept. */
+  /** Social security number, as the service accepts it. Never logged or stored. */
   ssn?: string | null | undefined;
 };
 
-/** What the hosted flow shows already filled in. */
+/** What is already filled in when the taxpayer opens the hosted flow. */
 export type PrefillDataInput = {
   /** The address. */
   address?: AddressInput | null | undefined;
@@ -75,76 +75,76 @@ export type PrefillDataInput = {
 export type Provider =
   /** A payroll or human-resources provider. */
   | 'HR'
-  /** The tax authority, directly. */
+  /** The tax authority itself. */
   | 'IRS'
-  /** The tax authority, by way of a tax professional. */
+  /** The tax authority, through a tax professional. */
   | 'IRS_TAX_PRO'
-  /** Third-party tax preparation product number 1. */
+  /** Third-party tax-preparation product number 1. */
   | 'PREPARER_SOFTWARE_1'
-  /** Third-party tax preparation product number 2. */
+  /** Third-party tax-preparation product number 2. */
   | 'PREPARER_SOFTWARE_2'
-  /** Third-party tax preparation product number 3. */
+  /** Third-party tax-preparation product number 3. */
   | 'PREPARER_SOFTWARE_3'
-  /** Third-party tax preparation product number 4. */
+  /** Third-party tax-preparation product number 4. */
   | 'PREPARER_SOFTWARE_4'
-  /** Third-party tax preparation product number 5. */
+  /** Third-party tax-preparation product number 5. */
   | 'PREPARER_SOFTWARE_5'
-  /** Third-party tax preparation product number 6. */
+  /** Third-party tax-preparation product number 6. */
   | 'PREPARER_SOFTWARE_6'
-  /** Third-party tax preparation product number 7. */
+  /** Third-party tax-preparation product number 7. */
   | 'PREPARER_SOFTWARE_7'
-  /** Third-party tax preparation product number 8. */
+  /** Third-party tax-preparation product number 8. */
   | 'PREPARER_SOFTWARE_8'
   /** A further tax-preparation provider. */
   | 'PROVIDER_9'
-  /** The sandbox provider; no real data. */
+  /** The service's sandbox, whose data is not real. */
   | 'SERVICE_SANDBOX'
-  /** A provider this gateway does not know yet; `providerId` has the value of the service. */
+  /** A provider that the gateway does not know. `providerId` has the value of the service. */
   | 'UNRECOGNIZED';
 
-/** How far a refresh of a taxpayer's data has come. */
+/** State of a job that refreshes a taxpayer's data. */
 export type RefreshJobStatus =
-  /** The data is refreshed; this does not change any more. */
+  /** The data is refreshed. Final: the status no longer changes. */
   | 'COMPLETED'
-  /** The refresh failed; this does not change any more. */
+  /** The refresh failed. Final: the status no longer changes. */
   | 'FAILED'
   /** The data is being refreshed. */
   | 'PROCESSING'
-  /** A status this gateway does not know yet. */
+  /** A status that the gateway does not know. Do not take it as final. */
   | 'UNRECOGNIZED';
 
-/** How far the tax authorization of a taxpayer has come. */
+/** State of the tax authorization of a taxpayer. */
 export type TaxpayerStatus =
   /** The tax authority accepted the authorization. */
   | 'AUTHORIZED'
-  /** The authorization and what it was for are done; this does not change any more. */
+  /** The authorization has served its purpose. Final: the status no longer changes. */
   | 'COMPLETED'
-  /** The taxpayer agreed to share tax data. */
+  /** The taxpayer gave consent to share tax data. */
   | 'CONSENT_RECEIVED'
-  /** The taxpayer exists; nothing was asked of them yet. */
+  /** The taxpayer exists, and has not given consent yet. */
   | 'CREATED'
-  /** The authorization was refused; this does not change any more. */
+  /** The authorization was refused. Final: the status no longer changes. */
   | 'REJECTED'
   /** The signed authorization form was sent to the tax authority. */
   | 'TAX_AUTHORIZATION_SUBMITTED'
-  /** A status this gateway does not know yet. */
+  /** A status that the gateway does not know. Do not take it as final. */
   | 'UNRECOGNIZED';
 
-/** Which transcripts to ask for, by kind. What the items of each list mean is defined by the service. */
+/** Which tax transcripts to request, by kind. The service defines the items of each list. */
 export type TranscriptsInput = {
-  /** Items of the ACTR transcript. */
+  /** Items of the ACTR transcript to request. */
   actr?: Array<string> | null | undefined;
-  /** Items of the 1095-A transcript. */
+  /** Items of the 1095-A transcript to request. */
   form1095A?: Array<string> | null | undefined;
-  /** Items of the NOTICE transcript. */
+  /** Items of the NOTICE transcript to request. */
   notice?: Array<string> | null | undefined;
-  /** Items of the RECA transcript. */
+  /** Items of the RECA transcript to request. */
   reca?: Array<string> | null | undefined;
-  /** Items of the VENF transcript. */
+  /** Items of the VENF transcript to request. */
   venf?: Array<string> | null | undefined;
-  /** Items of the W2 transcript. */
+  /** Items of the W2 transcript to request. */
   w2?: Array<string> | null | undefined;
-  /** Items of the WAID transcript. */
+  /** Items of the WAID transcript to request. */
   waid?: Array<string> | null | undefined;
 };
 
