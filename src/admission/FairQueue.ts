@@ -79,17 +79,22 @@ export class FairQueue {
   #leave(holder: Holder): void {
     if (!this.#hasShare(holder)) this.#moveToEnd(holder); // it may run work again: it joins the end of the line
     this.#count(holder, -1);
-    // This loop visits a holder again after moving it to the end.
+    while (this.#total < this.options.perProcess) if (!this.#beginNext()) break;
+    if (this.#total === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+  }
+
+  /** Begins work of the first holder in line that has a share; the holder moves to the end. False when there is none. */
+  #beginNext(): boolean {
     for (const [holder, waiting] of this.#waiting) {
-      if (this.#total >= this.options.perProcess) return;
       const [begin] = waiting;
       if (begin === undefined || !this.#hasShare(holder)) continue;
       waiting.delete(begin);
       this.#moveToEnd(holder);
       this.#count(holder, 1);
       begin();
+      return true;
     }
-    if (this.#total === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+    return false;
   }
 
   #moveToEnd(holder: Holder): void {

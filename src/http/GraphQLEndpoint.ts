@@ -10,7 +10,7 @@ import type { OperationFacts } from '../operations/OperationContext.js';
 import type { Operation, Pipeline } from '../operations/Pipeline.js';
 import { type AnswerHeaders, refuseInTurn, requestIdOf, writeJson } from './answering.js';
 import { readGraphQLRequest } from './graphqlRequest.js';
-import { readAccept, type StreamForm, statusIn, streamFor } from './mediaTypes.js';
+import { operationStatusIn, readAccept, type StreamForm, streamFor } from './mediaTypes.js';
 import type { Unread } from './Unread.js';
 
 export interface GraphQLEndpointOptions {
@@ -126,9 +126,7 @@ class HttpFacts implements OperationFacts {
 }
 
 function writeAnswer(response: ServerResponse, answer: Answer, headers: AnswerHeaders): void {
-  const { form } = headers;
-  const status = statusIn(form, answer);
-  const isShownAsDone = answer.isRefusal && status === 400 && form === 'application/json, refusals as 200';
+  const status = operationStatusIn(headers.form, answer);
   if (status === partialSuccess) response.statusMessage = 'Partial Success';
-  writeJson(response, isShownAsDone ? 200 : status, answer, headers);
+  writeJson(response, status, answer, headers);
 }

@@ -45,12 +45,17 @@ export interface HttpServerOptions {
 /** In milliseconds. A slower client gets 408 and is disconnected; `requestTimeout` covers the headers and the body. */
 const defaultTimeouts = { headersTimeout: 20_000, requestTimeout: 60_000, connectionsCheckingInterval: 5000 };
 
-/** While draining, idle connections stay open this long: a request may already be on its way. */
-const idleGraceMs = 3000;
-/** While draining, new connections are still accepted this long, until load balancers have seen the readiness probe fail. */
-const acceptGraceMs = 1000;
-/** The longest time that a drain waits for a moment without new connections. */
-const quietForMs = 250;
+/** The phases of a drain: when each ends at the latest, in milliseconds from the start, or how long it takes at most. */
+const drainPhases = (timeoutMs: number) => ({
+  /** New connections are still accepted until then, so that load balancers see the readiness probe fail. */
+  acceptUntilMs: Math.min(1000, timeoutMs / 4),
+  /** How long it then waits for a pause in new connections; afterwards, one turn without any is enough. */
+  quietForMs: Math.min(250, timeoutMs / 8),
+  /** The listening socket is closed then at the latest, even if connections keep coming. */
+  closeListenerByMs: (timeoutMs * 3) / 4,
+  /** Idle connections stay open until then: a request may already be on its way. */
+  keepIdleUntilMs: Math.min(3000, timeoutMs / 2),
+});
 
 const alone: Siblings = { turn: () => nextTurn(true), allClosed: async () => {} };
 
@@ -154,12 +159,13 @@ export class HttpServer {
     this.#draining = true;
     const startedAt = performance.now();
     const leftOf = (ms: number) => Math.max(0, startedAt + ms - performance.now());
+    const { acceptUntilMs, quietForMs, closeListenerByMs, keepIdleUntilMs } = drainPhases(timeoutMs);
     for (const response of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close');
-    if (timeoutMs > 0) await delay(Math.min(acceptGraceMs, timeoutMs / 4));
-    this.#closingListener = this.#closeListener(Math.min(quietForMs, timeoutMs / 8), leftOf((timeoutMs * 3) / 4));
+    if (timeoutMs > 0) await delay(acceptUntilMs);
+    this.#closingListener = this.#closeListener(quietForMs, leftOf(closeListenerByMs));
     const { closed } = await this.#closingListener;
     this.#closingListener = undefined;
-    await Promise.race([closed, delay(leftOf(Math.min(idleGraceMs, timeoutMs / 2)))]);
+    await Promise.race([closed, delay(leftOf(keepIdleUntilMs))]);
     this.server.closeIdleConnections();
     while (this.#inFlight.size > 0 && leftOf(timeoutMs) > 0) {
       await Promise.race([closed, delay(20)]);

@@ -5,7 +5,7 @@ import type { Answer } from '../operations/Exit.js';
 import type { RequestFacts } from '../operations/OperationContext.js';
 import type { Transport } from '../operations/observeOperations.js';
 import type { Pipeline } from '../operations/Pipeline.js';
-import { type AnswerForm, readAccept, statusIn } from './mediaTypes.js';
+import { type AnswerForm, contentTypeOf, readAccept, statusIn } from './mediaTypes.js';
 
 const requestIdForm = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -27,12 +27,6 @@ export interface RateLimit {
 export function rateLimitHeaders({ perMinute, left, resetSeconds }: RateLimit): readonly string[] {
   const policy = `"root-fields";q=${perMinute};w=60`;
   return ['ratelimit-policy', policy, 'ratelimit', `"root-fields";r=${left};t=${resetSeconds}`];
-}
-
-/** The Content-Type of an answer; `form` is undefined for the refusal of a client that accepts no JSON. */
-function contentTypeOf(form: AnswerForm | undefined): string {
-  const type = form === 'application/graphql-response+json' ? form : 'application/json';
-  return `${type}; charset=utf-8`;
 }
 
 /** Values of headers that do not come from the answer itself. */

@@ -59,6 +59,8 @@ export function reissueWithoutUpgrade(server: Server, request: IncomingMessage, 
 
 const quietMs = 30;
 
+type Look = 'somebody connected' | 'nobody connected' | 'may not close yet';
+
 /**
  * Waits for one event loop turn of the process that accepts connections; it accepts at most one connection per turn.
  * Resolves with whether the listening socket may be closed.
@@ -80,14 +82,19 @@ export async function whenNobodyConnects(
     accepted += 1;
   };
   server.on('connection', count);
+  const look = async (pauseMs: number): Promise<Look> => {
+    const before = accepted;
+    if (pauseMs > 0) await delay(pauseMs);
+    const mayClose = await turn();
+    if (accepted !== before) return 'somebody connected';
+    return mayClose ? 'nobody connected' : 'may not close yet';
+  };
   const startedAt = performance.now();
   const isWithin = (ms: number) => performance.now() < startedAt + ms;
-  let mayClose = false;
-  for (let before = -1; (before !== accepted || !mayClose) && isWithin(atMost); ) {
-    const isQuiet = before === accepted;
-    before = accepted;
-    if (isQuiet || isWithin(quietFor)) await delay(quietMs);
-    mayClose = await turn();
-  }
+  let seen: Look = 'somebody connected';
+  // First a quiet pause is needed.
+  while (seen !== 'nobody connected' && isWithin(Math.min(quietFor, atMost))) seen = await look(quietMs);
+  // Afterwards a turn is enough. It pauses only where nobody connected, before it asks again whether it may close.
+  while (seen !== 'nobody connected' && isWithin(atMost)) seen = await look(seen === 'may not close yet' ? quietMs : 0);
   server.off('connection', count);
 }

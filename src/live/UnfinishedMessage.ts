@@ -40,13 +40,19 @@ export class UnfinishedMessage {
   #arrived(bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes <= freeBytes || this.#release !== undefined) return;
-    const { ledger, maxMessageBytes, close } = this;
-    const refusal = this.#isAuthenticated && ledger.refusalOf('bytes', this.#holder, maxMessageBytes);
-    if (refusal === false) {
+    if (this.#isAuthenticated) this.#count();
+    else {
       this.socket.pause();
-      close(tooBig, 'Too much before connection_ack');
-    } else if (refusal !== undefined) close(tryAgainLater, refusal.message);
-    else this.#release = ledger.take('bytes', this.#holder, maxMessageBytes);
+      this.close(tooBig, 'Too much before connection_ack');
+    }
+  }
+
+  /** Counts a message of the greatest size, or closes the socket when the ledger has no room for one. */
+  #count(): void {
+    const { ledger, maxMessageBytes } = this;
+    const refusal = ledger.refusalOf('bytes', this.#holder, maxMessageBytes);
+    if (refusal === undefined) this.#release = ledger.take('bytes', this.#holder, maxMessageBytes);
+    else this.close(tryAgainLater, refusal.message);
   }
 
   #consumed(bytes: number): void {

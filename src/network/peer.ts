@@ -36,36 +36,40 @@ export interface PeersOptions {
   readonly wantsCertificates: boolean;
 }
 
+type Accepted = { readonly state: 'accepted'; readonly certificate: ClientCertificate };
+/** What is known of a connection's certificate. */
+type Examined = Accepted | { readonly state: 'refused'; readonly reason: string } | { readonly state: 'not required' };
+
 /** Finds out who is at the other end of requests. */
 export class Peers {
-  /** The accepted certificates, by connection. */
-  readonly #certificates = new WeakMap<Socket, ClientCertificate>();
+  /** By connection. */
+  readonly #accepted = new WeakMap<Socket, Accepted>();
 
   constructor(private readonly options: PeersOptions) {}
 
   /** Sets `request.peer`. Returns why to refuse the connection; undefined when it is accepted. */
   meet(request: IncomingMessage): string | undefined {
-    const { trusted, wantsCertificates } = this.options;
-    const { socket } = request;
-    const certificate = wantsCertificates ? (this.#certificates.get(socket) ?? this.#examine(socket)) : undefined;
+    const { trusted } = this.options;
+    const examined = this.#accepted.get(request.socket) ?? this.#examine(request.socket);
     request.peer = {
       address: trusted && callerAddress(request, trusted),
-      certificate: typeof certificate === 'object' ? certificate : undefined,
+      certificate: examined.state === 'accepted' ? examined.certificate : undefined,
     };
-    return typeof certificate === 'string' ? certificate : undefined;
+    return examined.state === 'refused' ? examined.reason : undefined;
   }
 
-  /** The certificate, or what is wrong with it. */
-  #examine(socket: Socket): ClientCertificate | string {
+  #examine(socket: Socket): Examined {
+    if (!this.options.wantsCertificates) return { state: 'not required' };
     const x509 = socket instanceof TLSSocket ? socket.getPeerX509Certificate() : undefined;
-    if (x509 === undefined) return 'no client certificate';
+    if (x509 === undefined) return { state: 'refused', reason: 'no client certificate' };
     const { authorized, authorizationError } = socket as TLSSocket;
-    if (!authorized) return `client certificate: ${authorizationError}`;
+    if (!authorized) return { state: 'refused', reason: `client certificate: ${authorizationError}` };
     // Node.js quotes a name with a comma and writes the comma as \u002c: the split is safe, and quoted names are ignored.
     const names = (x509.subjectAltName ?? '').split(', ').map((name) => /^(?:DNS:|URI:(?=spiffe:))([^"]+)$/.exec(name));
     const certificate = { subject: x509.subject, machineNames: names.flatMap((match) => match?.[1] ?? []) };
-    this.#certificates.set(socket, certificate);
-    return certificate;
+    const accepted: Accepted = { state: 'accepted', certificate };
+    this.#accepted.set(socket, accepted);
+    return accepted;
   }
 }
 
