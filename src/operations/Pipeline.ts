@@ -13,7 +13,7 @@ import type { Asked, OperationContext, OperationFacts, RequestFacts } from './Op
 import type { EndOfOperation, Transport } from './observeOperations.js';
 import { ResultStream } from './ResultStream.js';
 import { StreamSummary } from './StreamSummary.js';
-import { refusing, type Work, WorkFinder, type WorkFinderOptions } from './WorkFinder.js';
+import { refusing, type SubscriptionArgs, type Work, WorkFinder, type WorkFinderOptions } from './WorkFinder.js';
 
 export interface PipelineOptions extends Omit<WorkFinderOptions, 'noteWork'> {
   /** Makes the context of one execution. */
@@ -107,7 +107,7 @@ export class Pipeline {
     this.#refuseWithoutRoom(context.holder, heldBytes);
     const end = hooks.observe();
     const beganAt = performance.now();
-    const performing = work.perform(context);
+    const performing = perform(work, context);
     hooks.onExecution(work.by === 'plan' ? 'plan' : 'apollo');
     if (!(performing instanceof Promise)) return this.#leave(operation, performing, end, beganAt);
     this.noteWork(context.holder, beganAt);
@@ -119,15 +119,13 @@ export class Pipeline {
   async runLive(operation: Operation): Promise<Answer | ResultStream> {
     const { work, facts, transport } = operation;
     try {
-      return await (work.args && work.type === 'subscription'
-        ? this.#subscribe(operation, work.args)
-        : this.run(operation));
+      return await (work.by === 'subscription' ? this.#subscribe(operation, work.args) : this.run(operation));
     } catch (error) {
       return this.refuse(error, facts, transport, work);
     }
   }
 
-  async #subscribe(operation: Operation, args: NonNullable<Work['args']>): Promise<Answer | ResultStream> {
+  async #subscribe(operation: Operation, args: SubscriptionArgs): Promise<Answer | ResultStream> {
     const { admission, contextFor, hooks, ledger } = this.options;
     const { facts, transport, context, work } = operation;
     const { holder } = context;
@@ -235,6 +233,21 @@ export class Pipeline {
   #refuseWithoutRoom(holder: Holder, bytes: number): void {
     const refusal = bytes > 0 ? this.options.ledger.refusalOf('bytes', holder, bytes) : undefined;
     if (refusal !== undefined) throw refusal;
+  }
+}
+
+function perform(work: Work, context: OperationContext): Result | Promise<Result> {
+  switch (work.by) {
+    case 'plan':
+    case 'apollo':
+      return work.perform(context);
+    case 'refusal':
+      if (work.isThrown) throw work.errors[0];
+      return { errors: work.errors };
+    case 'subscription':
+      throw new Error('A subscription needs a stream');
+    default:
+      return work satisfies never;
   }
 }
 
