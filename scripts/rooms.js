@@ -13,7 +13,7 @@ Prints the sizes of the rooms of src/, or of another directory, and what is wron
 /** The engine knows nothing of taxpayers. */
 const engine = ['cache', 'stores', 'upstream', 'operations', 'live', 'http', 'admission'];
 const domain = ['schema', 'resolvers', 'datasources', 'context'];
-const most = { looseFiles: 5, roomPercent: 16, lines: 21_100 };
+const most = { looseFiles: 5, roomPercent: 16, lines: 21_250 };
 
 const options = { check: { type: 'boolean' } };
 const { values, positionals } = readArguments(help, { options, allowPositionals: true });

@@ -232,26 +232,17 @@ export class TaxpayerAccess {
   /** Begins a watch. It ends with FORBIDDEN or AUTH_UNAVAILABLE when its decision expires and no new one allows it. */
   private watch<View>(begin: (options: WatchOptions) => LatestValue<View>): LatestValue<View> {
     const { decide } = this;
+    const { ledger, decisions } = this.services;
     const { holder, trail } = this.context;
-    const release = this.services.ledger.take('watches', holder);
-    if (decide === undefined) return begin({ holder, trail, onEnd: release });
-    let hasEnded = false;
-    let cancel = () => {};
+    const release = ledger.take('watches', holder);
+    if (decide === undefined || decisions === undefined) return begin({ holder, trail, onEnd: release });
+    const ended = new AbortController();
     const onEnd = () => {
-      hasEnded = true;
-      cancel();
+      ended.abort();
       release();
     };
     const watch = begin({ holder, trail, onEnd });
-    const look = async () => {
-      try {
-        const decision = await decide();
-        if (!hasEnded) cancel = this.services.decisions?.whenOver(decision, () => void look()) ?? cancel;
-      } catch (error) {
-        watch.fail(error);
-      }
-    };
-    void look();
+    keepDeciding(decide, decisions, ended.signal).catch((error) => watch.fail(error));
     return watch;
   }
 
@@ -275,6 +266,17 @@ export class TaxpayerAccess {
       return seen;
     };
     return allowed instanceof Promise ? allowed.then(note) : note(allowed);
+  }
+}
+
+/** Decides again whenever a decision expires, until `ended`. Rejects when there is no decision that allows access. */
+async function keepDeciding(decide: Decide, decisions: DecisionPoint, ended: AbortSignal): Promise<void> {
+  for (;;) {
+    const decision = await decide();
+    if (ended.aborted) return;
+    await new Promise<void>((resolve) => {
+      ended.onabort = decisions.whenOver(decision, resolve); // only the timer refers to this loop: it is freed with it
+    });
   }
 }
 

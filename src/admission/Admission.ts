@@ -88,9 +88,8 @@ export class Admission {
     return this.#refusals.take(keyOf(caller ?? anyone, remoteAddress));
   }
 
-  /** Notes that an operation of `holder` has held up the event loop since `beganAt` (of `performance.now()`). */
-  noteWork(holder: Holder, beganAt: number): void {
-    const ms = performance.now() - beganAt;
+  /** Notes that an operation of `holder` has held up the event loop for `ms` milliseconds. */
+  noteWork(holder: Holder, ms: number): void {
     if (ms >= leastWorkMs) this.options.workTime.spend(holder, ms);
   }
 

@@ -120,6 +120,6 @@ export class FairQueue {
 
   #refused(holder: Holder) {
     const most = `${this.#most(holder)} reads and creations at the service at once per caller`;
-    return rateLimited(`At most ${most}, and ${this.options.maxWaiting} waiting`, { refused: { holder } });
+    return rateLimited(`At most ${most}, and ${this.options.maxWaiting} waiting`, { onlyFor: { holder } });
   }
 }

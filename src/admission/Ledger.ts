@@ -86,7 +86,7 @@ export function boundsFor({ connections, answerBytes }: Record<'connections' | '
 
 export function rateLimited(message: string, options: GatewayErrorOptions = {}): GatewayError {
   const told = { retryAfterSeconds: 1, httpStatus: 429, ...options };
-  return options.refused
+  return options.onlyFor
     ? new GatewayError('RATE_LIMITED', message, told)
     : sharedRefusal('RATE_LIMITED', message, told);
 }

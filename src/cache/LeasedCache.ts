@@ -180,7 +180,7 @@ export class LeasedCache<Value> {
           return await this.#publish(reader, owner, { fetched, lease, beganAt, before: refused });
         } catch (error) {
           // A refusal that concerns one caller alone is not shared.
-          const isShared = error instanceof GatewayError && error.refused === undefined;
+          const isShared = error instanceof GatewayError && error.onlyFor === undefined;
           if (isShared) await store.fail(name, encodeFailure(error), failureTtlMs, owner);
           else await store.release(name, owner);
           throw error;

@@ -242,7 +242,7 @@ class PollLoop<Key, View> {
       if (standIn !== undefined) this.#give(standIn, reader);
     }
     // A pause that concerns one reader only is ignored when the next poll is made for another.
-    const isForAll = error.refused === undefined || error.refused.holder !== call.holder || this.#readers.size === 1;
+    const isForAll = error.onlyFor === undefined || error.onlyFor.holder !== call.holder || this.#readers.size === 1;
     const askedMs = isForAll ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
     this.#schedule(this.#watched.retryInMs(this.#failures, askedMs));
   }

@@ -9,16 +9,12 @@ export interface Violation {
   readonly message: string;
 }
 
-/** The holder whose own failures or budget led to a refusal. Others who wait for the same read try again by themselves. */
-interface Refused {
-  readonly holder: string | undefined;
-}
-
 export interface GatewayErrorOptions {
   /** When to try again, in whole seconds from now. */
   readonly retryAfterSeconds?: number;
   readonly violations?: readonly Violation[];
-  readonly refused?: Refused | undefined;
+  /** The holder whose own failures or budget led to the refusal. Others who wait for the same read try again by themselves. */
+  readonly onlyFor?: { readonly holder: string | undefined } | undefined;
   /** Why, in short, for our own log and traces: never a value, a name or an id. Never leaves with an answer. */
   readonly reason?: string | undefined;
   /** Kept for our own log; never leaves the process. */
@@ -33,7 +29,7 @@ export interface GatewayErrorOptions {
 export class GatewayError extends GraphQLError implements GatewayErrorOptions {
   readonly retryAfterSeconds?: number;
   readonly violations?: readonly Violation[];
-  readonly refused?: Refused | undefined;
+  readonly onlyFor?: GatewayErrorOptions['onlyFor'];
   readonly reason?: string | undefined;
   readonly httpStatus?: number;
   readonly allow?: string;
@@ -104,15 +100,15 @@ export function outcomeUnknown(cause: GatewayError): GatewayError {
   return new GatewayError('OUTCOME_UNKNOWN', message, { cause, reason: cause.reason });
 }
 
-/** The service rejects our client id and secret. `refused` is set when only one caller's requests were rejected. */
-export function credentialsRejected(reason: string, refused?: Refused): GatewayError {
+/** The service rejects our client id and secret. `onlyFor` is set when only one caller's requests were rejected. */
+export function credentialsRejected(reason: string, onlyFor?: GatewayErrorOptions['onlyFor']): GatewayError {
   const message = "The service refuses the gateway's own credentials: the gateway's operators have to act";
-  return new GatewayError('UPSTREAM_CREDENTIALS_REJECTED', message, { reason, refused });
+  return new GatewayError('UPSTREAM_CREDENTIALS_REJECTED', message, { reason, onlyFor });
 }
 
 /** Whether the failure of a shared read is a refusal that is not meant for `holder`. */
 export function isRefusalOfAnother(error: unknown, holder: string | undefined): boolean {
-  return error instanceof GatewayError && error.refused !== undefined && error.refused.holder !== holder;
+  return error instanceof GatewayError && error.onlyFor !== undefined && error.onlyFor.holder !== holder;
 }
 
 /** One malformed input; `message` says what was expected and never holds the value. */

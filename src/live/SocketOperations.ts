@@ -97,8 +97,8 @@ export class SocketOperations {
       return this.#refuse(running, pipeline.refuse(error, facts, 'ws'), size);
     }
     if (left.signal.aborted) return;
-    const { by, type } = operation.work;
-    running.isSubscription = by !== 'refusal' && type === 'subscription';
+    const { by } = operation.work;
+    running.isSubscription = by === 'subscription';
     if (running.isSubscription && streams.draining) return;
     const result = await pipeline.runLive(operation);
     if (by === 'refusal') return this.#refuse(running, result as Answer, size);

@@ -81,7 +81,7 @@ export function streamEndpoint(format: StreamFormat, options: LiveOptions): Serv
     if (by !== 'refusal' && type === 'mutation' && asked.method === 'GET') {
       throw badRequest('A mutation must be sent with POST', 405, { allow: 'POST' });
     }
-    const isSubscription = by !== 'refusal' && type === 'subscription';
+    const isSubscription = by === 'subscription';
     // The process may have begun to drain since admission: the stream would end at once, and look complete.
     if (isSubscription && options.streams.draining) throw shuttingDown;
     const stream = new HttpStream({ ...options, response, identity, visit, format, holder, isSubscription });

@@ -13,7 +13,7 @@ import type { Asked, OperationContext, OperationFacts, RequestFacts } from './Op
 import type { EndOfOperation, Transport } from './observeOperations.js';
 import { ResultStream } from './ResultStream.js';
 import { StreamSummary } from './StreamSummary.js';
-import { refusing, type Work, WorkFinder, type WorkFinderOptions } from './WorkFinder.js';
+import { refusing, type SubscriptionArgs, type Work, WorkFinder, type WorkFinderOptions } from './WorkFinder.js';
 
 export interface PipelineOptions extends Omit<WorkFinderOptions, 'noteWork'> {
   /** Makes the context of one execution. */
@@ -82,13 +82,13 @@ export class Pipeline {
   prepare(asked: GraphQLRequest, facts: OperationFacts, transport: Transport): Operation {
     const { size = 0 } = asked;
     const heldBytes = size > smallRequest ? bytesPerCharacter * size : 0;
-    const work = this.#charge(this.#works.find(asked, facts, transport), facts);
+    const work = this.#countFields(this.#works.find(asked, facts, transport), facts);
     const context = this.options.contextFor(facts, work);
     return { facts, transport, context, work, heldBytes };
   }
 
   /** Counts the other root fields: {@link admit} has counted the first. */
-  #charge(work: Work, facts: OperationFacts): Work {
+  #countFields(work: Work, facts: OperationFacts): Work {
     try {
       if (work.rootFields > 1) this.options.admission.countMore(facts, work.rootFields - 1);
       return work;
@@ -107,29 +107,25 @@ export class Pipeline {
     this.#refuseWithoutRoom(context.holder, heldBytes);
     const end = hooks.observe();
     const beganAt = performance.now();
-    const performing = work.perform(context);
+    const performing = perform(work, context);
     hooks.onExecution(work.by === 'plan' ? 'plan' : 'apollo');
     if (!(performing instanceof Promise)) return this.#leave(operation, performing, end, beganAt);
     this.noteWork(context.holder, beganAt);
     const release = ledger.take('bytes', context.holder, heldBytes);
-    return performing
-      .finally(release)
-      .then((result) => this.#leave(operation, result, end, performance.now() - (result.busyMs ?? 0)));
+    return performing.finally(release).then((result) => this.#leave(operation, result, end, performance.now()));
   }
 
   /** Runs any operation: a subscription gives a stream of answers. Never rejects, and neither does the stream. */
   async runLive(operation: Operation): Promise<Answer | ResultStream> {
     const { work, facts, transport } = operation;
     try {
-      return await (work.args && work.type === 'subscription'
-        ? this.#subscribe(operation, work.args)
-        : this.run(operation));
+      return await (work.by === 'subscription' ? this.#subscribe(operation, work.args) : this.run(operation));
     } catch (error) {
       return this.refuse(error, facts, transport, work);
     }
   }
 
-  async #subscribe(operation: Operation, args: NonNullable<Work['args']>): Promise<Answer | ResultStream> {
+  async #subscribe(operation: Operation, args: SubscriptionArgs): Promise<Answer | ResultStream> {
     const { admission, contextFor, hooks, ledger } = this.options;
     const { facts, transport, context, work } = operation;
     const { holder } = context;
@@ -174,30 +170,39 @@ export class Pipeline {
     });
   }
 
-  #leave({ work, facts, transport, context }: Operation, result: Result, end: EndOfOperation, beganAt: number): Answer {
+  /** Answers what was performed. `resumedAt`: when it began or, after a wait, went on. @throws GatewayError as {@link run} */
+  #leave(operation: Operation, result: Result, end: EndOfOperation, resumedAt: number): Answer {
+    const { admission } = this.options;
+    const { work, context } = operation;
+    const { busyMs = 0 } = result; // the execution's work after its first wait
     const undecided = result.errors && undecidedAsAWhole(result.errors, result);
     if (undecided !== undefined) {
       end(work.label, work.type, 1);
-      this.noteWork(context.holder, beganAt);
+      admission.noteWork(context.holder, busyMs + performance.now() - resumedAt);
       throw undecided;
     }
     const answer = this.#exit.answer(result, context);
-    const errors = answer.errors.length;
-    end(work.label, work.type, errors);
+    end(work.label, work.type, answer.errors.length);
     // A mutation's answer is never refused for lack of room: the caller would send the mutation again.
-    const needsRoom = transport === 'http' && answer.bytes > smallAnswer && work.type !== 'mutation';
+    const needsRoom = operation.transport === 'http' && answer.bytes > smallAnswer && work.type !== 'mutation';
     if (needsRoom) this.#refuseWithoutRoom(context.holder, answer.bytes);
-    const { hooks } = this.options;
-    hooks.onRequest(transport, errors === 0 ? 'ok' : 'errors', httpStartOf(facts, transport), answer.errors);
-    if (errors > 0 || work.type === 'mutation' || performance.now() - facts.startedAt >= hooks.logSlowerThanMs) {
-      const outcome = answer.isRefusal ? 'refused' : errors > 0 ? 'errors' : 'ok';
-      const causes = errors > 0 ? causesOf(result.errors ?? answer.errors) : [];
-      const { label, type, deprecated } = work;
-      const codes = errors > 0 ? codesOf(answer) : [];
-      hooks.onEnd({ facts, transport, outcome, label, type, deprecated, codes, causes, trail: context.trail });
-    }
-    this.noteWork(context.holder, beganAt);
+    this.#report(operation, result, answer);
+    admission.noteWork(context.holder, busyMs + performance.now() - resumedAt);
     return answer;
+  }
+
+  /** Counts an answer, and logs it if it is notable. */
+  #report({ work, facts, transport, context }: Operation, result: Result, answer: Answer): void {
+    const { hooks } = this.options;
+    const { label, type, deprecated } = work;
+    const hasErrors = answer.errors.length > 0;
+    hooks.onRequest(transport, hasErrors ? 'errors' : 'ok', httpStartOf(facts, transport), answer.errors);
+    const isNotable = hasErrors || type === 'mutation' || performance.now() - facts.startedAt >= hooks.logSlowerThanMs;
+    if (!isNotable) return;
+    const outcome = answer.isRefusal ? 'refused' : hasErrors ? 'errors' : 'ok';
+    const causes = hasErrors ? causesOf(result.errors ?? answer.errors) : [];
+    const codes = hasErrors ? codesOf(answer) : [];
+    hooks.onEnd({ facts, transport, outcome, label, type, deprecated, codes, causes, trail: context.trail });
   }
 
   /** Refuses a request: counts and logs the refusal, and returns the answer. */
@@ -222,12 +227,27 @@ export class Pipeline {
 
   /** Notes that the event loop was busy for `holder` since `beganAt` (of `performance.now()`). */
   noteWork(holder: Holder, beganAt: number): void {
-    this.options.admission.noteWork(holder, beganAt);
+    this.options.admission.noteWork(holder, performance.now() - beganAt);
   }
 
   #refuseWithoutRoom(holder: Holder, bytes: number): void {
     const refusal = bytes > 0 ? this.options.ledger.refusalOf('bytes', holder, bytes) : undefined;
     if (refusal !== undefined) throw refusal;
+  }
+}
+
+function perform(work: Work, context: OperationContext): Result | Promise<Result> {
+  switch (work.by) {
+    case 'plan':
+    case 'apollo':
+      return work.perform(context);
+    case 'refusal':
+      if (work.isThrown) throw work.errors[0];
+      return { errors: work.errors };
+    case 'subscription':
+      throw new Error('A subscription needs a stream');
+    default:
+      return work satisfies never;
   }
 }
 

@@ -30,23 +30,29 @@ export interface WorkFinderOptions {
   readonly noteWork: (holder: Holder, beganAt: number) => void;
 }
 
-/** How an operation is performed, and by what. */
-export interface Work extends Asked {
-  readonly by: 'plan' | 'apollo' | 'refusal';
+/** An operation, and what answers it. */
+export type Work = KnownWork & (Execution | Subscription | Refusal);
+
+interface KnownWork extends Asked {
   readonly type: Parameters<EndOfOperation>[1];
   /** See {@link Deprecations}. */
   readonly deprecated?: readonly string[] | undefined;
   readonly rootFields: number;
-  /** Throws or rejects: with a GatewayError when the request has no document that may run, with anything else for a bug. */
-  readonly perform: (context: OperationContext) => Result | Promise<Result>;
-  /** Arguments for graphql-js, which runs subscriptions. */
-  readonly args?: Pick<ExecutionArgs, 'schema' | 'document' | 'operationName' | 'variableValues'>;
 }
+
+/** `perform` throws or rejects only for a bug. */
+type Execution = { readonly by: 'plan' | 'apollo'; readonly perform: Perform };
+type Perform = (context: OperationContext) => Result | Promise<Result>;
+type Subscription = { readonly by: 'subscription'; readonly args: SubscriptionArgs };
+/** Arguments for graphql-js, which runs subscriptions. */
+export type SubscriptionArgs = Pick<ExecutionArgs, 'schema' | 'document' | 'operationName' | 'variableValues'>;
+/** Nothing runs. `isThrown`: the only error is thrown, for the transport to refuse; otherwise the errors are the answer. */
+type Refusal = { readonly by: 'refusal'; readonly errors: readonly unknown[]; readonly isThrown: boolean };
 
 /** Estimated milliseconds that Apollo takes per field. Apollo waits before it executes, so the time cannot be measured. */
 const apolloFieldMs = 0.002;
 const noVariables = Object.freeze({});
-const noScopes: ReadonlySet<string> = new Set();
+const refused = { by: 'refusal', scopes: new Set<string>(), rootFields: 0 } as const;
 
 /** Finds what answers a request: a plan where there is one, or else Apollo, once the document and its variables are checked. */
 export class WorkFinder {
@@ -80,7 +86,7 @@ export class WorkFinder {
     return this.#apollo.stop();
   }
 
-  /** Never throws: for a request to refuse, it returns work that refuses it. */
+  /** Never throws: a request to refuse gives a `refusal`. */
   find(asked: GraphQLRequest, facts: OperationFacts, transport: Transport): Work {
     const beganAt = performance.now();
     const work = this.#find(asked, facts, transport);
@@ -133,45 +139,37 @@ export class WorkFinder {
       const coerced = coercedVariables(schema, operation, variables, introspection);
       const roots = rootFieldsOf(schema, document, operation, coerced);
       const fields = refuseTooMuch(roots, coerced, this.options.limits.representations);
-      const args = { schema, document, operationName, variableValues: variables };
-      const perform: Work['perform'] = async (context) => {
-        const result = await this.#execute(request, document, context);
-        return { ...result, busyMs: fields * apolloFieldMs };
-      };
       const deprecated = this.#deprecations.in(document);
+      const perform: Perform = (context) => this.#execute(request, document, fields, context);
+      const args = { schema, document, operationName, variableValues: variables };
+      const way = type === 'subscription' ? ({ by: type, args } as const) : ({ by: 'apollo', perform } as const);
       return {
-        ...{ by: 'apollo', type, label, deprecated, args, rootFields: roots.byKey.length, perform },
+        ...{ type, label, deprecated, rootFields: roots.byKey.length, ...way },
         get scopes() {
           return neededScopes(schema, document); // computed on demand: seldom needed
         },
       };
     } catch (error) {
       const errors = error instanceof AggregateError ? error.errors : [error];
-      return { by: 'refusal', type, label, scopes: noScopes, rootFields: 0, perform: () => ({ errors }) };
+      return { ...refused, type, label, errors, isThrown: false };
     }
   }
 
-  async #execute(
-    { query = '', operationName, variables, extensions }: GraphQLRequest,
-    document: DocumentNode,
-    contextValue: OperationContext,
-  ): Promise<Result> {
+  async #execute(asked: GraphQLRequest, document: DocumentNode, fields: number, contextValue: OperationContext) {
+    const { query = '', operationName, variables, extensions } = asked;
     const named = operationName === undefined ? {} : { operationName };
     const request = { query, ...named, variables: variables ?? noVariables, extensions: { document } };
     const { body } = await this.#apollo.executeOperation(request, { contextValue });
     if (body.kind !== 'single') throw new Error('The answer is incremental, which no schema of ours asks for');
     const { data, errors } = body.singleResult;
     if (data != null && extensions === undefined) this.#plans.accept(query);
-    return { data, errors };
+    return { data, errors, busyMs: fields * apolloFieldMs };
   }
 }
 
-/** Work that refuses a request with `error`. */
+/** Refuses a request, whatever its document says. */
 export function refusing(error: unknown): Work {
-  const perform = () => {
-    throw error;
-  };
-  return { by: 'refusal', type: 'none', label: 'none', scopes: noScopes, rootFields: 0, perform };
+  return { ...refused, type: 'none', label: 'none', errors: [error], isThrown: true };
 }
 
 function refuseOverPlainHttp(method: GraphQLRequest['method'], type: Work['type']): void {

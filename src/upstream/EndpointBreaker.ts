@@ -128,10 +128,10 @@ class HolderBreaker {
   }
 }
 
-/** `refused` names the holder whose breaker is open, unless the endpoint fails for all. */
-function refusal(waitMs: number, refused?: { readonly holder: string | undefined }): GatewayError {
+/** `onlyFor` names the holder whose breaker is open, unless the endpoint fails for all. */
+function refusal(waitMs: number, onlyFor?: { readonly holder: string | undefined }): GatewayError {
   const message = 'The service kept failing: the gateway pauses its calls for a moment';
   const retryAfterSeconds = Math.ceil(waitMs / 1000);
-  const reason = refused ? "the breaker is open for this caller's calls" : 'the breaker is open for all calls';
-  return new GatewayError('UPSTREAM_UNAVAILABLE', message, { retryAfterSeconds, reason, refused });
+  const reason = onlyFor ? "the breaker is open for this caller's calls" : 'the breaker is open for all calls';
+  return new GatewayError('UPSTREAM_UNAVAILABLE', message, { retryAfterSeconds, reason, onlyFor });
 }

@@ -199,13 +199,13 @@ export class TokenBudget {
 
   /** With `share`, the error refuses its holder alone: others who wait for the same read then try for themselves. */
   #exhausted(hour: Hour, share?: Share): GatewayError {
-    const refused = share && { holder: share.holder };
+    const onlyFor = share && { holder: share.holder };
     this.options.onExhausted?.(share?.of ?? 'fleet');
     const isSpent = share || Math.max(hour.seen, hour.made) >= this.options.perHour;
     const waitMs = Math.min(this.#restOf(hour), isSpent ? hourMs : storeAwayRetryMs);
     const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000));
     const { message, reason } = exhausted[share?.of ?? 'fleet'];
-    return new GatewayError('TOKEN_BUDGET_EXHAUSTED', message, { retryAfterSeconds, reason, refused });
+    return new GatewayError('TOKEN_BUDGET_EXHAUSTED', message, { retryAfterSeconds, reason, onlyFor });
   }
 }
 

@@ -481,7 +481,7 @@ describe('Readers of the same in one process', () => {
   it('share what one holder is refused only with that holder', async () => {
     const { processWith, pass } = scene();
     const { begin, begunAt } = processWith();
-    const brings = new GatewayError('UPSTREAM_UNAVAILABLE', 'refused', { refused: { holder: 'one' } });
+    const brings = new GatewayError('UPSTREAM_UNAVAILABLE', 'refused', { onlyFor: { holder: 'one' } });
     const first = begin({ holder: 'one', takesMs: 100, brings });
     const [same, other, nobody] = [begin({ holder: 'one' }), begin({ holder: 'two', takesMs: 50 }), begin()];
     await pass(151);
@@ -557,7 +557,7 @@ describe('A process that waits for another', () => {
   it.each([
     [
       'what the caller there alone is refused',
-      new GatewayError('UPSTREAM_UNAVAILABLE', 'refused', { refused: { holder: 'one' } }),
+      new GatewayError('UPSTREAM_UNAVAILABLE', 'refused', { onlyFor: { holder: 'one' } }),
     ],
     ['an error that is none of the gateway', new Error('a defect')],
   ])('does not get %s, and fetches at once', async (_, brings) => {

@@ -17,7 +17,7 @@ const maxMs = 60_000;
 const unavailable = (retryAfterSeconds?: number, holder?: string) =>
   new GatewayError('UPSTREAM_UNAVAILABLE', 'away', {
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-    ...(holder !== undefined && { refused: { holder } }),
+    ...(holder !== undefined && { onlyFor: { holder } }),
   });
 
 describe('Watcher', () => {

@@ -6,7 +6,7 @@ import { createLogger } from '../../src/observability/log.js';
 import { requestOf } from '../../src/operations/GraphQLRequest.js';
 import type { OperationContext } from '../../src/operations/OperationContext.js';
 import type { OperationHooks } from '../../src/operations/observeOperations.js';
-import { WorkFinder } from '../../src/operations/WorkFinder.js';
+import { type Work, WorkFinder } from '../../src/operations/WorkFinder.js';
 import { startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider } from '../support/authenticated.js';
 import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -134,7 +134,8 @@ describe('the time that a document takes is its caller’s', () => {
     const identity = { caller: { ...anyone, kind: 'bearer', key: 'ada' } as const, fromRouter: undefined };
     const signal = new AbortController().signal;
     const facts = { ...identity, remoteAddress: undefined, peer: undefined, requestId: '1', signal, startedAt: 0 };
-    const find = () => works.find(requestOf('POST', { query: '{ item { a b } }' }, 64), facts, 'http');
+    const find = () =>
+      works.find(requestOf('POST', { query: '{ item { a b } }' }, 64), facts, 'http') as Work & { by: 'apollo' };
     return { find, noted, context: { maxAnswerBytes: 1000 } as OperationContext };
   }
 

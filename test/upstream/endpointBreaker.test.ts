@@ -65,7 +65,7 @@ describe('EndpointBreaker', () => {
     now += 1001;
     const error = await breaker.run({ holder: 'one' }, async () => 'made').catch((refusal) => refusal);
     expect(error).toMatchObject({
-      ...{ code: 'UPSTREAM_UNAVAILABLE', reason: forOne, refused: { holder: 'one' }, retryAfterSeconds: 4 },
+      ...{ code: 'UPSTREAM_UNAVAILABLE', reason: forOne, onlyFor: { holder: 'one' }, retryAfterSeconds: 4 },
       message: 'The service kept failing: the gateway pauses its calls for a moment',
     });
     expect(await call('answered', 'other-1')).toBe('answered');
@@ -176,7 +176,7 @@ describe('EndpointBreaker', () => {
     await fail('four', 5); // four of eight
     const error = await breaker.run({ holder: 'well-1' }, async () => 'made').catch((refusal) => refusal);
     expect(error).toMatchObject({ reason: forAll, retryAfterSeconds: 5 });
-    expect(error.refused).toBeUndefined();
+    expect(error.onlyFor).toBeUndefined();
     expect(breaker.state).toBe('open');
     now += resetMs;
     expect(await call('answered', 'well-1')).toBe('answered');

@@ -10,12 +10,15 @@ import { SharedObject } from './SharedObject.js';
 /** An object or a list of the answer while its fields or members are being resolved. */
 interface Target {
   readonly steps: readonly Step[];
-  /** One value for each step or list member, in order. An object is held as its target or as its JSON. */
-  readonly values: unknown[];
+  /** One for each step or list member, in order. */
+  readonly values: Value[];
   /** The enclosing object or list, and the key in it; both undefined for the root. */
   readonly parent: Target | undefined;
   readonly key: string | number | undefined;
 }
+
+/** Of an object its target or its JSON, of a list its target, of a leaf what `JSON.stringify` takes. The step tells which. */
+type Value = Target | string | NonNullable<unknown> | null;
 
 /** A field or a member of a list that has an error. */
 type Refused = Pick<Step, 'positions' | 'isNullable'> & { readonly key: string | number };
@@ -114,7 +117,7 @@ export class Execution {
     if (step.fields !== undefined) return this.#completeObject(step, step as Selection, place, value, target);
     if (step.members !== undefined) return this.#completeList(step, step.members, place, value, target);
     try {
-      target.values[place] = step.serialize === undefined ? value : step.serialize(value);
+      target.values[place] = step.serialize === undefined ? value : (step.serialize(value) as Value);
     } catch (error) {
       this.#refuse(step, error, target);
     }

@@ -60,7 +60,10 @@ export function planOf(
   const readVariables = variableReader(schema, variableDefinitions);
   const withDefault = variableDefinitions.filter((one) => one.defaultValue).map((one) => one.variable.name.value);
   const steps = new Planner(schema, document, literalStarts).steps(root, [operation]);
-  const representations = representationsOf(steps);
+  const entities = steps.filter(({ members }) => members);
+  const representations = variableOf(entities[0]?.args[0]);
+  // Representations must be counted: one variable must have them all.
+  if (entities.length > 1 || (entities.length === 1 && representations === undefined)) notPlannable();
   const { fieldsWith } = rootFieldsOf(schema, document, operation, {});
   return {
     type,
@@ -106,14 +109,7 @@ function readDocument(document: DocumentNode, literalCount: number): readonly nu
   return starts.length === literalCount ? starts : notPlannable();
 }
 
-/** The variable with the representations of `_entities`, if any. Throws unless one has them all: they must be counted. */
-function representationsOf(steps: readonly Step[]): string | undefined {
-  const [entities, ...more] = steps.filter(({ members }) => members);
-  if (entities === undefined) return undefined;
-  const [argument] = entities.args;
-  return argument?.from === 'variable' && more.length === 0 ? argument.variable : notPlannable();
-}
-
+const variableOf = (argument: Argument | undefined) => (argument?.from === 'variable' ? argument.variable : undefined);
 const isForPlans = (field: string) => !field.startsWith('_') || field === '__typename' || field === '_entities';
 
 class Planner {
