@@ -13,7 +13,7 @@ import type { Asked, OperationContext, OperationFacts, RequestFacts } from './Op
 import type { EndOfOperation, Transport } from './observeOperations.js';
 import { ResultStream } from './ResultStream.js';
 import { StreamSummary } from './StreamSummary.js';
-import { refusing, type SubscriptionArgs, type Work, WorkFinder, type WorkFinderOptions } from './WorkFinder.js';
+import { refusing, type Subscription, type Work, WorkFinder, type WorkFinderOptions } from './WorkFinder.js';
 
 export interface PipelineOptions extends Omit<WorkFinderOptions, 'noteWork'> {
   /** Makes the context of one execution. */
@@ -119,20 +119,20 @@ export class Pipeline {
   async runLive(operation: Operation): Promise<Answer | ResultStream> {
     const { work, facts, transport } = operation;
     try {
-      return await (work.by === 'subscription' ? this.#subscribe(operation, work.args) : this.run(operation));
+      return await (work.by === 'subscription' ? this.#subscribe(operation, work) : this.run(operation));
     } catch (error) {
       return this.refuse(error, facts, transport, work);
     }
   }
 
-  async #subscribe(operation: Operation, args: SubscriptionArgs): Promise<Answer | ResultStream> {
-    const { admission, contextFor, hooks, ledger } = this.options;
+  async #subscribe(operation: Operation, subscription: Subscription): Promise<Answer | ResultStream> {
+    const { hooks, ledger } = this.options;
     const { facts, transport, context, work } = operation;
     const { holder } = context;
     const release = ledger.take('bytes', holder, operation.heldBytes);
     const end = hooks.observe();
     const beganAt = performance.now();
-    const subscribing = createSourceEventStream({ ...args, contextValue: context });
+    const subscribing = createSourceEventStream({ ...subscription.args, contextValue: context });
     this.noteWork(holder, beganAt);
     const source = await subscribing.catch((error) => {
       release();
@@ -147,13 +147,8 @@ export class Pipeline {
     const summary = new StreamSummary();
     return new ResultStream(source[Symbol.asyncIterator](), {
       expiresAt: facts.caller.expiresAt,
-      execute: async (rootValue) => {
-        await admission.turnOf(holder);
-        const executionBeganAt = performance.now();
-        // Each event gets a context of its own, so that it does not see what an earlier event has read.
-        const executing = execute({ ...args, contextValue: contextFor(facts, work, context.trail), rootValue });
-        this.noteWork(holder, executionBeganAt);
-        const result = await executing;
+      execute: async (event) => {
+        const result = await this.#executeEvent(operation, subscription, event);
         const answerBeganAt = performance.now();
         const answer = summary.note(this.#exit.answer(result, context), result.errors);
         this.noteWork(holder, answerBeganAt);
@@ -168,6 +163,18 @@ export class Pipeline {
         if (isNotable) hooks.onEnd({ ...ended, ...summary.end });
       },
     });
+  }
+
+  /** Executes the operation for one event, when it is the caller's turn. Work after a wait is charged beforehand. */
+  async #executeEvent({ facts, context, work }: Operation, { args, busyMs }: Subscription, rootValue: unknown) {
+    const { admission, contextFor } = this.options;
+    await admission.turnOf(context.holder);
+    const beganAt = performance.now();
+    // Each event gets a context of its own, so that it does not see what an earlier event has read.
+    const executing = execute({ ...args, contextValue: contextFor(facts, work, context.trail), rootValue });
+    const laterMs = executing instanceof Promise ? busyMs : 0;
+    admission.noteWork(context.holder, performance.now() - beganAt + laterMs);
+    return executing;
   }
 
   /** Answers what was performed. `resumedAt`: when it began or, after a wait, went on. @throws GatewayError as {@link run} */

@@ -43,9 +43,12 @@ interface KnownWork extends Asked {
 /** `perform` throws or rejects only for a bug. */
 type Execution = { readonly by: 'plan' | 'apollo'; readonly perform: Perform };
 type Perform = (context: OperationContext) => Result | Promise<Result>;
-type Subscription = { readonly by: 'subscription'; readonly args: SubscriptionArgs };
-/** Arguments for graphql-js, which runs subscriptions. */
-export type SubscriptionArgs = Pick<ExecutionArgs, 'schema' | 'document' | 'operationName' | 'variableValues'>;
+/** What graphql-js runs for each event. `busyMs`: estimated milliseconds of an execution that waits, after it has begun. */
+export interface Subscription {
+  readonly by: 'subscription';
+  readonly args: Pick<ExecutionArgs, 'schema' | 'document' | 'operationName' | 'variableValues'>;
+  readonly busyMs: number;
+}
 /** Nothing runs. `isThrown`: the only error is thrown, for the transport to refuse; otherwise the errors are the answer. */
 type Refusal = { readonly by: 'refusal'; readonly errors: readonly unknown[]; readonly isThrown: boolean };
 
@@ -140,9 +143,11 @@ export class WorkFinder {
       const roots = rootFieldsOf(schema, document, operation, coerced);
       const fields = refuseTooMuch(roots, coerced, this.options.limits.representations);
       const deprecated = this.#deprecations.in(document);
-      const perform: Perform = (context) => this.#execute(request, document, fields, context);
+      const busyMs = fields * apolloFieldMs;
+      const perform: Perform = (context) => this.#execute(request, document, busyMs, context);
       const args = { schema, document, operationName, variableValues: variables };
-      const way = type === 'subscription' ? ({ by: type, args } as const) : ({ by: 'apollo', perform } as const);
+      const way =
+        type === 'subscription' ? ({ by: type, args, busyMs } as const) : ({ by: 'apollo', perform } as const);
       return {
         ...{ type, label, deprecated, rootFields: roots.byKey.length, ...way },
         get scopes() {
@@ -155,7 +160,7 @@ export class WorkFinder {
     }
   }
 
-  async #execute(asked: GraphQLRequest, document: DocumentNode, fields: number, contextValue: OperationContext) {
+  async #execute(asked: GraphQLRequest, document: DocumentNode, busyMs: number, contextValue: OperationContext) {
     const { query = '', operationName, variables, extensions } = asked;
     const named = operationName === undefined ? {} : { operationName };
     const request = { query, ...named, variables: variables ?? noVariables, extensions: { document } };
@@ -163,7 +168,7 @@ export class WorkFinder {
     if (body.kind !== 'single') throw new Error('The answer is incremental, which no schema of ours asks for');
     const { data, errors } = body.singleResult;
     if (data != null && extensions === undefined) this.#plans.accept(query);
-    return { data, errors, busyMs: fields * apolloFieldMs };
+    return { data, errors, busyMs };
   }
 }
 

@@ -24,15 +24,19 @@ describe('the time that events of a subscription take', () => {
   let stop = async () => {};
   afterEach(() => stop());
 
-  /** Four events, each of which takes 40 ms, on an event loop that has little time left. */
-  async function scene() {
-    const schema = buildSchema('type Query { a: Int } type Subscription { tick: Tick } type Tick { slow: Int }');
+  /** Events on an event loop that has little time left. `query` asks for fields of each `tick`. */
+  async function scene(query: string, events: number, tickOf: () => unknown) {
+    const many = Array.from({ length: 500 }, (_, n) => `f${n}: Int`).join(' ');
+    const schema = buildSchema(
+      `type Query { a: Int } type Subscription { tick: Tick } type Tick { slow: Int ${many} }`,
+    );
     const { tick } = schema.getSubscriptionType()?.getFields() ?? {};
     const { slow } = (schema.getType('Tick') as GraphQLObjectType).getFields();
-    if (tick)
+    if (tick) {
       tick.subscribe = async function* () {
-        for (let n = 0; n < 4; n += 1) yield { tick: {} };
+        for (let n = 0; n < events; n += 1) yield { tick: tickOf };
       };
+    }
     if (slow) slow.resolve = () => spin(40);
     const store = new SealedStore({
       store: new MemoryStore(),
@@ -52,7 +56,7 @@ describe('the time that events of a subscription take', () => {
       admission,
       ledger: new Ledger(boundsFor(limits)),
       contextFor: ({ caller, requestId }) => ({
-        ...{ requestId, holder: holderOf(caller), trail: new Trail(), maxAnswerBytes: 1000 },
+        ...{ requestId, holder: holderOf(caller), trail: new Trail(), maxAnswerBytes: 100_000 },
       }),
       hooks: { ...hooks, observe: () => ignore, logSlowerThanMs: Number.POSITIVE_INFINITY },
       log: createLogger('info', { write: ignore }),
@@ -64,7 +68,7 @@ describe('the time that events of a subscription take', () => {
     };
     const identity = { caller: busy, fromRouter: undefined, remoteAddress: undefined, peer: undefined };
     const { signal } = new AbortController();
-    const asked = requestOf('POST', { query: 'subscription { tick { slow } }' }, 64);
+    const asked = requestOf('POST', { query }, 64);
     const operation = pipeline.prepare(asked, { ...identity, requestId: '1', signal, startedAt: 0 }, 'ws');
     const stream = await pipeline.runLive(operation);
     if (!(Symbol.asyncIterator in stream)) throw new Error('expected a stream');
@@ -72,7 +76,7 @@ describe('the time that events of a subscription take', () => {
   }
 
   it('is their caller’s: who takes too much with them is refused other operations', async () => {
-    const { admission, stream } = await scene();
+    const { admission, stream } = await scene('subscription { tick { slow } }', 4, () => ({}));
     admission.admit(other, undefined);
     admission.admit(busy, undefined);
     for await (const { bytes } of stream) expect(bytes).toBeGreaterThan(0);
@@ -80,8 +84,17 @@ describe('the time that events of a subscription take', () => {
     expect(() => admission.admit(other, undefined)).not.toThrow();
   });
 
+  it('is estimated by their fields where it follows a wait', async () => {
+    const fields = Array.from({ length: 500 }, (_, n) => `f${n}`).join(' ');
+    const { admission, stream } = await scene(`subscription { tick { ${fields} } }`, 150, async () => ({}));
+    admission.admit(other, undefined);
+    admission.admit(busy, undefined);
+    for await (const { errors } of stream) expect(errors).toEqual([]);
+    expect(() => admission.admit(busy, undefined)).toThrow(expect.objectContaining({ code: 'RATE_LIMITED' }));
+  });
+
   it('is given in turns while others ask', async () => {
-    const { admission, stream } = await scene();
+    const { admission, stream } = await scene('subscription { tick { slow } }', 4, () => ({}));
     admission.admit(other, undefined);
     await admission.admit(busy, undefined);
     let turns = 0;
