@@ -59,9 +59,9 @@ function ratioCell(results, scenario, other) {
   const ratio = ratioIn(results[scenario], other, 'gateway');
   if (ratio === undefined) return '–';
   const cell = `${ratio.toFixed(2)}x`;
-  const meant = promises.find((promise) => promise.scenario === scenario && promise.than === other);
-  if (meant === undefined) return cell;
-  return `${meant.isMet(meant.measured(results)) ? cell : `**${cell}**`} (${meant.bound})`;
+  const promise = promises.find((each) => each.scenario === scenario && each.than === other);
+  if (promise === undefined) return cell;
+  return `${promise.isMet(promise.measured(results)) ? cell : `**${cell}**`} (${promise.bound})`;
 }
 
 /** Store operations; a dash for a target without a store. */
