@@ -90,7 +90,7 @@ export function environmentFor(sandbox: { url: string; clientId: string; clientS
     UPSTREAM_BASE_URL: sandbox.url,
     UPSTREAM_CLIENT_ID: sandbox.clientId,
     UPSTREAM_CLIENT_SECRET: sandbox.clientSecret,
-    DRAIN_TIMEOUT_MS: '2000',
+    DRAIN_TIMEOUT_MS: '0',
   };
 }
 
