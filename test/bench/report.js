@@ -109,10 +109,9 @@ const promises = [
   timesCheaper('hot-token', 'apolloExpress', 12),
   timesCheaper('job-status', 'apolloExpress', 12),
   timesCheaper('job-aliases', 'apolloExpress', 20),
-  timesCheaper('job-literals', 'apolloExpress', 20),
   timesCheaper('typename', 'apolloExpress', 7),
   timesCheaper('create-link', 'apolloExpress', 1.3),
-  ...['hot-token', 'job-status', 'job-aliases', 'job-literals', 'new-documents', 'typename'].map((scenario) =>
+  ...['hot-token', 'job-status', 'job-aliases', 'new-documents', 'typename'].map((scenario) =>
     timesCheaper(scenario, 'mercuriusJit', 1),
   ),
   ...['hot-token', 'typename'].map((scenario) => atMostOfFloor(scenario, 1.3)),

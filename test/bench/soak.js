@@ -103,7 +103,6 @@ async function everything({ service, issuer }, turn) {
     ...Array(6).fill((n) => ({ query: queries.jobStatus, variables: jobs[n % jobs.length] })),
     (n) => ({ query: queries.hotToken, variables: { id: newcomers[Math.floor(n / 20) % newcomers.length] } }),
     (n) => ({ query: queries.jobAliases(50, 'a'), variables: queries.jobAliasVariables(of(n)) }),
-    (n) => ({ query: queries.jobLiterals(of(n).slice(0, 10), 'job') }),
     (n) => ({ query: queries.jobLiterals(of(n).slice(0, 10), `a${turn}_${n}_`) }),
     (n) => ({
       query: queries.entities,

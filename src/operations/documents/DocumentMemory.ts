@@ -13,7 +13,7 @@ export class DocumentMemory {
   readonly requests: Recurring<GraphQLRequest>;
   /** Documents that are valid and within all limits, by the digest of their text. */
   readonly documents: Recurring<DocumentNode>;
-  /** Plans by the text of their template or document. */
+  /** Plans by the text of their document. */
   readonly plans: Recurring<KnownPlan>;
 
   constructor(maxBytes = Math.max(4_194_304, Math.floor(getHeapStatistics().heap_size_limit / 16))) {

@@ -3,7 +3,6 @@ import { answerTooLarge } from '../answerSize.js';
 import type { Result } from '../Exit.js';
 import type { Variables } from '../GraphQLRequest.js';
 import type { OperationContext } from '../OperationContext.js';
-import { positionInQuery } from './literals.js';
 import type { Members, Plan, Selection, Step } from './Plan.js';
 import { SharedObject } from './SharedObject.js';
 
@@ -38,12 +37,7 @@ export class Execution {
 
   constructor(
     private readonly plan: Plan,
-    /** `literals`: the string literals that were taken out of the query to make its template. */
-    private readonly request: {
-      readonly query: string;
-      readonly literals: readonly string[];
-      readonly variables: Variables;
-    },
+    private readonly request: { readonly query: string; readonly variables: Variables },
     private readonly context: OperationContext,
   ) {}
 
@@ -188,14 +182,13 @@ export class Execution {
 
   /** Records a field's error. Throws {@link nulled} when the field must not be null. */
   #refuse({ key, positions, isNullable }: Refused, error: unknown, target: Target): undefined {
-    const { query, literals } = this.request;
     const originalError = error instanceof Error ? error : new Error('Something else than an error was thrown');
     const path: (string | number)[] = [key];
     for (let at: Target | undefined = target; at?.key !== undefined; at = at.parent) path.unshift(at.key);
     this.#errors.push(
       new GraphQLError(originalError.message, {
-        source: new Source(query),
-        positions: positions.map((position) => positionInQuery(position, this.plan.literalStarts, literals)),
+        source: new Source(this.request.query),
+        positions,
         path,
         originalError,
       }),
@@ -204,12 +197,11 @@ export class Execution {
   }
 
   #argumentsOf({ args }: Step): Record<string, unknown> {
-    const { literals, variables } = this.request;
+    const { variables } = this.request;
     const values: Record<string, unknown> = {};
     for (const argument of args) {
       const { name } = argument;
       if (argument.from === 'document') values[name] = argument.value;
-      else if (argument.from === 'literal') values[name] = literals[argument.place];
       else if (Object.hasOwn(variables, argument.variable)) values[name] = variables[argument.variable];
       else if (argument.otherwise !== undefined) values[name] = argument.otherwise;
     }

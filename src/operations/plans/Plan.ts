@@ -8,8 +8,6 @@ export interface Plan extends Asked {
   readonly deprecated: readonly string[] | undefined;
   readonly operationName: string | undefined;
   readonly steps: readonly Step[];
-  /** Positions of the emptied string literals in the template, in ascending order (see `literals.ts`). */
-  readonly literalStarts: readonly number[];
   /** Coerces the variables. Returns undefined for malformed ones, and for those that need special rules: Apollo answers. */
   readonly readVariables: (given: Variables) => Variables | undefined;
 }
@@ -57,5 +55,4 @@ export type Resolve = (source: unknown, args: Record<string, unknown>, context: 
 export type Argument = { readonly name: string } & (
   | { readonly from: 'document'; readonly value: unknown }
   | { readonly from: 'variable'; readonly variable: string; readonly otherwise: unknown }
-  | { readonly from: 'literal'; readonly place: number }
 );

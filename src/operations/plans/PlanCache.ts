@@ -4,17 +4,13 @@ import type { Recurring } from '../documents/DocumentMemory.js';
 import type { Variables } from '../GraphQLRequest.js';
 import type { OperationContext } from '../OperationContext.js';
 import { Execution } from './Execution.js';
-import { type Template, templateOf } from './literals.js';
 import type { KnownPlan } from './Plan.js';
 import { NotPlannable, planOf } from './planOperation.js';
 
 /** `off` is for tests. */
 export type PlanMode = 'on' | 'off';
 
-/**
- * Plans of documents that Apollo has answered, so a document that would be refused never has a plan. The cache key is the
- * document's template, so that one plan serves any string literals. If a plan depends on them, the key is the document.
- */
+/** Plans of documents that Apollo has answered, so a document that would be refused never has a plan. */
 export class PlanCache {
   constructor(
     private readonly schema: GraphQLSchema,
@@ -31,17 +27,12 @@ export class PlanCache {
 
   /** The plan that answers this request; undefined when Apollo is to answer it. */
   find(query: string, operationName: string | undefined, variables: Variables) {
-    let template = templateOf(query);
-    let plan = this.#planOf(template);
-    if (plan?.type === 'none') {
-      template = { text: query, literals: [] };
-      plan = this.#planOf(template);
-    }
+    const plan = this.#planOf(query);
     if (plan === undefined || plan.type === 'none') return undefined;
     if (operationName !== undefined && operationName !== plan.operationName) return undefined; // WorkFinder refuses it
     const coerced = plan.readVariables(variables);
     if (coerced === undefined) return undefined;
-    const request = { query, literals: template.literals, variables: coerced };
+    const request = { query, variables: coerced };
     const { type, label, scopes, deprecated, steps } = plan;
     const perform = (context: OperationContext) => new Execution(plan, request, context).run();
     return { by: 'plan' as const, type, label, scopes, deprecated, rootFields: steps.length, perform };
@@ -50,25 +41,21 @@ export class PlanCache {
   /** Notes that Apollo answered a document: it is valid and within all limits on documents. */
   accept(query: string): void {
     const { memory, mode } = this.options;
-    if (mode === 'off') return;
-    const { text } = templateOf(query);
-    const plan = memory.get(text);
-    if (plan === undefined) memory.see(text);
-    else if (plan.type === 'none' && text !== query) memory.see(query);
+    if (mode !== 'off' && memory.get(query) === undefined) memory.see(query);
   }
 
   /** Finds a plan. Makes it only when an accepted document comes again: planning costs more than a single answer saves. */
-  #planOf({ text, literals }: Template): KnownPlan | undefined {
+  #planOf(query: string): KnownPlan | undefined {
     const { memory, onBug } = this.options;
-    const known = memory.get(text);
-    if (known !== undefined || !memory.wasSeen(text)) return known;
+    const known = memory.get(query);
+    if (known !== undefined || !memory.wasSeen(query)) return known;
     let plan: KnownPlan = { type: 'none' };
     try {
-      plan = planOf(this.schema, text, literals.length, this.options);
+      plan = planOf(this.schema, query, this.options);
     } catch (error) {
       if (!(error instanceof NotPlannable)) onBug?.(error);
     }
-    memory.keep(text, plan);
+    memory.keep(query, plan);
     return plan;
   }
 }

@@ -21,7 +21,6 @@ import {
   Kind,
   parse,
   type SelectionSetNode,
-  type ValueNode,
   valueFromAST,
   visit,
 } from 'graphql';
@@ -39,15 +38,13 @@ const maxSteps = 2000;
 export class NotPlannable extends Error {}
 
 /**
- * Makes the plan of a document that graphql-js has validated. `literalCount`: how many string literals of `text` were
- * emptied; each stands for any string. There is no plan for: several operations, because validation checks the literals of
- * all; directives; lists and abstract types other than `_entities` (this schema has none); introspection and `_service`;
- * several mutations, which must run one after the other; more than {@link maxSteps} steps. @throws NotPlannable
+ * Makes the plan of a document that graphql-js has validated. There is no plan for: several operations; directives; lists and
+ * abstract types other than `_entities` (this schema has none); introspection and `_service`; several mutations, which must
+ * run one after the other; more than {@link maxSteps} steps. @throws NotPlannable
  */
 export function planOf(
   schema: GraphQLSchema,
   text: string,
-  literalCount: number,
   { maxRepresentations, deprecations }: { readonly maxRepresentations: number; readonly deprecations: Deprecations },
 ): Plan {
   const document = parse(text);
@@ -55,11 +52,11 @@ export function planOf(
   const { operation: type, selectionSet, variableDefinitions = [], name } = operation;
   const isOneMutation = selectionSet.selections.length === 1 && selectionSet.selections[0]?.kind === Kind.FIELD;
   if (type === 'subscription' || (type === 'mutation' && !isOneMutation)) notPlannable();
-  const literalStarts = readDocument(document, literalCount);
+  refuseDocument(document);
   const root = schema.getRootType(type) ?? notPlannable();
   const readVariables = variableReader(schema, variableDefinitions);
   const withDefault = variableDefinitions.filter((one) => one.defaultValue).map((one) => one.variable.name.value);
-  const steps = new Planner(schema, document, literalStarts).steps(root, [operation]);
+  const steps = new Planner(schema, document).steps(root, [operation]);
   const entities = steps.filter(({ members }) => members);
   const representations = variableOf(entities[0]?.args[0]);
   // Representations must be counted: one variable must have them all.
@@ -72,7 +69,6 @@ export function planOf(
     deprecated: deprecations.in(document),
     operationName: name?.value,
     steps,
-    literalStarts,
     readVariables: (given) => {
       const represented = representations && given[representations];
       if (Array.isArray(represented)) {
@@ -94,19 +90,12 @@ function notPlannable(): never {
   throw new NotPlannable();
 }
 
-/** Throws for documents that cannot have a plan; returns where the emptied literals begin. */
-function readDocument(document: DocumentNode, literalCount: number): readonly number[] {
-  const starts: number[] = [];
+function refuseDocument(document: DocumentNode): void {
   visit(document, {
     Directive: notPlannable,
     Field: ({ name: { value: name } }) => (isForPlans(name) ? undefined : notPlannable()),
     Name: ({ value: name }) => (name === '__proto__' ? notPlannable() : undefined),
-    // The default of a variable becomes part of the plan, so it must not be an emptied literal.
-    VariableDefinition: ({ defaultValue }) => (literalCount > 0 && defaultValue ? notPlannable() : undefined),
-    StringValue: ({ loc }) => void starts.push(loc?.start ?? 0),
   });
-  if (literalCount === 0) return [];
-  return starts.length === literalCount ? starts : notPlannable();
 }
 
 const variableOf = (argument: Argument | undefined) => (argument?.from === 'variable' ? argument.variable : undefined);
@@ -119,7 +108,6 @@ class Planner {
   constructor(
     private readonly schema: GraphQLSchema,
     document: DocumentNode,
-    private readonly literalStarts: readonly number[],
   ) {
     for (const definition of document.definitions) {
       if (definition.kind === Kind.FRAGMENT_DEFINITION) this.#fragments[definition.name.value] = definition;
@@ -150,9 +138,6 @@ class Planner {
       return { ...common, ...none, constant: parent.name, isNullable: false };
     }
     const field = parent.getFields()[name] ?? notPlannable();
-    // Validation found the arguments of merged fields to be equal; with other literals they may differ.
-    const isMerged = nodes.length > 1 && this.literalStarts.length > 0;
-    if (isMerged && nodes.some((one) => one.arguments?.length)) notPlannable();
     const type = getNullableType(field.type);
     const members = this.#members(type, nodes);
     if (!members && !isLeafType(type) && !isObjectType(type)) notPlannable();
@@ -194,22 +179,8 @@ class Planner {
 
   #argument(name: string, type: GraphQLInputType, otherwise: unknown, { value: node }: ArgumentNode): Argument {
     if (node.kind === Kind.VARIABLE) return { name, from: 'variable', variable: node.name.value, otherwise };
-    const place = this.#literalPlace(node);
-    if (place !== -1) {
-      const { name: typeName } = getNullableType(type) as { readonly name?: string };
-      if (typeName !== 'ID' && typeName !== 'String') notPlannable();
-      return { name, from: 'literal', place };
-    }
-    visit(node, {
-      Variable: notPlannable, // a null where a value is needed would be found only when it is read
-      StringValue: (text) => (this.#literalPlace(text) === -1 ? undefined : notPlannable()),
-    });
+    visit(node, { Variable: notPlannable }); // a null where a value is needed would be found only when it is read
     return { name, from: 'document', value: valueFromAST(node, type) };
-  }
-
-  /** The index of a node among the emptied literals; -1 if it is none of them. */
-  #literalPlace({ loc }: ValueNode): number {
-    return this.literalStarts.indexOf(loc?.start ?? -1);
   }
 }
 
