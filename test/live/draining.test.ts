@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 async function start(env: Environment): Promise<TestGateway> {
-  const gateway = await startTestGateway({ ...quickPolls, ...env });
+  const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '2000', ...env });
   cleanups.push(() => gateway.stop());
   return gateway;
 }

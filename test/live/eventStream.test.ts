@@ -293,7 +293,7 @@ it.each(['GET', 'POST'])(
 );
 
 it('a stopping gateway ends event streams without calling them complete, after the answers under way', async () => {
-  const gateway = await startTestGateway(quickPolls);
+  const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '2000' });
   const job = addJob(gateway);
   const watching = eventReader(await stream(gateway, { query: watchJob, variables: job }));
   await watching.next();

@@ -255,7 +255,7 @@ describe('a full or stopping gateway', () => {
   });
 
   it('answers what is under way, then closes each socket with a reason that clients take for temporary', async () => {
-    const gateway = await startTestGateway(quickPolls);
+    const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '2000' });
     const job = addJob(gateway);
     const [watching, asking] = [socketTo(gateway), socketTo(gateway)];
     await Promise.all([watching.init(), asking.init()]);
