@@ -28,6 +28,11 @@ await providePackages('test/client');
 await providePackages('examples/supergraph/hive');
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
+const compilerOptions = {
+  ...{ target: 'ES2022', lib: ['ES2022', 'DOM', 'DOM.AsyncIterable'], module: 'NodeNext', types: [] },
+  ...{ strict: true, skipLibCheck: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true },
+  ...{ rootDir: '.', outDir: 'built' },
+};
 const scratch = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-guides-'));
 const names = readdirSync(join(root, 'docs/guides')).map((name) => name.replace('.md', ''));
 const env = { PATH: process.env['PATH'] };
@@ -70,7 +75,6 @@ async function prepared(name: string, { folder, program }: ReturnType<typeof fol
   };
   if (name === 'relay') await succeed('node_modules/relay-compiler/cli.js', 'relay.config.json');
   if (!program.endsWith('.ts')) return program;
-  const { compilerOptions } = JSON.parse(readFileSync(join(root, 'test/client/newcomer/tsconfig.json'), 'utf8'));
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: [program] }));
   await succeed(fileURLToPath(new URL('bin/tsc', import.meta.resolve('typescript/package.json'))));
   return `built/${program.replace('.ts', '.js')}`;

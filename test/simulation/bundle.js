@@ -20,14 +20,13 @@ const options = {
 
 /**
  * @param patch a planted defect: `{ name, file, find, replace }`; `find` must occur once in src/`file`
- * @param entry the entry file, in this folder
  */
-export async function bundle(patch, entry = 'worker.ts') {
+export async function bundle(patch) {
   mkdirSync(artifacts, { recursive: true });
   const outfile = join(artifacts, `${patch?.name.replaceAll(/\W+/g, '-') ?? 'simulator'}-${process.pid}.mjs`);
   await build({
     ...options,
-    entryPoints: [join(root, 'test', 'simulation', entry)],
+    entryPoints: [join(root, 'test', 'simulation', 'worker.ts')],
     outfile,
     plugins: patch ? [planting(patch)] : [],
   });
