@@ -15,7 +15,7 @@ export async function llmsText() {
     return [`For ${readers}`, [...links.matchAll(/\(docs\/([\w-]+\.md)\)/g)].map(([, name]) => name)];
   });
   const within = (folder) => pages.filter((name) => name.startsWith(`${folder}/`));
-  const named = [...rows, ['Guides', within('guides')], ['Error codes', within('errors')]];
+  const named = [...rows, ['Guides', within('guides')]];
   const decisions = within('decisions');
   const listed = new Set([...named.flatMap(([, names]) => names), ...decisions]);
   const more = pages.filter((name) => !listed.has(name));

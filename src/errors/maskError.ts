@@ -46,7 +46,7 @@ export function maskError(error: unknown, options: MaskOptions): GraphQLFormatte
       retryable,
       ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
       requestId: options.requestId,
-      ...(docsUrl !== undefined && { docUrl: `${docsUrl}/errors/${code}.md` }),
+      ...(docsUrl !== undefined && { docUrl: `${docsUrl}/errors.md#${code.toLowerCase()}` }),
       ...(violations !== undefined && {
         violations: violations.map((each) => ({ path: boundedText(each.path), message: boundedText(each.message) })),
       }),

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { errorCodes } from '../../src/errors/errorCodes.js';
 import { type GatewayProcess, spawnGateway } from '../support/gateway.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -12,10 +13,10 @@ const read = (path: string) => readFileSync(`${root}${path}`, 'utf8');
 /** Those that somebody follows from the start to the end. */
 const pages = [
   'CONTRIBUTING.md',
-  ...['getting-started', 'operations', 'network', 'log', 'alerts', 'architecture', 'adding-an-endpoint', 'errors'].map(
+  ...['getting-started', 'operations', 'network', 'log', 'alerts', 'architecture', 'adding-an-endpoint'].map(
     (name) => `docs/${name}.md`,
   ),
-  ...['decisions', 'errors', 'guides'].flatMap((folder) =>
+  ...['decisions', 'guides'].flatMap((folder) =>
     readdirSync(`${root}docs/${folder}`).map((name) => `docs/${folder}/${name}`),
   ),
 ];
@@ -48,8 +49,8 @@ afterAll(() => gateway?.stop());
 
 describe.each(allPages)('%s', (page) => {
   it('links to files that exist and names commands that exist', () => {
-    for (const [, path = '', heading] of read(page).matchAll(/\]\((?!https?:)([^)#]+)(?:#([\w-]+))?/g)) {
-      const linked = `${page.slice(0, page.lastIndexOf('/') + 1)}${path}`;
+    for (const [, path = '', heading] of read(page).matchAll(/\]\((?!https?:)([^)#]*)(?:#([\w-]+))?/g)) {
+      const linked = path === '' ? page : `${page.slice(0, page.lastIndexOf('/') + 1)}${path}`;
       expect({ path, exists: existsSync(`${root}${linked}`) }).toEqual({ path, exists: true });
       if (heading !== undefined) expect(headingsOf(linked)).toContain(heading);
     }
@@ -60,6 +61,14 @@ describe.each(allPages)('%s', (page) => {
       expect({ path, exists: existsSync(`${root}${path}`) }).toEqual({ path, exists: true });
     }
   });
+});
+
+it('docs/errors.md has a row and a section for every code, and says which can be repeated', () => {
+  const page = read('docs/errors.md');
+  const rows = [...page.matchAll(/^\| \[(\w+)\]\(#\w+\) \| (yes|no) \|/gm)].map(([, code, again]) => [code, again]);
+  const codes = Object.entries(errorCodes);
+  expect(rows).toEqual(codes.map(([code, { retryable }]) => [code, retryable ? 'yes' : 'no']));
+  expect([...page.matchAll(/^## (.*)$/gm)].map(([, code]) => code)).toEqual(codes.map(([code]) => code));
 });
 
 describe.each(pages)('%s', (page) => {
