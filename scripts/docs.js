@@ -4,14 +4,13 @@ import { readFile } from 'node:fs/promises';
 import { ensureBuilt } from './build.js';
 import { keepInSync } from './committedFile.js';
 import { faultsPage } from './faultsPage.js';
-import { llmsText } from './llmsText.js';
 import { orSentence } from './orSentence.js';
 import { readArguments } from './readArguments.js';
 
 const help = `Usage: npm run docs -- [--check]
 
-Prints docs/configuration.md and .env.example from the table of settings, docs/faults.md from the table of faults, and last
-docs/llms.txt from all pages. With --check it only compares.`;
+Prints docs/configuration.md and .env.example from the table of settings, and docs/faults.md from the table of faults. With --check
+it only compares.`;
 
 const { check } = readArguments(help, { options: { check: { type: 'boolean' } } }).values;
 const command = 'npm run docs';
@@ -26,7 +25,6 @@ await orSentence(async () => {
   const { errorCodes } = await import('../dist/errors/errors.js');
   const faults = JSON.parse(await readFile(new URL('../test/upstream/faultTable.json', import.meta.url), 'utf8'));
   await keepInSync('docs/faults.md', faultsPage(faults, errorCodes, command), { check, command });
-  await keepInSync('docs/llms.txt', await llmsText(), { check, command });
 });
 
 function configurationPage(all) {
