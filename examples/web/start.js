@@ -42,7 +42,7 @@ const vite = await createServer({
     strictPort: appPort !== 0,
     host: '127.0.0.1',
     // The page and the gateway are one origin to the browser, so nothing has to be allowed across origins.
-    proxy: { '/graphql': { target, changeOrigin: true, ws: true, rewriteWsOrigin: true } },
+    proxy: { '/graphql': { target, ws: true } },
   },
 });
 await vite.listen();
