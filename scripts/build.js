@@ -61,10 +61,8 @@ async function buildNow() {
   process.stderr.write('Building…');
   try {
     for (const left of [out, clientOut, old]) await rm(left, { recursive: true, force: true });
-    // The typed client is a package of its own, and a part of this one.
     await Promise.all([compile(root, out), compile(client, clientOut)]);
     await cp(src, out, { recursive: true, filter: (path) => !path.endsWith('.ts') });
-    await cp(clientOut, join(out, 'client'), { recursive: true });
     // Only a build needs esbuild, which is no package of production.
     const { bundleMain } = await import('./bundle.js');
     await bundleMain(out);

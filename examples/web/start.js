@@ -8,7 +8,7 @@ import { createServer } from 'vite';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 if (!existsSync(`${repository}/node_modules`)) {
-  // npm installs this example and not the gateway it links to.
+  // npm installs this example, and neither the gateway nor what the linked client needs.
   console.error('Installing the gateway…');
   const { status } = spawnSync('npm', ['ci', '--no-audit'], { cwd: repository, stdio: ['ignore', 2, 2] });
   if (status !== 0) process.exit(status ?? 1);

@@ -1,5 +1,5 @@
 import { type FormEvent, useEffect, useState } from 'react';
-import { type TaxpayerStatus, type TokenUpdate, watchTaxpayerToken } from 'taxpayer-gateway/client';
+import { type TaxpayerStatus, type TokenUpdate, watchTaxpayerToken } from 'taxpayer-gateway-client';
 import { Age } from './Age.js';
 import { Problems } from './Problems.js';
 
