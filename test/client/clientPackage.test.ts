@@ -40,7 +40,7 @@ describe('taxpayer-gateway-client', () => {
     const modules = readdirSync(join(folder, 'src'), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
       .flatMap((name) => ['.js', '.d.ts'].map((ending) => `package/dist/${name.replace(/\.ts$/, ending)}`));
-    const others = ['LICENSE', 'README.md', 'package.json', 'schema.graphql'].map((name) => `package/${name}`);
+    const others = ['LICENSE', 'README.md', 'package.json', 'dist/schema.graphql'].map((name) => `package/${name}`);
     expect(files.sort()).toEqual([...modules, ...others].sort());
   });
 
@@ -78,7 +78,7 @@ describe('taxpayer-gateway-client', () => {
   });
 
   it("has the gateway's schema as a client sees it", () => {
-    const schema = buildSchema(readFileSync(join(folder, 'schema.graphql'), 'utf8'));
+    const schema = buildSchema(readFileSync(join(folder, 'dist/schema.graphql'), 'utf8'));
     expect(Object.keys(schema.getQueryType()?.getFields() ?? {})).toEqual(['refreshJob', 'taxpayer', 'taxpayerToken']);
     const names = Object.keys(schema.getTypeMap()).filter((name) => /^_[^_]|__\w|federation|link/.test(name));
     expect(names.filter((name) => !name.startsWith('__'))).toEqual([]);

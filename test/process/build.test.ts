@@ -30,6 +30,7 @@ beforeAll(async () => {
     cpSync(join(root, path), inProject(path), { recursive: true });
   }
   write('src/main.ts', "console.log('started');\n");
+  write('src/schema/schema.graphql', 'type Query {\n  field: Int\n}\n');
   write('packages/client/src/index.ts', 'export const client = 1;\n');
 });
 beforeEach(() => {
