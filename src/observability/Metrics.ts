@@ -91,8 +91,7 @@ export class Metrics {
   readonly spansDropped = this.#counter('gateway_trace_spans_dropped_total');
   #budget: { readonly left: number; readonly until: number } | undefined;
 
-  /** @param recordedTraceId for exemplars: the trace id of the request under way, if its trace is recorded */
-  constructor(private readonly recordedTraceId?: () => string | undefined) {
+  constructor() {
     collectDefaultMetrics({ register: this.registry });
     // With several processes, show the largest lag, not the average.
     const lag = this.registry.getSingleMetric('nodejs_eventloop_lag_p99_seconds');
@@ -119,7 +118,7 @@ export class Metrics {
     this.#requests.inc(transport, outcome);
     if (errors.some(({ extensions }) => failures.has(extensions?.['code']))) this.#requestsFailed.inc(transport);
     if (startedAt === undefined) return;
-    this.#requestSeconds.observe(transport, (performance.now() - startedAt) / 1000, this.recordedTraceId?.());
+    this.#requestSeconds.observe(transport, (performance.now() - startedAt) / 1000);
   };
 
   onExecution = (way: 'plan' | 'apollo'): void => this.#executions.inc(way);
@@ -129,7 +128,7 @@ export class Metrics {
     const startedAt = performance.now();
     return (label, _type, errors) => {
       this.#operations.inc(label, errors > 0 ? 'errors' : 'ok');
-      this.#operationSeconds.observe(label, (performance.now() - startedAt) / 1000, this.recordedTraceId?.());
+      this.#operationSeconds.observe(label, (performance.now() - startedAt) / 1000);
     };
   };
 

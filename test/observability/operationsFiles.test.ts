@@ -134,7 +134,7 @@ function describedBy(registry: Registry) {
 async function namesOf(machine: MachineMetrics): Promise<Registry> {
   const registry = new Registry();
   const { Gauge } = await import('prom-client');
-  for (const [, name = ''] of (await machine.text('text')).matchAll(/^# TYPE (\S+)/gm)) {
+  for (const [, name = ''] of (await machine.text()).matchAll(/^# TYPE (\S+)/gm)) {
     new Gauge({ name, help: name, registers: [registry] });
   }
   return registry;
