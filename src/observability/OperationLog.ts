@@ -55,17 +55,20 @@ export class OperationLog {
       return;
     }
     const { caller, client } = facts;
+    const { tokenCalls = 0 } = trail ?? {};
     const { pseudonyms, repeated } = this.options;
     const program = `${client?.client}\n${client?.clientVersion}`;
     const what = `${type}\n${label}\n${deprecated}`;
     const key = `${transport}\n${outcome}\n${what}\n${codes}\n${causes}\n${caller?.key}\n${program}`;
-    if (repeated.count(key, facts.requestId)) return;
+    // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
+    if (tokenCalls === 0 && repeated.count(key, facts.requestId)) return;
     const own = {
       requestId: facts.requestId,
       ms,
       events,
       calls: trail?.calls ?? noCalls,
       callCount: trail?.calls && trail.callCount > trail.calls.length ? trail.callCount : undefined,
+      tokenCalls: tokenCalls > 0 ? tokenCalls : undefined,
       tiers: trail ? tiersOf(trail) : noReads,
       traceId: this.options.traceId?.(),
     };
@@ -82,7 +85,8 @@ export class OperationLog {
       client: client?.client,
       clientVersion: client?.clientVersion,
     };
-    repeated.note({ write: this.#write, key, common, own, general: { outcome, codes } });
+    if (tokenCalls > 0) this.#write({ ...own, ...common });
+    else repeated.note({ write: this.#write, key, common, own, general: { outcome, codes } });
   }
 
   /**
@@ -94,13 +98,22 @@ export class OperationLog {
     ms: number,
   ): string {
     const { caller, client, requestId } = facts;
-    const { memory = 0, store = 0, service = 0, shared = 0, calls = noCalls, callCount = 0 } = trail ?? {};
+    const {
+      memory = 0,
+      store = 0,
+      service = 0,
+      shared = 0,
+      calls = noCalls,
+      callCount = 0,
+      tokenCalls = 0,
+    } = trail ?? {};
     const traceId = this.options.traceId?.();
     const who = caller ? `,"caller":"${this.options.pseudonyms.caller(caller.key)}","callerKind":"${caller.kind}"` : '';
     return (
       `${opening()}"requestId":"${requestId}","ms":${ms}${events === undefined ? '' : `,"events":${events}`}` +
       `,"calls":${calls.length > 0 ? JSON.stringify(calls) : '[]'}` +
       `${callCount > calls.length ? `,"callCount":${callCount}` : ''}` +
+      `${tokenCalls > 0 ? `,"tokenCalls":${tokenCalls}` : ''}` +
       `,"tiers":{"memory":${memory},"store":${store},"service":${service}${shared > 0 ? `,"shared":${shared}` : ''}}` +
       `${traceId === undefined ? '' : `,"traceId":"${traceId}"`}` +
       `,"operation":"${label}","type":"${type}"` +

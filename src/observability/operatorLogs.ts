@@ -1,4 +1,3 @@
-import { holderOf } from '../auth/caller.js';
 import type { Sealer } from '../cache/sealing.js';
 import type { Config } from '../config/config.js';
 import type { OperationHooks } from '../operations/observeOperations.js';
@@ -10,7 +9,6 @@ import { OperationLog } from './OperationLog.js';
 import { Pseudonyms } from './Pseudonyms.js';
 import { RepeatedLines } from './RepeatedLines.js';
 import type { LogDestination } from './StandardOutput.js';
-import { TopCallers } from './TopCallers.js';
 
 export interface OperatorLogsOptions {
   readonly config: Pick<Config, 'operationLog' | 'audit'>;
@@ -30,9 +28,7 @@ export function operatorLogs({ config, log, destination, sealer, metrics, traceI
   const repeated = new RepeatedLines();
   const shared = { log, pseudonyms, repeated, traceId };
   const operationLog = new OperationLog({ ...shared, ...config.operationLog, destination });
-  const topCallers = new TopCallers({ log, nameOf: (key) => pseudonyms.caller(key) });
   return {
-    topCallers,
     /** Called when a document that is not trusted was allowed to run. */
     onUntrusted: ({ requestId, ...common }: UntrustedDocument) => {
       metrics.untrustedDocuments.inc();
@@ -44,27 +40,17 @@ export function operatorLogs({ config, log, destination, sealer, metrics, traceI
     },
     audit: new AuditLog({ ...shared, which: config.audit }),
     operationLog,
-    flush: () => {
-      repeated.flush();
-      topCallers.flush();
-    },
+    flush: () => repeated.flush(),
   };
 }
 
-/** Codes by which the gateway itself refuses a caller. */
-const refusals = ['UNAUTHENTICATED', 'FORBIDDEN', 'RATE_LIMITED', 'TOKEN_BUDGET_EXHAUSTED'];
-
-/** Logs an operation, counts a refusal, and audits a denial that came before there was a `RequestContext` to audit it. */
+/** Logs an operation, and audits a denial that came before there was a `RequestContext` to audit it. */
 export function whenOperationsEnd({
   operationLog,
-  topCallers,
   audit,
-}: Pick<OperatorLogs, 'operationLog' | 'topCallers' | 'audit'>): OperationHooks['onEnd'] {
+}: Pick<OperatorLogs, 'operationLog' | 'audit'>): OperationHooks['onEnd'] {
   return (ended) => {
-    const { codes, outcome, label, causes, facts } = ended;
-    if (outcome === 'refused' || codes.some((code) => refusals.includes(code))) {
-      topCallers.onRefusal(facts.caller && holderOf(facts.caller));
-    }
+    const { codes, label, causes, facts } = ended;
     const { caller, peer, requestId } = facts;
     const isRefusedToken = codes.includes('UNAUTHENTICATED');
     if (isRefusedToken || (label === undefined && codes.includes('FORBIDDEN'))) {

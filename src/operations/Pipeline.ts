@@ -159,8 +159,7 @@ export class Pipeline {
         release();
         const { label, type, deprecated } = work;
         const ended = { facts, transport, label, type, deprecated, trail: context.trail };
-        const isNotable = summary.codes.length > 0 || performance.now() - facts.startedAt >= hooks.logSlowerThanMs;
-        if (isNotable) hooks.onEnd({ ...ended, ...summary.end });
+        if (this.#isNotable(operation, summary.codes.length > 0)) hooks.onEnd({ ...ended, ...summary.end });
       },
     });
   }
@@ -199,17 +198,23 @@ export class Pipeline {
   }
 
   /** Counts an answer, and logs it if it is notable. */
-  #report({ work, facts, transport, context }: Operation, result: Result, answer: Answer): void {
+  #report(operation: Operation, result: Result, answer: Answer): void {
+    const { work, facts, transport, context } = operation;
     const { hooks } = this.options;
     const { label, type, deprecated } = work;
     const hasErrors = answer.errors.length > 0;
     hooks.onRequest(transport, hasErrors ? 'errors' : 'ok', httpStartOf(facts, transport), answer.errors);
-    const isNotable = hasErrors || type === 'mutation' || performance.now() - facts.startedAt >= hooks.logSlowerThanMs;
-    if (!isNotable) return;
+    if (!this.#isNotable(operation, hasErrors)) return;
     const outcome = answer.isRefusal ? 'refused' : hasErrors ? 'errors' : 'ok';
     const causes = hasErrors ? causesOf(result.errors ?? answer.errors) : [];
     const codes = hasErrors ? codesOf(answer) : [];
     hooks.onEnd({ facts, transport, outcome, label, type, deprecated, codes, causes, trail: context.trail });
+  }
+
+  /** Whether an operation that ends now has a line in the log. */
+  #isNotable({ work, facts, context }: Operation, hasErrors: boolean): boolean {
+    if (hasErrors || work.type === 'mutation' || context.trail.tokenCalls > 0) return true;
+    return performance.now() - facts.startedAt >= this.options.hooks.logSlowerThanMs;
   }
 
   /** Refuses a request: counts and logs the refusal, and returns the answer. */

@@ -54,7 +54,10 @@ export interface OperationHooks {
   readonly onError: (code: ErrorCode) => void;
   /** Called for an error that neither a caller nor the service caused. */
   readonly onBug: (error: unknown, requestId?: string) => void;
-  /** Called for operations that were refused, failed, changed something, or took at least `logSlowerThanMs` milliseconds. */
+  /**
+   * Called for operations that were refused, failed, changed something, called the token endpoint, or took at least
+   * `logSlowerThanMs` milliseconds.
+   */
   readonly onEnd: (ended: EndedOperation) => void;
   readonly logSlowerThanMs: number;
 }

@@ -52,7 +52,6 @@ beforeAll(async () => {
     AUTH_ISSUER: identityProvider.issuer,
     AUTH_AUDIENCE: identityProvider.audience,
     RATE_LIMIT_PER_MINUTE: '3',
-    LOG_OPERATIONS: 'all',
     AUDIT: 'all',
     TRUSTED_DOCUMENTS_FILE: join(directory, 'persisted-documents.json'),
     TRUSTED_DOCUMENTS_MODE: 'report',
@@ -68,7 +67,7 @@ beforeAll(async () => {
     return (query: string) => postQuery(gateway.origin, query, query === token ? { id: taxpayerId } : {}, headers);
   };
 
-  // A first run, whose log ends with its process: what is told once a minute is in it.
+  // A first run, whose log ends with its process: what is combined with other lines is in it.
   gateway = await spawnGateway(env);
   const [web, batch] = [await asker('grace', 'web'), await asker('batch-job', 'nightly')];
   sandbox.control.setLatency(1200);
@@ -133,4 +132,10 @@ describe.each(questions)('$question', ({ commands, output }) => {
     expect(withoutChance(answer).trimEnd()).toBe(withoutChance(output).trimEnd());
     expect(answer).not.toMatch(/not real|sandbox-token|grace|batch-job/);
   }, 30_000);
+});
+
+it('finds every call to the token endpoint, by caller', async () => {
+  const { commands = '' } = questions.find(({ question }) => question === 'Who uses up the token budget?') ?? {};
+  const found = (await run(commands)).trim().split('\n').slice(1);
+  expect(found.map((line) => JSON.parse(line).tokenCalls)).toEqual([sandbox.control.counters().taxpayerToken]);
 });
