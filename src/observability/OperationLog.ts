@@ -37,18 +37,7 @@ export class OperationLog {
 
   end(ended: EndedOperation): void {
     if (this.#isOff) return;
-    const {
-      facts,
-      transport,
-      outcome,
-      label = 'none',
-      type = 'none',
-      deprecated,
-      codes,
-      causes,
-      trail,
-      events,
-    } = ended;
+    const { facts, transport, outcome, label = 'none', type = 'none', codes, causes, trail, events } = ended;
     const ms = Math.round((performance.now() - facts.startedAt) * 10) / 10;
     if (outcome === 'ok') {
       this.options.destination.write(this.#lineOfSuccess(ended, ms), this.#withinMs);
@@ -58,8 +47,7 @@ export class OperationLog {
     const { tokenCalls = 0 } = trail ?? {};
     const { pseudonyms, repeated } = this.options;
     const program = `${client?.client}\n${client?.clientVersion}`;
-    const what = `${type}\n${label}\n${deprecated}`;
-    const key = `${transport}\n${outcome}\n${what}\n${codes}\n${causes}\n${caller?.key}\n${program}`;
+    const key = `${transport}\n${outcome}\n${type}\n${label}\n${codes}\n${causes}\n${caller?.key}\n${program}`;
     // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
     if (tokenCalls === 0 && repeated.count(key, facts.requestId)) return;
     const own = {
@@ -75,7 +63,6 @@ export class OperationLog {
     const common = {
       operation: label,
       type,
-      deprecated,
       transport,
       outcome,
       codes,
@@ -94,7 +81,7 @@ export class OperationLog {
    * and texts that clients choose were reduced to plain characters.
    */
   #lineOfSuccess(
-    { facts, transport, label = 'none', type = 'none', deprecated, trail, events }: EndedOperation,
+    { facts, transport, label = 'none', type = 'none', trail, events }: EndedOperation,
     ms: number,
   ): string {
     const { caller, client, requestId } = facts;
@@ -117,7 +104,6 @@ export class OperationLog {
       `,"tiers":{"memory":${memory},"store":${store},"service":${service}${shared > 0 ? `,"shared":${shared}` : ''}}` +
       `${traceId === undefined ? '' : `,"traceId":"${traceId}"`}` +
       `,"operation":"${label}","type":"${type}"` +
-      `${deprecated === undefined ? '' : `,"deprecated":${JSON.stringify(deprecated)}`}` +
       `,"transport":"${transport}","outcome":"ok","codes":[]${who}` +
       `${client?.client === undefined ? '' : `,"client":"${client.client}"`}` +
       `${client?.clientVersion === undefined ? '' : `,"clientVersion":"${client.clientVersion}"`},"msg":"operation"}\n`

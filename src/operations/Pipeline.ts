@@ -157,8 +157,7 @@ export class Pipeline {
       failed: (error) => summary.note(this.#exit.refusal([error], facts.requestId), [error]),
       onEnd: () => {
         release();
-        const { label, type, deprecated } = work;
-        const ended = { facts, transport, label, type, deprecated, trail: context.trail };
+        const ended = { facts, transport, label: work.label, type: work.type, trail: context.trail };
         if (this.#isNotable(operation, summary.codes.length > 0)) hooks.onEnd({ ...ended, ...summary.end });
       },
     });
@@ -201,14 +200,14 @@ export class Pipeline {
   #report(operation: Operation, result: Result, answer: Answer): void {
     const { work, facts, transport, context } = operation;
     const { hooks } = this.options;
-    const { label, type, deprecated } = work;
+    const { label, type } = work;
     const hasErrors = answer.errors.length > 0;
     hooks.onRequest(transport, hasErrors ? 'errors' : 'ok', httpStartOf(facts, transport), answer.errors);
     if (!this.#isNotable(operation, hasErrors)) return;
     const outcome = answer.isRefusal ? 'refused' : hasErrors ? 'errors' : 'ok';
     const causes = hasErrors ? causesOf(result.errors ?? answer.errors) : [];
     const codes = hasErrors ? codesOf(answer) : [];
-    hooks.onEnd({ facts, transport, outcome, label, type, deprecated, codes, causes, trail: context.trail });
+    hooks.onEnd({ facts, transport, outcome, label, type, codes, causes, trail: context.trail });
   }
 
   /** Whether an operation that ends now has a line in the log. */

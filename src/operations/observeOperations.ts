@@ -30,8 +30,6 @@ export interface EndedOperation {
   /** See {@link operationLabel}; absent when no operation was read. */
   readonly label?: string | undefined;
   readonly type?: `${OperationTypeNode}` | 'none' | undefined;
-  /** The deprecated parts of the schema that its document uses, as schema coordinates. */
-  readonly deprecated?: readonly string[] | undefined;
   readonly codes: readonly string[];
   /** Why it failed, in words that hold nothing a caller or the service sent. */
   readonly causes: readonly string[];
