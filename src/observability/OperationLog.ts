@@ -1,13 +1,14 @@
+import type { Sealer } from '../cache/sealing.js';
 import type { EndedOperation } from '../operations/observeOperations.js';
 import type { Logger } from './log.js';
-import type { Pseudonyms } from './Pseudonyms.js';
 import type { RepeatedLines } from './RepeatedLines.js';
 import type { LogDestination } from './StandardOutput.js';
 
 export interface OperationLogOptions {
   readonly log: Pick<Logger, 'isLevelEnabled'>;
   readonly destination: LogDestination;
-  readonly pseudonyms: Pseudonyms;
+  /** Makes the keyed hashes of callers. */
+  readonly sealer: Sealer;
   readonly repeated: RepeatedLines;
   readonly which: 'notable' | 'all' | 'none';
   readonly slowMs: number;
@@ -45,7 +46,7 @@ export class OperationLog {
     }
     const { caller, client } = facts;
     const { tokenCalls = 0 } = trail ?? {};
-    const { pseudonyms, repeated } = this.options;
+    const { sealer, repeated } = this.options;
     const program = `${client?.client}\n${client?.clientVersion}`;
     const key = `${transport}\n${outcome}\n${type}\n${label}\n${codes}\n${causes}\n${caller?.key}\n${program}`;
     // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
@@ -67,7 +68,7 @@ export class OperationLog {
       outcome,
       codes,
       cause: causes.length > 0 ? causes.join('; ') : undefined,
-      caller: caller && pseudonyms.caller(caller.key),
+      caller: caller && sealer.digest('caller', caller.key),
       callerKind: caller?.kind,
       client: client?.client,
       clientVersion: client?.clientVersion,
@@ -95,7 +96,9 @@ export class OperationLog {
       tokenCalls = 0,
     } = trail ?? {};
     const traceId = this.options.traceId?.();
-    const who = caller ? `,"caller":"${this.options.pseudonyms.caller(caller.key)}","callerKind":"${caller.kind}"` : '';
+    const who = caller
+      ? `,"caller":"${this.options.sealer.digest('caller', caller.key)}","callerKind":"${caller.kind}"`
+      : '';
     return (
       `${opening()}"requestId":"${requestId}","ms":${ms}${events === undefined ? '' : `,"events":${events}`}` +
       `,"calls":${calls.length > 0 ? JSON.stringify(calls) : '[]'}` +

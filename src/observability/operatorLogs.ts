@@ -6,7 +6,6 @@ import { AuditLog } from './AuditLog.js';
 import type { Logger } from './log.js';
 import type { Metrics } from './Metrics.js';
 import { OperationLog } from './OperationLog.js';
-import { Pseudonyms } from './Pseudonyms.js';
 import { RepeatedLines } from './RepeatedLines.js';
 import type { LogDestination } from './StandardOutput.js';
 
@@ -24,9 +23,8 @@ export type OperatorLogs = ReturnType<typeof operatorLogs>;
 
 /** The log lines for operators and auditors. Equal lines of any kind are merged once a second. */
 export function operatorLogs({ config, log, destination, sealer, metrics, traceId }: OperatorLogsOptions) {
-  const pseudonyms = new Pseudonyms(sealer);
   const repeated = new RepeatedLines();
-  const shared = { log, pseudonyms, repeated, traceId };
+  const shared = { log, sealer, repeated, traceId };
   const operationLog = new OperationLog({ ...shared, ...config.operationLog, destination });
   return {
     /** Called when a document that is not trusted was allowed to run. */
