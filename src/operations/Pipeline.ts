@@ -143,7 +143,7 @@ export class Pipeline {
       return this.#leave(operation, source, end, performance.now());
     }
     end(work.label, work.type, 0);
-    hooks.onRequest(transport, 'ok', undefined, []);
+    hooks.onRequest(transport, 'ok', []);
     const summary = new StreamSummary();
     return new ResultStream(source[Symbol.asyncIterator](), {
       expiresAt: facts.caller.expiresAt,
@@ -202,7 +202,7 @@ export class Pipeline {
     const { hooks } = this.options;
     const { label, type } = work;
     const hasErrors = answer.errors.length > 0;
-    hooks.onRequest(transport, hasErrors ? 'errors' : 'ok', httpStartOf(facts, transport), answer.errors);
+    hooks.onRequest(transport, hasErrors ? 'errors' : 'ok', answer.errors);
     if (!this.#isNotable(operation, hasErrors)) return;
     const outcome = answer.isRefusal ? 'refused' : hasErrors ? 'errors' : 'ok';
     const causes = hasErrors ? causesOf(result.errors ?? answer.errors) : [];
@@ -220,7 +220,7 @@ export class Pipeline {
   refuse(error: unknown, facts: RequestFacts, transport: Transport, work?: Work): Answer {
     const refusal = this.#exit.refuse(error, facts.requestId);
     const { hooks } = this.options;
-    hooks.onRequest(transport, 'refused', httpStartOf(facts, transport), refusal.errors);
+    hooks.onRequest(transport, 'refused', refusal.errors);
     const { codes, causes } = refusal;
     hooks.onEnd({ facts, transport, outcome: 'refused', label: work?.label, type: work?.type, codes, causes });
     return refusal;
@@ -261,7 +261,3 @@ function perform(work: Work, context: OperationContext): Result | Promise<Result
       return work satisfies never;
   }
 }
-
-/** When the request to time began; undefined for live transports, where an operation is no request of its own. */
-const httpStartOf = ({ startedAt }: RequestFacts, transport: Transport) =>
-  transport === 'http' ? startedAt : undefined;

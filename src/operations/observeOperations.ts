@@ -41,13 +41,7 @@ export interface EndedOperation {
 /** Hooks through which metrics, traces and logs learn what the pipeline does. */
 export interface OperationHooks {
   readonly observe: OperationObserver;
-  /** `startedAt` (of `performance.now()`) is undefined on live transports. */
-  readonly onRequest: (
-    transport: Transport,
-    outcome: RequestOutcome,
-    startedAt: number | undefined,
-    errors: readonly GraphQLFormattedError[],
-  ) => void;
+  readonly onRequest: (transport: Transport, outcome: RequestOutcome, errors: readonly GraphQLFormattedError[]) => void;
   readonly onExecution: (way: 'plan' | 'apollo') => void;
   readonly onError: (code: ErrorCode) => void;
   /** Called for an error that neither a caller nor the service caused. */
