@@ -51,7 +51,7 @@ ${rows.join('\n')}
 With \`OTEL_EXPORTER_OTLP_ENDPOINT\` each request, stream and socket on \`/graphql\` becomes a trace: the request, its operations,
 and each call to the service, to the store and to a callback address, continuing the caller's \`traceparent\`. Names and attributes
 are those of OpenTelemetry's semantic conventions; none is an id or a name that a caller or the service chose. Log lines written
-for a request have its \`traceId\`, and the durations at \`/metrics\` have exemplars where the scraper accepts OpenMetrics.
+for a request have its \`traceId\`.
 
 The OpenTelemetry SDK sends spans as OTLP over HTTP, with JSON or Protobuf, to \`/v1/traces\` under that address. These standard
 variables work as it documents them, files of certificates being read again when they change, and the first row also as \`OTEL_EXPORTER_OTLP_TRACES_HEADERS\` and so on:

@@ -14,7 +14,7 @@ import { requestIdOf } from './http/answering.js';
 import { beforeRoutes, peerMeeter } from './http/beforeRoutes.js';
 import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
 import { type Handler, HttpServer, type Siblings } from './http/HttpServer.js';
-import { liveness, metricsPage, readiness } from './http/health.js';
+import { liveness, type MetricsText, metricsPage, readiness } from './http/health.js';
 import { readAccept } from './http/mediaTypes.js';
 import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
 import { Unread } from './http/Unread.js';
@@ -23,7 +23,6 @@ import { OpenStreams } from './live/OpenStreams.js';
 import { followTlsFiles, readTlsFiles, type TlsFiles } from './network/tlsFiles.js';
 import { WayOut } from './network/WayOut.js';
 import { Episodes } from './observability/Episodes.js';
-import { expose, type MetricsForm, type MetricsText } from './observability/exposition.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { whenOperationsEnd } from './observability/operatorLogs.js';
@@ -94,7 +93,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   let tracing: Tracing | undefined;
   const isTraced = config.traces !== undefined;
   const log = createLogger(config.logLevel, logDestination, isTraced ? () => tracing?.traceId : undefined);
-  const metrics = new Metrics(isTraced ? () => tracing?.recordedTraceId : undefined);
+  const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
   const tls = config.tls && readTlsFiles(config.tls);
   const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
@@ -145,7 +144,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     keepAliveMs: options.keepAliveMs,
   });
 
-  const metricsText = joinMachine?.(metrics.registry) ?? ((form: MetricsForm) => expose(metrics.registry, form));
+  const metricsText = joinMachine?.(metrics.registry) ?? (() => metrics.registry.metrics());
   const metricsServer = joinMachine ? undefined : await serveMetrics(config, metricsText, log);
   closings.push(() => metricsServer?.drain(0));
   const endpoint = new GraphQLEndpoint(given, live);

@@ -47,7 +47,7 @@ export interface Surroundings {
 /** The proxies and certificates of the calls to each party. */
 export type WaysOut = Readonly<Record<'service' | 'auth' | 'cache' | 'collector', WayOut>>;
 
-export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'topCallers' | 'onUntrusted'> {
+export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'onUntrusted'> {
   readonly sealed: SealedStore;
   readonly workTime: WorkTime;
   /** The queue that everything under way at the service passes. */
@@ -72,8 +72,7 @@ export async function startServices(
   const traced = tracing?.store(store) ?? store;
   const traceId = tracing && (() => tracing.traceId);
   const logs = operatorLogs({ config, log, destination, sealer, metrics, traceId });
-  const onCall = (holder: string | undefined) => logs.topCallers.onCall(holder);
-  const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials, onCall };
+  const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials };
   const wired = wireServices({ ...whole, health: store, audit: logs.audit });
   if (store.kind !== 'memory') await wired.forgets.start();
   const cleaning = setInterval(() => {
@@ -125,8 +124,6 @@ export interface Wiring extends Surroundings {
   /** Late writes after outages of the store; by default it has no outage. */
   readonly health?: Pick<OpenedStore, 'takeUnsettled' | 'delivery'>;
   readonly audit?: AuditLog;
-  /** Called for each try of a call to the service, with the caller it is made for. */
-  readonly onCall?: (holder: string | undefined) => void;
 }
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
@@ -199,7 +196,7 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly Memory
   });
 }
 
-function resilientFetch({ config, metrics, tracing, runtime, fetch, onCall, ways, baseUrl }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, tracing, runtime, fetch, ways, baseUrl }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
     ...(runtime && { runtime }),
@@ -208,7 +205,6 @@ function resilientFetch({ config, metrics, tracing, runtime, fetch, onCall, ways
     onTry: (endpoint, outcome, seconds, details) => {
       metrics.onTry(endpoint, outcome, seconds);
       tracing?.onTry(endpoint, outcome, seconds, details);
-      onCall?.(details.holder);
     },
   });
 }

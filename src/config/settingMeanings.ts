@@ -20,7 +20,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
     'Host names (each with its subdomains), addresses and ranges to call without a proxy, separated by commas; * means all. Loopback addresses are never called through a proxy. no_proxy works too, and comes first.',
   LOG_LEVEL: 'Least severe level to log. Operation lines are info; audit lines are logged at all levels but silent.',
   LOG_OPERATIONS:
-    'Which operations get a log line when they end: notable means those that are refused, fail, are slow (LOG_SLOW_MS) or are mutations; all; or none.',
+    'Which operations get a log line when they end: notable means those that are refused, fail, are slow (LOG_SLOW_MS), are mutations or called the token endpoint; all; or none.',
   LOG_SLOW_MS: 'With LOG_OPERATIONS=notable, an operation that takes this many milliseconds is logged as slow.',
   AUDIT:
     'Which events get an audit line. decisions: refused callers, access tokens shown, links created and taxpayers erased. all: also every token record and job status shown.',

@@ -261,6 +261,7 @@ export class TokenBroker {
     const read = (onCall: () => void) => {
       const beforeTry = async () => {
         await this.#budget.spend(call); // for each try, because the service counts tries
+        if (trail) trail.tokenCalls += 1;
         onCall();
       };
       return this.options.service.tokenRecord(id, { holder, trail, signal, beforeTry });

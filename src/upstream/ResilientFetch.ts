@@ -38,8 +38,6 @@ export interface TryDetails {
   readonly reason: string | undefined;
   /** 0 for the first try of a call. */
   readonly repetition: number;
-  /** Whom the call was made for. */
-  readonly holder: string | undefined;
 }
 
 type NewAgent = (options: AgentOptions) => HttpAgent;
@@ -156,7 +154,7 @@ export class ResilientFetch {
       signal?.removeEventListener('abort', abort);
       const seconds = (this.#runtime.monotonicNow() - startedAt) / 1000;
       request.trail?.call(request.endpoint, outcome, seconds);
-      this.options.onTry?.(request.endpoint, outcome, seconds, { status, reason, repetition, holder: request.holder });
+      this.options.onTry?.(request.endpoint, outcome, seconds, { status, reason, repetition });
     }
   }
 

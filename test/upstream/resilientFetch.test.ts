@@ -441,9 +441,9 @@ describe('What is told of a try', () => {
     [499, 'client-error'],
   ])('an answer in %i is %s', async (status, outcome) => {
     service.answer = (_, response) => response.writeHead(status).end('{"fine":true}');
-    const answer = await http.call({ ...get(), holder: 'somebody' });
+    const answer = await http.call(get());
     expect(answer).toEqual({ status, retryAfterSeconds: undefined, json: status < 300 ? { fine: true } : undefined });
-    expect(tries).toEqual([told(outcome, { status, reason: undefined, repetition: 0, holder: 'somebody' })]);
+    expect(tries).toEqual([told(outcome, { status, reason: undefined, repetition: 0 })]);
   });
 
   it('counts repetitions, and names the status of a failure', async () => {

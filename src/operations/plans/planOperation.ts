@@ -25,7 +25,6 @@ import {
   valueFromAST,
   visit,
 } from 'graphql';
-import type { Deprecations } from '../documents/Deprecations.js';
 import { neededScopes } from '../neededScopes.js';
 import { operationLabel } from '../observeOperations.js';
 import { mayAnswer, rootFieldsOf } from '../operationSize.js';
@@ -44,12 +43,7 @@ export class NotPlannable extends Error {}
  * all; directives; lists and abstract types other than `_entities` (this schema has none); introspection and `_service`;
  * several mutations, which must run one after the other; more than {@link maxSteps} steps. @throws NotPlannable
  */
-export function planOf(
-  schema: GraphQLSchema,
-  text: string,
-  literalCount: number,
-  { maxRepresentations, deprecations }: { readonly maxRepresentations: number; readonly deprecations: Deprecations },
-): Plan {
+export function planOf(schema: GraphQLSchema, text: string, literalCount: number, maxRepresentations: number): Plan {
   const document = parse(text);
   const operation = getOperationAST(document) ?? notPlannable(); // null when there are several
   const { operation: type, selectionSet, variableDefinitions = [], name } = operation;
@@ -69,7 +63,6 @@ export function planOf(
     type,
     label: operationLabel(schema, operation, document),
     scopes: neededScopes(schema, document),
-    deprecated: deprecations.in(document),
     operationName: name?.value,
     steps,
     literalStarts,

@@ -7,6 +7,7 @@ import { Secret } from '../../../dist/config/secret.js';
 import { identifierReader } from '../../../dist/datasources/identifiers.js';
 import { createLogger } from '../../../dist/observability/log.js';
 import { Metrics } from '../../../dist/observability/Metrics.js';
+import { Trail } from '../../../dist/observability/Trail.js';
 import { realRuntime } from '../../../dist/process/Runtime.js';
 import { wireServices } from '../../../dist/services.js';
 import { MemoryStore } from '../../../dist/stores/MemoryStore.js';
@@ -68,9 +69,12 @@ function openOffice() {
       office.refusedPerHour[thisHour()] += 1;
       office.count[event === 'watch-share-exhausted' ? 'refusedWatches' : 'refused'] += 1;
     },
-    noteCall(holder) {
-      if (holder?.startsWith('watcher')) office.watchCallsPerHour[thisHour()] += 1;
-    },
+    /** The trail of all watches of records, which counts their calls. */
+    watchTrail: Object.assign(new Trail(), {
+      call() {
+        office.watchCallsPerHour[thisHour()] += 1;
+      },
+    }),
     /** The process that answers the next request. */
     member: () => office.members[Math.floor(random() * processes)],
     lags: new Lags(),
@@ -181,6 +185,5 @@ function startProcess({ store, metrics, log }) {
     credentials: () => ({ clientId: 'month', clientSecret }),
     runtime,
     fetch: service.fetch,
-    onCall: (holder) => office.noteCall(holder),
   });
 }
