@@ -1,6 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Config } from '../config/config.js';
 import { minRouterSecretLength } from '../config/settings.js';
 import { watchSecretFile } from '../config/watchFile.js';
@@ -15,8 +14,6 @@ export interface Credentials {
   readonly routerSecret: string | undefined;
   readonly remoteAddress: string | undefined;
   readonly peer: Peer | undefined;
-  /** Its client certificate is checked when the token is bound to one. */
-  readonly connection: Socket;
 }
 
 export interface Identity {
@@ -33,11 +30,11 @@ export type Identify = (credentials: Credentials) => Identity | Promise<Identity
 
 /** Tells who is calling. A router that presents its secret needs no user's token to read the schema. */
 export function identifier(authenticator: Authenticator, routerSecrets: Pick<RouterSecrets, 'accept'>): Identify {
-  return ({ authorization, routerSecret, remoteAddress, peer, connection }) => {
+  return ({ authorization, routerSecret, remoteAddress, peer }) => {
     const fromRouter = routerSecrets.accept(routerSecret, peer);
     const identity = (caller: Caller): Identity => ({ caller, fromRouter, remoteAddress, peer });
     try {
-      const caller = authenticator.authenticate(authorization, connection);
+      const caller = authenticator.authenticate(authorization);
       return caller instanceof Promise ? caller.then(identity) : identity(caller);
     } catch (error) {
       if (authorization === undefined && fromRouter) return identity(router);
@@ -53,7 +50,6 @@ export function credentialsOf({ headers, socket, peer }: IncomingMessage): Crede
     routerSecret: textOf(headers['x-gateway-router-secret']),
     remoteAddress: peer?.address ?? socket.remoteAddress,
     peer,
-    connection: socket,
   };
 }
 
