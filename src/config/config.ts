@@ -88,9 +88,6 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   const tlsFiles = tlsFilesOf(parsed, expect);
   const tls = tlsFiles('TLS_CLIENT_CA_FILE', 'TLS_CERT_FILE', 'TLS_KEY_FILE');
   expect('TLS_CLIENT_CA_FILE', !tls?.ca || !!tls.cert, 'TLS_CLIENT_CA_FILE needs TLS_CERT_FILE and TLS_KEY_FILE');
-  const { FEDERATION_CERTIFICATE_NAMES: certificateNames = [] } = parsed;
-  const namesNeed = 'FEDERATION_CERTIFICATE_NAMES needs TLS_CLIENT_CA_FILE';
-  expect('FEDERATION_CERTIFICATE_NAMES', certificateNames.length === 0 || !!tls?.ca, namesNeed);
   /** The value of a setting. Its default, but no value in the environment, is raised to `least`. */
   const atLeast = (name: 'JOB_POLL_MAX_MS' | 'UPSTREAM_DEADLINE_MS', least: number) =>
     env[name] ? parsed[name] : Math.max(parsed[name], least);
@@ -148,7 +145,6 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     /** For calls to the identity provider and the decision point. */
     authTls: tlsFiles('AUTH_CA_FILE', 'AUTH_CERT_FILE', 'AUTH_KEY_FILE'),
     federation: {
-      certificateNames,
       secret: parsed.FEDERATION_SHARED_SECRET,
       previousSecret: parsed.FEDERATION_SHARED_SECRET_PREVIOUS,
       /** The files that the two secrets came from, which are then watched. */

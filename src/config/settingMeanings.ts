@@ -105,8 +105,6 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
     'Secret that a router sends in the header x-gateway-router-secret. When set, _service, _entities and callback subscriptions answer only the router. From a file, it is reloaded when the file changes.',
   FEDERATION_SHARED_SECRET_PREVIOUS:
     'The FEDERATION_SHARED_SECRET used before a rotation, which is still accepted. From a file, it is reloaded when the file changes; an empty file withdraws it.',
-  FEDERATION_CERTIFICATE_NAMES:
-    'DNS names and SPIFFE ids, separated by commas, of client certificates that identify the router, in place of FEDERATION_SHARED_SECRET. Needs TLS_CLIENT_CA_FILE.',
   CALLBACK_ORIGINS: 'Origins to which callback subscriptions may post their results, separated by commas.',
   CORS_ORIGINS: 'Origins of web pages that may call the gateway and open streams (CORS), separated by commas.',
   INTROSPECTION:

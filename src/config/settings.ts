@@ -248,7 +248,6 @@ export const settings = {
     'secret',
   ),
   FEDERATION_SHARED_SECRET_PREVIOUS: optional(secret(routerSecret), 'none', 'a-long-random-text', 'secret'),
-  FEDERATION_CERTIFICATE_NAMES: optional(list(text), 'none', 'router.example,spiffe://example/router'),
   CALLBACK_ORIGINS: optional(list(origin), 'none (callback subscriptions are refused)', 'https://router.example'),
   CORS_ORIGINS: optional(list(origin), 'Apollo Sandbox; none with NODE_ENV=production', 'https://app.example'),
   INTROSPECTION: optional(flag, 'false with NODE_ENV=production, otherwise true', 'true'),

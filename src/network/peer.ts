@@ -14,8 +14,8 @@ export interface Peer {
 /** A client's certificate, issued by an authority of TLS_CLIENT_CA_FILE. */
 export interface ClientCertificate {
   readonly subject: string;
-  /** Names that only machines have: DNS names and SPIFFE ids. */
-  readonly machineNames: readonly string[];
+  /** A name that only machines have: the first DNS name or SPIFFE id. */
+  readonly machineName: string | undefined;
 }
 
 declare module 'node:http' {
@@ -66,7 +66,7 @@ export class Peers {
     if (!authorized) return { state: 'refused', reason: `client certificate: ${authorizationError}` };
     // Node.js quotes a name with a comma and writes the comma as \u002c: the split is safe, and quoted names are ignored.
     const names = (x509.subjectAltName ?? '').split(', ').map((name) => /^(?:DNS:|URI:(?=spiffe:))([^"]+)$/.exec(name));
-    const certificate = { subject: x509.subject, machineNames: names.flatMap((match) => match?.[1] ?? []) };
+    const certificate = { subject: x509.subject, machineName: names.find(Boolean)?.[1] };
     const accepted: Accepted = { state: 'accepted', certificate };
     this.#accepted.set(socket, accepted);
     return accepted;

@@ -63,7 +63,7 @@ export class AuditLog {
       callerKind: caller?.kind,
       address,
       // The subject may be a person, so it is hashed.
-      certificate: certificate && (certificate.machineNames[0] ?? pseudonyms.caller(certificate.subject)),
+      certificate: certificate && (certificate.machineName ?? pseudonyms.caller(certificate.subject)),
       taxpayer: taxpayer === undefined ? undefined : pseudonyms.taxpayer(taxpayer),
     };
     // A flood of different denials may be merged; different lines about what was shown never are.

@@ -140,7 +140,6 @@ describe('A mistake', () => {
     [{ PORT: '5000', METRICS_PORT: '5000' }, /^METRICS_PORT must differ from PORT$/],
     [{ TLS_CERT_FILE: '/x' }, /^TLS_CERT_FILE and TLS_KEY_FILE must be set together$/],
     [{ TLS_CLIENT_CA_FILE: '/x' }, /^TLS_CLIENT_CA_FILE needs TLS_CERT_FILE and TLS_KEY_FILE$/],
-    [{ FEDERATION_CERTIFICATE_NAMES: 'router' }, /^FEDERATION_CERTIFICATE_NAMES needs TLS_CLIENT_CA_FILE$/],
     [{ AUTH_KEY_FILE: '/x' }, /^AUTH_CERT_FILE and AUTH_KEY_FILE must be set together$/],
     [{ CACHE_CA_FILE: '/x', CACHE_URL: 'redis://a' }, /^CACHE_CA_FILE needs a rediss:\/\/ CACHE_URL$/],
     [{ HTTPS_PROXY: 'socks5://proxy:1080' }, /^HTTPS_PROXY must be the http: or https: URL of a proxy/],
