@@ -20,7 +20,7 @@ import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
 import { Unread } from './http/Unread.js';
 import { LiveEdge } from './live/LiveEdge.js';
 import { OpenStreams } from './live/OpenStreams.js';
-import { followTlsFiles, readTlsFiles, type TlsFiles } from './network/tlsFiles.js';
+import { followTlsFiles, readTlsFiles } from './network/tlsFiles.js';
 import { WayOut } from './network/WayOut.js';
 import { Episodes } from './observability/Episodes.js';
 import { expose, type MetricsForm, type MetricsText } from './observability/exposition.js';
@@ -105,17 +105,8 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   closings.push(() => sandbox?.stop());
   const upstream =
     options.upstream ?? (sandbox ? credentialsOfSandbox(sandbox) : (config.upstream as UpstreamCredentials));
-  const wayOut = (files: TlsFiles | undefined) => {
-    const way = new WayOut(config.proxies, files, log);
-    closings.push(() => way.stop());
-    return way;
-  };
-  const ways = {
-    service: wayOut(config.service.tls),
-    auth: wayOut(config.authTls),
-    cache: wayOut(config.cache.tls),
-    collector: wayOut(config.traces?.tls),
-  };
+  const ways = { service: new WayOut(config.proxies, config.service.tls, log), others: new WayOut(config.proxies) };
+  for (const way of Object.values(ways)) closings.push(() => way.stop());
   tracing = await startTracing({ config, log, metrics, ways }, upstream.baseUrl);
   closings.push(() => tracing?.stop());
   const surroundings = { config, log, metrics, tracing, ways };
@@ -200,7 +191,7 @@ async function startTracing({ config: { traces }, metrics, log, ways }: Surround
     episodes.failed('dropped', cause);
   };
   const version = packageVersion();
-  const exporter = await openExporter(traces, ways?.collector.agentFor(new URL(traces.url)));
+  const exporter = await openExporter(traces, ways?.others.agentFor(new URL(traces.url)));
   return new Tracing({ exporter, serviceUrl, version, onDropped, onSent: () => episodes.worked() });
 }
 
@@ -225,7 +216,7 @@ function startAuthenticator({ config, log, metrics, ways }: Surroundings, keys: 
   const authenticator = new Authenticator({
     ...(keys ? { mode: 'developer', developerKeys: keys } : mode === 'disabled' ? { mode } : { mode: 'jwt', ...jwt }),
     decisionClaims: decision?.claims,
-    ...(ways && { agentFor: ways.auth.agentFor }),
+    ...(ways && { agentFor: ways.others.agentFor }),
     onKeySetFailure: (issuer, fault, cause) => episodes.get(issuer)?.failed(fault, cause),
     onKeySetRead: (issuer) => episodes.get(issuer)?.worked(),
   });

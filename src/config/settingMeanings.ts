@@ -43,15 +43,6 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
 
   CACHE_URL:
     'Store of token records, job statuses, leases and counters. lmdb:<directory> is shared by the processes of one machine; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group and redis+cluster://host:6379,host:6379 by the whole fleet (with rediss in place of redis: over TLS); memory: is separate in each process.',
-  CACHE_CA_FILE:
-    "PEM file of the certificate authorities trusted for Redis, instead of the public ones. Set it when a private authority issued Redis's certificate. Reloaded when the file changes.",
-  CACHE_CERT_FILE: 'PEM certificate chain to present to Redis (mutual TLS). Reloaded when the file changes.',
-  CACHE_KEY_FILE: 'PEM private key of CACHE_CERT_FILE, without a passphrase. Reloaded when the file changes.',
-  AUTH_CA_FILE:
-    'PEM file of the certificate authorities trusted for the identity provider and the decision point, instead of the public ones. Set it when a private authority issued their certificates. Reloaded when the file changes.',
-  AUTH_CERT_FILE:
-    'PEM certificate chain to present to the identity provider and the decision point (mutual TLS). Reloaded when the file changes.',
-  AUTH_KEY_FILE: 'PEM private key of AUTH_CERT_FILE, without a passphrase. Reloaded when the file changes.',
   CACHE_ENCRYPTION_KEY:
     'Key that encrypts stored entries: 32 bytes in base64, the same in the whole fleet. Set it in production, so that the cache survives a change of the client secret.',
   CACHE_ENCRYPTION_KEY_PREVIOUS:

@@ -193,12 +193,6 @@ export const settings = {
     'redis://cache:6379',
     'secret',
   ),
-  CACHE_CA_FILE: optional(text, 'none (the public authorities)', '/run/tls/redis-ca.crt'),
-  CACHE_CERT_FILE: optional(text, 'none (no certificate is presented)', '/run/tls/redis.crt'),
-  CACHE_KEY_FILE: optional(text, 'none (no certificate is presented)', '/run/tls/redis.key'),
-  AUTH_CA_FILE: optional(text, 'none (the public authorities)', '/run/tls/company-ca.crt'),
-  AUTH_CERT_FILE: optional(text, 'none (no certificate is presented)', '/run/tls/client.crt'),
-  AUTH_KEY_FILE: optional(text, 'none (no certificate is presented)', '/run/tls/client.key'),
   CACHE_ENCRYPTION_KEY: optional(
     secret(base64Key),
     'derived from UPSTREAM_CLIENT_SECRET',

@@ -140,8 +140,6 @@ describe('A mistake', () => {
     [{ PORT: '5000', METRICS_PORT: '5000' }, /^METRICS_PORT must differ from PORT$/],
     [{ TLS_CERT_FILE: '/x' }, /^TLS_CERT_FILE and TLS_KEY_FILE must be set together$/],
     [{ TLS_CLIENT_CA_FILE: '/x' }, /^TLS_CLIENT_CA_FILE needs TLS_CERT_FILE and TLS_KEY_FILE$/],
-    [{ AUTH_KEY_FILE: '/x' }, /^AUTH_CERT_FILE and AUTH_KEY_FILE must be set together$/],
-    [{ CACHE_CA_FILE: '/x', CACHE_URL: 'redis://a' }, /^CACHE_CA_FILE needs a rediss:\/\/ CACHE_URL$/],
     [{ HTTPS_PROXY: 'socks5://proxy:1080' }, /^HTTPS_PROXY must be the http: or https: URL of a proxy/],
     [{ http_proxy: 'http://u:100%@proxy' }, /^HTTP_PROXY must be the http: or https: URL of a proxy/],
     [{ NO_PROXY: 'a,10.0.0.0/33' }, /^NO_PROXY must be host names, addresses and ranges/],
@@ -154,10 +152,6 @@ describe('A mistake', () => {
       { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://c.example', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'json' },
       /^OTEL_EXPORTER_OTLP_TRACES_PROTOCOL must be http\/json or http\/protobuf/,
     ],
-    ...['OTEL_EXPORTER_OTLP_CLIENT_KEY', 'OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE'].map((name): [Env, RegExp] => [
-      { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://c.example', [name]: '/x' },
-      /^OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY must be set together$/,
-    ]),
     [{ HOST: '0.0.0.0' }, /^HOST must be a loopback address/],
     [{ ...service, AUTH_MODE: 'developer' }, /^AUTH_MODE=developer is for the embedded sandbox/],
     [

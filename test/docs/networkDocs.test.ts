@@ -20,5 +20,5 @@ test.each(blocks)('has settings that work: %s', (block) => {
 });
 
 test('has an example of each part', () => {
-  expect(blocks).toHaveLength(4);
+  expect(blocks).toHaveLength(5);
 });
