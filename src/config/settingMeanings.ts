@@ -17,7 +17,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   HTTP_PROXY:
     'Proxy for calls to http: URLs of the service, the identity provider, the decision point and the trace collector. http_proxy works too, and comes first.',
   NO_PROXY:
-    'Host names (each with its subdomains), addresses and ranges to call without a proxy, separated by commas; * means all. Loopback addresses are never called through a proxy. no_proxy works too, and comes first.',
+    'Host names (each with its subdomains) and addresses to call without a proxy, separated by commas; * means all. Loopback addresses are never called through a proxy. no_proxy works too, and comes first.',
   LOG_LEVEL: 'Least severe level to log. Operation lines are info; audit lines are logged at all levels but silent.',
   LOG_OPERATIONS:
     'Which operations get a log line when they end: notable means those that are refused, fail, are slow (LOG_SLOW_MS) or are mutations; all; or none.',

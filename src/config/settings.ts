@@ -101,8 +101,8 @@ const proxyExceptions = text
   .pipe(
     z.array(
       fitting(
-        (entry) => !entry.includes('/') || isAddressRange(entry),
-        'must be host names, addresses and ranges such as 10.0.0.0/8, separated by commas',
+        (entry) => !entry.includes('/'),
+        'must be host names and addresses, separated by commas; ranges such as 10.0.0.0/8 are not supported',
       ),
     ),
   );
@@ -148,7 +148,7 @@ export const settings = {
   TRUSTED_PROXIES: optional(list(addressRange), 'none (the address of the connection is used)', '10.0.0.0/8,fd00::/8'),
   HTTPS_PROXY: optional(secret(proxy), 'none (direct calls)', 'http://user:password@proxy.example:3128', 'secret'),
   HTTP_PROXY: optional(secret(proxy), 'none (direct calls)', 'http://user:password@proxy.example:3128', 'secret'),
-  NO_PROXY: optional(proxyExceptions, 'none (loopback addresses only)', 'internal.example,10.0.0.0/8'),
+  NO_PROXY: optional(proxyExceptions, 'none (loopback addresses only)', 'internal.example,192.0.2.7'),
   LOG_LEVEL: setting(
     z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
       error: 'must be one of fatal, error, warn, info, debug, trace, silent',

@@ -142,7 +142,7 @@ describe('A mistake', () => {
     [{ TLS_CLIENT_CA_FILE: '/x' }, /^TLS_CLIENT_CA_FILE needs TLS_CERT_FILE and TLS_KEY_FILE$/],
     [{ HTTPS_PROXY: 'socks5://proxy:1080' }, /^HTTPS_PROXY must be the http: or https: URL of a proxy/],
     [{ http_proxy: 'http://u:100%@proxy' }, /^HTTP_PROXY must be the http: or https: URL of a proxy/],
-    [{ NO_PROXY: 'a,10.0.0.0/33' }, /^NO_PROXY must be host names, addresses and ranges/],
+    [{ NO_PROXY: 'a,10.0.0.0/8' }, /^NO_PROXY must be host names and addresses, .* are not supported$/],
     [{ TRUSTED_PROXIES: '10.0.0.0/8,proxy.example' }, /^TRUSTED_PROXIES must be addresses and ranges/],
     [
       { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c.example', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' },
