@@ -11,7 +11,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   TLS_CLIENT_CA_FILE:
     'Turns on mutual TLS: on every path but /health/, clients must present a certificate issued by an authority in this PEM file. Reloaded when the file changes.',
   TRUSTED_PROXIES:
-    "Addresses and ranges of the proxies in front of the gateway, separated by commas. Their Forwarded or X-Forwarded-For header then gives the caller's address for rate limits and audit lines.",
+    "Addresses and ranges of the proxies in front of the gateway, separated by commas. Their X-Forwarded-For header then gives the caller's address for rate limits and audit lines. A proxy that sets only Forwarded (RFC 7239) must not be listed.",
   HTTPS_PROXY:
     'Proxy for calls to https: URLs of the service, the identity provider, the decision point and the trace collector. https_proxy works too, and comes first.',
   HTTP_PROXY:
