@@ -1,4 +1,4 @@
-// docs/errors/<CODE>.md, the pages that `extensions.docUrl` links, and docs/errors.md, the list of them. Codes and whether
+// docs/errors/<CODE>.md, a page for each code, and docs/errors.md, the list of them. Codes and whether
 // a request may be repeated come from the gateway's own list, the faults behind a code from the table that
 // test/upstream/faultTable.test.ts tries; what to do about it is written here.
 
@@ -218,7 +218,7 @@ function list(codes, errorCodes, origin) {
 # Errors
 
 Every value of \`extensions.code\`. \`extensions.retryable\` says whether the same request can succeed later, and
-\`extensions.retryAfterSeconds\` after how many seconds. If \`DOCS_URL\` is set, \`extensions.docUrl\` links the page of the code.
+\`extensions.retryAfterSeconds\` after how many seconds.
 
 | Code | Retry | What callers do |
 | --- | --- | --- |

@@ -260,7 +260,6 @@ function pipelineOf(
     ledger: services.ledger,
     limits: config.limits,
     introspection: config.introspection,
-    docsUrl: config.docsUrl,
     trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, onUntrusted }),
     planMode,
     hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, logSlowerThanMs: services.operationLog.fromMs },

@@ -142,7 +142,6 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     },
     corsOrigins: parsed.CORS_ORIGINS ?? (isProduction ? [] : sandboxOrigins),
     introspection: parsed.INTROSPECTION ?? !isProduction,
-    docsUrl: parsed.DOCS_URL && new URL(parsed.DOCS_URL).href.replace(/\/+$/, ''),
     trustedDocuments: trustedDocumentsOf(parsed, env, expect),
     limits: {
       requestsPerMinute: parsed.RATE_LIMIT_PER_MINUTE ?? (auth.mode === 'jwt' ? 1200 : 0),

@@ -100,8 +100,6 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   CORS_ORIGINS: 'Origins of web pages that may call the gateway and open streams (CORS), separated by commas.',
   INTROSPECTION:
     'true allows introspection and serves the explorers at / and /graphiql. With false, error messages do not reveal the schema either.',
-  DOCS_URL:
-    'URL under which you publish the folder docs/. Each error then links the page of its code in extensions.docUrl; the gateway itself never calls this URL.',
   TRUSTED_DOCUMENTS_FILE:
     'Files, or folders of .json files, separated by commas, that list the only documents that may run, sent by id or as text. Each is a persisted-query manifest of Apollo, where a document with a clientName runs for that client only, or { hash: text } as GraphQL Code Generator and Relay write it. Reloaded when they change; the lists in use stay while the new ones are unusable. A router that presents the shared secret may send any document.',
   TRUSTED_DOCUMENTS_MODE:

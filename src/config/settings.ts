@@ -245,7 +245,6 @@ export const settings = {
   CALLBACK_ORIGINS: optional(list(origin), 'none (callback subscriptions are refused)', 'https://router.example'),
   CORS_ORIGINS: optional(list(origin), 'Apollo Sandbox; none with NODE_ENV=production', 'https://app.example'),
   INTROSPECTION: optional(flag, 'false with NODE_ENV=production, otherwise true', 'true'),
-  DOCS_URL: optional(webUrl, 'none (errors link no page)', 'https://docs.example/gateway'),
   TRUSTED_DOCUMENTS_FILE: optional(list(text), 'none (any document may run)', './persisted-query-manifest.json'),
   TRUSTED_DOCUMENTS_MODE: optional(
     z.enum(['enforce', 'report'], { error: 'must be enforce or report' }),

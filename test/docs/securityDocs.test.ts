@@ -42,7 +42,7 @@ describe('docs/security.md', () => {
     const all = Object.entries(settings).map(([name, { secret }]) => ({ name, secret }));
     const secrets = all.filter(({ secret }) => secret).map(({ name }) => name);
     expect(namesIn(section('## Keys'))).toEqual(expect.arrayContaining(secrets));
-    const isCalled = (name: string) => /_(URL|ENDPOINT)$|^CALLBACK_/.test(name) && name !== 'DOCS_URL';
+    const isCalled = (name: string) => /_(URL|ENDPOINT)$|^CALLBACK_/.test(name);
     const addresses = all.map(({ name }) => name).filter(isCalled);
     expect(namesIn(section('## What it talks to'))).toEqual(expect.arrayContaining(addresses));
     for (const mode of ['jwt', 'developer', 'disabled'])
