@@ -41,7 +41,8 @@ function configurationPage(all) {
 # Configuration
 
 The gateway is configured by environment variables, read once at the start. Every mistake is reported in one go, one line
-each, and ends the process with exit code 1. An empty variable counts as unset.
+each, and ends the process with exit code 1. An empty variable counts as unset. A variable that begins like a setting and is none
+is a warning that names the nearest setting.
 
 A confidential setting may come from a file instead: \`<NAME>_FILE\` holds the path. A byte order mark at the beginning of the
 file and one line break at its end are ignored. Set the one or the other, not both.

@@ -200,7 +200,12 @@ describe('A mistake', () => {
     ['CACHE_ULR', 'CACHE_URL'],
     ['UPSTREAM_CLIENT_SECRET_FIEL', 'UPSTREAM_CLIENT_SECRET_FILE'],
     ['MAX_DEPHT', 'MAX_DEPTH'],
-  ])('of a letter in %s is a warning that names %s', (typed, meant) => {
+    ['UPSTRAEM_BASE_URL', 'UPSTREAM_BASE_URL'],
+    ['METRIC_PORT', 'METRICS_PORT'],
+    ['TRUSTED_PEERS', 'TRUSTED_PROXIES'],
+    ['FEDERATION_CERTIFICATE_NAMES', 'FEDERATION_SHARED_SECRET'],
+    ['CACHE_CA_FILE', 'NODE_EXTRA_CA_CERTS or CACHE_URL_FILE'],
+  ])('of a name, as in %s, is a warning that names %s', (typed, meant) => {
     const warning = `${typed} is not a setting: did you mean ${meant}?`;
     expect(loadConfig({ [typed]: planted }).warnings).toEqual([warning]);
     expect(problemsOf({ PORT: 'x', [typed]: planted })).toContain(warning);
@@ -214,12 +219,22 @@ describe('A mistake', () => {
     expect(loadConfig({ NODE_ENV }).warnings).toEqual([]);
   });
 
-  it.each(['PATH', 'HOME', 'HOSTNAME', 'NODE_OPTIONS', 'KUBERNETES_PORT', 'OTEL_SERVICE_NAME', 'npm_config_cache'])(
-    'is not seen in %s, which others own',
-    (name) => {
-      expect(loadConfig({ [name]: 'x' }).warnings).toEqual([]);
-    },
-  );
+  it.each([
+    ...[
+      'PATH',
+      'HOME',
+      'HOSTNAME',
+      'NODE',
+      'NODE_OPTIONS',
+      'NODE_EXTRA_CA_CERTS',
+      'NO_COLOR',
+      'FTP_PROXY',
+      'npm_config_cache',
+    ],
+    ...['OTEL_SERVICE_NAME', 'KUBERNETES_PORT', 'CACHE_SERVICE_HOST', 'CACHE_PORT', 'CACHE_PORT_6379_TCP_ADDR'],
+  ])('is not seen in %s, which others own', (name) => {
+    expect(loadConfig({ [name]: 'x' }).warnings).toEqual([]);
+  });
 });
 
 describe('A secret from a file', () => {
