@@ -37,7 +37,8 @@ function configurationPage(all) {
 # Configuration
 
 The gateway is configured by environment variables, read once at the start. Every mistake is reported in one go, one line
-each, and ends the process with exit code 1. An empty variable counts as unset.
+each, and ends the process with exit code 1. An empty variable counts as unset. A variable that begins like a setting and is none
+is a warning that names the nearest setting.
 
 A confidential setting may come from a file instead: \`<NAME>_FILE\` holds the path. A byte order mark at the beginning of the
 file and one line break at its end are ignored. Set the one or the other, not both.
@@ -54,11 +55,11 @@ are those of OpenTelemetry's semantic conventions; none is an id or a name that 
 for a request have its \`traceId\`.
 
 The OpenTelemetry SDK sends spans as OTLP over HTTP, with JSON or Protobuf, to \`/v1/traces\` under that address. These standard
-variables work as it documents them, files of certificates being read again when they change, and the first row also as \`OTEL_EXPORTER_OTLP_TRACES_HEADERS\` and so on:
+variables work as it documents them, and the first row also as \`OTEL_EXPORTER_OTLP_TRACES_HEADERS\` and so on:
 
 | Variables | Set |
 | --- | --- |
-| \`OTEL_EXPORTER_OTLP_HEADERS\`, \`_COMPRESSION\`, \`_TIMEOUT\`, \`_CERTIFICATE\`, \`_CLIENT_CERTIFICATE\`, \`_CLIENT_KEY\` | How spans are sent |
+| \`OTEL_EXPORTER_OTLP_HEADERS\`, \`_COMPRESSION\`, \`_TIMEOUT\` | How spans are sent |
 | \`OTEL_SERVICE_NAME\`, \`OTEL_RESOURCE_ATTRIBUTES\` | What the gateway is called; by default \`taxpayer-gateway\` |
 | \`OTEL_TRACES_SAMPLER\`, \`OTEL_TRACES_SAMPLER_ARG\` | Which traces are recorded; by default all, except those that the caller does not record |
 | \`OTEL_BSP_SCHEDULE_DELAY\`, \`OTEL_BSP_MAX_EXPORT_BATCH_SIZE\` | When spans are sent: by default after 1000 ms, or 512 of them |

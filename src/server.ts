@@ -20,7 +20,7 @@ import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
 import { Unread } from './http/Unread.js';
 import { LiveEdge } from './live/LiveEdge.js';
 import { OpenStreams } from './live/OpenStreams.js';
-import { followTlsFiles, readTlsFiles, type TlsFiles } from './network/tlsFiles.js';
+import { followTlsFiles, readTlsFiles } from './network/tlsFiles.js';
 import { WayOut } from './network/WayOut.js';
 import { Episodes } from './observability/Episodes.js';
 import { createLogger, type Logger } from './observability/log.js';
@@ -104,17 +104,8 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   closings.push(() => sandbox?.stop());
   const upstream =
     options.upstream ?? (sandbox ? credentialsOfSandbox(sandbox) : (config.upstream as UpstreamCredentials));
-  const wayOut = (files: TlsFiles | undefined) => {
-    const way = new WayOut(config.proxies, files, log);
-    closings.push(() => way.stop());
-    return way;
-  };
-  const ways = {
-    service: wayOut(config.service.tls),
-    auth: wayOut(config.authTls),
-    cache: wayOut(config.cache.tls),
-    collector: wayOut(config.traces?.tls),
-  };
+  const ways = { service: new WayOut(config.proxies, config.service.tls, log), others: new WayOut(config.proxies) };
+  for (const way of Object.values(ways)) closings.push(() => way.stop());
   tracing = await startTracing({ config, log, metrics, ways }, upstream.baseUrl);
   closings.push(() => tracing?.stop());
   const surroundings = { config, log, metrics, tracing, ways };
@@ -199,7 +190,7 @@ async function startTracing({ config: { traces }, metrics, log, ways }: Surround
     episodes.failed('dropped', cause);
   };
   const version = packageVersion();
-  const exporter = await openExporter(traces, ways?.collector.agentFor(new URL(traces.url)));
+  const exporter = await openExporter(traces, ways?.others.agentFor(new URL(traces.url)));
   return new Tracing({ exporter, serviceUrl, version, onDropped, onSent: () => episodes.worked() });
 }
 
@@ -224,7 +215,7 @@ function startAuthenticator({ config, log, metrics, ways }: Surroundings, keys: 
   const authenticator = new Authenticator({
     ...(keys ? { mode: 'developer', developerKeys: keys } : mode === 'disabled' ? { mode } : { mode: 'jwt', ...jwt }),
     decisionClaims: decision?.claims,
-    ...(ways && { agentFor: ways.auth.agentFor }),
+    ...(ways && { agentFor: ways.others.agentFor }),
     onKeySetFailure: (issuer, fault, cause) => episodes.get(issuer)?.failed(fault, cause),
     onKeySetRead: (issuer) => episodes.get(issuer)?.worked(),
   });
@@ -268,7 +259,6 @@ function pipelineOf(
     ledger: services.ledger,
     limits: config.limits,
     introspection: config.introspection,
-    docsUrl: config.docsUrl,
     trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, onUntrusted }),
     planMode,
     hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, logSlowerThanMs: services.operationLog.fromMs },

@@ -44,8 +44,8 @@ export interface Surroundings {
   readonly ways?: WaysOut;
 }
 
-/** The proxies and certificates of the calls to each party. */
-export type WaysOut = Readonly<Record<'service' | 'auth' | 'cache' | 'collector', WayOut>>;
+/** How calls go to the service, with certificates of its own, and to the others: identity provider, decision point, collector. */
+export type WaysOut = Readonly<Record<'service' | 'others', WayOut>>;
 
 export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'onUntrusted'> {
   readonly sealed: SealedStore;
@@ -68,7 +68,7 @@ export async function startServices(
   const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const { baseUrl, clientId, clientSecret } = upstream;
   const credentials = { clientId, clientSecret };
-  const store = await openWatchedStore(config.cache.url, ways?.cache.tls, surroundings);
+  const store = await openWatchedStore(config.cache.url, surroundings);
   const traced = tracing?.store(store) ?? store;
   const traceId = tracing && (() => tracing.traceId);
   const logs = operatorLogs({ config, log, destination, sealer, metrics, traceId });
@@ -82,7 +82,7 @@ export async function startServices(
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => wired.http.breakerState(endpoint));
   const { decision } = config.auth;
-  const agent = ways?.auth.agentFor;
+  const agent = ways?.others.agentFor;
   const decisions = decision && watchedDecisionPoint({ ...decision, agent }, surroundings);
   const unwatch = followClientSecret(upstream, log, (secret) => {
     credentials.clientSecret = secret;

@@ -64,7 +64,7 @@ export class AuditLog {
       callerKind: caller?.kind,
       address,
       // The subject may be a person, so it is hashed.
-      certificate: certificate && (certificate.machineNames[0] ?? sealer.digest('caller', certificate.subject)),
+      certificate: certificate && (certificate.machineName ?? sealer.digest('caller', certificate.subject)),
       taxpayer: taxpayer === undefined ? undefined : sealer.digest('taxpayer', taxpayer),
     };
     // A flood of different denials may be merged; different lines about what was shown never are.

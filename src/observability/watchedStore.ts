@@ -3,15 +3,10 @@ import { storeCause } from '../stores/StoreError.js';
 import type { Watching } from './watchedDecisionPoint.js';
 
 /** Opens the store of CACHE_URL, whose troubles the operator sees. Rejects as {@link openStore}. */
-export function openWatchedStore(
-  url: string,
-  tls: object | undefined,
-  { log, metrics }: Watching,
-): Promise<OpenedStore> {
+export function openWatchedStore(url: string, { log, metrics }: Watching): Promise<OpenedStore> {
   const store = shownStore(url);
   const kind = store.startsWith('lmdb:') ? 'lmdb' : 'redis';
   return openStore(url, {
-    tls,
     onDegraded: (trouble, detail) => {
       metrics.storeDegraded.set(1);
       const cause = storeCause(kind, trouble, detail);

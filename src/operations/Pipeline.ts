@@ -20,8 +20,6 @@ export interface PipelineOptions extends Omit<WorkFinderOptions, 'noteWork'> {
   readonly contextFor: (facts: OperationFacts, asked: Asked, trail?: Trail) => OperationContext;
   readonly admission: Admission;
   readonly ledger: Ledger;
-  /** Where `docs/` is published, for links in errors. */
-  readonly docsUrl?: string | undefined;
 }
 
 /** An operation that was admitted and prepared; nothing of it has run. */
@@ -52,9 +50,9 @@ export class Pipeline {
   readonly #works: WorkFinder;
 
   constructor(private readonly options: PipelineOptions) {
-    const { introspection, docsUrl, limits, hooks } = options;
+    const { introspection, limits, hooks } = options;
     this.limits = limits;
-    this.#exit = new Exit(hooks, { openSchema: introspection, docsUrl });
+    this.#exit = new Exit(hooks, { openSchema: introspection });
     this.#works = new WorkFinder({ ...options, noteWork: (holder, beganAt) => this.noteWork(holder, beganAt) });
     this.memory = this.#works.memory;
   }

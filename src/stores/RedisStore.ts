@@ -34,12 +34,8 @@ export class RedisStore implements Store {
   #connectionFault: unknown;
 
   /** Throws a `misconfigured` {@link StoreError} when `url` is wrong. Operations reject until the server can be reached. */
-  static async open(
-    url: string,
-    pollPace: PollPace = { firstMs: 50, maxMs: 250 },
-    certificates?: object,
-  ): Promise<RedisStore> {
-    const client = createRedisClient(parseRedisUrl(url), certificates);
+  static async open(url: string, pollPace: PollPace = { firstMs: 50, maxMs: 250 }): Promise<RedisStore> {
+    const client = createRedisClient(parseRedisUrl(url));
     let fault: unknown;
     const failed = new Promise<void>((resolve) => {
       client.once('error', (error) => {

@@ -33,24 +33,6 @@ describe('The secrets shared with the router', () => {
     expect(secrets.accept(header)).toBe(expected);
   });
 
-  it.each<[string, string[], readonly string[] | undefined, Secret | undefined, boolean | undefined]>([
-    [
-      'accept a certificate of one of the names',
-      ['a.example', 'router.example'],
-      ['x', 'router.example'],
-      current,
-      true,
-    ],
-    ['refuse a certificate of other names', ['router.example'], ['x'], undefined, false],
-    ['refuse a certificate without names', ['router.example'], [], current, false],
-    ['refuse no certificate', ['router.example'], undefined, undefined, false],
-    ['prove nothing by a certificate when no name is set', [], ['router.example'], undefined, undefined],
-  ])('%s', (_, certificateNames, machineNames, secret, expected) => {
-    const secrets = new RouterSecrets({ ...federation, secret, certificateNames }, createLogger('error'));
-    const certificate = machineNames && { subject: 'CN=any', machineNames };
-    expect(secrets.accept(undefined, { address: undefined, certificate })).toBe(expected);
-  });
-
   it('accept the secret of a file from when it is written there, and nothing too short', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'router-secret-'));
     const secretFile = join(directory, 'secret');
