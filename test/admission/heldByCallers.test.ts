@@ -5,7 +5,7 @@ import { startCallbackRouter } from '../support/callbackRouter.js';
 import { type Environment, environmentFor, postQuery, spawnGateway, startTestGateway } from '../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob } from '../support/liveJob.js';
 import { type RawSocket, rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const cleanups: (() => unknown)[] = [];
 

@@ -11,8 +11,8 @@ import {
   startTestGateway,
   type TestGateway,
 } from '../support/gateway.js';
-import { until } from '../support/redis.js';
 import { eventReader } from '../support/streamReader.js';
+import { until } from '../support/until.js';
 
 // What a caller makes the process hold is bounded: answers nobody reads, bodies that come slowly, operations that wait.
 

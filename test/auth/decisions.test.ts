@@ -10,7 +10,7 @@ import { Secret } from '../../src/config/secret.js';
 import { realRuntime } from '../../src/process/Runtime.js';
 import { VirtualTime } from '../bench/sparing/VirtualTime.js';
 import { type Misbehaviour, startTestDecisionPoint, type TestDecisionPoint } from '../support/decisionPoint.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const caller: Caller = {
   kind: 'bearer',

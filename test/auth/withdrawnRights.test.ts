@@ -5,8 +5,8 @@ import { startTestDecisionPoint, type TestDecisionPoint } from '../support/decis
 import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { metric, quickPolls } from '../support/liveJob.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
 import { eventReader } from '../support/streamReader.js';
+import { until } from '../support/until.js';
 
 // A right that is withdrawn at the decision point ends within AUTH_DECISION_TTL_SECONDS, wherever it was used.
 

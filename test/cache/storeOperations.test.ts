@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
-import { monitorCommands, startRedis, type TestRedis, until } from '../support/redis.js';
+import { monitorCommands, startRedis, type TestRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 let redis: TestRedis;
 let gateway: TestGateway;

@@ -8,7 +8,8 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { credentialsOfSandbox } from '../../src/server.js';
 import { type RunningServices, startServices } from '../../src/services.js';
 import { environmentFor } from '../support/gateway.js';
-import { startRedis, type TestRedis, until } from '../support/redis.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const pollMinMs = 100;
 

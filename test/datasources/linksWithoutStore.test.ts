@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { type Answer, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
-import { startRedis, type TestRedis, until } from '../support/redis.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 interface Created {
   readonly createClientLink: { readonly clientLink: { readonly id: string }; readonly replayed: boolean };

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { isTerminal } from '../../src/datasources/RefreshJobs.js';
 import { Trail } from '../../src/observability/Trail.js';
 import { type Fleet, type Member, notedOnce, startFleet } from '../support/fleet.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const processing = { id: 'job-1', status: 'processing', startedAt: '2026-01-05T10:00:00.000Z' };
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { type Fleet, outcomeOf, startFleet } from '../support/fleet.js';
 import { startTestGateway } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 describe('a token that the service no longer takes', () => {
   let fleet: Fleet;

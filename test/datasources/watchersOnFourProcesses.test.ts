@@ -6,7 +6,8 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { environmentFor, type GatewayProcess, spawnGateway } from '../support/gateway.js';
 import { metric, watchJob } from '../support/liveJob.js';
 import { type RawSocket, rawSocket } from '../support/rawSocket.js';
-import { startRedis, type TestRedis, until } from '../support/redis.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const processes = 4;
 const socketsPerProcess = 25;

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { rawHttp } from '../support/rawConnection.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 type RawHttp = ReturnType<typeof rawHttp>;
 

@@ -17,7 +17,7 @@ import {
   spawnGateway,
   startTestGateway,
 } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 let sandbox: Sandbox;
 beforeAll(async () => {

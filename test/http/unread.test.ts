@@ -11,7 +11,7 @@ import { environmentFor, spawnGateway, startTestGateway, type TestGateway } from
 import { metric, quickPolls } from '../support/liveJob.js';
 import { rawRequest } from '../support/rawHttp.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const cleanups: (() => unknown)[] = [];
 

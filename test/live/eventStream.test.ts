@@ -4,8 +4,8 @@ import { startTrustedProvider, type TrustedProvider } from '../support/authentic
 import { planMode, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, metric, quickPolls, update, watchJob } from '../support/liveJob.js';
 import { rawRequest } from '../support/rawHttp.js';
-import { until } from '../support/redis.js';
 import { eventReader } from '../support/streamReader.js';
+import { until } from '../support/until.js';
 
 type Headers = Readonly<Record<string, string>>;
 

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob } from '../support/liveJob.js';
 import { type RawSocket, rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 describe('an operation id on a socket', () => {
   let gateway: TestGateway;

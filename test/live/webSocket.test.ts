@@ -5,7 +5,7 @@ import { startTrustedProvider, type TrustedProvider } from '../support/authentic
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob } from '../support/liveJob.js';
 import { type RawSocket, type RawSocketOptions, rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const open: RawSocket[] = [];
 

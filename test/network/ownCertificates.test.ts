@@ -15,8 +15,9 @@ import { startTrustedProvider } from '../support/authenticated.js';
 import { type CertificateFiles, makeAuthority } from '../support/certificate.js';
 import { startCollector } from '../support/collector.js';
 import { type Environment, launchGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { startRedis, until } from '../support/redis.js';
+import { startRedis } from '../support/redis.js';
 import { startTlsFront } from '../support/tlsFront.js';
+import { until } from '../support/until.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'own-certificates-'));
 const file = (name: string) => join(directory, name);

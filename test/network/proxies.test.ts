@@ -16,9 +16,9 @@ import { makeAuthority } from '../support/certificate.js';
 import { startCollector } from '../support/collector.js';
 import { startTestDecisionPoint } from '../support/decisionPoint.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { until } from '../support/redis.js';
 import { startSquid } from '../support/squid.js';
 import { startTlsFront } from '../support/tlsFront.js';
+import { until } from '../support/until.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'proxies-'));
 const authority = makeAuthority(directory, 'authority');

@@ -9,7 +9,8 @@ import { createLogger } from '../../src/observability/log.js';
 import type { Fault } from '../../src/sandbox/Fault.js';
 import { type Environment, launchGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startIdentityProvider } from '../support/identityProvider.js';
-import { startRedis, until } from '../support/redis.js';
+import { startRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 type Line = Readonly<Record<string, unknown>>;
 

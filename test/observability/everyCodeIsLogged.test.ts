@@ -5,7 +5,7 @@ import type { Fault } from '../../src/sandbox/Fault.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 // A caller who meets an error tells the operator its request id. The log must then say what happened, to whom, and why.
 

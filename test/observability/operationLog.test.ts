@@ -3,7 +3,7 @@ import { startTrustedProvider, type TrustedProvider } from '../support/authentic
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../support/liveJob.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const readRecord = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name accessToken } }';
 const scopes = 'client-links:create taxpayers:read taxpayer-tokens:read refresh-jobs:read';

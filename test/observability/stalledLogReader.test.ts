@@ -13,7 +13,7 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { childrenOf } from '../support/childrenOf.js';
 import { environmentFor } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 /** As many as one document may ask for: each request writes as many audit lines. */

@@ -8,7 +8,7 @@ import { type CollectedSpan, startCollector } from '../support/collector.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob } from '../support/liveJob.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

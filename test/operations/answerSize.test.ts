@@ -13,8 +13,8 @@ import {
 } from '../support/gateway.js';
 import { metric, quickPolls } from '../support/liveJob.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
 import { eventReader, streamReader } from '../support/streamReader.js';
+import { until } from '../support/until.js';
 
 const aliases = (count: number, field: (n: number) => string) =>
   Array.from({ length: count }, (_, n) => `a${n}: ${field(n)}`).join(' ');

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { startSandbox } from '../../src/sandbox/Sandbox.js';
 import { environmentFor, postQuery, spawnGateway } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 it('a second signal ends the process at once, whatever is under way', async () => {
   const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });

@@ -12,9 +12,9 @@ import { startCollector } from '../support/collector.js';
 import { type Environment, environmentFor, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { quickPolls } from '../support/liveJob.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
 import { runCommand } from '../support/runCommand.js';
 import { streamReader } from '../support/streamReader.js';
+import { until } from '../support/until.js';
 
 // As canary.test.ts, for what stays open: planted values go through sockets, event streams, multipart and callbacks, with and
 // without faults of the service, at every level of the log; then through the operator's commands.
