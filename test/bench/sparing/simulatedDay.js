@@ -11,7 +11,7 @@ import { realRuntime } from '../../../dist/process/Runtime.js';
 import { startSandbox } from '../../../dist/sandbox/Sandbox.js';
 import { wireServices } from '../../../dist/services.js';
 import { MemoryStore } from '../../../dist/stores/MemoryStore.js';
-import { seeded } from './seeded.js';
+import { seeded } from '../../support/seeded.js';
 
 const day = { members: 4, taxpayers: 500, requests: 24_000, hours: 24, deployEveryHours: 4, outageHours: [13, 13.5] };
 
