@@ -1,7 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { WebSocket } from 'ws';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import {
   environmentFor,
@@ -11,6 +10,7 @@ import {
   startTestGateway,
   type TestGateway,
 } from '../support/gateway.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { eventReader } from '../support/streamReader.js';
 import { until } from '../support/until.js';
 

@@ -37,9 +37,9 @@ export function keepMoving({ control }) {
   const move = async () => {
     if (armed === undefined) {
       const fault = { kind: 'give-unknown-enum-value', field: 'status', value: 'waiting' };
-      armed = (await control('arm', { endpoint: 'refreshJob', fault })).id;
+      armed = await control('arm', { endpoint: 'refreshJob', fault });
     } else {
-      await control('disarm', { id: armed });
+      await control('disarm', armed);
       armed = undefined;
     }
   };

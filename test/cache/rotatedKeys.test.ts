@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway, startTestGateway } from '../support/gateway.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 
 const [oldKey, newKey] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64'));
 

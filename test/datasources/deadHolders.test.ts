@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 
 const waiters = 300;
 const tokenQuery = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';

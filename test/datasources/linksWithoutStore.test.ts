@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { type Answer, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { until } from '../support/until.js';
 
 interface Created {

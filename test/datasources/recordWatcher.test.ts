@@ -4,11 +4,11 @@ import type { TaxpayerId } from '../../src/datasources/identifiers.js';
 import type { TokenView } from '../../src/datasources/tokenAnswer.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { credentialsOfSandbox } from '../../src/server.js';
 import { type RunningServices, startServices } from '../../src/services.js';
 import { environmentFor } from '../support/gateway.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { until } from '../support/until.js';
 
 const hour = 3_600_000;

@@ -8,12 +8,12 @@ import { identifierReader } from '../../src/datasources/identifiers.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { realRuntime } from '../../src/process/Runtime.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { wireServices } from '../../src/services.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { outcomeOf } from '../support/fleet.js';
 import { environmentFor } from '../support/gateway.js';
 import { rulesBefore, schemasBefore } from '../support/rulesBefore.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 
 interface Left {
   readonly link: { readonly id: string; readonly url: string };

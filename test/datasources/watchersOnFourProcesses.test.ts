@@ -2,11 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { environmentFor, type GatewayProcess, spawnGateway } from '../support/gateway.js';
 import { metric, watchJob } from '../support/liveJob.js';
 import { type RawSocket, rawSocket } from '../support/rawSocket.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { until } from '../support/until.js';
 
 const processes = 4;

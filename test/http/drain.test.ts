@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { freePort } from '../../scripts/freePort.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { LmdbStore } from '../../src/stores/LmdbStore.js';
 import { isLeaseKey } from '../../src/stores/Store.js';
 import {
@@ -17,6 +16,7 @@ import {
   spawnGateway,
   startTestGateway,
 } from '../support/gateway.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { until } from '../support/until.js';
 
 let sandbox: Sandbox;

@@ -9,13 +9,13 @@ import type { TlsOptions } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { freePort } from '../../scripts/freePort.js';
 import { demoData } from '../../src/sandbox/demoData.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { openStore } from '../../src/stores/openStore.js';
 import { startTrustedProvider } from '../support/authenticated.js';
 import { type CertificateFiles, makeAuthority } from '../support/certificate.js';
 import { startCollector } from '../support/collector.js';
 import { type Environment, launchGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startRedis } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { startTlsFront } from '../support/tlsFront.js';
 import { until } from '../support/until.js';
 

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { freePort } from '../../scripts/freePort.js';
 import { Episodes } from '../../src/observability/Episodes.js';
 import { createLogger } from '../../src/observability/log.js';
-import type { Fault } from '../../src/sandbox/Fault.js';
+import type { Fault } from '../support/fault.js';
 import { type Environment, launchGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startIdentityProvider } from '../support/identityProvider.js';
 import { startRedis } from '../support/redis.js';

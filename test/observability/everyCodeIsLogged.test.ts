@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { type ErrorCode, errorCodes } from '../../src/errors/errors.js';
 import type { ApiEndpoint } from '../../src/sandbox/endpoints.js';
-import type { Fault } from '../../src/sandbox/Fault.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
+import type { Fault } from '../support/fault.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { rawSocket } from '../support/rawSocket.js';
 import { until } from '../support/until.js';

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { startSandbox } from '../../src/sandbox/Sandbox.js';
 import { environmentFor, postQuery, spawnGateway } from '../support/gateway.js';
+import { startSandbox } from '../support/sandbox.js';
 import { until } from '../support/until.js';
 
 it('a second signal ends the process at once, whatever is under way', async () => {

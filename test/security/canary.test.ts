@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type ApiEndpoint, apiEndpoints } from '../../src/sandbox/endpoints.js';
-import type { Fault } from '../../src/sandbox/Fault.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { findCanaries, spellingsOf } from '../support/canaries.js';
 import { startCollector } from '../support/collector.js';
+import type { Fault } from '../support/fault.js';
 import { faultSamples } from '../support/faultSamples.js';
 import { type Answer, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
 import { monitorCommands, startRedis, type TestRedis } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { streamReader } from '../support/streamReader.js';
 
 // Values that can be recognised are planted wherever something confidential may be, every operation is driven through

@@ -1,4 +1,4 @@
-import type { Fault } from '../../src/sandbox/Fault.js';
+import type { Fault } from './fault.js';
 
 /**
  * One fault of every kind the sandbox has, with `secret` wherever the service chooses the text. A new kind is a compile error

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { z } from 'zod';
 import { type ErrorCode, errorCodes } from '../../src/errors/errors.js';
 import { upstreamOnlyText } from '../../src/sandbox/Answer.js';
-import { type Fault, faultKinds, faultSchema } from '../../src/sandbox/Fault.js';
 import type { Endpoint } from '../../src/upstream/ResilientFetch.js';
+import { type Fault, faultKinds, faultSchema } from '../support/fault.js';
 import { type AnswerError, startTestGateway, type TestGateway } from '../support/gateway.js';
 
 /** docs/faults.md is printed from this table; each of its lines is tried here on a running gateway. */

@@ -1,18 +1,35 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { setTimeout } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import * as z from 'zod';
-import { longestTimerMs } from '../process/Runtime.js';
-import { type Answer, answerOf, errorAnswer, jsonAnswer, sendAnswer, upstreamOnlyText, withHeaders } from './Answer.js';
-import { type ApiCall, answerTo } from './endpoints.js';
+import { longestTimerMs } from '../../src/process/Runtime.js';
+import {
+  type Answer,
+  answerOf,
+  errorAnswer,
+  jsonAnswer,
+  sendAnswer,
+  upstreamOnlyText,
+  withHeaders,
+} from '../../src/sandbox/Answer.js';
+import type { ApiEndpoint, Received } from '../../src/sandbox/endpoints.js';
+import { answerTo } from '../../src/sandbox/Sandbox.js';
 
-export interface FaultyCall extends ApiCall {
+export interface FaultyCall extends Received {
+  readonly endpoint: ApiEndpoint;
   readonly response: ServerResponse;
   /** Keeps `send` until the gate is released; gives the function that forgets it. */
   readonly hold: (gate: string, send: () => void) => () => void;
 }
+
+/** What of its record the faults spoil: the member that tells most, a text, and the one that names the taxpayer. */
+const members: Readonly<Record<ApiEndpoint, { telling: string; text: string; taxpayer?: string }>> = {
+  createClientLink: { telling: 'url', text: 'url' },
+  taxpayerToken: { telling: 'access_token', text: 'name', taxpayer: 'taxpayer_id' },
+  refreshJob: { telling: 'status', text: 'name', taxpayer: 'taxpayerId' },
+};
 
 const count = z.int().nonnegative();
 const ms = count.max(longestTimerMs);
@@ -51,7 +68,7 @@ const table = {
     if (given.afterEffect) answerTo(call);
     return undefined;
   }),
-  'answer-late': spoilt({ afterMs: ms }, (answer, { afterMs }, { response }) => sendAnswer(response, answer, afterMs)),
+  'answer-late': spoilt({ afterMs: ms }, (answer, { afterMs }, { response }) => sendLate(response, answer, afterMs)),
   /** The answer is decided on arrival and sent when `control.release(gate)` is called. */
   'hold-until-released': spoilt({ gate: text }, (answer, { gate }, { response, hold }) => {
     const forget = hold(gate, () => sendAnswer(response, answer));
@@ -63,7 +80,7 @@ const table = {
     response.writeHead(status, headers).flushHeaders();
     return sendChunks(response, async function* () {
       for (let sent = 0; sent < body.length; sent += bytes) {
-        await setTimeout(everyMs);
+        await delay(everyMs);
         yield body.subarray(sent, sent + bytes);
       }
     });
@@ -84,20 +101,20 @@ const table = {
   // The right record, spoilt.
   /** `value` defaults to 42. */
   'give-wrong-type': spoilt({ field, value: z.unknown().optional() }, (answer, { field, value = 42 }, { endpoint }) =>
-    withField(answer, field ?? endpoint.tellingField, value),
+    withField(answer, field ?? members[endpoint].telling, value),
   ),
   'omit-field': spoilt({ field }, (answer, given, { endpoint }) =>
-    withField(answer, given.field ?? endpoint.tellingField, undefined),
+    withField(answer, given.field ?? members[endpoint].telling, undefined),
   ),
   /** The record of that taxpayer, or of any other, in place of the one asked for. */
   'answer-for-other-taxpayer': spoilt({ taxpayerId: text.optional() }, (answer, given, call) => {
-    const { state } = call.service;
-    const { taxpayerField, recordOf } = call.endpoint;
-    if (taxpayerField === undefined || answer.status >= 300) return answer;
-    const others = given.taxpayerId === undefined ? state.taxpayers() : [state.taxpayer(given.taxpayerId)];
-    const other = others.find((taxpayer) => taxpayer?.id !== call.route.taxpayerId);
-    if (other && recordOf) return jsonAnswer(answer.status, recordOf(other));
-    return withField(answer, taxpayerField, other?.id ?? given.taxpayerId ?? '99999999-9999-4999-8999-999999999999');
+    const { taxpayer } = members[call.endpoint];
+    if (taxpayer === undefined || answer.status >= 300) return answer;
+    const { taxpayerId } = call.route;
+    const other =
+      given.taxpayerId ?? [...call.service.state.taxpayers.keys()].find((id) => id !== taxpayerId) ?? 'nobody';
+    if (call.endpoint === 'taxpayerToken') return answerTo({ ...call, route: { ...call.route, taxpayerId: other } });
+    return withField(answer, taxpayer, other);
   }),
   'answer-for-other-job': spoilt({ jobId: text.optional() }, (answer, given) =>
     withField(answer, 'jobId', given.jobId ?? 'eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee'),
@@ -107,7 +124,7 @@ const table = {
   ),
   /** Latin-1 writes ÿþ as the bytes FF FE, which no UTF-8 text contains. */
   'give-invalid-utf8': spoilt({ field }, (answer, given, { endpoint }) => {
-    const { body } = withField(answer, given.field ?? endpoint.textField, 'ÿþ');
+    const { body } = withField(answer, given.field ?? members[endpoint].text, 'ÿþ');
     return withBody(answer, Buffer.from(body.toString(), 'latin1'));
   }),
   'answer-with-wrong-content-type': spoilt({ contentType: text.optional() }, (answer, { contentType = 'text/plain' }) =>
@@ -182,6 +199,13 @@ function spoilt<Shape extends z.ZodRawShape>(
   happen: (answer: Answer, given: z.output<z.ZodObject<Shape>>, call: FaultyCall) => Answer | undefined,
 ) {
   return fault(shape, (call, given) => happen(answerTo(call), given, call));
+}
+
+/** Sends the answer after a delay in milliseconds, unless the client has left. */
+export function sendLate(response: ServerResponse, answer: Answer, delayMs: number): undefined {
+  if (delayMs === 0) return void sendAnswer(response, answer);
+  const timer = setTimeout(sendAnswer, delayMs, response, answer);
+  response.once('close', () => clearTimeout(timer));
 }
 
 function reset(response: ServerResponse): undefined {

@@ -1,18 +1,14 @@
 import { EventEmitter } from 'node:events';
-import * as z from 'zod';
-import { apiEndpoints, type Route } from './endpoints.js';
-import { type Fault, faultSchema } from './Fault.js';
+import type { ApiEndpoint, Route } from '../../src/sandbox/endpoints.js';
+import type { Fault } from './fault.js';
 
 /** When a fault happens. Without `times` it stands until disarmed; with a taxpayer id only for calls that name it. */
-export const faultRule = z.strictObject({
-  endpoint: z.enum([...apiEndpoints, 'any']),
-  fault: faultSchema,
-  taxpayerId: z.string().optional(),
-  times: z.int().positive().optional(),
-});
-export type FaultRule = Readonly<z.output<typeof faultRule>>;
-
-export type FaultBook = ReturnType<typeof faultBook>;
+export interface FaultRule {
+  readonly endpoint: ApiEndpoint | 'any';
+  readonly fault: Fault;
+  readonly taxpayerId?: string | undefined;
+  readonly times?: number | undefined;
+}
 
 /** The faults that wait to happen, and the answers that wait to be released. */
 export function faultBook() {
