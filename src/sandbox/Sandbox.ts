@@ -49,6 +49,7 @@ export async function startSandbox(options: SandboxOptions) {
     demo: demoData,
     /** Stops listening and ends all connections, busy ones included. */
     stop: async () => {
+      if (!server.listening) return;
       const closed = once(server.close(), 'close');
       server.closeAllConnections();
       await closed;

@@ -138,7 +138,7 @@ describe('a process with a heap of 256 MB', () => {
   });
 
   it('refuses further large requests of a caller whose operations wait, before they begin', async () => {
-    const fault = { kind: 'hold-until-released', gate: 'g' } as const;
+    const fault = { gate: 'g' } as const;
     sandbox.control.arm({ endpoint: 'taxpayerToken', times: 20, fault });
     const query = 'query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
     const statuses: number[] = [];

@@ -63,7 +63,7 @@ describe('A right that is withdrawn has ended once the time of the decision is o
 
   it('for a read that began while it held, and for those who joined it', async () => {
     const { control } = gateway.sandbox;
-    control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { kind: 'hold-until-released', gate: id } });
+    control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: id } });
     const answers = [ask(record), ask(record)];
     await control.whenCalled('taxpayerToken', 1);
     await withdraw();

@@ -36,7 +36,7 @@ export function keepMoving({ control }) {
   let armed;
   const move = async () => {
     if (armed === undefined) {
-      const fault = { kind: 'give-unknown-enum-value', field: 'status', value: 'waiting' };
+      const fault = { set: { status: 'waiting' } };
       armed = await control('arm', { endpoint: 'refreshJob', fault });
     } else {
       await control('disarm', armed);

@@ -130,9 +130,9 @@ function troubles({ control }) {
     armed = await Promise.all(reads.map((endpoint) => control('arm', { endpoint, fault, times: 1 })));
   };
   const each = [
-    once({ kind: 'answer-with-status', status: 503 }),
-    once({ kind: 'reset-before-effect' }),
-    once({ kind: 'answer-late', afterMs: 300 }),
+    once({ status: 503 }),
+    once({ cut: 'before' }),
+    once({ delayMs: 300 }),
     (second) => second === 0 && control('rotateAllTokens'),
     () => control('setLatency', 50),
   ];

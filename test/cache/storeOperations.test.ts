@@ -80,7 +80,7 @@ it('a call that takes longer than a second takes one more for each second', asyn
   const id = newTaxpayer();
   await commandsOf(id);
   const quick = await commandsOf(id, 'two');
-  gateway.sandbox.control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-late', afterMs: 2500 }, times: 1 });
+  gateway.sandbox.control.arm({ endpoint: 'refreshJob', fault: { delayMs: 2500 }, times: 1 });
   const startedAt = performance.now();
   const slow = await commandsOf(id, 'slow');
   const renewals = slow.length - quick.length;

@@ -91,7 +91,7 @@ describe('inspect', () => {
 
   it('shows a lease and a cool-down', async () => {
     const id = await storedTaxpayer('planted-taxpayer-2');
-    const fault = sandbox.control.arm({ endpoint: 'refreshJob', fault: { kind: 'refuse-authorization' } });
+    const fault = sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
     await postQuery(gateway.origin, query, { id, job: `${id}-job-other` });
     sandbox.control.disarm(fault);
     expect((await commandJson(env, 'inspect', id)).entries).toContainEqual(

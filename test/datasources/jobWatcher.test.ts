@@ -158,7 +158,7 @@ describe('the watcher of jobs', () => {
     sandbox.control.arm({
       endpoint: 'refreshJob',
       times: 1,
-      fault: { kind: 'answer-with-status', status: 429, headers: { 'retry-after': '1' } },
+      fault: { status: 429, headers: { 'retry-after': '1' } },
     });
     job.become('completed');
     expect(await statuses(watch)).toEqual(['completed']);
@@ -173,7 +173,7 @@ describe('the watcher of jobs', () => {
     const { jobWatches, jobs } = await startProcess({ BREAKER_RESET_MS: '60000' });
     const fault = sandbox.control.arm({
       endpoint: 'refreshJob',
-      fault: { kind: 'answer-with-status', status: 500 },
+      fault: { status: 500 },
     });
     for (let n = 0; n < 5; n += 1) {
       await expect(jobs.status(...addJob().ids, undefined, { holder: 'hostile' })).rejects.toThrow();

@@ -61,7 +61,7 @@ describe('createClientLink with an idempotency key while Redis does not answer',
 
   /** Pauses Redis while the service creates the link; release the gate `held` to let the service answer. */
   async function pauseRedisWhileCreating(key: string) {
-    const fault = { kind: 'hold-until-released', gate: 'held' } as const;
+    const fault = { gate: 'held' } as const;
     sandbox.control.arm({ endpoint: 'createClientLink', fault, times: 1 });
     const creating = one(key);
     await sandbox.control.whenCalled('createClientLink', 1);
@@ -116,7 +116,7 @@ describe('createClientLink with an idempotency key while Redis does not answer',
   it('allows a retry after a request that definitely failed during the outage', async () => {
     const { control } = sandbox;
     control.setLatency(700);
-    control.arm({ endpoint: 'createClientLink', fault: { kind: 'answer-with-status', status: 422 }, times: 1 });
+    control.arm({ endpoint: 'createClientLink', fault: { status: 422 }, times: 1 });
     const failing = one('key-1');
     await control.whenCalled('createClientLink', 1);
     redis.pause();

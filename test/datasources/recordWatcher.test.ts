@@ -134,7 +134,7 @@ describe('the watcher of token records', () => {
     const taxpayer = addTaxpayer();
     const early = recordWatches.watch(taxpayer.id);
     expect((await early.next()).value.stale).toBe(false);
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 503 } });
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
     let late = recordWatches.watch(taxpayer.id);
     await until(async () => {
       void late.return();
@@ -153,7 +153,7 @@ describe('the watcher of token records', () => {
     const [before, after] = await Promise.all([startProcess(env), startProcess(env)]);
     const { fetchedAt } = await before.broker.record(taxpayer.id);
     await until(() => Date.now() > fetchedAt + 1000);
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 503 } });
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
     const watch = after.recordWatches.watch(taxpayer.id);
     expect((await watch.next()).value).toMatchObject({ stale: true, fetchedAt });
     sandbox.control.disarmAll();

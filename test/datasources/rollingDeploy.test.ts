@@ -93,7 +93,7 @@ async function load({ entries }: Left): Promise<void> {
 }
 
 async function refuseEveryToken(): Promise<string> {
-  sandbox.control.arm({ endpoint: 'refreshJob', fault: { kind: 'refuse-authorization' } });
+  sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
   const outcome = await outcomeOf(wired.jobs.status(refused, any));
   sandbox.control.disarmAll();
   return outcome;

@@ -139,7 +139,7 @@ describe.each(['redis', 'lmdb'])('1,000 watchers of one job on 4 processes with 
     await startFleet('kill', {});
     const job = addJob();
     const [poller, ...others] = fleet as [GatewayProcess, ...GatewayProcess[]];
-    sandbox.control.arm({ endpoint: 'refreshJob', times: 1, fault: { kind: 'never-answer' } });
+    sandbox.control.arm({ endpoint: 'refreshJob', times: 1, fault: { gate: 'never' } });
     const called = sandbox.control.whenCalled('refreshJob', sandbox.control.counters().refreshJob + 1);
     subscribe(await open(poller), job);
     await called;

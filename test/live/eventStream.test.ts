@@ -297,7 +297,7 @@ it('a stopping gateway ends event streams without calling them complete, after t
   const job = addJob(gateway);
   const watching = eventReader(await stream(gateway, { query: watchJob, variables: job }));
   await watching.next();
-  gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'hold-until-released', gate: 'g' } });
+  gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'g' } });
   const called = gateway.sandbox.control.whenCalled('taxpayerToken', 2);
   const { id } = gateway.sandbox.control.addTaxpayer();
   const asking = eventReader(await stream(gateway, { query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` }));

@@ -219,7 +219,7 @@ describe('a proxy that', () => {
     });
     const { query } = await start({ HTTPS_PROXY: proxy });
     const cutFirst = async (endpoint: 'createClientLink' | 'taxpayerToken') => {
-      service.control.arm({ endpoint, fault: { kind: 'never-answer', afterEffect: true }, times: 1 });
+      service.control.arm({ endpoint, fault: { gate: 'never' }, times: 1 });
       await service.control.whenCalled(endpoint, 1);
       for (const tunnel of tunnels) tunnel.destroy();
     };

@@ -75,7 +75,7 @@ describe('The line of an operation', () => {
     const id = await start({ LOG_OPERATIONS: 'all' });
     const failing = gateway.sandbox.control.arm({
       endpoint: 'taxpayerToken',
-      fault: { kind: 'answer-with-status', status: 503 },
+      fault: { status: 503 },
     });
     await gateway.query(readRecord, { id }, await headersOf());
     gateway.sandbox.control.disarm(failing);
@@ -100,7 +100,7 @@ describe('The line of an operation', () => {
     await gateway.query(readRecord, { id }, { ...headers, 'x-request-id': 'from-memory' });
     const slow = gateway.sandbox.control.arm({
       endpoint: 'refreshJob',
-      fault: { kind: 'answer-late', afterMs: 1100 },
+      fault: { delayMs: 1100 },
     });
     await gateway.query(readJob, { id, jobId }, { ...headers, 'x-request-id': 'slow' });
     gateway.sandbox.control.disarm(slow);

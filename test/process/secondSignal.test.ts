@@ -8,7 +8,7 @@ it('a second signal ends the process at once, whatever is under way', async () =
   const settings = { DRAIN_TIMEOUT_MS: '300000', UPSTREAM_TIMEOUT_MS: '60000', UPSTREAM_DEADLINE_MS: '60000' };
   const gateway = await spawnGateway({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...settings });
   try {
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'hold-until-released', gate: 'never' } });
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
     const { id } = sandbox.control.addTaxpayer();
     const called = sandbox.control.whenCalled('taxpayerToken', 1);
     const asked = postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { status } }`);

@@ -49,7 +49,7 @@ describe('The control of the sandbox in tests', () => {
     const { control, url } = sandbox;
     const { id } = control.addTaxpayer();
     const agent = new Agent({ keepAlive: true });
-    control.arm({ endpoint: 'any', fault: { kind: 'never-answer' }, times: 1 });
+    control.arm({ endpoint: 'any', fault: { gate: 'never' }, times: 1 });
     const cut = call(tokenPath, { headers: asClient(), agent });
     await control.whenCalled('taxpayerToken', 1);
     await Promise.all([control.outage(true), expect(cut).rejects.toMatchObject({ code: 'ECONNRESET' })]);

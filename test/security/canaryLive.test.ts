@@ -50,7 +50,6 @@ const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 const faults: readonly (Fault | undefined)[] = [
   undefined,
   {
-    kind: 'answer-with-status',
     status: 409,
     headers: { 'x-echo': canaries['what the service says in errors'] },
     body: JSON.stringify({ error: canaries['what the service says in errors'] }),

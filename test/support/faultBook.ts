@@ -12,7 +12,7 @@ export interface FaultRule {
 
 /** The faults that wait to happen, and the answers that wait to be released. */
 export function faultBook() {
-  const armed = new Map<number, FaultRule & { readonly id: number; readonly happened: number }>();
+  const armed = new Map<number, { readonly rule: FaultRule; left: number }>();
   const releases = new EventEmitter().setMaxListeners(0);
   let lastId = 0;
 
@@ -20,22 +20,22 @@ export function faultBook() {
     /** Arms a fault and gives the id to disarm it by. Of several that match a request the one armed first happens. */
     arm(rule: FaultRule): number {
       const id = ++lastId;
-      armed.set(id, { ...rule, id, happened: 0 });
+      armed.set(id, { rule, left: rule.times ?? Number.POSITIVE_INFINITY });
       return id;
     },
     disarm: (id: number) => armed.delete(id),
     disarmAll: () => armed.clear(),
-    /** With how often each has happened. */
-    armedFaults: () => [...armed.values()],
+    /** How many have not happened as often as wanted. */
+    armedFaults: () => armed.size,
 
-    /** The fault of this request, which uses up one of its times. */
-    takeFault(route: Route): Fault | undefined {
-      for (const [id, rule] of armed) {
-        if (rule.endpoint !== 'any' && rule.endpoint !== route.endpoint) continue;
-        if (rule.taxpayerId !== undefined && rule.taxpayerId !== route.taxpayerId) continue;
-        const happened = rule.happened + 1;
-        if (happened === rule.times) armed.delete(id);
-        else armed.set(id, { ...rule, happened });
+    /** The fault of this call of the API, which uses up one of its times. */
+    takeFault({ endpoint, taxpayerId }: Route): Fault | undefined {
+      for (const [id, entry] of armed) {
+        const { rule } = entry;
+        if (rule.endpoint !== 'any' && rule.endpoint !== endpoint) continue;
+        if (rule.taxpayerId !== undefined && rule.taxpayerId !== taxpayerId) continue;
+        entry.left -= 1;
+        if (entry.left === 0) armed.delete(id);
         return rule.fault;
       }
       return undefined;
@@ -47,7 +47,7 @@ export function faultBook() {
       return () => releases.off(`gate ${gate}`, send);
     },
 
-    /** Sends the answers held by `hold-until-released` at that gate and gives their number; later ones wait for the next release. */
+    /** Sends the answers held at that gate and gives their number; later ones wait for the next release. */
     release(gate: string): number {
       const held = releases.listenerCount(`gate ${gate}`);
       releases.emit(`gate ${gate}`);

@@ -23,6 +23,7 @@ export async function startSandbox({ keepsRequests = true, ...options }: Sandbox
   const faults = faultBook();
   let { clientSecret } = options;
   let latencyMs = 0;
+  let isOut = false;
   let running = await shipped.startSandbox({ ...options, intercept });
   const { state, url } = running;
 
@@ -33,7 +34,7 @@ export async function startSandbox({ keepsRequests = true, ...options }: Sandbox
     const { endpoint } = received.route;
     const isOfApi = endpoint !== 'unknown' && endpoint !== 'hostedPage';
     const fault = isOfApi && faults.takeFault(received.route);
-    if (fault) answerWithFault(fault, { ...call, endpoint, response, hold: faults.hold });
+    if (fault) answerWithFault(fault, call, response, faults.hold);
     else sendLate(response, shipped.answerTo(call), isOfApi ? latencyMs : 0);
   }
 
@@ -54,9 +55,6 @@ export async function startSandbox({ keepsRequests = true, ...options }: Sandbox
     rotateAllTokens: () => [...state.taxpayers.keys()].forEach(rotateToken),
     addJob: state.addJob,
     updateJob: state.updateJob,
-    /** The job is processing again and its clock starts at the next read. */
-    restartJob: (taxpayerId: string, jobId: string) =>
-      state.updateJob(taxpayerId, jobId, { status: 'processing', firstReadAt: null }),
     /** How long every answer takes from now on that no fault decides, in milliseconds. */
     setLatency(ms: number): void {
       latencyMs = ms;
@@ -66,7 +64,9 @@ export async function startSandbox({ keepsRequests = true, ...options }: Sandbox
       clientSecret = secret;
     },
     /** true: cuts all connections and refuses new ones. false: listens again on the same port. Resolves when done. */
-    async outage(isOut: boolean): Promise<void> {
+    async outage(wanted: boolean): Promise<void> {
+      if (wanted === isOut) return;
+      isOut = wanted;
       if (isOut) await running.stop();
       else running = await shipped.startSandbox({ ...options, port: Number(new URL(url).port), intercept });
     },

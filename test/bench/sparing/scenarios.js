@@ -70,7 +70,7 @@ export const scenarios = [
     },
     run: async (fleet, drive) => {
       const [id] = ids(fleet);
-      await fleet.sandbox.control('arm', { endpoint: 'taxpayerToken', fault: { kind: 'never-answer' }, times: 1 });
+      await fleet.sandbox.control('arm', { endpoint: 'taxpayerToken', fault: { gate: 'never' }, times: 1 });
       const [holder, ...others] = fleet.gateways;
       fleet.gateways = [holder];
       const lost = drive.token(0, id);

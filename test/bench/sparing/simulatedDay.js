@@ -42,7 +42,7 @@ export async function simulateDay() {
     }
     control.disarmAll();
     const out = hour >= day.outageHours[0] && hour < day.outageHours[1];
-    if (out) control.arm({ endpoint: 'any', fault: { kind: 'answer-with-status', status: 503 } });
+    if (out) control.arm({ endpoint: 'any', fault: { status: 503 } });
     const index = pick();
     if (random() < 0.001) {
       tally.rotations += tally.asked.has(index) ? 1 : 0;
