@@ -198,7 +198,7 @@ async function startTracing({ config: { traces }, metrics, log, ways }: Surround
 export async function startEmbeddedSandbox(): Promise<Sandbox> {
   const { startSandbox } = await import('./sandbox/Sandbox.js');
   const { clientId, clientSecret } = embeddedSandbox;
-  return startSandbox({ clientId, clientSecret: clientSecret.reveal(), logCapacity: 0 });
+  return startSandbox({ clientId, clientSecret: clientSecret.reveal() });
 }
 
 /** What the gateway presents to its embedded sandbox. */

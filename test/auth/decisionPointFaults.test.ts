@@ -7,7 +7,7 @@ import {
   type TestDecisionPoint,
 } from '../support/decisionPoint.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 // Whatever the decision point does, nobody is let in by mistake, the answer comes in time, and callers whose token lists the
 // taxpayer notice nothing.

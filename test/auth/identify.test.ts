@@ -10,7 +10,7 @@ import { Secret } from '../../src/config/secret.js';
 import { createLogger } from '../../src/observability/log.js';
 import { startIdentityProvider } from '../support/identityProvider.js';
 import { bearer, jwtAuthenticator } from '../support/jwtAuthenticator.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 describe('The secrets shared with the router', () => {
   const current = new Secret('the-current-router-secret');

@@ -7,9 +7,9 @@ import { Secret } from '../../src/config/secret.js';
 import { DocumentMemory } from '../../src/operations/documents/DocumentMemory.js';
 import { PlanCache } from '../../src/operations/plans/PlanCache.js';
 import { SharedObject } from '../../src/operations/plans/SharedObject.js';
-import { startSandbox } from '../../src/sandbox/Sandbox.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { startSandbox } from '../support/sandbox.js';
 
 const query = new GraphQLObjectType({ name: 'Query', fields: { a: { type: GraphQLString } } });
 const request = { method: 'POST', documentId: undefined, operationName: undefined, extensions: undefined } as const;

@@ -10,7 +10,8 @@ import { Secret } from '../../src/config/secret.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { RedisStore } from '../../src/stores/RedisStore.js';
 import { leaseKeyOf, type Store } from '../../src/stores/Store.js';
-import { startRedis, until } from '../support/redis.js';
+import { startRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const workMs = 1000;
 const longestHoldMs = workMs + leaseMarginMs;

@@ -12,7 +12,7 @@ import { Trail } from '../../src/observability/Trail.js';
 import { pause, realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { leaseKeyOf, type Store } from '../../src/stores/Store.js';
-import { VirtualTime } from '../bench/sparing/VirtualTime.js';
+import { VirtualTime } from '../support/VirtualTime.js';
 
 const startsAt = 1_000_000;
 const workMs = 1000;

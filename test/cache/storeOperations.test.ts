@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
-import { monitorCommands, startRedis, type TestRedis, until } from '../support/redis.js';
+import { monitorCommands, startRedis, type TestRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 let redis: TestRedis;
 let gateway: TestGateway;
@@ -79,7 +80,7 @@ it('a call that takes longer than a second takes one more for each second', asyn
   const id = newTaxpayer();
   await commandsOf(id);
   const quick = await commandsOf(id, 'two');
-  gateway.sandbox.control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-late', afterMs: 2500 }, times: 1 });
+  gateway.sandbox.control.arm({ endpoint: 'refreshJob', fault: { delayMs: 2500 }, times: 1 });
   const startedAt = performance.now();
   const slow = await commandsOf(id, 'slow');
   const renewals = slow.length - quick.length;

@@ -20,7 +20,7 @@ import { providePackages } from '../../scripts/providePackages.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, quickPolls } from '../support/liveJob.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 await providePackages('test/client');
 const { ApolloClient, HttpLink, InMemoryCache } = await import('@apollo/client');

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { commandNames } from '../../src/commands/Command.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { type Environment, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
 import { startIssuerMetadata } from '../support/issuerMetadata.js';
 import { commandJson, runCommand } from '../support/runCommand.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 
 const key = Buffer.alloc(32, 'k').toString('base64');
 const nextKey = Buffer.alloc(32, 'n').toString('base64');
@@ -91,7 +91,7 @@ describe('inspect', () => {
 
   it('shows a lease and a cool-down', async () => {
     const id = await storedTaxpayer('planted-taxpayer-2');
-    const fault = sandbox.control.arm({ endpoint: 'refreshJob', fault: { kind: 'refuse-authorization' } });
+    const fault = sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
     await postQuery(gateway.origin, query, { id, job: `${id}-job-other` });
     sandbox.control.disarm(fault);
     expect((await commandJson(env, 'inspect', id)).entries).toContainEqual(

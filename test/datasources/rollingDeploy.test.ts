@@ -8,12 +8,12 @@ import { identifierReader } from '../../src/datasources/identifiers.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { realRuntime } from '../../src/process/Runtime.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { wireServices } from '../../src/services.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { outcomeOf } from '../support/fleet.js';
 import { environmentFor } from '../support/gateway.js';
 import { rulesBefore, schemasBefore } from '../support/rulesBefore.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 
 interface Left {
   readonly link: { readonly id: string; readonly url: string };
@@ -93,7 +93,7 @@ async function load({ entries }: Left): Promise<void> {
 }
 
 async function refuseEveryToken(): Promise<string> {
-  sandbox.control.arm({ endpoint: 'refreshJob', fault: { kind: 'refuse-authorization' } });
+  sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
   const outcome = await outcomeOf(wired.jobs.status(refused, any));
   sandbox.control.disarmAll();
   return outcome;

@@ -13,8 +13,7 @@ describe('TokenBroker', () => {
     const [{ broker, jobs, events }] = fleet.members as [Member];
     const { control } = fleet.sandbox;
     const newTaxpayer = () => fleet.ids.taxpayerId(control.addTaxpayer().id);
-    const fail = (status: number) =>
-      control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status } });
+    const fail = (status: number) => control.arm({ endpoint: 'taxpayerToken', fault: { status } });
     return { broker, jobs, events, control, newTaxpayer, fail };
   }
 
@@ -119,7 +118,7 @@ describe('TokenBroker', () => {
     await jobs.status(id, job);
     expect(events).toEqual(['absent-remembered', 'credential-replaced']);
 
-    control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-with-status', status: 401 } });
+    control.arm({ endpoint: 'refreshJob', fault: { status: 401 } });
     fleet.advance(2 * minuteMs);
     await expect(jobs.status(id, job)).rejects.toMatchObject({
       message: "The service refuses this taxpayer's token, a new one included",

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
+import { faults } from '../support/faults.js';
 import { type Fleet, type FleetOptions, outcomeOf, startFleet } from '../support/fleet.js';
 
 const minute = 60_000;
@@ -99,7 +100,7 @@ describe('token policies', () => {
     const { id, one, two, control } = await scene();
     control.arm({
       endpoint: 'taxpayerToken',
-      fault: { kind: 'answer-with-status', status: 429, headers: { 'Retry-After': '120' } },
+      fault: { status: 429, headers: { 'Retry-After': '120' } },
       times: 1,
     });
     await expect(one.broker.record(id)).rejects.toMatchObject({
@@ -122,7 +123,7 @@ describe('token policies', () => {
   ])('also stops the calls of the whole fleet after a 429 with Retry-After: %s', async (retryAfter, seconds) => {
     const { id, one, two, control } = await scene();
     const headers = { 'Retry-After': retryAfter };
-    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 429, headers }, times: 1 });
+    control.arm({ endpoint: 'taxpayerToken', fault: { status: 429, headers }, times: 1 });
     const refusal = { code: 'UPSTREAM_RATE_LIMITED', retryAfterSeconds: seconds };
     await expect(one.broker.record(id)).rejects.toMatchObject(refusal);
     fleet.advance(seconds * 1000 - 1);
@@ -133,10 +134,10 @@ describe('token policies', () => {
   });
 
   it.each([
-    ['a 503', { kind: 'answer-with-status', status: 503 }],
-    ['a 403', { kind: 'answer-with-status', status: 403 }],
-    ['text that is not JSON', { kind: 'answer-with-text-that-is-not-json' }],
-    ['a 429', { kind: 'answer-with-status', status: 429 }],
+    ['a 503', { status: 503 }],
+    ['a 403', { status: 403 }],
+    ['text that is not JSON', faults.notJson],
+    ['a 429', { status: 429 }],
   ] as const)('shows a stale record when the service answers with %s', async (_, fault) => {
     const { id, one, control } = await scene();
     await one.broker.record(id);
@@ -150,7 +151,7 @@ describe('token policies', () => {
     const { id, one, two, control } = await scene();
     await one.broker.record(id);
     fleet.advance(16 * minute);
-    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 500 } });
+    control.arm({ endpoint: 'taxpayerToken', fault: { status: 500 } });
     expect(await two.broker.record(id)).toMatchObject({ stale: true });
   });
 
@@ -182,7 +183,7 @@ describe('token policies', () => {
     const { id, one, control } = await scene();
     await one.broker.record(id);
     fleet.advance(16 * minute);
-    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 404 } });
+    control.arm({ endpoint: 'taxpayerToken', fault: { status: 404 } });
     expect(await outcomeOf(one.broker.record(id))).toBe('NOT_FOUND');
   });
 
@@ -218,21 +219,21 @@ describe('token policies', () => {
 
   it('counts retries against the budget, because the service does', async () => {
     const { id, one, control } = await scene({ budgetPerHour: 2 });
-    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 503 } });
+    control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
     expect(await outcomeOf(one.broker.record(id))).toBe('TOKEN_BUDGET_EXHAUSTED');
     expect(control.counters().taxpayerToken).toBe(2);
   });
 
   it('never caches a failure: the next reader calls again', async () => {
     const { id, one, control } = await scene();
-    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-null' }, times: 1 });
+    control.arm({ endpoint: 'taxpayerToken', fault: { body: 'null' }, times: 1 });
     expect(await outcomeOf(one.broker.record(id))).toBe('UPSTREAM_INVALID_RESPONSE');
     expect(await outcomeOf(one.broker.record(id))).toBe('answered');
   });
 
   it('shares a failure with readers that were waiting, also on other members', async () => {
     const { id, one, two, control } = await scene({ callMs: 2000 });
-    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'never-answer' } });
+    control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
     const first = outcomeOf(one.broker.record(id));
     await control.whenCalled('taxpayerToken', 1);
     const others = [one, two, two].map(({ broker }) => outcomeOf(broker.record(id)));

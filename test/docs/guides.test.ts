@@ -109,7 +109,7 @@ describe('The guide', () => {
     const module = await prepared(name, guide);
     // The service refuses once for the backend, which tries again.
     if (name === 'node-backend') {
-      const fault = { kind: 'answer-with-status', status: 429, headers: { 'Retry-After': '1' } } as const;
+      const fault = { status: 429, headers: { 'Retry-After': '1' } } as const;
       gateway.sandbox.control.arm({ endpoint: 'createClientLink', fault, times: 1 });
     }
     const child = spawn(process.execPath, [module], { cwd: guide.folder, env });

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { type Environment, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(`${root}docs/runbook.md`, 'utf8');

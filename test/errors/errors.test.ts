@@ -52,7 +52,7 @@ describe('An error', () => {
   });
 
   it('of the service says how long to wait', async () => {
-    const fault = { kind: 'answer-with-status', status: 429, headers: { 'Retry-After': '9' } } as const;
+    const fault = { status: 429, headers: { 'Retry-After': '9' } } as const;
     gateway.sandbox.control.arm({ endpoint: 'refreshJob', fault, times: 1 });
     answer = await gateway.query(
       `{ a: refreshJob(taxpayerId: "${someId}", jobId: "x") { name } b: taxpayerToken(taxpayerId: "${someId}") { status } }`,

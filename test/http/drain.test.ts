@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { freePort } from '../../scripts/freePort.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { LmdbStore } from '../../src/stores/LmdbStore.js';
 import { isLeaseKey } from '../../src/stores/Store.js';
 import {
@@ -17,7 +16,8 @@ import {
   spawnGateway,
   startTestGateway,
 } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
+import { until } from '../support/until.js';
 
 let sandbox: Sandbox;
 beforeAll(async () => {
@@ -145,7 +145,7 @@ describe('a gateway that is told to end', () => {
     await start({ CACHE_URL: `lmdb:${directory}`, DRAIN_TIMEOUT_MS: '100' });
     const { id } = sandbox.control.addTaxpayer();
     const gate = 'never released';
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'hold-until-released', gate } });
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate } });
     const calls = () => sandbox.control.counters().taxpayerToken;
     const before = calls();
     const asking = postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { status } }`).catch(
@@ -167,7 +167,7 @@ describe('a gateway that is told to end', () => {
     const directory = mkdtempSync(join(tmpdir(), 'links-'));
     await start({ CACHE_URL: `lmdb:${directory}`, DRAIN_TIMEOUT_MS: '30000' });
     const gate = 'after the signal';
-    sandbox.control.arm({ endpoint: 'createClientLink', fault: { kind: 'hold-until-released', gate }, times: 1 });
+    sandbox.control.arm({ endpoint: 'createClientLink', fault: { gate }, times: 1 });
     const called = sandbox.control.whenCalled('createClientLink', 1);
     const create = 'mutation { createClientLink(input: { idempotencyKey: "k" }) { replayed } }';
     const headers = { 'content-type': 'application/json' };

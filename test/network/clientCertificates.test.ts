@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type CertificateFiles, issueCertificate, makeAuthority } from '../support/certificate.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'client-certificates-'));
 const file = (name: string) => join(directory, name);

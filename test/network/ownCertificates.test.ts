@@ -9,7 +9,6 @@ import type { TlsOptions } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { freePort } from '../../scripts/freePort.js';
 import { demoData } from '../../src/sandbox/demoData.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { type CertificateFiles, makeAuthority } from '../support/certificate.js';
 import { startCollector } from '../support/collector.js';
 import { startTestDecisionPoint } from '../support/decisionPoint.js';
@@ -24,8 +23,10 @@ import {
 } from '../support/gateway.js';
 import { startIdentityProvider } from '../support/identityProvider.js';
 import { startIssuerMetadata } from '../support/issuerMetadata.js';
-import { startRedis, until } from '../support/redis.js';
+import { startRedis } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { startTlsFront } from '../support/tlsFront.js';
+import { until } from '../support/until.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'own-certificates-'));
 const file = (name: string) => join(directory, name);

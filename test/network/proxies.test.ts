@@ -10,15 +10,15 @@ import { loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import { Proxies } from '../../src/network/Proxies.js';
 import { demoData } from '../../src/sandbox/demoData.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider } from '../support/authenticated.js';
 import { makeAuthority } from '../support/certificate.js';
 import { startCollector } from '../support/collector.js';
 import { startTestDecisionPoint } from '../support/decisionPoint.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { startSquid } from '../support/squid.js';
 import { startTlsFront } from '../support/tlsFront.js';
+import { until } from '../support/until.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'proxies-'));
 const authority = makeAuthority(directory, 'authority');
@@ -218,7 +218,7 @@ describe('a proxy that', () => {
     });
     const { query } = await start({ HTTPS_PROXY: proxy });
     const cutFirst = async (endpoint: 'createClientLink' | 'taxpayerToken') => {
-      service.control.arm({ endpoint, fault: { kind: 'never-answer', afterEffect: true }, times: 1 });
+      service.control.arm({ endpoint, fault: { gate: 'never' }, times: 1 });
       await service.control.whenCalled(endpoint, 1);
       for (const tunnel of tunnels) tunnel.destroy();
     };

@@ -3,7 +3,7 @@ import { startTrustedProvider, type TrustedProvider } from '../support/authentic
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../support/liveJob.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const readRecord = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name accessToken } }';
 const scopes = 'client-links:create taxpayers:read taxpayer-tokens:read refresh-jobs:read';
@@ -75,7 +75,7 @@ describe('The line of an operation', () => {
     const id = await start({ LOG_OPERATIONS: 'all' });
     const failing = gateway.sandbox.control.arm({
       endpoint: 'taxpayerToken',
-      fault: { kind: 'answer-with-status', status: 503 },
+      fault: { status: 503 },
     });
     await gateway.query(readRecord, { id }, await headersOf());
     gateway.sandbox.control.disarm(failing);
@@ -100,7 +100,7 @@ describe('The line of an operation', () => {
     await gateway.query(readRecord, { id }, { ...headers, 'x-request-id': 'from-memory' });
     const slow = gateway.sandbox.control.arm({
       endpoint: 'refreshJob',
-      fault: { kind: 'answer-late', afterMs: 1100 },
+      fault: { delayMs: 1100 },
     });
     await gateway.query(readJob, { id, jobId }, { ...headers, 'x-request-id': 'slow' });
     gateway.sandbox.control.disarm(slow);

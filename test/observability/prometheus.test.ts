@@ -65,7 +65,7 @@ describe('A Prometheus that scrapes a gateway', () => {
   }, 60_000);
 
   it('raises the alerts that a fault of the service causes: of the objective, and of the cause', async () => {
-    gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'refuse-authorization' } });
+    gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 401 } });
     const wanted = ['AvailabilityAtRisk', 'CredentialsRefused'];
     let raised: readonly Alert[] = [];
     while (!wanted.every((name) => raised.some(({ labels }) => labels['alertname'] === name))) {

@@ -5,10 +5,11 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { freePort } from '../../scripts/freePort.js';
 import { openExporter, startExport } from '../../src/observability/traceExport.js';
 import { type CollectedSpan, startCollector } from '../support/collector.js';
+import { faults } from '../support/faults.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob } from '../support/liveJob.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -112,7 +113,7 @@ describe('Traces', () => {
   it('say what failed, of which kind, and at which try', async () => {
     const { spans } = await traced(async ({ sandbox, query }) => {
       const { id } = sandbox.control.addTaxpayer({});
-      sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 503 } });
+      sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
       await query(`{ taxpayerToken(taxpayerId: "${id}") { status } }`);
     });
     expect(attributesOf(named(spans, 'query'))).toMatchObject({
@@ -237,7 +238,7 @@ describe('Traces', () => {
   it('are found by the id in log lines', async () => {
     const { spans, logs } = await traced(async ({ sandbox, query }) => {
       sandbox.control.addTaxpayer({ id: 'one' });
-      sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-html' } });
+      sandbox.control.arm({ endpoint: 'taxpayerToken', fault: faults.html });
       await query('{ taxpayerToken(taxpayerId: "one") { status } }', {}, caller);
     });
     expect(named(spans, 'query').traceId).toBe(traceId);

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { realRuntime } from '../../src/process/Runtime.js';
 import { CommitPace } from '../../src/stores/CommitPace.js';
-import { VirtualTime } from '../bench/sparing/VirtualTime.js';
+import { VirtualTime } from '../support/VirtualTime.js';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 

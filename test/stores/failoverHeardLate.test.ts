@@ -3,7 +3,8 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { RedisStore } from '../../src/stores/RedisStore.js';
-import { startRedis, type TestRedis, until } from '../support/redis.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 /** A sentinel that, from `fails` on, tells all its clients of a failover when all of them are asking it for the master. */
 class LateSentinel {

@@ -6,7 +6,8 @@ import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { RedisStore } from '../../src/stores/RedisStore.js';
 import { leaseKeyOf, type Store, type StoreEntry } from '../../src/stores/Store.js';
 import { StoreError } from '../../src/stores/StoreError.js';
-import { startRedis, type TestRedis, until } from '../support/redis.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const bytes = (text: string) => Buffer.from(text);
 const LIMIT_MS = 250;

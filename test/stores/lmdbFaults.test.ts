@@ -2,10 +2,10 @@ import { closeSync, mkdtempSync, openSync, renameSync, rmSync, statSync, writeSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { makeReadOnly, smallDisk } from '../support/faultyDisk.js';
 import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGateway } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
+import { until } from '../support/until.js';
 
 describe('Gateways whose LMDB directory has trouble while they use it', () => {
   let root: string;

@@ -8,8 +8,8 @@ import {
   startRedisSentinel,
   type TestRedis,
   type TestRedisCluster,
-  until,
 } from '../support/redis.js';
+import { until } from '../support/until.js';
 import { storeContract } from './storeContract.js';
 
 for (const [name, start] of [

@@ -1,7 +1,7 @@
 // The events in the lives of a tax office's taxpayers during a month, and the service that reports them.
 
 import { randomUUID } from 'node:crypto';
-import { around } from './seeded.js';
+import { around } from '../../support/seeded.js';
 
 export const minute = 60_000;
 export const hour = 60 * minute;

@@ -11,11 +11,11 @@ import { Trail } from '../../../dist/observability/Trail.js';
 import { realRuntime } from '../../../dist/process/Runtime.js';
 import { wireServices } from '../../../dist/services.js';
 import { MemoryStore } from '../../../dist/stores/MemoryStore.js';
+import { seeded } from '../../support/seeded.js';
+import { VirtualTime } from '../../support/VirtualTime.js';
 import { Lags } from './Lags.js';
 import { day, hour, isOfficeTime, lifeCycles, minute, monthBegins, SimulatedService } from './lifeCycles.js';
 import { caseWorker, dashboards, jobReader, recordWatcher } from './readers.js';
-import { seeded } from './seeded.js';
-import { VirtualTime } from './VirtualTime.js';
 
 const processes = 4;
 const { seed, taxpayers, days, settings, part, parts } = workerData;

@@ -1,6 +1,9 @@
 import { EventEmitter, once } from 'node:events';
-import type { IncomingMessage } from 'node:http';
-import { type EndpointName, endpointNames, type Route } from './endpoints.js';
+import type { Socket } from 'node:net';
+import type { Received, Route } from '../../src/sandbox/endpoints.js';
+
+/** What a request is counted as: `hostedPage` is a person in the taxpayer flow, `unknown` is off the contract. */
+type EndpointName = Route['endpoint'];
 
 /** One request as it came in. */
 export interface LoggedRequest {
@@ -15,42 +18,34 @@ export interface LoggedRequest {
   readonly receivedAt: number;
 }
 
-export type RequestLog = ReturnType<typeof requestLog>;
-
-/** Counts every request and keeps the newest `capacity` of them for assertions; 0 keeps none. */
-export function requestLog(now: () => number, capacity: number) {
-  const counts = new Map(endpointNames.map((name) => [name, 0]));
+/** Counts every request and keeps them for assertions, unless `keeps` is false. */
+export function requestLog(keeps: boolean) {
+  const none = { createClientLink: 0, taxpayerToken: 0, refreshJob: 0, hostedPage: 0, unknown: 0 };
+  let counts: Record<EndpointName, number> = { ...none };
+  let connections = 0;
+  const sockets = new WeakSet<Socket>();
   const byTaxpayer = new Map<string, number>();
   const byJob = new Map<string, number>();
   const recorded = new EventEmitter().setMaxListeners(0);
-  let connections = 0;
   const entries: LoggedRequest[] = [];
 
   return {
-    record({ endpoint, taxpayerId, jobId }: Route, request: IncomingMessage, body: string): void {
-      count(counts, endpoint);
+    record({ route: { endpoint, taxpayerId, jobId }, request, body }: Received): void {
+      counts[endpoint] += 1;
+      if (!sockets.has(request.socket)) connections += 1;
+      sockets.add(request.socket);
       if (endpoint === 'taxpayerToken') count(byTaxpayer, taxpayerId);
       if (endpoint === 'refreshJob') count(byJob, `${taxpayerId}/${jobId}`);
-      if (capacity > 0) {
+      if (keeps) {
         const { method = '', url: path = '', rawHeaders } = request;
         const headers = rawHeaders.flatMap((name, i) => (i % 2 ? [] : [[name, rawHeaders[i + 1] ?? ''] as const]));
-        entries.push({ endpoint, method, path, headers, body, receivedAt: now() });
-        if (entries.length > capacity) entries.shift();
+        entries.push({ endpoint, method, path, headers, body, receivedAt: Date.now() });
       }
       recorded.emit('request');
     },
 
-    recordConnection(): void {
-      connections += 1;
-    },
-
-    /** Since the start or the last reset; `connections` are TCP connections accepted, the keys of jobs `<taxpayerId>/<jobId>`. */
-    counters: () => ({
-      ...(Object.fromEntries(counts) as Record<EndpointName, number>),
-      connections,
-      taxpayerTokenByTaxpayer: Object.fromEntries(byTaxpayer),
-      refreshJobByJob: Object.fromEntries(byJob),
-    }),
+    /** Since the start or the last reset; `connections` are new ones that a request came on. */
+    counters: () => ({ ...counts, connections }),
 
     tokenCalls: (taxpayerId: string) => byTaxpayer.get(taxpayerId) ?? 0,
     jobCalls: (taxpayerId: string, jobId: string) => byJob.get(`${taxpayerId}/${jobId}`) ?? 0,
@@ -61,20 +56,20 @@ export function requestLog(now: () => number, capacity: number) {
 
     /** Resolves as soon as the endpoint has been called that often since the start or the last reset. */
     async whenCalled(endpoint: EndpointName, times: number): Promise<void> {
-      while ((counts.get(endpoint) ?? 0) < times) await once(recorded, 'request');
+      while (counts[endpoint] < times) await once(recorded, 'request');
     },
 
     /** Starts counters and request log afresh. */
     resetCounters(): void {
-      for (const name of endpointNames) counts.set(name, 0);
+      counts = { ...none };
+      connections = 0;
       byTaxpayer.clear();
       byJob.clear();
-      connections = 0;
       entries.length = 0;
     },
   };
 }
 
-function count<Key>(counts: Map<Key, number>, key: Key): void {
+function count(counts: Map<string, number>, key: string): void {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 }
