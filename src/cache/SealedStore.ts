@@ -12,7 +12,6 @@ export interface Claim {
 
 /** How far ahead of ours the clock of a {@link SealedStore.mark}'s writer may be, in milliseconds, before it is ignored. */
 const skewMs = 10_000;
-const longestMarkMs = 3_600_000; // for marks of earlier versions, which hold no `ttlMs`
 const maxOwnMarks = 5000;
 /** How long the lease lasts under which a mark is written, in milliseconds. */
 const leaseOfMarkMs = 1000;
@@ -195,8 +194,7 @@ export class SealedStore {
 
   /** Undefined for a mark that a clock far ahead of ours wrote. */
   #believed(mark: Found | undefined): Found | undefined {
-    const latest = this.#runtime.now() + (mark?.ttlMs ?? longestMarkMs) + skewMs;
-    return mark && mark.expiresAt <= latest ? mark : undefined;
+    return mark && mark.expiresAt <= this.#runtime.now() + mark.ttlMs + skewMs ? mark : undefined;
   }
 
   #ownMark(name: EntryName): Found | undefined {

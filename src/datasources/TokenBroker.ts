@@ -10,9 +10,9 @@ import { endingWith, type ReadCall, type ReadingOptions } from './reading.js';
 import { AccessTokenRefused } from './TaxpayerService.js';
 import {
   Absences,
+  knownOf,
   notAuthorized,
   readingOf,
-  recordOf,
   type TokenAnswer,
   type TokenEntry,
   type TokenView,
@@ -288,9 +288,9 @@ export class TokenBroker {
   }
 
   #newView({ value, fetchedAt }: TokenEntry): TokenView {
-    const record = recordOf(value);
-    const freshMs = freshMsOf(this.options.freshness, { ...value, record, fetchedAt });
-    return { record, fetchedAt, freshMs, stale: false };
+    const known = knownOf(value);
+    const freshMs = freshMsOf(this.options.freshness, { ...known, fetchedAt });
+    return { record: known.record, fetchedAt, freshMs, stale: false };
   }
 }
 

@@ -10,7 +10,7 @@ const longestAbsenceMs = 900_000; // the same, at most, when there are very many
 const usualAbsencesPerHour = 10;
 
 const storedAnswer = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('record'), record: storedTokenRecord, unchangedSince: z.number().exactOptional() }),
+  z.object({ kind: z.literal('record'), record: storedTokenRecord, unchangedSince: z.number() }),
   z.object({ kind: z.literal('no-such-taxpayer'), forMs: z.number().max(longestAbsenceMs).default(absenceMs) }),
 ]);
 
@@ -29,7 +29,7 @@ export interface TokenView {
   readonly stale: boolean;
 }
 
-/** How an answer is stored. Entries of older versions of the gateway have no `unchangedSince`. */
+/** How an answer is stored. */
 export const tokenAnswerCodec: Codec<TokenAnswer> = {
   encode(answer) {
     if (answer.kind !== 'record') return answer;
@@ -39,8 +39,8 @@ export const tokenAnswerCodec: Codec<TokenAnswer> = {
 };
 
 /** @throws GatewayError NOT_FOUND */
-export function recordOf(answer: TokenAnswer): TokenRecord {
-  if (answer.kind === 'record') return answer.record;
+export function knownOf(answer: TokenAnswer): Extract<TokenAnswer, { kind: 'record' }> {
+  if (answer.kind === 'record') return answer;
   throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer', { reason: 'HTTP 404' });
 }
 

@@ -93,14 +93,6 @@ describe('A mark', () => {
     expect(await one.mark(name)).toBeUndefined();
   });
 
-  it('without its length, as earlier versions wrote it, is taken for one of at most an hour', async () => {
-    const [written] = one.stores;
-    await written?.set(name, { value: 'wait', expiresAt: time.now + hour + skewMs }, hour);
-    expect(await other.mark(name)).toBe('wait');
-    await written?.set(name, { value: 'wait', expiresAt: time.now + hour + skewMs + 1 }, hour);
-    expect(await other.mark(name)).toBeUndefined();
-  });
-
   it('of this process counts when one with a wrong clock has written over it', async () => {
     await one.setMark(name, 'mine', minute);
     await processWith({ aheadMs: hour }).setMark(name, 'of a wrong clock', minute);

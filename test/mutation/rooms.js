@@ -15,7 +15,6 @@ export const rooms = {
     'forgets',
     'sealing',
     'sealedStore',
-    'storedEntries',
   ],
   upstream: [
     'serviceUrl',

@@ -1,10 +1,10 @@
 import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from '../../src/stores/Store.js';
+import { StoreError } from '../../src/stores/StoreError.js';
 import type { NodeRuntime } from './NodeRuntime.js';
 import type { StoreFault } from './plan.js';
 import type { SimulatedStore } from './SimulatedStore.js';
 import type { StoreAudit } from './StoreAudit.js';
 import type { World } from './World.js';
-import { type Version, version } from './wireProcess.js';
 
 /** The present faults of the store. All connections share this object. */
 export interface StoreTroubles {
@@ -45,7 +45,6 @@ export class StoreLine implements Store {
     private readonly store: SimulatedStore,
     private readonly troubles: StoreTroubles,
     private readonly audit?: StoreAudit,
-    private readonly StoreError: Version['StoreError'] = version.StoreError,
   ) {}
 
   get(key: string) {
@@ -132,13 +131,13 @@ export class StoreLine implements Store {
   }
 
   #ask<T>(operation: string, key: string, apply: () => T): Promise<T> {
-    if (this.#isClosed) return Promise.reject(new this.StoreError('closed'));
+    if (this.#isClosed) return Promise.reject(new StoreError('closed'));
     const { world, runtime } = this;
     const fate = this.#fateOf(operation);
     const what = `${operation} ${this.troubles.nameOf(key)}`;
     return new Promise((resolve, reject) => {
       if (fate.error) {
-        const error = new this.StoreError(fate.error);
+        const error = new StoreError(fate.error);
         runtime.receive(fate.answerMs, () => {
           this.#tell(what, fate.error as string);
           reject(error);

@@ -49,17 +49,6 @@ describe('The simulated fleet', () => {
     expect(traces(await simulateOn(node, ...seeds))).toBe(traces(await simulate(...seeds)));
   }, 300_000);
 
-  it('runs the processes of another commit beside those of this one', async () => {
-    const seeds = ['--seeds', '60', '--from', '1'];
-    const mixed = await simulate(...seeds, '--beside', 'HEAD');
-    expect(mixed).toMatchObject({ code: 0, text: expect.stringMatching(/: 0 failed$/m) });
-    const wrong = await simulate(...seeds, '--beside', 'no-such-commit');
-    expect(wrong).toMatchObject({
-      code: 2,
-      text: expect.stringMatching(/^--beside takes a commit of this repository/),
-    });
-  }, 300_000);
-
   it('keeps a plan, shows a kept one, and says when there is none', async () => {
     const [kept = ''] = readFileSync(join(root, 'test/simulation/failedPlans.jsonl'), 'utf8').split('\n');
     const { seed } = JSON.parse(kept);
