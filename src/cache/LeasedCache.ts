@@ -1,7 +1,7 @@
 import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
-import { type Runtime, realRuntime } from '../process/Runtime.js';
+import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
 import { heldBytes } from './heldBytes.js';
 import { type KeptLease, Leases, leaseMarginMs, leaseMs } from './Leases.js';
 import type { EntryName } from './OneKeyStore.js';
@@ -10,7 +10,9 @@ import { decodeEntry, decodeFailure, type Entry, encodeEntry, encodeFailure } fr
 
 /** Longest preparation, in milliseconds, that leaves enough of the lease for the work. */
 const quickMs = 500;
-const lookAgainMs = 1000; // longest time between two looks at the store while another process holds the lease
+/** Pauses between two looks at a lease that another process holds, in milliseconds: they double, with jitter. */
+const firstPauseMs = 20;
+const longestPauseMs = 200;
 /** How long the store keeps a lease holder's failure for those who waited for the holder, in milliseconds. */
 const failureTtlMs = 10_000;
 
@@ -244,13 +246,16 @@ export class LeasedCache<Value> {
     const waitedFrom = this.#runtime.monotonicNow();
     // No work lasts longer: this lease is forged, or the store's clock is wrong. Left alone, it would block every reader.
     const deadAt = waitedFrom + this.#longestHoldMs;
+    let pauseMs = firstPauseMs;
     do {
       const leftMs = deadAt - this.#runtime.monotonicNow();
       if (leftMs <= 0) {
         await store.release(name, owner);
         break;
       }
-      await store.waitForRelease(name, Math.min(lookAgainMs, leftMs, until - this.#runtime.monotonicNow()));
+      const jitter = 0.5 + this.#runtime.random() / 2;
+      await pause(this.#runtime, Math.min(pauseMs * jitter, leftMs, until - this.#runtime.monotonicNow()));
+      pauseMs = Math.min(2 * pauseMs, longestPauseMs);
     } while (this.#runtime.monotonicNow() < until && (await store.leaseOwner(name))?.equals(owner));
     onLeaseWait?.(kind, (this.#runtime.monotonicNow() - waitedFrom) / 1000);
     const stored = decodeEntry((await store.find(name))?.value, codec);

@@ -116,10 +116,6 @@ export class OneKeyStore {
     return this.options.store.compareAndDelete(leaseKeyOf(this.keyOf(name)), Buffer.from(owner as string));
   }
 
-  waitForRelease(name: EntryName, timeoutMs: number): Promise<void> {
-    return this.options.store.waitForDelete(leaseKeyOf(this.keyOf(name)), timeoutMs);
-  }
-
   #settle(key: string, owner: string, target: string, written: Content, ttlMs: number): Promise<boolean> {
     const entry = { key: target, value: this.#seal(target, written), ttlMs };
     return this.options.store.settle(key, Buffer.from(owner), entry);

@@ -1,7 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { resolve } from 'node:path';
 import { CommitPace } from './CommitPace.js';
-import { DeleteWaiters } from './DeleteWaiters.js';
 import { JoinedIncrements } from './JoinedIncrements.js';
 import { type Database, inodeIn, openDatabase, openOrCreate } from './lmdbDatabase.js';
 import { unusable } from './lmdbDirectory.js';
@@ -37,7 +36,6 @@ type Condition = readonly [key: string, read: Held | undefined];
 type Conditions = readonly [Condition, ...Condition[]];
 
 const maxTries = 1000;
-const pollPace = { firstMs: 5, maxMs: 50 };
 
 /**
  * An embedded store on disk, shared by all processes of one machine. It survives restarts and `kill -9`; a power cut may lose
@@ -48,7 +46,6 @@ const pollPace = { firstMs: 5, maxMs: 50 };
  */
 export class LmdbStore implements Store {
   readonly kind = 'lmdb';
-  readonly #waiters = new DeleteWaiters();
   #inode: number | undefined;
   readonly #format: LmdbEntryFormat;
   #careTimer: NodeJS.Timeout | undefined;
@@ -138,19 +135,12 @@ export class LmdbStore implements Store {
     return this.#untilDone(async () => {
       const held = this.#read(key);
       if (!held?.value?.equals(expected)) return false;
-      const isDone = await this.#writeIf([[key, held]], () => [...writes(), this.db.remove(key)]);
-      if (isDone) this.#waiters.wake(key);
-      return isDone || undefined;
+      return (await this.#writeIf([[key, held]], () => [...writes(), this.db.remove(key)])) || undefined;
     });
   }
 
   increment(key: string, by: number, ttlMs: number): Promise<number> {
     return this.#increments.increment(key, by, ttlMs);
-  }
-
-  waitForDelete(key: string, timeoutMs: number): Promise<void> {
-    const lastsMs = async () => this.#read(key)?.leftMs ?? 0;
-    return this.#waiters.waitPolling(key, timeoutMs, pollPace, lastsMs);
   }
 
   /** Also removes the expired entries among them, which must be gone from the disk, not only hidden. */
@@ -179,7 +169,6 @@ export class LmdbStore implements Store {
 
   close(): Promise<void> {
     clearTimeout(this.#careTimer);
-    this.#waiters.wakeAll();
     // Closes after the pending writes. Has a time limit, because a stopped process may hold the write lock.
     this.#closing ??= timeLimit(() => this.#pace.next().then(() => this.db.close()), 2000).catch(() => undefined);
     return this.#closing;

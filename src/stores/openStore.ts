@@ -77,7 +77,7 @@ async function openShared(
   }
   if (/^rediss?(\+sentinel|\+cluster)?:\/\//.test(cacheUrl)) {
     const { RedisStore } = await import('./RedisStore.js');
-    return RedisStore.open(cacheUrl, undefined, options.tls);
+    return RedisStore.open(cacheUrl, options.tls);
   }
   throw new StoreError('misconfigured', 'CACHE_URL must begin with memory:, lmdb: or one of the redis forms');
 }

@@ -7,10 +7,7 @@ const present = `
     if redis.call('pttl', key) ~= -1 then return present(key) end
   end`;
 
-/**
- * The atomic operations, on one key or several of one cluster slot. Publishing may be forbidden to our user; the waiters then
- * poll.
- */
+/** The atomic operations, on one key or several of one cluster slot. */
 export const redisScripts = {
   gatewayClaim: {
     numberOfKeys: 1,
@@ -39,9 +36,8 @@ export const redisScripts = {
   gatewayDelete: {
     lua: `${present}
       if present(KEYS[1]) ~= ARGV[1] then return 0 end
-      if KEYS[2] then redis.call('set', KEYS[2], ARGV[3], 'px', ARGV[4]) end
+      if KEYS[2] then redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3]) end
       redis.call('del', KEYS[1])
-      redis.pcall('publish', ARGV[2], KEYS[1])
       return 1`,
   },
   /** Arguments per key: the increment, and the time to live of a new counter. Returns the counts. */

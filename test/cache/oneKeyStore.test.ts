@@ -86,9 +86,7 @@ describe('A store of one key', () => {
 
   it('leaves a failure under the owner of the lease, for those who waited', async () => {
     await one.acquire(['a'], 'me', minute);
-    const waiting = one.waitForRelease(['a'], minute);
     expect(await one.fail(['a'], lasting('why'), minute, 'me')).toBe(true);
-    await waiting;
     expect((await one.failureOf(['a'], 'me'))?.value).toBe('why');
     expect(await one.failureOf(['a'], 'you')).toBeUndefined();
     expect(await store.get(failureKeyOf(one.keyOf(['a']), 'me'))).toBeDefined();

@@ -23,7 +23,6 @@ const defaults = configOf({ CACHE_MAX_ENTRIES: '1000', JOB_POLL_MAX_MS: '5000' }
 interface Process extends ReturnType<typeof wireProcess> {
   readonly life: number;
   readonly runtime: NodeRuntime;
-  readonly line: StoreLine;
   isUp: boolean;
 }
 
@@ -239,7 +238,7 @@ export class Fleet {
       rotate();
       this.#learnNames(wired.sealed);
     };
-    const process: Process = { life, runtime, line, store, wired, rotate: rotateAndLearn, isUp: false };
+    const process: Process = { life, runtime, store, wired, rotate: rotateAndLearn, isUp: false };
     this.processes[node] = process;
     this.#learnNames(wired.sealed);
     world.tell(`node ${node}`, `starts its life ${life}`);
@@ -253,10 +252,9 @@ export class Fleet {
 
   #crash(node: number, forMs: number): void {
     const { world, auditor } = this;
-    const { runtime, life, line } = this.#process(node);
+    const { runtime, life } = this.#process(node);
     if (!runtime.isAlive) return;
     runtime.isAlive = false;
-    line.cut();
     auditor.disturb({ kind: 'crash', from: world.now, until: world.now + forMs, node });
     for (const asked of auditor.asked) {
       if (asked.life === life && asked.endedAt === undefined)

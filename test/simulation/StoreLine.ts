@@ -32,10 +32,6 @@ const writes = /^(set|claim|acquire|renew|settle|compareAndDelete|increment)$/;
 export class StoreLine implements Store {
   readonly kind = 'redis';
   readonly #arrivedAt = new Map<string, number>();
-  /** Each ends one wait for a deletion. */
-  readonly #waits = new Set<() => void>();
-  /** Each unsubscribes one wait from the store. */
-  readonly #stops = new Set<() => void>();
   #isClosed = false;
 
   constructor(
@@ -100,34 +96,8 @@ export class StoreLine implements Store {
     return this.#ask('list', prefix, () => this.store.list(prefix));
   }
 
-  /** The message about a deletion may be lost. The wait also ends when the key expires. */
-  waitForDelete(key: string, timeoutMs: number): Promise<void> {
-    const { world, runtime } = this;
-    return new Promise((resolve) => {
-      const end = () => {
-        this.#waits.delete(end);
-        this.#stops.delete(stop);
-        stop();
-        runtime.clearTimer(timer);
-        resolve();
-      };
-      const stop = this.store.onDelete(key, () => {
-        if (!this.troubles.of(this.node) && !world.chance(0.02)) runtime.receive(world.between(0.1, 3), end);
-      });
-      this.#waits.add(end);
-      this.#stops.add(stop);
-      const timer = runtime.setTimeout(end, Math.min(timeoutMs, Math.max(5, this.store.lastsMs(key) + 1)));
-    });
-  }
-
-  /** The process is dead: no message reaches it any more. */
-  cut(): void {
-    for (const stop of this.#stops) stop();
-  }
-
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const end of [...this.#waits]) end();
   }
 
   #ask<T>(operation: string, key: string, apply: () => T): Promise<T> {

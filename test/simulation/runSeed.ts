@@ -41,7 +41,6 @@ export async function run(plan: Plan): Promise<Outcome> {
   await world.time.runUntil(world.now + 3000);
   auditor.atEnd({
     timers: fleet.processes.reduce((sum, { runtime }) => sum + runtime.timers.size, 0),
-    waiters: fleet.store.waiters,
     unfinished: auditor.asked.filter(({ endedAt }) => endedAt === undefined),
     polled: fleet.processes.reduce((sum, { wired }) => sum + wired.jobWatches.polled + wired.recordWatches.polled, 0),
   });

@@ -14,8 +14,6 @@ export interface Window {
   storeOperations: number;
   /** Store operations that each process makes regardless of load. */
   ownOperations: number;
-  /** Deletions, each of which the store publishes to every process that has ever waited for another. */
-  deletions: number;
   waitedMs: number;
   calledMs: number;
 }
@@ -66,7 +64,6 @@ export class Counts {
     return new Proxy(store, {
       get: (target, name) => {
         const operation = target[name as 'get'];
-        if (name === 'lastsMs') return (key: string) => target.lastsMs(key);
         return (...args: Parameters<typeof operation>) => {
           this.#operation(String(name), args[0]);
           return operation.apply(target, args);
@@ -78,7 +75,6 @@ export class Counts {
   #operation(name: string, key: string): void {
     const isOwn = key.startsWith('probe-') || this.ownKeys.has(key);
     this.#add(isOwn ? 'ownOperations' : 'storeOperations', this.now(), 1);
-    if (name === 'settle' || name === 'compareAndDelete') this.#add('deletions', this.now(), 1);
     if (!isOwn) this.operations.set(name, (this.operations.get(name) ?? 0) + 1);
   }
 
@@ -101,7 +97,7 @@ export class Counts {
     while (this.windows.length <= n) {
       this.windows.push({
         ...{ requests: 0, failed: 0, tokenCalls: 0, jobCalls: 0, storeOperations: 0, ownOperations: 0 },
-        ...{ deletions: 0, waitedMs: 0, calledMs: 0 },
+        ...{ waitedMs: 0, calledMs: 0 },
       });
     }
     return this.windows[n] as Window;

@@ -35,10 +35,9 @@ function callsTable(rows) {
 }
 
 function storeTable(rows) {
-  const columns = ['phase', 'operations per request', 'operations/s', 'busiest 10 s', 'messages/s', 'busiest 10 s'];
+  const columns = ['phase', 'operations per request', 'operations/s', 'busiest 10 s'];
   const cells = rows.map((row) => [
     ...[row.title, row.perRequest.toFixed(2), number(row.operations), number(row.mostOperations)],
-    ...[number(row.messages), number(row.mostMessages)],
     row.aloneMs === undefined ? '–' : `${(row.aloneMs / 1000).toFixed(0)} s`,
   ]);
   return table([...columns, 'last process uses it again'], cells);
@@ -49,7 +48,6 @@ function redisTable(found, given, costs, size) {
     ['a read', costs.get],
     ['a read that takes the lease if there is nothing', costs.acquire],
     ['a write that ends the lease', costs.settle],
-    ['a message to one process', costs.message],
   ].map(([what, us]) => [what, us.toFixed(1)]);
   const shares = found.map((phase) => {
     const cpu = phase.windows.map((window) => cpuOf(window, phase, given, costs));
@@ -67,23 +65,21 @@ function redisTable(found, given, costs, size) {
 }
 
 /** The share of one core that Redis needs in `window`. */
-function cpuOf(window, { operations }, { sample, processes }, costs) {
+function cpuOf(window, { operations }, { sample }, costs) {
   const all = operations.reduce((sum, [, count]) => sum + count, 0);
   const us =
     operations.reduce((sum, [name, count]) => sum + count * (costs[name] ?? costs.settle), 0) / Math.max(1, all);
   const own = window.ownOperations * costs.get;
-  const shared = window.storeOperations * us + window.deletions * processes * costs.message;
-  return (own + sample * shared) / (windowSeconds * 1e6);
+  return (own + sample * window.storeOperations * us) / (windowSeconds * 1e6);
 }
 
 /** Rates are per second. */
-function figuresOf({ title, windows, aloneMs }, { sample, processes }) {
+function figuresOf({ title, windows, aloneMs }, { sample }) {
   const of = (figure) => windows.map((window) => (sample * window[figure]) / windowSeconds);
   const total = (figure) => sample * windows.reduce((sum, window) => sum + window[figure], 0);
   const operations = windows.map(
     ({ storeOperations, ownOperations }) => (sample * storeOperations + ownOperations) / windowSeconds,
   );
-  const messages = of('deletions').map((perSecond) => perSecond * processes);
   return {
     ...{ title, aloneMs, failed: total('failed') },
     requests: mean(of('requests')),
@@ -95,8 +91,6 @@ function figuresOf({ title, windows, aloneMs }, { sample, processes }) {
     perRequest: mean(operations) / mean(of('requests')),
     operations: mean(operations),
     mostOperations: Math.max(...operations),
-    messages: mean(messages),
-    mostMessages: Math.max(...messages),
   };
 }
 
