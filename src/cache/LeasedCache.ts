@@ -8,15 +8,13 @@ import type { EntryName } from './OneKeyStore.js';
 import type { CacheTier, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
 import { decodeEntry, decodeFailure, type Entry, encodeEntry, encodeFailure } from './StoredEntries.js';
 
-/** Longest preparation, in milliseconds, that leaves enough of the lease for the work. */
-const quickMs = 500;
 /** Pauses between two looks at a lease that another process holds, in milliseconds: they double, with jitter. */
 const firstPauseMs = 20;
 const longestPauseMs = 200;
 /** How long the store keeps a lease holder's failure for those who waited for the holder, in milliseconds. */
 const failureTtlMs = 10_000;
 
-interface Reader<Value, Prepared> extends ReadRequest<Value, Prepared> {
+interface Reader<Value> extends ReadRequest<Value> {
   readonly id: string;
   readonly name: EntryName;
   /** Epoch milliseconds. */
@@ -88,10 +86,10 @@ export class LeasedCache<Value> {
 
   /**
    * An acceptable entry: at once when memory has one. Waits for other processes for at most twice `workMs` plus the lease
-   * margin; after a slow preparation this wait starts anew.
+   * margin.
    * @throws what the fetch threw, here or in the process that held the lease
    */
-  read<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Entry<Value> | Promise<Entry<Value>> {
+  read(id: string, request: ReadRequest<Value>): Entry<Value> | Promise<Entry<Value>> {
     return this.held(id, request.acceptable) ?? this.#join(id, request);
   }
 
@@ -118,7 +116,7 @@ export class LeasedCache<Value> {
     }
   }
 
-  async #join<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
+  async #join(id: string, request: ReadRequest<Value>): Promise<Entry<Value>> {
     const parts = [this.options.kind, id];
     const name = this.options.subjectOf ? { subject: this.#subjectOf(id), parts } : parts;
     const reader = { ...request, id, name, askedAt: this.#runtime.now(), isForgotten: false };
@@ -142,19 +140,16 @@ export class LeasedCache<Value> {
     }
   }
 
-  async #load<Prepared>(reader: Reader<Value, Prepared>): Promise<Entry<Value>> {
-    const { id, name, prepare } = reader;
+  async #load(reader: Reader<Value>): Promise<Entry<Value>> {
+    const { id, name } = reader;
     const { store, codec, workMs } = this.options;
     const reason = this.#memory.has(id) ? 'outdated' : 'absent';
-    let prepared: { readonly value: Prepared } | undefined;
     let refused: Buffer | undefined;
     let before = this.peek(id);
     // By a monotonic clock: correcting a wall clock would end or prolong the wait.
-    const patience = () => this.#runtime.monotonicNow() + this.#longestHoldMs + workMs;
-    let patienceEndsAt = patience();
+    const patienceEndsAt = this.#runtime.monotonicNow() + this.#longestHoldMs + workMs;
     while (this.#runtime.monotonicNow() < patienceEndsAt) {
       const owner = this.#runtime.randomUUID();
-      const askedAt = this.#runtime.monotonicNow();
       const turn = await store.acquire(name, owner, leaseMs, refused);
       if (turn.state === 'held') {
         const brought = await this.#waitForOwner(reader, turn.owner, patienceEndsAt);
@@ -169,16 +164,8 @@ export class LeasedCache<Value> {
       } else {
         const lease = this.#leases.keep({ store, name, owner, runtime: this.#runtime, longestMs: this.#longestHoldMs });
         try {
-          if (prepare && !prepared) {
-            prepared = { value: await prepare() };
-            if (this.#runtime.monotonicNow() - askedAt > quickMs) {
-              await store.release(name, owner);
-              patienceEndsAt = patience();
-              continue;
-            }
-          }
           const beganAt = this.#runtime.now();
-          const fetched = await this.#fetch(reader, prepared?.value as Prepared, before);
+          const fetched = await this.#fetch(reader, before);
           return await this.#publish(reader, owner, { fetched, lease, beganAt, before: refused });
         } catch (error) {
           // A refusal that concerns one caller alone is not shared.
@@ -194,13 +181,13 @@ export class LeasedCache<Value> {
     throw upstreamTimeout();
   }
 
-  async #fetch<Prepared>(reader: Reader<Value, Prepared>, prepared: Prepared, before?: Entry<Value>) {
+  async #fetch(reader: Reader<Value>, before?: Entry<Value>) {
     const { id, fetch, trail } = reader;
     const work = new AbortController();
     const timer = this.#runtime.setTimeout(() => work.abort(), this.options.workMs);
     const startedAt = this.#runtime.monotonicNow();
     try {
-      const value = await fetch(prepared, work.signal, before);
+      const value = await fetch(work.signal, before);
       const version = this.#runtime.randomUUID();
       const entry: Entry<Value> = { version, value, fetchedAt: this.#runtime.now(), startedAt };
       const reason = this.#memory.has(id) ? 'outdated' : 'absent';
@@ -217,7 +204,7 @@ export class LeasedCache<Value> {
    * Writes the fetched entry and releases the lease. A process that lost the lease must not overwrite what the next holder
    * wrote: it takes the lease again, and writes only when the store has nothing newer than `before`.
    */
-  async #publish<Prepared>(reader: Reader<Value, Prepared>, owner: string, work: Fetched<Value>) {
+  async #publish(reader: Reader<Value>, owner: string, work: Fetched<Value>) {
     const { fetched, lease, beganAt, before } = work;
     const { store, codec, ttlMs, mayHaveForgotten } = this.options;
     const { id, name } = reader;
@@ -240,7 +227,7 @@ export class LeasedCache<Value> {
   }
 
   /** Waits until `owner` releases the lease or must be dead. Returns any acceptable entry. @throws the owner's failure */
-  async #waitForOwner<Prepared>(reader: Reader<Value, Prepared>, owner: Buffer, until: number) {
+  async #waitForOwner(reader: Reader<Value>, owner: Buffer, until: number) {
     const { name } = reader;
     const { store, codec, kind, onLeaseWait } = this.options;
     const waitedFrom = this.#runtime.monotonicNow();
@@ -266,7 +253,7 @@ export class LeasedCache<Value> {
     return undefined;
   }
 
-  #willDo<Prepared>(entry: Entry<Value>, reader: Reader<Value, Prepared>): boolean {
+  #willDo(entry: Entry<Value>, reader: Reader<Value>): boolean {
     if (reader.acceptable(entry)) return true;
     return reader.takesFetchedMeanwhile === true && entry.fetchedAt >= reader.askedAt && !this.#isOfWrongClock(entry);
   }
@@ -282,7 +269,7 @@ export class LeasedCache<Value> {
   }
 
   /** Replaces an unacceptable entry in memory by an acceptable one, without comparing times: the machines' clocks differ. */
-  #remember<Prepared>(entry: Entry<Value>, reader: Reader<Value, Prepared>, tier: CacheTier, reason: ReadReason) {
+  #remember(entry: Entry<Value>, reader: Reader<Value>, tier: CacheTier, reason: ReadReason) {
     const held = this.#memory.get(reader.id);
     if (held !== undefined && !this.#willDo(held, reader)) this.#keep(reader, entry);
     this.options.onRead?.(this.options.kind, tier, reason);
@@ -291,7 +278,7 @@ export class LeasedCache<Value> {
   }
 
   /** Keeps the newer of `stored` and the entry in memory. Of equal versions, the latter: it has the readers' views. */
-  #keepNewer<Prepared>(reader: Reader<Value, Prepared>, stored: Entry<Value>): Entry<Value> {
+  #keepNewer(reader: Reader<Value>, stored: Entry<Value>): Entry<Value> {
     const held = this.#memory.get(reader.id);
     if (held?.version === stored.version) return held;
     const isNewer = held === undefined || held.fetchedAt <= stored.fetchedAt || this.#isOfWrongClock(held);
@@ -299,7 +286,7 @@ export class LeasedCache<Value> {
     return stored;
   }
 
-  #keep<Prepared>({ id, isForgotten }: Reader<Value, Prepared>, entry: Entry<Value>): void {
+  #keep({ id, isForgotten }: Reader<Value>, entry: Entry<Value>): void {
     if (!isForgotten) this.#memory.set(id, entry);
   }
 }

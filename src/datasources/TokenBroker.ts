@@ -194,17 +194,16 @@ export class TokenBroker {
    * the service refuses the new token too, none is fetched for this taxpayer for a minute (interface, part 5).
    *
    * @throws GatewayError TAXPAYER_NOT_AUTHORIZED when the service accepts no token; UPSTREAM_TIMEOUT when `signal` aborts
-   *   during the wait for another token; as {@link credential}; or as `read`
+   *   during the wait for a token; as {@link credential}; or as `read`
    */
   async readWithToken<T>(
     id: TaxpayerId,
-    first: Credential,
     { signal, ...call }: CallOptions & { readonly signal: AbortSignal },
     read: (credential: Credential) => Promise<T>,
   ): Promise<T> {
     const { runtime } = this.options;
+    let credential = await endingWith(signal, this.credential(id, undefined, call));
     const beganAt = runtime.now();
-    let credential = first;
     let before: Credential | undefined;
     for (let refused = 1; ; refused += 1) {
       const { version } = credential;
@@ -252,7 +251,7 @@ export class TokenBroker {
 
   #read(id: TaxpayerId, acceptable: Acceptable, call: Call, takesFetchedMeanwhile = false) {
     const { holder, trail } = call;
-    const fetch = (_: undefined, signal: AbortSignal, before?: TokenEntry) => this.#fetch(id, signal, call, before);
+    const fetch = (signal: AbortSignal, before?: TokenEntry) => this.#fetch(id, signal, call, before);
     return this.#cache.read(id, { acceptable, takesFetchedMeanwhile, fetch, holder, trail });
   }
 

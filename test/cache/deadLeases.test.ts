@@ -140,27 +140,4 @@ describe.each(openings)('a lease in %s', (_, open) => {
     expect(await store.get(key)).toBeUndefined();
     await holding;
   });
-
-  it('is given back when the preparation takes long, and taken again for the fetch, which happens once', async () => {
-    const { process } = await scene();
-    const [prepared, fetched]: [string[], string[]] = [[], []];
-    const readSlowly = async (cache: LeasedCache<string>, reader: string) =>
-      cache.read('x', {
-        acceptable: () => true,
-        prepare: async () => {
-          prepared.push(reader);
-          await sleep(700);
-          return `prepared by ${reader}`;
-        },
-        fetch: async (ready) => {
-          fetched.push(reader);
-          return ready;
-        },
-      });
-    const readers = ['one', 'two', 'three'];
-    const entries = await Promise.all(readers.map((reader) => readSlowly(process(), reader)));
-    expect(fetched).toHaveLength(1);
-    expect(new Set(prepared).size).toBe(prepared.length);
-    expect(new Set(entries.map(({ value }) => value))).toEqual(new Set([`prepared by ${fetched[0]}`]));
-  });
 });

@@ -22,7 +22,7 @@ const hour = 3_600_000;
 const sealer = new Sealer({ from: 'client-secret', secret: new Secret('a-secret') });
 
 /** What a reader asks, and what its fetch brings after how long. */
-type Ask = Partial<ReadRequest<string, string>> & { brings?: string | Error; takesMs?: number; id?: string };
+type Ask = Partial<ReadRequest<string>> & { brings?: string | Error; takesMs?: number; id?: string };
 
 /** A read: how and when it ended, in milliseconds since the start; nothing of that while it is under way. */
 interface Reading {
@@ -85,16 +85,16 @@ function scene() {
       ...options,
     });
     /** Of each fetch: when it began, and what it was given. */
-    const fetches: { at: number; prepared: unknown; before: string | undefined; signal: AbortSignal }[] = [];
+    const fetches: { at: number; before: string | undefined; signal: AbortSignal }[] = [];
     const begin = ({ brings = 'value', takesMs = 0, id = 'x', ...request }: Ask = {}): Reading => {
       const reading: Reading = {};
-      const fetch = async (prepared: string, signal: AbortSignal, before?: Entry<string>) => {
-        fetches.push({ at: since(), prepared, before: before?.value, signal });
+      const fetch = async (signal: AbortSignal, before?: Entry<string>) => {
+        fetches.push({ at: since(), before: before?.value, signal });
         if (takesMs > 0) await pause(runtime, takesMs);
         if (brings instanceof Error) throw brings;
         return brings;
       };
-      Promise.resolve(cache.read<string>(id, { acceptable: () => true, fetch, ...request })).then(
+      Promise.resolve(cache.read(id, { acceptable: () => true, fetch, ...request })).then(
         (entry) => Object.assign(reading, { entry, value: entry.value, endedAt: since() }),
         (error) => Object.assign(reading, { error, endedAt: since() }),
       );
@@ -492,40 +492,6 @@ describe('Readers of the same in one process', () => {
   });
 });
 
-describe('What a fetch needs', () => {
-  it.each([
-    ['within half a second, under the lease of the fetch', 500, 1],
-    ['in a longer time, after which the lease is given back and taken again', 501, 2],
-  ])('is prepared once, %s', async (_, takesMs, leases) => {
-    const { processWith, pass, runtime, sealed, x } = scene();
-    const { begin, calls, fetches } = processWith();
-    let preparations = 0;
-    const prepare = async () => {
-      await pause(runtime, takesMs);
-      return `preparation ${++preparations}`;
-    };
-    await pass(hour);
-    const reading = begin({ prepare, takesMs: 10 });
-    await pass(takesMs + 11);
-    expect(reading).toMatchObject({ value: 'value', endedAt: hour + takesMs + 10 });
-    expect(fetches).toMatchObject([{ at: hour + takesMs, prepared: 'preparation 1' }]);
-    expect(preparations).toBe(1);
-    const owners = calls.filter(({ method }) => method === 'acquire').map(({ args }) => String(args[1]));
-    expect(new Set(owners).size).toBe(leases);
-    expect(owners).toHaveLength(leases);
-    expect(await sealed.leaseOwner(x)).toBeUndefined();
-  });
-
-  it('may take longer than others are waited for', async () => {
-    const { processWith, pass, runtime } = scene();
-    const { begin, begunAt } = processWith();
-    const reading = begin({ prepare: () => pause(runtime, 5000).then(() => 'ready') });
-    await pass(5001);
-    expect(reading).toMatchObject({ value: 'value', endedAt: 5000 });
-    expect(begunAt()).toEqual([5000]);
-  });
-});
-
 describe('A process that waits for another', () => {
   it('gets its failure without fetching', async () => {
     const { processWith, pass } = scene();
@@ -859,7 +825,7 @@ describe('What was fetched under a lease that was lost', () => {
     [true, undefined],
     [false, 'value'],
   ])('is not written when its subject may have been forgotten since the reader asked: %s', async (may, left) => {
-    const { processWith, pass, endLease, stored, runtime, sealed } = scene();
+    const { processWith, pass, endLease, stored, sealed } = scene();
     const asked: unknown[][] = [];
     const { begin, read } = processWith({
       subjectOf: () => 'somebody',
@@ -870,7 +836,7 @@ describe('What was fetched under a lease that was lost', () => {
     });
     const name = { subject: 'somebody', parts: ['text', 'x'] };
     await pass(70);
-    const reading = begin({ prepare: () => pause(runtime, 50).then(() => 'ready'), takesMs: 100 });
+    const reading = begin({ takesMs: 150 });
     await pass(60);
     await endLease(name);
     await pass(91);

@@ -93,7 +93,7 @@ export const planted = [
     'a refusal of an old token counts as one of a new token',
     broker,
     'if ((before && isSuccessor(credential, before, beganAt)) || refused === mostRefused) {',
-    'if (credential !== first) {',
+    'if (before) {',
   ),
   defect(
     'a record is fresh for three times as long',
