@@ -1,7 +1,5 @@
 import { randomInt } from 'node:crypto';
 import { resolve } from 'node:path';
-import { CommitPace } from './CommitPace.js';
-import { JoinedIncrements } from './JoinedIncrements.js';
 import { type Database, inodeIn, openDatabase, openOrCreate } from './lmdbDatabase.js';
 import { unusable } from './lmdbDirectory.js';
 import { LmdbEntryFormat } from './lmdbEntry.js';
@@ -43,6 +41,7 @@ const maxTries = 1000;
  *
  * Atomic operations read, and then write on condition that the version they read is still there. The driver's own thread
  * checks the condition: a transaction with a callback would hold the write lock of all processes until this event loop is free.
+ * Only counters use one, because many processes change the same counter at the same time.
  */
 export class LmdbStore implements Store {
   readonly kind = 'lmdb';
@@ -50,8 +49,6 @@ export class LmdbStore implements Store {
   readonly #format: LmdbEntryFormat;
   #careTimer: NodeJS.Timeout | undefined;
   #purgedTo = '';
-  readonly #increments = new JoinedIncrements((...increment) => this.#untilDone(() => this.#add(...increment)));
-  readonly #pace = new CommitPace();
   #closing: Promise<void> | undefined;
 
   /** Opens or creates the store in `directory`; replaces a damaged one. Throws a `misconfigured` {@link StoreError}. */
@@ -140,7 +137,15 @@ export class LmdbStore implements Store {
   }
 
   increment(key: string, by: number, ttlMs: number): Promise<number> {
-    return this.#increments.increment(key, by, ttlMs);
+    const add = () => {
+      const held = this.#read(key);
+      const before = held?.value && countIn(held.value);
+      const count = (before ?? 0) + by;
+      const leftMs = held && before !== undefined ? held.leftMs : ttlMs;
+      this.db.putSync(key, this.#format.encode(key, Buffer.from(String(count)), leftMs), newVersion());
+      return count;
+    };
+    return this.#write(() => this.db.transaction(add));
   }
 
   /** Also removes the expired entries among them, which must be gone from the disk, not only hidden. */
@@ -170,7 +175,7 @@ export class LmdbStore implements Store {
   close(): Promise<void> {
     clearTimeout(this.#careTimer);
     // Closes after the pending writes. Has a time limit, because a stopped process may hold the write lock.
-    this.#closing ??= timeLimit(() => this.#pace.next().then(() => this.db.close()), 2000).catch(() => undefined);
+    this.#closing ??= timeLimit(() => this.db.close(), 2000).catch(() => undefined);
     return this.#closing;
   }
 
@@ -203,15 +208,6 @@ export class LmdbStore implements Store {
     return this.#writeIf([[key, held]], () => [this.db.put(key, entry, newVersion())]);
   }
 
-  async #add(key: string, by: number, ttlMs: number): Promise<number | undefined> {
-    const held = this.#read(key);
-    const before = held?.value && countIn(held.value);
-    const count = (before ?? 0) + by;
-    const leftMs = held && before !== undefined ? held.leftMs : ttlMs;
-    const isDone = await this.#replace(key, held, this.#format.encode(key, Buffer.from(String(count)), leftMs));
-    return isDone ? count : undefined;
-  }
-
   /** Does `writes` if every condition holds; tells whether it did. */
   #writeIf(conditions: Conditions, writes: () => readonly Promise<boolean>[]): Promise<boolean> {
     return this.#write(() => this.#doIf(conditions, writes));
@@ -227,9 +223,8 @@ export class LmdbStore implements Store {
     return (await Promise.all(done)).every(Boolean);
   }
 
-  async #write(work: () => Promise<boolean>): Promise<boolean> {
+  async #write<T>(work: () => Promise<T>): Promise<T> {
     this.#assertOpen();
-    await this.#pace.next();
     try {
       return await work();
     } catch (error) {
