@@ -25,7 +25,5 @@ export function openWatchedStore(
       metrics.storeSetAside.inc();
       log.error({ file }, 'the database in the directory of CACHE_URL was damaged: it is renamed and a new one begun');
     },
-    onMoved: () =>
-      log.error({ store }, 'the directory of CACHE_URL was moved or deleted: what is in its place is used'),
   });
 }

@@ -10,7 +10,7 @@ import { StoreError } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
 export interface LmdbStoreOptions {
-  /** Milliseconds between rounds of care: a purge step and a check that the database is still there. 0: none. Default 5000. */
+  /** Milliseconds between rounds of care: what has expired is removed in steps. 0: none. Default 5000. */
   readonly careEveryMs?: number;
   /** Entries looked at in one step of the purge. Default 1000. */
   readonly purgeStep?: number;
@@ -18,8 +18,6 @@ export interface LmdbStoreOptions {
   readonly now?: () => number;
   /** A damaged database was renamed to `name`, in the same directory. */
   readonly onSetAside?: (name: string) => void;
-  /** The directory was moved, deleted or replaced, and this process has opened what is in its place. */
-  readonly onMoved?: () => void;
 }
 
 /** What is stored under a key. `value` is undefined when it has expired or was not written by us. */
@@ -45,7 +43,6 @@ const maxTries = 1000;
  */
 export class LmdbStore implements Store {
   readonly kind = 'lmdb';
-  #inode: number | undefined;
   readonly #format: LmdbEntryFormat;
   #careTimer: NodeJS.Timeout | undefined;
   #purgedTo = '';
@@ -55,7 +52,7 @@ export class LmdbStore implements Store {
   static open(directory: string, options: LmdbStoreOptions = {}): LmdbStore {
     const path = resolve(directory);
     try {
-      return new LmdbStore(path, openOrCreate(path, options.onSetAside), options);
+      return new LmdbStore(openOrCreate(path, options.onSetAside), options);
     } catch (error) {
       throw unusable(error);
     }
@@ -66,18 +63,16 @@ export class LmdbStore implements Store {
     const path = resolve(directory);
     try {
       if (inodeIn(path) === undefined) throw new Error(`there is no store in ${path}`);
-      return new LmdbStore(path, openDatabase(path), { careEveryMs: 0 });
+      return new LmdbStore(openDatabase(path), { careEveryMs: 0 });
     } catch (error) {
       throw unusable(error);
     }
   }
 
   private constructor(
-    private readonly path: string,
-    private db: Database,
+    private readonly db: Database,
     private readonly options: LmdbStoreOptions,
   ) {
-    this.#inode = inodeIn(path);
     this.#format = new LmdbEntryFormat(options.now ?? Date.now);
     this.#scheduleCare(this.#careEveryMs);
   }
@@ -243,26 +238,11 @@ export class LmdbStore implements Store {
   #scheduleCare(inMs: number): void {
     if (this.#careEveryMs === 0 || this.#closing) return;
     const care = async () => {
-      this.#followPath();
       const removed = await this.purge().catch(() => 0);
       this.#scheduleCare(removed > this.#purgeStep / 4 ? 100 : this.#careEveryMs);
     };
     // Jitter keeps the processes that share the file from purging in step.
     this.#careTimer = setTimeout(care, inMs * (0.75 + Math.random() / 2)).unref();
-  }
-
-  /** Opens the database that is now under the path, if it is another: processes that start later will use that one. */
-  #followPath(): void {
-    const before = this.db;
-    try {
-      if (inodeIn(this.path) === this.#inode) return;
-      this.db = openOrCreate(this.path, this.options.onSetAside);
-    } catch {
-      return; // goes on with the moved database and checks again later
-    }
-    this.#inode = inodeIn(this.path);
-    void before.close().catch(() => undefined);
-    this.options.onMoved?.();
   }
 
   #assertOpen(): void {
