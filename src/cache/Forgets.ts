@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { pause, type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
-import { leaseMs } from './Leases.js';
+import { leaseMs } from './keepLease.js';
 import { isSubjectKey } from './OneKeyStore.js';
 import type { SealedStore } from './SealedStore.js';
 import type { SubjectEntries } from './SubjectEntries.js';

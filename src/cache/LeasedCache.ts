@@ -3,7 +3,7 @@ import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/err
 import { BoundedCache } from '../process/BoundedCache.js';
 import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
 import { heldBytes } from './heldBytes.js';
-import { type KeptLease, Leases, leaseMarginMs, leaseMs } from './Leases.js';
+import { type KeptLease, keepLease, leaseMarginMs, leaseMs } from './keepLease.js';
 import type { EntryName } from './OneKeyStore.js';
 import type { CacheTier, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
 import { decodeEntry, decodeFailure, type Entry, encodeEntry, encodeFailure } from './StoredEntries.js';
@@ -47,7 +47,6 @@ export class LeasedCache<Value> {
   readonly #runtime: Runtime;
   readonly #memory: BoundedCache<Entry<Value>>;
   readonly #flights = new Map<string, Flight<Value>>();
-  readonly #leases = new Leases();
   readonly #subjectOf: (id: string) => string;
   readonly #longestHoldMs: number;
   readonly #skewMs: number;
@@ -104,11 +103,6 @@ export class LeasedCache<Value> {
     }
   }
 
-  /** Releases the leases of all reads in flight: other processes need not wait for a process that stops. */
-  endLeases(): Promise<void> {
-    return this.#leases.end();
-  }
-
   /** Drops from memory the entries that have outlived their time to live in the store. */
   dropExpired(): void {
     for (const [id, { value, fetchedAt }] of [...this.#memory.entries()]) {
@@ -162,7 +156,7 @@ export class LeasedCache<Value> {
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
         before = this.peek(id) ?? entry ?? before; // memory may evict it before the fetch
       } else {
-        const lease = this.#leases.keep({ store, name, owner, runtime: this.#runtime, longestMs: this.#longestHoldMs });
+        const lease = keepLease({ store, name, owner, runtime: this.#runtime, longestMs: this.#longestHoldMs });
         try {
           const beganAt = this.#runtime.now();
           const fetched = await this.#fetch(reader, before);

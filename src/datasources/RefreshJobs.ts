@@ -53,11 +53,6 @@ export class RefreshJobs {
     this.#cache.forget(taxpayerId);
   }
 
-  /** As {@link LeasedCache.endLeases}. */
-  endLeases(): Promise<void> {
-    return this.#cache.endLeases();
-  }
-
   dropExpired(): void {
     this.#cache.dropExpired();
   }

@@ -109,11 +109,6 @@ export class TokenBroker {
     this.#cache.forget(id);
   }
 
-  /** As {@link LeasedCache.endLeases}. */
-  endLeases(): Promise<void> {
-    return this.#cache.endLeases();
-  }
-
   dropExpired(): void {
     this.#cache.dropExpired();
   }

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { leaseMarginMs, leaseMs } from '../../src/cache/keepLease.js';
 import { LeasedCache } from '../../src/cache/LeasedCache.js';
-import { leaseMarginMs, leaseMs } from '../../src/cache/Leases.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import type { Entry } from '../../src/cache/StoredEntries.js';
 import { Sealer } from '../../src/cache/sealing.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { type ForgetRecord, Forgets, recordMs, writeForget } from '../../src/cache/Forgets.js';
-import { leaseMs } from '../../src/cache/Leases.js';
+import { leaseMs } from '../../src/cache/keepLease.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { SubjectEntries } from '../../src/cache/SubjectEntries.js';
 import { type KeyMaterial, Sealer } from '../../src/cache/sealing.js';

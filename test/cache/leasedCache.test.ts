@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
+import { keepLease, leaseMarginMs, leaseMs } from '../../src/cache/keepLease.js';
 import { LeasedCache } from '../../src/cache/LeasedCache.js';
-import { Leases, leaseMarginMs, leaseMs } from '../../src/cache/Leases.js';
 import type { EntryName } from '../../src/cache/OneKeyStore.js';
 import type { LeasedCacheOptions, ReadRequest } from '../../src/cache/ReadRequest.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
@@ -689,42 +689,6 @@ describe('The time of a fetch', () => {
   });
 });
 
-describe('The leases of a process that stops', () => {
-  it('end at once, so that another process reads without waiting for them', async () => {
-    const { processWith, pass, sealed, x } = scene();
-    const [stopping, other] = [processWith(), processWith()];
-    stopping.begin({ takesMs: 500, brings: 'late' });
-    await settled();
-    const waiting = other.begin({ brings: 'of the other' });
-    await settled();
-    expect(waiting.endedAt).toBeUndefined();
-    await stopping.cache.endLeases();
-    await pass(21);
-    expect(waiting).toMatchObject({ value: 'of the other' });
-    expect(await sealed.leaseOwner(x)).toBeUndefined();
-  });
-
-  it('end also when they are taken afterwards', async () => {
-    const { processWith, sealed, x } = scene();
-    const { cache, begin } = processWith();
-    await cache.endLeases();
-    begin({ takesMs: 500 });
-    await settled();
-    expect(await sealed.leaseOwner(x)).toBeUndefined();
-  });
-
-  it('are not ended for what was read before: another process may hold them by now', async () => {
-    const { processWith, sealed, x } = scene();
-    const { cache, read } = processWith();
-    await read();
-    await read({ id: 'y', brings: new Error('no answer') });
-    await sealed.acquire(x, 'another', leaseMs, Buffer.from('refused'));
-    const held = await sealed.leaseOwner(x);
-    await cache.endLeases();
-    expect(await sealed.leaseOwner(x)).toEqual(held);
-  });
-});
-
 describe('What was fetched under a lease that was lost', () => {
   it('is written when the store has nothing', async () => {
     const { processWith, pass, endLease, stored, sealed, x } = scene();
@@ -866,7 +830,7 @@ describe('A lease', () => {
       },
     });
     await sealed.acquire(x, 'me', leaseMs);
-    const lease = new Leases().keep({ store: sealedOver(store), name: x, owner: 'me', longestMs, runtime });
+    const lease = keepLease({ store: sealedOver(store), name: x, owner: 'me', longestMs, runtime });
     const isHeld = async () => (await sealed.leaseOwner(x)) !== undefined;
     return { renewals, lease, pass, isHeld, release: () => sealed.release(x, 'me') };
   }

@@ -1,7 +1,7 @@
 // Defects that the auditor has to find: small patches of the real classes. `find` occurs once in src/`file`.
 
 const leased = 'cache/LeasedCache.ts';
-const leases = 'cache/Leases.ts';
+const leases = 'cache/keepLease.ts';
 const broker = 'datasources/TokenBroker.ts';
 const links = 'datasources/ClientLinks.ts';
 const watcher = 'datasources/Watcher.ts';
