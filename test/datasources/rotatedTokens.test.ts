@@ -118,14 +118,6 @@ describe('a token that the service no longer takes', () => {
     expect(calls()).toBe(2);
   });
 
-  it('is replaced when the first job call with it is answered 400, and its form may be why', async () => {
-    const { control, id, addJob, member, calls } = await scene();
-    control.updateTaxpayer(id, { accessToken: `strange"token` });
-    control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-with-status', status: 400 }, times: 1 });
-    expect(await outcomeOf(member(0).jobs.status(id, addJob(1)))).toBe('answered');
-    expect(calls()).toBe(2);
-  });
-
   it('is shown as stale once it was refused and could not be replaced, and costs no call', async () => {
     const { control, id, addJob, member, calls } = await scene();
     const { broker, jobs } = member(0);
