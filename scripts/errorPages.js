@@ -53,7 +53,7 @@ const prose = {
     means: 'The service knows no taxpayer or job with this id.',
     status: atField,
     brief: 'check the id',
-    caller: 'This answer is cached: a taxpayer created just now may stay unknown to the gateway for 15 seconds.',
+    caller: 'This answer is cached: a taxpayer created just now may stay unknown to the gateway for 30 seconds.',
     operator: `Nothing for a few. A large number comes from a caller who guesses ids: the field \`caller\` in the ${log} is the hash of that caller.`,
   },
   IDEMPOTENCY_CONFLICT: {

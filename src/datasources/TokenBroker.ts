@@ -9,7 +9,7 @@ import { RepeatedFailures } from './RepeatedFailures.js';
 import { endingWith, type ReadCall, type ReadingOptions } from './reading.js';
 import { AccessTokenRefused } from './TaxpayerService.js';
 import {
-  Absences,
+  absenceMs,
   knownOf,
   notAuthorized,
   readingOf,
@@ -59,19 +59,17 @@ export class TokenBroker {
   readonly #cache: LeasedCache<TokenAnswer>;
   readonly #budget: TokenBudget;
   readonly #failures: RepeatedFailures;
-  readonly #absences: Absences;
   readonly #credentials = new Credentials();
 
   constructor(private readonly options: TokenBrokerOptions) {
     const { store, runtime, onEvent } = options;
-    this.#absences = new Absences(runtime);
     this.#failures = new RepeatedFailures(options.cache.maxEntries, options.longestPauseMs, runtime);
     this.#cache = new LeasedCache({
       ...options.cache,
       kind: 'token',
       store,
       codec: tokenAnswerCodec,
-      ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : answer.forMs),
+      ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : absenceMs),
       skewMs,
       runtime,
     });
@@ -174,8 +172,7 @@ export class TokenBroker {
    */
   credential(id: TaxpayerId, refused?: string, call: CallOptions = {}): Credential | Promise<Credential> {
     const acceptable: Acceptable = (entry) =>
-      entry.version !== refused &&
-      (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, entry.value.forMs));
+      entry.version !== refused && (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, absenceMs));
     const read = this.#read(id, acceptable, call);
     if (!(read instanceof Promise)) return this.#credentials.of(read);
     return read.then((entry) => {
@@ -266,12 +263,12 @@ export class TokenBroker {
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
       this.options.onEvent('absent-remembered');
-      return { kind: 'no-such-taxpayer', forMs: this.#absences.nextMs() };
+      return { kind: 'no-such-taxpayer' };
     }
   }
 
   #isFresh(entry: TokenEntry, maxAgeMs: number): boolean {
-    const freshMs = entry.value.kind === 'record' ? this.#viewOf(entry).freshMs : entry.value.forMs;
+    const freshMs = entry.value.kind === 'record' ? this.#viewOf(entry).freshMs : absenceMs;
     return this.#cache.isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
 

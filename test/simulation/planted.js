@@ -79,8 +79,8 @@ export const planted = [
   defect(
     'an entry is written for the age of a stale one',
     broker,
-    "(answer.kind === 'record' ? options.keepMs : answer.forMs)",
-    "(answer.kind === 'record' ? options.keepMs / 500_000 : answer.forMs)",
+    "(answer.kind === 'record' ? options.keepMs : absenceMs)",
+    "(answer.kind === 'record' ? options.keepMs / 500_000 : absenceMs)",
   ),
   defect(
     'a 401 replaces whatever token is there',
