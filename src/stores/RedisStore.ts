@@ -9,22 +9,12 @@ import { timeLimit } from './timeLimit.js';
 const connectWaitMs = 1000; // how long opening waits for the first connection, which then goes on in the background
 const prefix = 'txgw:';
 
-interface Increment {
-  readonly name: string;
-  /** The increment, and the time to live of a new counter in milliseconds. */
-  readonly arguments: readonly [number, number];
-  readonly resolve: (count: number) => void;
-  readonly reject: (error: unknown) => void;
-}
-
 /** A store in Redis or Valkey (one server, behind sentinels, or a cluster), shared by any number of machines. */
 export class RedisStore implements Store {
   readonly kind = 'redis';
   readonly #client: (Redis | Cluster) & ScriptedCommands;
   #reconnecting: Promise<unknown> | undefined;
   #closing: Promise<void> | undefined;
-  /** The increments requested in this turn of the event loop. */
-  #increments: Increment[] = [];
   /** The latest connection error; undefined while there is a connection. */
   #connectionFault: unknown;
 
@@ -96,10 +86,7 @@ export class RedisStore implements Store {
   }
 
   increment(key: string, by: number, ttlMs: number): Promise<number> {
-    return new Promise((resolve, reject) => {
-      this.#increments.push({ name: nameOf(key), arguments: [by, wholeMs(ttlMs)], resolve, reject });
-      if (this.#increments.length === 1) queueMicrotask(() => this.#sendIncrements());
-    });
+    return this.#run(() => this.#client.gatewayIncrement(nameOf(key), by, wholeMs(ttlMs)));
   }
 
   async list(base: string): Promise<readonly string[]> {
@@ -119,24 +106,6 @@ export class RedisStore implements Store {
   close(): Promise<void> {
     this.#closing ??= end(this.#client);
     return this.#closing;
-  }
-
-  /** Sends the increments in one command, except in a cluster, which keeps counters on several servers. */
-  #sendIncrements(): void {
-    const increments = this.#increments;
-    this.#increments = [];
-    const batches = this.#client instanceof Cluster ? increments.map((increment) => [increment]) : [increments];
-    for (const batch of batches) void this.#incrementAll(batch);
-  }
-
-  async #incrementAll(batch: readonly Increment[]): Promise<void> {
-    const keysAndArguments = [...batch.map(({ name }) => name), ...batch.flatMap((increment) => increment.arguments)];
-    try {
-      const counts = await this.#run(() => this.#client.gatewayIncrement(batch.length, ...keysAndArguments));
-      for (const [n, { resolve }] of batch.entries()) resolve(counts[n] as number);
-    } catch (error) {
-      for (const { reject } of batch) reject(error);
-    }
   }
 
   async #run<T>(work: () => Promise<T>): Promise<T> {

@@ -62,14 +62,6 @@ describe('RedisStore', () => {
     expect(await store.increment('large-count', 1, 1000)).toBe(1);
   });
 
-  it('counts in one command what is counted in one turn', async () => {
-    await store.increment('alone', 1, 1000);
-    await redis.command('CONFIG', 'RESETSTAT');
-    const counts = ['one', 'other', 'one'].map((key, n) => store.increment(key, n + 1, 60_000));
-    expect(await Promise.all(counts)).toEqual([1, 2, 4]);
-    expect(String(await redis.command('INFO', 'commandstats'))).toContain('cmdstat_evalsha:calls=1,');
-  });
-
   it('writes every key with its prefix and an expiry', async () => {
     await redis.command('FLUSHALL');
     await store.set('a', Buffer.from('x'), 0.4);
