@@ -67,8 +67,6 @@ const maxRepetitions = 2;
  */
 export class ResilientFetch {
   readonly #connections: Connections;
-  /** Unused AbortControllers, kept because creating one is expensive. */
-  readonly #unused: AbortController[] = [];
   readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
   readonly #runtime: Runtime;
 
@@ -115,7 +113,7 @@ export class ResilientFetch {
     const { method, url, headers, body = null, signal } = request;
     const { fetch = fetchWithText } = this.options;
     const startedAt = this.#runtime.monotonicNow();
-    const limit = this.#unused.pop() ?? new AbortController();
+    const limit = new AbortController();
     const abort = () => limit.abort();
     const timer = this.#runtime.setTimeout(abort, Math.min(this.options.timeoutMs, endsAt - startedAt));
     signal?.addEventListener('abort', abort, { once: true });
@@ -140,7 +138,6 @@ export class ResilientFetch {
       record.outcome = 'answered';
       status = answer.status;
       if (answer.status >= 400) outcome = 'client-error';
-      else if (answer.status < 300 && !limit.signal.aborted) this.#unused.push(limit);
       return answer;
     } catch (error) {
       const failure = failureOf(error, limit.signal.aborted);
