@@ -1,11 +1,11 @@
-import { type AgentOptions, Agent as HttpAgent } from 'node:http';
+import { type AgentOptions, type ClientRequest, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
+import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
 import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
 import { type BreakerCall, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
-import { fetchWithText, type RequestAgent } from './fetchWithText.js';
 import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
 /** The endpoints of the service (interface, part 4); also the label of metrics, gates and breakers. */
@@ -52,7 +52,7 @@ export interface ResilientFetchOptions {
   /** Makes the agents, where a proxy or certificates are configured. Default: those of Node.js. */
   readonly newAgent?: NewAgent | undefined;
   /** Default: that of node-fetch. */
-  readonly fetch?: typeof fetchWithText;
+  readonly fetch?: typeof nodeFetch;
   readonly runtime?: Runtime;
   /** After each try, with its duration in seconds. */
   readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number, details: TryDetails) => void;
@@ -111,7 +111,7 @@ export class ResilientFetch {
 
   async #try(endsAt: number, request: ServiceRequest, record: CallRecord, repetition: number): Promise<ServiceAnswer> {
     const { method, url, headers, body = null, signal } = request;
-    const { fetch = fetchWithText } = this.options;
+    const { fetch = nodeFetch } = this.options;
     const startedAt = this.#runtime.monotonicNow();
     const limit = new AbortController();
     const abort = () => limit.abort();
@@ -193,8 +193,12 @@ function failureOf(error: unknown, aborted: boolean): TryFailure {
  */
 const idleMs = 1000;
 
-/** With the members that the types lack. */
-type Agent = HttpAgent & RequestAgent & { defaultPort: number; options: object };
+/** With the members that the types lack; `addRequest` is what Node's HTTP client calls. */
+type Agent = HttpAgent & {
+  defaultPort: number;
+  options: object;
+  addRequest(request: ClientRequest, ...rest: unknown[]): void;
+};
 
 /** The keep-alive connections to the service: opening one costs as much as a call. */
 class Connections {
