@@ -85,10 +85,10 @@ export const planted = [
   defect(
     'a 401 replaces whatever token is there',
     broker,
-    'entry.version !== refused &&\n',
-    'refused === undefined &&\n',
+    'entry.version !== refused && ',
+    'refused === undefined && ',
   ),
-  defect('a refused token is used again', broker, 'entry.version !== refused &&\n', ''),
+  defect('a refused token is used again', broker, 'entry.version !== refused && ', ''),
   defect(
     'a refusal of an old token counts as one of a new token',
     broker,

@@ -476,7 +476,7 @@ describe('What is told of a try', () => {
     [undefined, 'UPSTREAM_UNAVAILABLE', 'the connection was lost'],
   ])('of an error with the code %j is a code of a known form alone', async (errorCode, code, reason) => {
     using({
-      deadlineMs: 1,
+      runtime: { ...realRuntime, random: () => 0 },
       fetch: async () => Promise.reject(Object.assign(new Error('secret'), { code: errorCode })),
     });
     await expect(http.call(get())).rejects.toMatchObject({ code, reason });
