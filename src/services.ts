@@ -2,7 +2,7 @@ import { FairQueue } from './admission/FairQueue.js';
 import { boundsFor, Ledger } from './admission/Ledger.js';
 import { WorkTime } from './admission/WorkTime.js';
 import { Forgets, type MemoryKeeper } from './cache/Forgets.js';
-import { leaseMarginMs } from './cache/Leases.js';
+import { leaseMarginMs } from './cache/keepLease.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
 import { SubjectEntries } from './cache/SubjectEntries.js';
 import { Sealer } from './cache/sealing.js';
@@ -103,7 +103,6 @@ export async function startServices(
       clearInterval(cleaning);
       wired.stop();
       logs.flush();
-      await Promise.all([wired.broker.endLeases(), wired.jobs.endLeases()]);
       await store.close();
     },
   };

@@ -20,7 +20,5 @@ export function openWatchedStore(url: string, { log, metrics }: Watching): Promi
       metrics.storeSetAside.inc();
       log.error({ file }, 'the database in the directory of CACHE_URL was damaged: it is renamed and a new one begun');
     },
-    onMoved: () =>
-      log.error({ store }, 'the directory of CACHE_URL was moved or deleted: what is in its place is used'),
   });
 }

@@ -16,8 +16,6 @@ const lmdbScheme = 'lmdb:';
 export interface OpenStoreOptions extends FallbackStoreOptions {
   /** The database on disk was damaged; it was renamed to `name`, in the same directory. */
   readonly onSetAside?: (name: string) => void;
-  /** Its directory was moved, deleted or replaced while it was in use; what is in its place now is used instead. */
-  readonly onMoved?: () => void;
 }
 
 /** `degraded`: the store now answers from this process alone. */

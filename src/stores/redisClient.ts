@@ -69,7 +69,7 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     commandTimeout: 1000,
     connectTimeout: 2000,
     disconnectTimeout: 500,
-    // These detect a dead peer that never closes its socket: a timeout and, on an idle subscriber, TCP keep-alive probes.
+    // These detect a dead peer that never closes its socket: a timeout and, while idle, TCP keep-alive probes.
     socketTimeout: 3000,
     keepAlive: 10_000,
     maxRetriesPerRequest: 0,

@@ -6,8 +6,6 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { freePort } from '../../scripts/freePort.js';
-import { LmdbStore } from '../../src/stores/LmdbStore.js';
-import { isLeaseKey } from '../../src/stores/Store.js';
 import {
   environmentFor,
   type GatewayProcess,
@@ -138,29 +136,6 @@ describe('a gateway that is told to end', () => {
     expect(await ask(gateway.origin)).toMatchObject({ status: 200, connection: 'close' });
     expect(await stopped).toBe(0);
     expect(await ask(gateway.origin)).toMatchObject({ connected: false });
-  });
-
-  it('leaves no lease behind when a read outlasts the drain: other processes would wait for it', async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'leases-'));
-    await start({ CACHE_URL: `lmdb:${directory}`, DRAIN_TIMEOUT_MS: '100' });
-    const { id } = sandbox.control.addTaxpayer();
-    const gate = 'never released';
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate } });
-    const calls = () => sandbox.control.counters().taxpayerToken;
-    const before = calls();
-    const asking = postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { status } }`).catch(
-      () => undefined,
-    );
-    await until(() => calls() === before + 1);
-    const store = LmdbStore.openExisting(directory);
-    const leases = async () => (await store.list('')).filter(isLeaseKey);
-    expect(await leases()).toHaveLength(1);
-    expect(await gateway.stop()).toBe(0);
-    expect(await leases()).toEqual([]);
-    await asking;
-    await store.close();
-    sandbox.control.release(gate);
-    rmSync(directory, { recursive: true });
   });
 
   it('waits for what the service was asked for a client that has gone: a link is not lost', async () => {

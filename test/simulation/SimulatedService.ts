@@ -228,11 +228,9 @@ function establish(agent: Agent): void {
 /** The parts of a node-fetch response that the gateway reads. */
 function responseOf({ status, json, retryAfterSeconds }: Answer) {
   const bytes = Buffer.from(json === undefined ? '' : JSON.stringify(json));
-  const known: Record<string, string> = { 'content-length': String(bytes.length) };
-  if (retryAfterSeconds !== undefined) known['retry-after'] = String(retryAfterSeconds);
-  const headers = { has: () => false, get: (name: string) => known[name] ?? null };
+  const headers = { has: () => false, get: () => (retryAfterSeconds === undefined ? null : String(retryAfterSeconds)) };
   const on = (event: string, listener: (given?: Buffer) => void) => {
     if (event !== 'error') queueMicrotask(() => listener(event === 'data' ? bytes : undefined));
   };
-  return { status, headers, body: { on, once: on, resume: () => {} } };
+  return { status, headers, body: { on } };
 }
