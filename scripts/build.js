@@ -4,7 +4,7 @@
 // directory of its own, and reaches dist/ by a rename: nobody ever imports half of one.
 
 import { existsSync } from 'node:fs';
-import { cp, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { cp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { orSentence } from './orSentence.js';
@@ -21,7 +21,7 @@ const scratch = join(root, '.build');
 const lock = join(scratch, 'lock');
 /** What the build depends on beside the sources: the bundle holds the packages of the lock file. */
 const settings = ['package-lock.json', 'tsconfig.json', 'packages/client/tsconfig.json'];
-const inputFiles = [...settings, 'scripts/build.js', 'scripts/bundle.js'];
+const inputFiles = [...settings, 'scripts/build.js', 'scripts/bundle.js', 'scripts/clientSdl.js'];
 /** What a source deleted while we look counts as: changed just now. */
 const gone = { mtimeMs: Number.POSITIVE_INFINITY };
 
@@ -61,12 +61,12 @@ async function buildNow() {
   process.stderr.write('Building…');
   try {
     for (const left of [out, clientOut, old]) await rm(left, { recursive: true, force: true });
-    // The typed client is a package of its own, and a part of this one.
     await Promise.all([compile(root, out), compile(client, clientOut)]);
     await cp(src, out, { recursive: true, filter: (path) => !path.endsWith('.ts') });
-    await cp(clientOut, join(out, 'client'), { recursive: true });
-    // Only a build needs esbuild, which is no package of production.
-    const { bundleMain } = await import('./bundle.js');
+    // Only a build needs packages, and esbuild is none of production.
+    const [{ bundleMain }, { clientSdl }] = await Promise.all([import('./bundle.js'), import('./clientSdl.js')]);
+    const sdl = await readFile(join(src, 'schema/schema.graphql'), 'utf8');
+    await writeFile(join(clientOut, 'schema.graphql'), clientSdl(sdl));
     await bundleMain(out);
     // Dated by the start of the build, so that a source saved meanwhile makes this build stale.
     await utimes(join(out, 'main.js'), startedAt, startedAt);

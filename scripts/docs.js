@@ -3,16 +3,14 @@
 import { readFile } from 'node:fs/promises';
 import { ensureBuilt } from './build.js';
 import { keepInSync } from './committedFile.js';
-import { errorPages } from './errorPages.js';
 import { faultsPage } from './faultsPage.js';
-import { llmsText } from './llmsText.js';
 import { orSentence } from './orSentence.js';
 import { readArguments } from './readArguments.js';
 
 const help = `Usage: npm run docs -- [--check]
 
-Prints docs/configuration.md and .env.example from the table of settings, docs/faults.md from the table of faults, the pages of
-the error codes, and last docs/llms.txt from all pages. With --check it only compares.`;
+Prints docs/configuration.md and .env.example from the table of settings, and docs/faults.md from the table of faults. With --check
+it only compares.`;
 
 const { check } = readArguments(help, { options: { check: { type: 'boolean' } } }).values;
 const command = 'npm run docs';
@@ -27,8 +25,6 @@ await orSentence(async () => {
   const { errorCodes } = await import('../dist/errors/errors.js');
   const faults = JSON.parse(await readFile(new URL('../test/upstream/faultTable.json', import.meta.url), 'utf8'));
   await keepInSync('docs/faults.md', faultsPage(faults, errorCodes, command), { check, command });
-  for (const [path, text] of errorPages(errorCodes, faults, command)) await keepInSync(path, text, { check, command });
-  await keepInSync('docs/llms.txt', await llmsText(), { check, command });
 });
 
 function configurationPage(all) {
@@ -41,7 +37,8 @@ function configurationPage(all) {
 # Configuration
 
 The gateway is configured by environment variables, read once at the start. Every mistake is reported in one go, one line
-each, and ends the process with exit code 1. An empty variable counts as unset.
+each, and ends the process with exit code 1. An empty variable counts as unset. A variable that begins like a setting and is none
+is a warning that names the nearest setting.
 
 A confidential setting may come from a file instead: \`<NAME>_FILE\` holds the path. A byte order mark at the beginning of the
 file and one line break at its end are ignored. Set the one or the other, not both.
@@ -55,14 +52,14 @@ ${rows.join('\n')}
 With \`OTEL_EXPORTER_OTLP_ENDPOINT\` each request, stream and socket on \`/graphql\` becomes a trace: the request, its operations,
 and each call to the service, to the store and to a callback address, continuing the caller's \`traceparent\`. Names and attributes
 are those of OpenTelemetry's semantic conventions; none is an id or a name that a caller or the service chose. Log lines written
-for a request have its \`traceId\`, and the durations at \`/metrics\` have exemplars where the scraper accepts OpenMetrics.
+for a request have its \`traceId\`.
 
 The OpenTelemetry SDK sends spans as OTLP over HTTP, with JSON or Protobuf, to \`/v1/traces\` under that address. These standard
-variables work as it documents them, files of certificates being read again when they change, and the first row also as \`OTEL_EXPORTER_OTLP_TRACES_HEADERS\` and so on:
+variables work as it documents them, and the first row also as \`OTEL_EXPORTER_OTLP_TRACES_HEADERS\` and so on:
 
 | Variables | Set |
 | --- | --- |
-| \`OTEL_EXPORTER_OTLP_HEADERS\`, \`_COMPRESSION\`, \`_TIMEOUT\`, \`_CERTIFICATE\`, \`_CLIENT_CERTIFICATE\`, \`_CLIENT_KEY\` | How spans are sent |
+| \`OTEL_EXPORTER_OTLP_HEADERS\`, \`_COMPRESSION\`, \`_TIMEOUT\` | How spans are sent |
 | \`OTEL_SERVICE_NAME\`, \`OTEL_RESOURCE_ATTRIBUTES\` | What the gateway is called; by default \`taxpayer-gateway\` |
 | \`OTEL_TRACES_SAMPLER\`, \`OTEL_TRACES_SAMPLER_ARG\` | Which traces are recorded; by default all, except those that the caller does not record |
 | \`OTEL_BSP_SCHEDULE_DELAY\`, \`OTEL_BSP_MAX_EXPORT_BATCH_SIZE\` | When spans are sent: by default after 1000 ms, or 512 of them |

@@ -32,9 +32,6 @@ ${classes.map((row) => line(row, operations, errorCodes)).join('\n')}
 A record that was read before is served with \`stale: true\` instead of most of these errors. When a process fails twice in a row
 to read a record, it backs off from that record for a second, doubled with each further failure up to \`BREAKER_RESET_MS\`.
 
-A 400 or 431 counts as a 401 when the taxpayer's token is longer than 4,096 characters, or has characters that
-[RFC 6750, 2.1](https://www.rfc-editor.org/rfc/rfc6750#section-2.1) excludes: the service may have refused the header.
-
 A 403 on \`taxpayerToken\` or \`createClientLink\` concerns that request alone. After three different requests of one caller in a
 row got a 403, that caller's calls stop for 30 seconds with \`UPSTREAM_CREDENTIALS_REJECTED\`. If they came from three callers, or
 callers have no identity, the calls of the whole fleet stop.

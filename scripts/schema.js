@@ -1,13 +1,13 @@
 // Keeps the committed schemas. `schema.graphql` is what the code of this commit serves, as a subgraph; it is reviewed
-// with every change. `released.graphql` is what clients of the last release were promised. The typed client has its own
-// copies of what it shares with the gateway: the schema without federation, and the error codes.
+// with every change. `released.graphql` is what clients of the last release were promised. The typed client has its own copy
+// of the error codes.
 //
 // A file is compared, and not a git tag, because a shallow clone has neither tags nor history.
 
 import { copyFile, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { CriticalityLevel, DiffRule, diff } from '@graphql-inspector/core';
-import { buildASTSchema, graphql, parse, print, visit } from 'graphql';
+import { buildASTSchema, graphql, parse } from 'graphql';
 import { ensureBuilt } from './build.js';
 import { keepInSync } from './committedFile.js';
 import { orSentence } from './orSentence.js';
@@ -15,7 +15,7 @@ import { readArguments } from './readArguments.js';
 
 const help = `Usage: node scripts/schema.js [--check | --breaking | --release]
 
-Writes schema.graphql from the build, and the copies of the typed client (npm run codegen).
+Writes schema.graphql from the build, and the error codes of the typed client (npm run codegen).
 
   --check      only compares, and fails where they differ
   --breaking   fails when a client of the last release could break
@@ -23,7 +23,6 @@ Writes schema.graphql from the build, and the copies of the typed client (npm ru
 
 const current = 'src/schema/schema.graphql';
 const released = 'src/schema/released.graphql';
-const forClients = new Set(['deprecated', 'oneOf', 'semanticNonNull', 'specifiedBy']);
 
 const flag = { type: 'boolean', default: false };
 const { values } = readArguments(help, { options: { check: flag, breaking: flag, release: flag } });
@@ -36,9 +35,7 @@ await orSentence(async () => {
 async function syncWithBuild(check) {
   await ensureBuilt();
   const options = { check, command: 'npm run codegen' };
-  const sdl = `${(await subgraphSdl()).trim()}\n`;
-  await keepInSync(current, sdl, options);
-  await keepInSync('packages/client/schema.graphql', clientSdl(sdl), options);
+  await keepInSync(current, `${(await subgraphSdl()).trim()}\n`, options);
   const codes = await readFile(inRoot('src/errors/errorCodes.ts'), 'utf8');
   await keepInSync('packages/client/src/errorCodes.ts', codes, options);
 }
@@ -53,24 +50,6 @@ async function subgraphSdl() {
   const schema = buildSchema({ resolvers, providers: defaultProviders });
   const { data } = await graphql({ schema, source: '{ _service { sdl } }', contextValue: {} });
   return data._service.sdl;
-}
-
-/** The schema for the tools of clients: without what is said to routers alone. */
-function clientSdl(sdl) {
-  const isForRouters = ({ name }) =>
-    /^(_\w+|link__\w+|federation__\w+|CacheControlScope)$/.test(name.value) ? null : undefined;
-  return `${print(
-    visit(parse(sdl), {
-      Directive: ({ name }) => (forClients.has(name.value) ? undefined : null),
-      DirectiveDefinition: ({ name }) => (forClients.has(name.value) ? undefined : null),
-      SchemaExtension: () => null,
-      FieldDefinition: isForRouters,
-      EnumTypeDefinition: isForRouters,
-      ScalarTypeDefinition: isForRouters,
-      ObjectTypeDefinition: isForRouters,
-      UnionTypeDefinition: isForRouters,
-    }),
-  )}\n`;
 }
 
 /** What the last release had deprecated may go; everything else that clients can use must stay. */

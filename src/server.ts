@@ -14,16 +14,15 @@ import { requestIdOf } from './http/answering.js';
 import { beforeRoutes, peerMeeter } from './http/beforeRoutes.js';
 import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
 import { type Handler, HttpServer, type Siblings } from './http/HttpServer.js';
-import { liveness, metricsPage, readiness } from './http/health.js';
+import { liveness, type MetricsText, metricsPage, readiness } from './http/health.js';
 import { readAccept } from './http/mediaTypes.js';
 import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
 import { Unread } from './http/Unread.js';
 import { LiveEdge } from './live/LiveEdge.js';
 import { OpenStreams } from './live/OpenStreams.js';
-import { followTlsFiles, readTlsFiles, type TlsFiles } from './network/tlsFiles.js';
+import { followTlsFiles, readTlsFiles } from './network/tlsFiles.js';
 import { WayOut } from './network/WayOut.js';
 import { Episodes } from './observability/Episodes.js';
-import { expose, type MetricsForm, type MetricsText } from './observability/exposition.js';
 import { createLogger, type Logger } from './observability/log.js';
 import { Metrics } from './observability/Metrics.js';
 import { whenOperationsEnd } from './observability/operatorLogs.js';
@@ -94,7 +93,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   let tracing: Tracing | undefined;
   const isTraced = config.traces !== undefined;
   const log = createLogger(config.logLevel, logDestination, isTraced ? () => tracing?.traceId : undefined);
-  const metrics = new Metrics(isTraced ? () => tracing?.recordedTraceId : undefined);
+  const metrics = new Metrics();
   metrics.showLogLinesDropped(() => logDestination.linesDropped ?? 0);
   const tls = config.tls && readTlsFiles(config.tls);
   const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
@@ -105,17 +104,8 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   closings.push(() => sandbox?.stop());
   const upstream =
     options.upstream ?? (sandbox ? credentialsOfSandbox(sandbox) : (config.upstream as UpstreamCredentials));
-  const wayOut = (files: TlsFiles | undefined) => {
-    const way = new WayOut(config.proxies, files, log);
-    closings.push(() => way.stop());
-    return way;
-  };
-  const ways = {
-    service: wayOut(config.service.tls),
-    auth: wayOut(config.authTls),
-    cache: wayOut(config.cache.tls),
-    collector: wayOut(config.traces?.tls),
-  };
+  const ways = { service: new WayOut(config.proxies, config.service.tls, log), others: new WayOut(config.proxies) };
+  for (const way of Object.values(ways)) closings.push(() => way.stop());
   tracing = await startTracing({ config, log, metrics, ways }, upstream.baseUrl);
   closings.push(() => tracing?.stop());
   const surroundings = { config, log, metrics, tracing, ways };
@@ -145,7 +135,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     keepAliveMs: options.keepAliveMs,
   });
 
-  const metricsText = joinMachine?.(metrics.registry) ?? ((form: MetricsForm) => expose(metrics.registry, form));
+  const metricsText = joinMachine?.(metrics.registry) ?? (() => metrics.registry.metrics());
   const metricsServer = joinMachine ? undefined : await serveMetrics(config, metricsText, log);
   closings.push(() => metricsServer?.drain(0));
   const endpoint = new GraphQLEndpoint(given, live);
@@ -200,7 +190,7 @@ async function startTracing({ config: { traces }, metrics, log, ways }: Surround
     episodes.failed('dropped', cause);
   };
   const version = packageVersion();
-  const exporter = await openExporter(traces, ways?.collector.agentFor(new URL(traces.url)));
+  const exporter = await openExporter(traces, ways?.others.agentFor(new URL(traces.url)));
   return new Tracing({ exporter, serviceUrl, version, onDropped, onSent: () => episodes.worked() });
 }
 
@@ -208,7 +198,7 @@ async function startTracing({ config: { traces }, metrics, log, ways }: Surround
 export async function startEmbeddedSandbox(): Promise<Sandbox> {
   const { startSandbox } = await import('./sandbox/Sandbox.js');
   const { clientId, clientSecret } = embeddedSandbox;
-  return startSandbox({ clientId, clientSecret: clientSecret.reveal(), logCapacity: 0 });
+  return startSandbox({ clientId, clientSecret: clientSecret.reveal() });
 }
 
 /** What the gateway presents to its embedded sandbox. */
@@ -225,7 +215,7 @@ function startAuthenticator({ config, log, metrics, ways }: Surroundings, keys: 
   const authenticator = new Authenticator({
     ...(keys ? { mode: 'developer', developerKeys: keys } : mode === 'disabled' ? { mode } : { mode: 'jwt', ...jwt }),
     decisionClaims: decision?.claims,
-    ...(ways && { agentFor: ways.auth.agentFor }),
+    ...(ways && { agentFor: ways.others.agentFor }),
     onKeySetFailure: (issuer, fault, cause) => episodes.get(issuer)?.failed(fault, cause),
     onKeySetRead: (issuer) => episodes.get(issuer)?.worked(),
   });
@@ -269,7 +259,6 @@ function pipelineOf(
     ledger: services.ledger,
     limits: config.limits,
     introspection: config.introspection,
-    docsUrl: config.docsUrl,
     trustedDocuments: config.trustedDocuments && new TrustedDocuments({ ...config.trustedDocuments, log, onUntrusted }),
     planMode,
     hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, logSlowerThanMs: services.operationLog.fromMs },

@@ -2,7 +2,7 @@ import { FairQueue } from './admission/FairQueue.js';
 import { boundsFor, Ledger } from './admission/Ledger.js';
 import { WorkTime } from './admission/WorkTime.js';
 import { Forgets, type MemoryKeeper } from './cache/Forgets.js';
-import { leaseMarginMs } from './cache/Leases.js';
+import { leaseMarginMs } from './cache/keepLease.js';
 import { SealedStore, scopeOf } from './cache/SealedStore.js';
 import { SubjectEntries } from './cache/SubjectEntries.js';
 import { Sealer } from './cache/sealing.js';
@@ -44,10 +44,10 @@ export interface Surroundings {
   readonly ways?: WaysOut;
 }
 
-/** The proxies and certificates of the calls to each party. */
-export type WaysOut = Readonly<Record<'service' | 'auth' | 'cache' | 'collector', WayOut>>;
+/** How calls go to the service, with certificates of its own, and to the others: identity provider, decision point, collector. */
+export type WaysOut = Readonly<Record<'service' | 'others', WayOut>>;
 
-export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'topCallers' | 'onUntrusted'> {
+export interface RunningServices extends Services, Pick<OperatorLogs, 'operationLog' | 'onUntrusted'> {
   readonly sealed: SealedStore;
   readonly workTime: WorkTime;
   /** The queue that everything under way at the service passes. */
@@ -68,12 +68,11 @@ export async function startServices(
   const sealer = Sealer.of(config.cache, upstream.clientSecret);
   const { baseUrl, clientId, clientSecret } = upstream;
   const credentials = { clientId, clientSecret };
-  const store = await openWatchedStore(config.cache.url, ways?.cache.tls, surroundings);
+  const store = await openWatchedStore(config.cache.url, surroundings);
   const traced = tracing?.store(store) ?? store;
   const traceId = tracing && (() => tracing.traceId);
   const logs = operatorLogs({ config, log, destination, sealer, metrics, traceId });
-  const onCall = (holder: string | undefined) => logs.topCallers.onCall(holder);
-  const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials, onCall };
+  const whole = { ...surroundings, store: traced, sealer, baseUrl, credentials: () => credentials };
   const wired = wireServices({ ...whole, health: store, audit: logs.audit });
   if (store.kind !== 'memory') await wired.forgets.start();
   const cleaning = setInterval(() => {
@@ -83,7 +82,7 @@ export async function startServices(
   metrics.showBudget(config.tokens.budgetPerHour);
   metrics.showBreakers((endpoint) => wired.http.breakerState(endpoint));
   const { decision } = config.auth;
-  const agent = ways?.auth.agentFor;
+  const agent = ways?.others.agentFor;
   const decisions = decision && watchedDecisionPoint({ ...decision, agent }, surroundings);
   const unwatch = followClientSecret(upstream, log, (secret) => {
     credentials.clientSecret = secret;
@@ -104,7 +103,6 @@ export async function startServices(
       clearInterval(cleaning);
       wired.stop();
       logs.flush();
-      await Promise.all([wired.broker.endLeases(), wired.jobs.endLeases()]);
       await store.close();
     },
   };
@@ -125,8 +123,6 @@ export interface Wiring extends Surroundings {
   /** Late writes after outages of the store; by default it has no outage. */
   readonly health?: Pick<OpenedStore, 'takeUnsettled' | 'delivery'>;
   readonly audit?: AuditLog;
-  /** Called for each try of a call to the service, with the caller it is made for. */
-  readonly onCall?: (holder: string | undefined) => void;
 }
 
 /** Wires what reads and writes at the service, over a store that is open; its `stop` ends watches and connections. */
@@ -199,7 +195,7 @@ function forgetsOf(wiring: Wiring, sealed: SealedStore, keepers: readonly Memory
   });
 }
 
-function resilientFetch({ config, metrics, tracing, runtime, fetch, onCall, ways, baseUrl }: Wiring): ResilientFetch {
+function resilientFetch({ config, metrics, tracing, runtime, fetch, ways, baseUrl }: Wiring): ResilientFetch {
   return new ResilientFetch({
     ...config.service,
     ...(runtime && { runtime }),
@@ -208,7 +204,6 @@ function resilientFetch({ config, metrics, tracing, runtime, fetch, onCall, ways
     onTry: (endpoint, outcome, seconds, details) => {
       metrics.onTry(endpoint, outcome, seconds);
       tracing?.onTry(endpoint, outcome, seconds, details);
-      onCall?.(details.holder);
     },
   });
 }

@@ -8,7 +8,7 @@ import { createServer } from 'vite';
 
 const repository = fileURLToPath(new URL('../..', import.meta.url));
 if (!existsSync(`${repository}/node_modules`)) {
-  // npm installs this example and not the gateway it links to.
+  // npm installs this example, and neither the gateway nor what the linked client needs.
   console.error('Installing the gateway…');
   const { status } = spawnSync('npm', ['ci', '--no-audit'], { cwd: repository, stdio: ['ignore', 2, 2] });
   if (status !== 0) process.exit(status ?? 1);
@@ -42,7 +42,7 @@ const vite = await createServer({
     strictPort: appPort !== 0,
     host: '127.0.0.1',
     // The page and the gateway are one origin to the browser, so nothing has to be allowed across origins.
-    proxy: { '/graphql': { target, changeOrigin: true, ws: true, rewriteWsOrigin: true } },
+    proxy: { '/graphql': { target, ws: true } },
   },
 });
 await vite.listen();

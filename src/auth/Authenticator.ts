@@ -1,15 +1,14 @@
 import { hash } from 'node:crypto';
-import type { Socket } from 'node:net';
 import { GatewayError, unauthenticated } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
 import { anyone, type Caller, localDeveloper } from './caller.js';
-import { dpopRefused, requireCertificate } from './clientCertificate.js';
 import type { DeveloperKeys } from './developerKeys.js';
 import type { KeyPlace } from './discovery.js';
 import { KeySet } from './KeySet.js';
 import type { AgentFor, ReadFault } from './readJson.js';
 import {
+  boundRefused,
   maxTokenLength,
   type TokenPolicy,
   type TrustedIssuer,
@@ -100,10 +99,9 @@ export class Authenticator {
 
   /**
    * Returns synchronously for a remembered token: a request that needs no waiting should not wait.
-   * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE without usable keys of the issuer. A token that is bound
-   * to a certificate passes only on a `connection` whose client presented it.
+   * Throws or rejects with UNAUTHENTICATED, or with AUTH_UNAVAILABLE without usable keys of the issuer.
    */
-  authenticate(authorization: string | undefined, connection?: Socket): Caller | Promise<Caller> {
+  authenticate(authorization: string | undefined): Caller | Promise<Caller> {
     if (!this.#policy) return anyone;
     if (authorization === undefined && this.#unnamed) return this.#unnamed;
     if (authorization === undefined) throw unauthenticated('An Authorization header with a Bearer token is required');
@@ -111,15 +109,15 @@ export class Authenticator {
       throw unauthenticated(`The access token must have at most ${maxTokenLength} characters`);
     }
     const prefix = scheme.exec(authorization);
-    if (!prefix) throw unauthenticated(/^dpop /i.test(authorization) ? dpopRefused : malformedHeader);
+    if (!prefix) throw unauthenticated(/^dpop /i.test(authorization) ? boundRefused : malformedHeader);
     const token = authorization.slice(prefix[0].length);
     const digest = this.#digests.of(token);
     const now = this.#policy.now();
     const known = this.#remembered.get(digest, now);
-    if (known !== undefined) return callerOf(known, connection);
+    if (known !== undefined) return known.caller;
     const refused = this.#refused.get(digest);
     if (refused !== undefined && now >= refused.at && now < refused.at + refuseAgainMs) throw refused.error;
-    return this.#verify(token, digest, this.#policy).then((verified) => callerOf(verified, connection));
+    return this.#verify(token, digest, this.#policy).then(({ caller }) => caller);
   }
 
   /** Requests that bring the same unknown token at the same time share one verification. */
@@ -138,12 +136,6 @@ export class Authenticator {
     this.#verifying.set(digest, verifying);
     return verifying;
   }
-}
-
-/** Checks the certificate of each connection, also for a token that was verified on another one. */
-function callerOf({ caller, certificate }: VerifiedToken, connection: Socket | undefined): Caller {
-  if (certificate !== undefined) requireCertificate(certificate, connection);
-  return caller;
 }
 
 function policyOf(options: AuthenticatorOptions, keySets: ReadonlyMap<string, KeySet>): TokenPolicy | undefined {

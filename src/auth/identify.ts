@@ -1,6 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Config } from '../config/config.js';
 import { minRouterSecretLength } from '../config/settings.js';
 import { watchSecretFile } from '../config/watchFile.js';
@@ -15,13 +14,11 @@ export interface Credentials {
   readonly routerSecret: string | undefined;
   readonly remoteAddress: string | undefined;
   readonly peer: Peer | undefined;
-  /** Its client certificate is checked when the token is bound to one. */
-  readonly connection: Socket;
 }
 
 export interface Identity {
   readonly caller: Caller;
-  /** Whether the client proved to be the router; undefined when no such proof is configured. */
+  /** Whether the client proved to be the router; undefined when no secret is configured. */
   readonly fromRouter: boolean | undefined;
   readonly remoteAddress: string | undefined;
   /** Undefined when no setting requires it. */
@@ -33,11 +30,11 @@ export type Identify = (credentials: Credentials) => Identity | Promise<Identity
 
 /** Tells who is calling. A router that presents its secret needs no user's token to read the schema. */
 export function identifier(authenticator: Authenticator, routerSecrets: Pick<RouterSecrets, 'accept'>): Identify {
-  return ({ authorization, routerSecret, remoteAddress, peer, connection }) => {
-    const fromRouter = routerSecrets.accept(routerSecret, peer);
+  return ({ authorization, routerSecret, remoteAddress, peer }) => {
+    const fromRouter = routerSecrets.accept(routerSecret);
     const identity = (caller: Caller): Identity => ({ caller, fromRouter, remoteAddress, peer });
     try {
-      const caller = authenticator.authenticate(authorization, connection);
+      const caller = authenticator.authenticate(authorization);
       return caller instanceof Promise ? caller.then(identity) : identity(caller);
     } catch (error) {
       if (authorization === undefined && fromRouter) return identity(router);
@@ -53,7 +50,6 @@ export function credentialsOf({ headers, socket, peer }: IncomingMessage): Crede
     routerSecret: textOf(headers['x-gateway-router-secret']),
     remoteAddress: peer?.address ?? socket.remoteAddress,
     peer,
-    connection: socket,
   };
 }
 
@@ -78,29 +74,22 @@ function textOf(value: unknown): string | undefined {
 }
 
 /**
- * Recognizes the router: by a shared secret (the current one or, during a rotation, the previous one), or by a client
- * certificate with one of the router's names. A secret from a file changes with the file. To rotate, write the old secret to
- * the previous file and the new one to the current file, give the new one to the router, and then empty the previous file;
- * no process restarts.
+ * Recognizes the router by a shared secret: the current one or, during a rotation, the previous one. A secret from a file
+ * changes with the file. To rotate, write the old secret to the previous file and the new one to the current file, give the
+ * new one to the router, and then empty the previous file; no process restarts.
  */
 export class RouterSecrets {
   readonly #digests = new Map<'current' | 'previous', Buffer>();
-  readonly #certificateNames: readonly string[];
-  /** Whether any proof is configured; stays true after every secret was withdrawn. */
+  /** Whether any secret is configured; stays true after every one was withdrawn. */
   readonly #isConfigured: boolean;
   readonly #stops: readonly (() => void)[];
 
-  constructor(
-    { secret, previousSecret, secretFile, previousSecretFile, certificateNames }: Config['federation'],
-    log: Logger,
-  ) {
-    this.#certificateNames = certificateNames;
+  constructor({ secret, previousSecret, secretFile, previousSecretFile }: Config['federation'], log: Logger) {
     const sources = [
       { which: 'current', secret, file: secretFile },
       { which: 'previous', secret: previousSecret, file: previousSecretFile },
     ] as const;
-    this.#isConfigured =
-      certificateNames.length > 0 || sources.some(({ secret, file }) => secret !== undefined || file !== undefined);
+    this.#isConfigured = sources.some(({ secret, file }) => secret !== undefined || file !== undefined);
     this.#stops = sources.map(({ which, secret, file }) => {
       if (secret !== undefined) this.#digests.set(which, digestOf(secret.reveal()));
       if (file === undefined) return () => {};
@@ -123,10 +112,8 @@ export class RouterSecrets {
     });
   }
 
-  /** Whether the client is the router; undefined when no proof is configured. Compares secrets in constant time. */
-  accept(presented: string | undefined, peer?: Peer): boolean | undefined {
-    const names = this.#certificateNames;
-    if (names.length > 0 && peer?.certificate?.machineNames.some((name) => names.includes(name))) return true;
+  /** Whether the client is the router; undefined when no secret is configured. Compares secrets in constant time. */
+  accept(presented: string | undefined): boolean | undefined {
     if (!this.#isConfigured) return undefined;
     const digest = digestOf(presented ?? '');
     const matches = [...this.#digests.values()].map((each) => timingSafeEqual(digest, each));

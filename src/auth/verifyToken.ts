@@ -2,7 +2,6 @@ import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } 
 import * as z from 'zod';
 import { unauthenticated, withoutStack } from '../errors/errors.js';
 import { type Caller, callerKey } from './caller.js';
-import { boundCertificate } from './clientCertificate.js';
 import type { KeySource } from './KeySet.js';
 import { signatureAlgorithms } from './readKeySet.js';
 import { claimAt, type RightsRules, rightsIn } from './rights.js';
@@ -27,8 +26,6 @@ export interface TrustedIssuer {
 
 export interface VerifiedToken {
   readonly caller: Caller;
-  /** The thumbprint of the certificate that the client must present; undefined for a bearer token. */
-  readonly certificate: string | undefined;
   /** The first moment at which the token passes, in milliseconds since the epoch: `nbf` less the tolerance. */
   readonly validFrom: number;
   readonly source: KeySource;
@@ -50,6 +47,9 @@ const claimsSchema = z.object({
 
 /** Also the message for a caller whose token expires while a stream is open. */
 export const tokenExpired = 'The access token has expired';
+/** Also the message for the scheme DPoP (RFC 9449 section 7.1). */
+export const boundRefused =
+  'The access token is bound to a key or a certificate (DPoP, cnf); the gateway does not support bound tokens';
 const malformed = 'The access token is malformed: expected a signed JWT (RFC 7519)';
 const notYetValid = 'The access token is not valid yet (nbf, iat)';
 const wrongClaims: Readonly<Record<PropertyKey, string>> = {
@@ -73,12 +73,13 @@ export async function verifyToken(token: string, policy: TokenPolicy): Promise<V
   if (isOtherThanAccessToken(header, payload)) {
     throw unauthenticated('This is not an access token but an ID token or another token of the issuer');
   }
-  const certificate = boundCertificate(payload);
+  // RFC 7800. Who may use a bound token cannot be checked here, so it must not pass for a bearer token.
+  if (payload['cnf'] !== undefined) throw unauthenticated(boundRefused);
   const key = callerKey(issuer, subject);
   const rights = rightsIn(payload, policy.rights);
   const properties = policy.decisionClaims && { ...chosen(payload, policy.decisionClaims), issuer };
   const caller: Caller = { kind: 'bearer', key, subject, ...rights, properties, expiresAt: exp * 1000 };
-  return { caller, certificate, validFrom, source, version };
+  return { caller, validFrom, source, version };
 }
 
 /** Looks for newer keys once the held ones fail: the provider may have rotated them, with or without a new `kid`. */

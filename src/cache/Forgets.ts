@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
-import { leaseMs } from './Leases.js';
+import { pause, type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
+import { leaseMs } from './keepLease.js';
 import { isSubjectKey } from './OneKeyStore.js';
 import type { SealedStore } from './SealedStore.js';
 import type { SubjectEntries } from './SubjectEntries.js';
@@ -24,6 +24,8 @@ export const recordMs = 3_600_000;
 const maxRecords = 1000;
 /** How often each process looks at the list, in milliseconds. */
 const lookEveryMs = 2000;
+/** Pause before the next try to write the list while another process writes it, in milliseconds. */
+const tryAgainMs = 100;
 
 /** Puts `next` on the list; it replaces the record with the same id. @throws StoreError */
 export async function writeForget(store: SealedStore, next: ForgetRecord, runtime = realRuntime): Promise<void> {
@@ -31,7 +33,7 @@ export async function writeForget(store: SealedStore, next: ForgetRecord, runtim
   for (;;) {
     const owner = runtime.randomUUID();
     const turn = await store.acquire(listName, owner, leaseMs, before);
-    if (turn.state === 'held') await store.waitForRelease(listName, leaseMs);
+    if (turn.state === 'held') await pause(runtime, tryAgainMs);
     else if (turn.state === 'found') before = turn.entry.bytes;
     else {
       const records = await recordsOf(store);

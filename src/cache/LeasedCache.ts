@@ -1,20 +1,20 @@
 import { getHeapStatistics } from 'node:v8';
 import { GatewayError, isRefusalOfAnother, upstreamTimeout } from '../errors/errors.js';
 import { BoundedCache } from '../process/BoundedCache.js';
-import { type Runtime, realRuntime } from '../process/Runtime.js';
+import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
 import { heldBytes } from './heldBytes.js';
-import { type KeptLease, Leases, leaseMarginMs, leaseMs } from './Leases.js';
+import { type KeptLease, keepLease, leaseMarginMs, leaseMs } from './keepLease.js';
 import type { EntryName } from './OneKeyStore.js';
 import type { CacheTier, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
 import { decodeEntry, decodeFailure, type Entry, encodeEntry, encodeFailure } from './StoredEntries.js';
 
-/** Longest preparation, in milliseconds, that leaves enough of the lease for the work. */
-const quickMs = 500;
-const lookAgainMs = 1000; // longest time between two looks at the store while another process holds the lease
+/** Pauses between two looks at a lease that another process holds, in milliseconds: they double, with jitter. */
+const firstPauseMs = 20;
+const longestPauseMs = 200;
 /** How long the store keeps a lease holder's failure for those who waited for the holder, in milliseconds. */
 const failureTtlMs = 10_000;
 
-interface Reader<Value, Prepared> extends ReadRequest<Value, Prepared> {
+interface Reader<Value> extends ReadRequest<Value> {
   readonly id: string;
   readonly name: EntryName;
   /** Epoch milliseconds. */
@@ -47,7 +47,6 @@ export class LeasedCache<Value> {
   readonly #runtime: Runtime;
   readonly #memory: BoundedCache<Entry<Value>>;
   readonly #flights = new Map<string, Flight<Value>>();
-  readonly #leases = new Leases();
   readonly #subjectOf: (id: string) => string;
   readonly #longestHoldMs: number;
   readonly #skewMs: number;
@@ -86,10 +85,10 @@ export class LeasedCache<Value> {
 
   /**
    * An acceptable entry: at once when memory has one. Waits for other processes for at most twice `workMs` plus the lease
-   * margin; after a slow preparation this wait starts anew.
+   * margin.
    * @throws what the fetch threw, here or in the process that held the lease
    */
-  read<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Entry<Value> | Promise<Entry<Value>> {
+  read(id: string, request: ReadRequest<Value>): Entry<Value> | Promise<Entry<Value>> {
     return this.held(id, request.acceptable) ?? this.#join(id, request);
   }
 
@@ -104,11 +103,6 @@ export class LeasedCache<Value> {
     }
   }
 
-  /** Releases the leases of all reads in flight: other processes need not wait for a process that stops. */
-  endLeases(): Promise<void> {
-    return this.#leases.end();
-  }
-
   /** Drops from memory the entries that have outlived their time to live in the store. */
   dropExpired(): void {
     for (const [id, { value, fetchedAt }] of [...this.#memory.entries()]) {
@@ -116,7 +110,7 @@ export class LeasedCache<Value> {
     }
   }
 
-  async #join<Prepared>(id: string, request: ReadRequest<Value, Prepared>): Promise<Entry<Value>> {
+  async #join(id: string, request: ReadRequest<Value>): Promise<Entry<Value>> {
     const parts = [this.options.kind, id];
     const name = this.options.subjectOf ? { subject: this.#subjectOf(id), parts } : parts;
     const reader = { ...request, id, name, askedAt: this.#runtime.now(), isForgotten: false };
@@ -140,19 +134,16 @@ export class LeasedCache<Value> {
     }
   }
 
-  async #load<Prepared>(reader: Reader<Value, Prepared>): Promise<Entry<Value>> {
-    const { id, name, prepare } = reader;
+  async #load(reader: Reader<Value>): Promise<Entry<Value>> {
+    const { id, name } = reader;
     const { store, codec, workMs } = this.options;
     const reason = this.#memory.has(id) ? 'outdated' : 'absent';
-    let prepared: { readonly value: Prepared } | undefined;
     let refused: Buffer | undefined;
     let before = this.peek(id);
     // By a monotonic clock: correcting a wall clock would end or prolong the wait.
-    const patience = () => this.#runtime.monotonicNow() + this.#longestHoldMs + workMs;
-    let patienceEndsAt = patience();
+    const patienceEndsAt = this.#runtime.monotonicNow() + this.#longestHoldMs + workMs;
     while (this.#runtime.monotonicNow() < patienceEndsAt) {
       const owner = this.#runtime.randomUUID();
-      const askedAt = this.#runtime.monotonicNow();
       const turn = await store.acquire(name, owner, leaseMs, refused);
       if (turn.state === 'held') {
         const brought = await this.#waitForOwner(reader, turn.owner, patienceEndsAt);
@@ -165,18 +156,10 @@ export class LeasedCache<Value> {
         if (entry && this.#willDo(entry, reader)) return this.#remember(entry, reader, 'store', reason);
         before = this.peek(id) ?? entry ?? before; // memory may evict it before the fetch
       } else {
-        const lease = this.#leases.keep({ store, name, owner, runtime: this.#runtime, longestMs: this.#longestHoldMs });
+        const lease = keepLease({ store, name, owner, runtime: this.#runtime, longestMs: this.#longestHoldMs });
         try {
-          if (prepare && !prepared) {
-            prepared = { value: await prepare() };
-            if (this.#runtime.monotonicNow() - askedAt > quickMs) {
-              await store.release(name, owner);
-              patienceEndsAt = patience();
-              continue;
-            }
-          }
           const beganAt = this.#runtime.now();
-          const fetched = await this.#fetch(reader, prepared?.value as Prepared, before);
+          const fetched = await this.#fetch(reader, before);
           return await this.#publish(reader, owner, { fetched, lease, beganAt, before: refused });
         } catch (error) {
           // A refusal that concerns one caller alone is not shared.
@@ -192,13 +175,13 @@ export class LeasedCache<Value> {
     throw upstreamTimeout();
   }
 
-  async #fetch<Prepared>(reader: Reader<Value, Prepared>, prepared: Prepared, before?: Entry<Value>) {
+  async #fetch(reader: Reader<Value>, before?: Entry<Value>) {
     const { id, fetch, trail } = reader;
     const work = new AbortController();
     const timer = this.#runtime.setTimeout(() => work.abort(), this.options.workMs);
     const startedAt = this.#runtime.monotonicNow();
     try {
-      const value = await fetch(prepared, work.signal, before);
+      const value = await fetch(work.signal, before);
       const version = this.#runtime.randomUUID();
       const entry: Entry<Value> = { version, value, fetchedAt: this.#runtime.now(), startedAt };
       const reason = this.#memory.has(id) ? 'outdated' : 'absent';
@@ -215,7 +198,7 @@ export class LeasedCache<Value> {
    * Writes the fetched entry and releases the lease. A process that lost the lease must not overwrite what the next holder
    * wrote: it takes the lease again, and writes only when the store has nothing newer than `before`.
    */
-  async #publish<Prepared>(reader: Reader<Value, Prepared>, owner: string, work: Fetched<Value>) {
+  async #publish(reader: Reader<Value>, owner: string, work: Fetched<Value>) {
     const { fetched, lease, beganAt, before } = work;
     const { store, codec, ttlMs, mayHaveForgotten } = this.options;
     const { id, name } = reader;
@@ -238,19 +221,22 @@ export class LeasedCache<Value> {
   }
 
   /** Waits until `owner` releases the lease or must be dead. Returns any acceptable entry. @throws the owner's failure */
-  async #waitForOwner<Prepared>(reader: Reader<Value, Prepared>, owner: Buffer, until: number) {
+  async #waitForOwner(reader: Reader<Value>, owner: Buffer, until: number) {
     const { name } = reader;
     const { store, codec, kind, onLeaseWait } = this.options;
     const waitedFrom = this.#runtime.monotonicNow();
     // No work lasts longer: this lease is forged, or the store's clock is wrong. Left alone, it would block every reader.
     const deadAt = waitedFrom + this.#longestHoldMs;
+    let pauseMs = firstPauseMs;
     do {
       const leftMs = deadAt - this.#runtime.monotonicNow();
       if (leftMs <= 0) {
         await store.release(name, owner);
         break;
       }
-      await store.waitForRelease(name, Math.min(lookAgainMs, leftMs, until - this.#runtime.monotonicNow()));
+      const jitter = 0.5 + this.#runtime.random() / 2;
+      await pause(this.#runtime, Math.min(pauseMs * jitter, leftMs, until - this.#runtime.monotonicNow()));
+      pauseMs = Math.min(2 * pauseMs, longestPauseMs);
     } while (this.#runtime.monotonicNow() < until && (await store.leaseOwner(name))?.equals(owner));
     onLeaseWait?.(kind, (this.#runtime.monotonicNow() - waitedFrom) / 1000);
     const stored = decodeEntry((await store.find(name))?.value, codec);
@@ -261,7 +247,7 @@ export class LeasedCache<Value> {
     return undefined;
   }
 
-  #willDo<Prepared>(entry: Entry<Value>, reader: Reader<Value, Prepared>): boolean {
+  #willDo(entry: Entry<Value>, reader: Reader<Value>): boolean {
     if (reader.acceptable(entry)) return true;
     return reader.takesFetchedMeanwhile === true && entry.fetchedAt >= reader.askedAt && !this.#isOfWrongClock(entry);
   }
@@ -277,7 +263,7 @@ export class LeasedCache<Value> {
   }
 
   /** Replaces an unacceptable entry in memory by an acceptable one, without comparing times: the machines' clocks differ. */
-  #remember<Prepared>(entry: Entry<Value>, reader: Reader<Value, Prepared>, tier: CacheTier, reason: ReadReason) {
+  #remember(entry: Entry<Value>, reader: Reader<Value>, tier: CacheTier, reason: ReadReason) {
     const held = this.#memory.get(reader.id);
     if (held !== undefined && !this.#willDo(held, reader)) this.#keep(reader, entry);
     this.options.onRead?.(this.options.kind, tier, reason);
@@ -286,7 +272,7 @@ export class LeasedCache<Value> {
   }
 
   /** Keeps the newer of `stored` and the entry in memory. Of equal versions, the latter: it has the readers' views. */
-  #keepNewer<Prepared>(reader: Reader<Value, Prepared>, stored: Entry<Value>): Entry<Value> {
+  #keepNewer(reader: Reader<Value>, stored: Entry<Value>): Entry<Value> {
     const held = this.#memory.get(reader.id);
     if (held?.version === stored.version) return held;
     const isNewer = held === undefined || held.fetchedAt <= stored.fetchedAt || this.#isOfWrongClock(held);
@@ -294,7 +280,7 @@ export class LeasedCache<Value> {
     return stored;
   }
 
-  #keep<Prepared>({ id, isForgotten }: Reader<Value, Prepared>, entry: Entry<Value>): void {
+  #keep({ id, isForgotten }: Reader<Value>, entry: Entry<Value>): void {
     if (!isForgotten) this.#memory.set(id, entry);
   }
 }

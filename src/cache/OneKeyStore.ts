@@ -15,11 +15,11 @@ export interface SubjectName {
 /** Whether a store key is that of a {@link SubjectName}, or derived from it. Only these hold a dot: keyed hashes do not. */
 export const isSubjectKey = (key: string): boolean => key.includes('.');
 
-/** `expiresAt` is in epoch milliseconds. `ttlMs` is the time to live as written; earlier versions did not write it. */
-const content = z.object({ value: z.unknown(), expiresAt: z.number(), ttlMs: z.number().optional() });
+/** `expiresAt` is in epoch milliseconds. `ttlMs` is the time to live as written. */
+const content = z.object({ value: z.unknown(), expiresAt: z.number(), ttlMs: z.number() });
 export type Content = z.output<typeof content>;
 
-/** What is stored under a name. If it cannot be decrypted or has expired, `value` is undefined and `expiresAt` is 0. */
+/** What is stored under a name. If it cannot be decrypted or has expired, `value` is undefined and the times are 0. */
 export interface Found extends Content {
   readonly bytes: Buffer;
 }
@@ -116,10 +116,6 @@ export class OneKeyStore {
     return this.options.store.compareAndDelete(leaseKeyOf(this.keyOf(name)), Buffer.from(owner as string));
   }
 
-  waitForRelease(name: EntryName, timeoutMs: number): Promise<void> {
-    return this.options.store.waitForDelete(leaseKeyOf(this.keyOf(name)), timeoutMs);
-  }
-
   #settle(key: string, owner: string, target: string, written: Content, ttlMs: number): Promise<boolean> {
     const entry = { key: target, value: this.#seal(target, written), ttlMs };
     return this.options.store.settle(key, Buffer.from(owner), entry);
@@ -138,6 +134,6 @@ export class OneKeyStore {
     } catch {
       // Foreign, tampered with, or under another encryption key.
     }
-    return { bytes, value: undefined, expiresAt: 0 };
+    return { bytes, value: undefined, expiresAt: 0, ttlMs: 0 };
   }
 }

@@ -4,15 +4,13 @@ import type { SealedStore } from './SealedStore.js';
 import type { Codec, Entry } from './StoredEntries.js';
 
 /** What a reader asks of a `LeasedCache`. */
-export interface ReadRequest<Value, Prepared = undefined> {
+export interface ReadRequest<Value> {
   /** Whether an entry will do. */
   readonly acceptable: (entry: Entry<Value>) => boolean;
   /** Whether any entry will do that was fetched since the reader asked. */
   readonly takesFetchedMeanwhile?: boolean;
-  /** Gets what the fetch needs. When this takes long, the lease is released and taken again before the fetch. */
-  readonly prepare?: () => Promise<Prepared> | Prepared;
   /** Asks the service. `signal` aborts when the work must end; `before` is the newest known entry, which was not acceptable. */
-  readonly fetch: (prepared: Prepared, signal: AbortSignal, before?: Entry<Value>) => Promise<Value>;
+  readonly fetch: (signal: AbortSignal, before?: Entry<Value>) => Promise<Value>;
   /** Who reads. A refusal that concerns another holder is not shared with this one. */
   readonly holder?: string | undefined;
   /** The trail of the reader's operation. */

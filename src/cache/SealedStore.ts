@@ -1,5 +1,5 @@
 import { BoundedCache } from '../process/BoundedCache.js';
-import { type Runtime, realRuntime } from '../process/Runtime.js';
+import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
 import type { Turn } from '../stores/Store.js';
 import { StoreError } from '../stores/StoreError.js';
 import { type EntryName, type Found, OneKeyStore, type OneKeyStoreOptions } from './OneKeyStore.js';
@@ -12,7 +12,6 @@ export interface Claim {
 
 /** How far ahead of ours the clock of a {@link SealedStore.mark}'s writer may be, in milliseconds, before it is ignored. */
 const skewMs = 10_000;
-const longestMarkMs = 3_600_000; // for marks of earlier versions, which hold no `ttlMs`
 const maxOwnMarks = 5000;
 /** How long the lease lasts under which a mark is written, in milliseconds. */
 const leaseOfMarkMs = 1000;
@@ -89,7 +88,7 @@ export class SealedStore {
     for (let tries = 0, shorter: Buffer | undefined; tries < mostTriesOfMark && isLongest(); tries += 1) {
       const turn = await this.acquire(name, owner, leaseOfMarkMs, shorter);
       if (turn.state === 'taken' && (await this.settle(name, value, leftMs(), owner))) return;
-      if (turn.state === 'held') await this.waitForRelease(name, lookAgainMs);
+      if (turn.state === 'held') await pause(this.#runtime, lookAgainMs);
       if (turn.state !== 'found') continue;
       if (lastsLonger(this.#believed(turn.entry))) return;
       shorter = turn.entry.bytes;
@@ -170,20 +169,13 @@ export class SealedStore {
 
   /** The owner of the lease of `name`: bytes, because a forged owner need not be text. */
   async leaseOwner(name: EntryName): Promise<Buffer | undefined> {
-    return (await this.#leaseOwners(name)).findLast(Boolean);
+    const owners = await Promise.all(this.stores.map((store) => store.leaseOwner(name)));
+    return owners.findLast(Boolean);
   }
 
-  /** Releases the lease if `owner` still holds it, which wakes {@link waitForRelease}. */
+  /** Releases the lease if `owner` still holds it. */
   async release(name: EntryName, owner: string | Buffer): Promise<void> {
     for (const store of this.stores) await store.release(name, owner);
-  }
-
-  /** Resolves when the lease may have been released, at the latest after `timeoutMs`. */
-  async waitForRelease(name: EntryName, timeoutMs: number): Promise<void> {
-    const { stores } = this;
-    const owners = stores.length > 1 ? await this.#leaseOwners(name) : [];
-    const held = stores.findLast((_, at) => owners[at]) ?? (stores[0] as OneKeyStore);
-    await held.waitForRelease(name, timeoutMs);
   }
 
   #rememberMark(name: EntryName, value: unknown, ttlMs: number): OwnMark {
@@ -195,8 +187,7 @@ export class SealedStore {
 
   /** Undefined for a mark that a clock far ahead of ours wrote. */
   #believed(mark: Found | undefined): Found | undefined {
-    const latest = this.#runtime.now() + (mark?.ttlMs ?? longestMarkMs) + skewMs;
-    return mark && mark.expiresAt <= latest ? mark : undefined;
+    return mark && mark.expiresAt <= this.#runtime.now() + mark.ttlMs + skewMs ? mark : undefined;
   }
 
   #ownMark(name: EntryName): Found | undefined {
@@ -211,10 +202,6 @@ export class SealedStore {
 
   #keyOf(name: EntryName): string {
     return (this.stores[0] as OneKeyStore).keyOf(name);
-  }
-
-  #leaseOwners(name: EntryName): Promise<readonly (Buffer | undefined)[]> {
-    return Promise.all(this.stores.map((store) => store.leaseOwner(name)));
   }
 
   #findAll(name: EntryName): Promise<readonly (Found | undefined)[]> {

@@ -17,7 +17,7 @@ export interface Entry<Value> {
 /** Turns values into JSON for the shared store, and back. */
 export interface Codec<Value> {
   encode(value: Value): unknown;
-  /** @throws when `stored` is not an encoded value of this version of the gateway; the entry then counts as absent */
+  /** @throws when `stored` is not an encoded value; the entry then counts as absent */
   decode(stored: unknown): Value;
 }
 
@@ -34,7 +34,7 @@ export function encodeEntry<Value>({ version, fetchedAt, value }: Entry<Value>, 
   return { version, fetchedAt, value: codec.encode(value) };
 }
 
-/** Undefined for anything but an entry of this version of the gateway. */
+/** Undefined for anything but an encoded entry. */
 export function decodeEntry<Value>(stored: unknown, codec: Codec<Value>): Entry<Value> | undefined {
   try {
     const { version, fetchedAt, value } = storedEntry.parse(stored);
@@ -49,7 +49,7 @@ export function encodeFailure(error: GatewayError): z.input<typeof storedFailure
   return { code, message, retryAfterSeconds, reason };
 }
 
-/** Undefined for anything but a failure of this version of the gateway. */
+/** Undefined for anything but an encoded failure. */
 export function decodeFailure(stored: unknown): GatewayError | undefined {
   const { data } = storedFailure.safeParse(stored);
   if (data === undefined) return undefined;

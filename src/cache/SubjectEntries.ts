@@ -71,7 +71,7 @@ export class SubjectEntries {
     return erased;
   }
 
-  /** Deletes `key`, with anything written over it meanwhile; tells whether there was anything. Wakes those who wait for it. */
+  /** Deletes `key`, with anything written over it meanwhile; tells whether there was anything. */
   async #delete(key: string): Promise<boolean> {
     const { store } = this;
     for (let tries = 0; ; tries++) {

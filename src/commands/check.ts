@@ -42,10 +42,10 @@ export const check: Command = {
     const parts = await Promise.all([
       configuration(config),
       ...documents(config),
-      tried('store', () => store(config)),
+      named('store', store(config)),
       ...keySets(config),
       ...decisionPoint(config),
-      tried('service', () => service(config)),
+      named('service', service(config)),
     ]);
     return {
       ok: parts.every(({ ok }) => ok),
@@ -55,14 +55,8 @@ export const check: Command = {
   },
 };
 
-/** A setting that cannot be used is a failure of the part that needs it: the others still run. */
-async function tried(part: string, attempt: () => Promise<Found>): Promise<Part> {
-  try {
-    return { part, ...(await attempt()) };
-  } catch (error) {
-    if (error instanceof ConfigError) return { part, ok: false, detail: error.message };
-    throw error;
-  }
+async function named(part: string, found: Promise<Found>): Promise<Part> {
+  return { part, ...(await found) };
 }
 
 async function configuration({ warnings }: Config): Promise<Part> {
@@ -82,13 +76,12 @@ function documents({ trustedDocuments }: Config): Promise<Part>[] {
 }
 
 /** Writes and deletes an entry that no gateway looks for. */
-async function store({ cache: { url, tls }, proxies }: Config): Promise<Found> {
+async function store({ cache: { url } }: Config): Promise<Found> {
   if (url === 'memory:') return { ok: true, detail: 'memory: each process has its own' };
   const missing = url.startsWith('lmdb:') && !existsSync(join(url.slice('lmdb:'.length), 'data.mdb'));
   if (missing) return newDirectory(resolve(url.slice('lmdb:'.length)));
-  const wayOut = new WayOut(proxies, tls);
   try {
-    const opened = await openExistingStore(url, wayOut.tls);
+    const opened = await openExistingStore(url);
     try {
       const startedAt = performance.now();
       const [key, bytes] = [`check-${randomUUID()}`, Buffer.from('check')];
@@ -119,28 +112,31 @@ async function newDirectory(directory: string): Promise<Found> {
   return { ok: mayWrite, detail };
 }
 
-function keySets({ auth, authTls, proxies }: Config): Promise<Part>[] {
+function keySets({ auth, proxies }: Config): Promise<Part>[] {
   if (auth.mode !== 'jwt')
     return [Promise.resolve({ part: 'key set', ok: true, detail: `none: AUTH_MODE is ${auth.mode}` })];
-  return auth.issuers.map((place) =>
-    tried(`key set of ${place.issuer}`, async () => {
-      const { agentFor } = new WayOut(proxies, authTls);
-      const read = await readIssuerKeys({ ...place, agentFor }, AbortSignal.timeout(limitMs));
-      if ('fault' in read) return { ok: false, detail: `${read.fault}: ${read.cause}` };
-      return { ok: true, detail: read.length === 1 ? '1 usable key' : `${read.length} usable keys` };
-    }),
-  );
+  const { agentFor } = new WayOut(proxies);
+  return auth.issuers.map(async (place) => {
+    const part = `key set of ${place.issuer}`;
+    const read = await readIssuerKeys({ ...place, agentFor }, AbortSignal.timeout(limitMs));
+    if ('fault' in read) return { part, ok: false, detail: `${read.fault}: ${read.cause}` };
+    return { part, ok: true, detail: read.length === 1 ? '1 usable key' : `${read.length} usable keys` };
+  });
 }
 
-function decisionPoint({ auth: { decision }, authTls, proxies }: Config): Promise<Part>[] {
+function decisionPoint({ auth: { decision }, proxies }: Config): Promise<Part>[] {
   if (decision === undefined) return [];
-  const ask = async () => answering('AUTH_DECISION_URL', decision.url, new WayOut(proxies, authTls));
-  return [tried('decision point', ask)];
+  return [named('decision point', answering('AUTH_DECISION_URL', decision.url, new WayOut(proxies)))];
 }
 
 async function service({ upstream, service: { tls }, proxies }: Config): Promise<Found> {
   if (upstream === 'embedded-sandbox') return { ok: true, detail: 'the embedded sandbox' };
-  return answering('UPSTREAM_BASE_URL', upstream.baseUrl, new WayOut(proxies, tls));
+  try {
+    return await answering('UPSTREAM_BASE_URL', upstream.baseUrl, new WayOut(proxies, tls));
+  } catch (error) {
+    if (error instanceof ConfigError) return { ok: false, detail: error.message };
+    throw error;
+  }
 }
 
 /** Any answer counts as success: what a base address answers without credentials is not known. */

@@ -4,7 +4,6 @@ import type { Sealer } from '../cache/sealing.js';
 import { identifierReader, type TaxpayerId } from '../datasources/identifiers.js';
 import { AuditLog } from '../observability/AuditLog.js';
 import { createLogger } from '../observability/log.js';
-import { Pseudonyms } from '../observability/Pseudonyms.js';
 import { RepeatedLines } from '../observability/RepeatedLines.js';
 import type { Command } from './Command.js';
 import { withStoreOf } from './openStoreOf.js';
@@ -45,11 +44,6 @@ export const forget: Command = {
 
 function audit(sealer: Sealer, requestId: string, taxpayer: TaxpayerId, outcome: string): void {
   const log = createLogger('info', { write: (line: string) => void process.stderr.write(line) });
-  const auditLog = new AuditLog({
-    log,
-    pseudonyms: new Pseudonyms(sealer),
-    repeated: new RepeatedLines(),
-    which: 'decisions',
-  });
+  const auditLog = new AuditLog({ log, sealer, repeated: new RepeatedLines(), which: 'decisions' });
   auditLog.write({ action: 'taxpayer-forgotten', outcome, requestId, taxpayer });
 }

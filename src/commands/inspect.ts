@@ -5,7 +5,7 @@ import type { Config } from '../config/config.js';
 import { freshMsOf } from '../datasources/freshness.js';
 import { identifierReader, type TaxpayerId } from '../datasources/identifiers.js';
 import { isTerminal, sharedMs, storedObservation } from '../datasources/RefreshJobs.js';
-import { tokenAnswerCodec, tokenNames } from '../datasources/tokenAnswer.js';
+import { absenceMs, tokenAnswerCodec, tokenNames } from '../datasources/tokenAnswer.js';
 import { baseKeyOf } from '../stores/Store.js';
 import type { Command } from './Command.js';
 import { withStoreOf } from './openStoreOf.js';
@@ -69,7 +69,7 @@ function describer({ tokens }: Config, sealer: Sealer, entries: SubjectEntries, 
     if (entry === undefined) return { what: 'unreadable' } as const;
     const { value, fetchedAt } = entry;
     const version = hashOf('version', entry.version);
-    if (value.kind !== 'record') return { what: 'absence', version, ...age(fetchedAt, value.forMs) } as const;
+    if (value.kind !== 'record') return { what: 'absence', version, ...age(fetchedAt, absenceMs) } as const;
     return {
       what: 'record',
       version,

@@ -4,7 +4,6 @@ import { Sealer } from '../cache/sealing.js';
 import { ConfigError } from '../config/ConfigError.js';
 import type { Config } from '../config/config.js';
 import { tokenNames } from '../datasources/tokenAnswer.js';
-import { WayOut } from '../network/WayOut.js';
 import { openExistingStore, shownStore } from '../stores/openStore.js';
 import type { Store } from '../stores/Store.js';
 import { StoreError, storeCause } from '../stores/StoreError.js';
@@ -17,16 +16,13 @@ export interface OpenStore {
 }
 
 /** Runs `work` with the store that the gateways of this configuration share. @throws StoreError, ConfigError */
-export async function withStoreOf<T>(
-  { upstream, cache, service, proxies }: Config,
-  work: (opened: OpenStore) => Promise<T>,
-) {
+export async function withStoreOf<T>({ upstream, cache, service }: Config, work: (opened: OpenStore) => Promise<T>) {
   if (upstream === 'embedded-sandbox') {
     throw new ConfigError([
       'UPSTREAM_BASE_URL is missing: what an embedded sandbox has stored ends with its process, so there is nothing to read',
     ]);
   }
-  const store = await openExistingStore(cache.url, new WayOut(proxies, cache.tls).tls);
+  const store = await openExistingStore(cache.url);
   try {
     const sealer = Sealer.of(cache, upstream.clientSecret);
     const scope = scopeOf(upstream.baseUrl, upstream.clientId, service.apiVersion);

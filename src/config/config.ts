@@ -5,7 +5,7 @@ import { ConfigError } from './ConfigError.js';
 import { decisionOf } from './decisionSettings.js';
 import { Secret } from './secret.js';
 import { type Expect, type Parsed, type Setting, type SettingName, settings, webUrl } from './settings.js';
-import { tlsFilesOf } from './tlsFileSettings.js';
+import { serverTlsOf, serviceTlsOf } from './tlsFileSettings.js';
 import { tracesOf } from './traceSettings.js';
 import { warningsOf } from './warnings.js';
 import { isPipe, readCompleteSync, secretIn } from './watchFile.js';
@@ -85,12 +85,6 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   const openToAll =
     'HOST must be a loopback address while every caller is the local developer: set AUTH_ISSUER and AUTH_AUDIENCE, or AUTH_MODE=disabled';
   expect('HOST', auth.mode !== 'developer' || !isSandbox || isLoopback(host), openToAll);
-  const tlsFiles = tlsFilesOf(parsed, expect);
-  const tls = tlsFiles('TLS_CLIENT_CA_FILE', 'TLS_CERT_FILE', 'TLS_KEY_FILE');
-  expect('TLS_CLIENT_CA_FILE', !tls?.ca || !!tls.cert, 'TLS_CLIENT_CA_FILE needs TLS_CERT_FILE and TLS_KEY_FILE');
-  const { FEDERATION_CERTIFICATE_NAMES: certificateNames = [] } = parsed;
-  const namesNeed = 'FEDERATION_CERTIFICATE_NAMES needs TLS_CLIENT_CA_FILE';
-  expect('FEDERATION_CERTIFICATE_NAMES', certificateNames.length === 0 || !!tls?.ca, namesNeed);
   /** The value of a setting. Its default, but no value in the environment, is raised to `least`. */
   const atLeast = (name: 'JOB_POLL_MAX_MS' | 'UPSTREAM_DEADLINE_MS', least: number) =>
     env[name] ? parsed[name] : Math.max(parsed[name], least);
@@ -105,20 +99,17 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     host,
     workers: parsed.WORKERS,
     drainTimeoutMs: parsed.DRAIN_TIMEOUT_MS,
-    tls,
+    tls: serverTlsOf(parsed, expect),
     trustedProxies: parsed.TRUSTED_PROXIES,
     proxies: { httpsProxy: parsed.HTTPS_PROXY, httpProxy: parsed.HTTP_PROXY, noProxy: parsed.NO_PROXY ?? [] },
     logLevel: parsed.LOG_LEVEL,
     operationLog: { which: parsed.LOG_OPERATIONS, slowMs: parsed.LOG_SLOW_MS },
     audit: parsed.AUDIT,
     metricsPort: parsed.METRICS_PORT,
-    traces: tracesOf(parsed, env, expect),
+    traces: tracesOf(parsed, expect),
     upstream,
     service: {
-      tls: tlsFiles('UPSTREAM_CA_FILE', 'UPSTREAM_CERT_FILE', 'UPSTREAM_KEY_FILE', [
-        isSandbox || upstream.baseUrl.startsWith('https:'),
-        'an https: UPSTREAM_BASE_URL',
-      ]),
+      tls: serviceTlsOf(parsed, isSandbox || upstream.baseUrl.startsWith('https:'), expect),
       apiVersion: parsed.UPSTREAM_API_VERSION,
       timeoutMs: parsed.UPSTREAM_TIMEOUT_MS,
       deadlineMs: atLeast('UPSTREAM_DEADLINE_MS', parsed.UPSTREAM_TIMEOUT_MS),
@@ -128,10 +119,6 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     providersFile: parsed.PROVIDERS_FILE,
     cache: {
       url: parsed.CACHE_URL,
-      tls: tlsFiles('CACHE_CA_FILE', 'CACHE_CERT_FILE', 'CACHE_KEY_FILE', [
-        parsed.CACHE_URL.startsWith('rediss'),
-        'a rediss:// CACHE_URL',
-      ]),
       encryptionKey: parsed.CACHE_ENCRYPTION_KEY,
       previousEncryptionKey: parsed.CACHE_ENCRYPTION_KEY_PREVIOUS,
       maxEntries: parsed.CACHE_MAX_ENTRIES,
@@ -145,10 +132,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     },
     jobs: { pollMinMs, pollMaxMs, watchMaxMs: parsed.JOB_WATCH_MAX_SECONDS * 1000 },
     auth,
-    /** For calls to the identity provider and the decision point. */
-    authTls: tlsFiles('AUTH_CA_FILE', 'AUTH_CERT_FILE', 'AUTH_KEY_FILE'),
     federation: {
-      certificateNames,
       secret: parsed.FEDERATION_SHARED_SECRET,
       previousSecret: parsed.FEDERATION_SHARED_SECRET_PREVIOUS,
       /** The files that the two secrets came from, which are then watched. */
@@ -158,7 +142,6 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     },
     corsOrigins: parsed.CORS_ORIGINS ?? (isProduction ? [] : sandboxOrigins),
     introspection: parsed.INTROSPECTION ?? !isProduction,
-    docsUrl: parsed.DOCS_URL && new URL(parsed.DOCS_URL).href.replace(/\/+$/, ''),
     trustedDocuments: trustedDocumentsOf(parsed, env, expect),
     limits: {
       requestsPerMinute: parsed.RATE_LIMIT_PER_MINUTE ?? (auth.mode === 'jwt' ? 1200 : 0),

@@ -11,16 +11,16 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   TLS_CLIENT_CA_FILE:
     'Turns on mutual TLS: on every path but /health/, clients must present a certificate issued by an authority in this PEM file. Reloaded when the file changes.',
   TRUSTED_PROXIES:
-    "Addresses and ranges of the proxies in front of the gateway, separated by commas. Their Forwarded or X-Forwarded-For header then gives the caller's address for rate limits and audit lines.",
+    "Addresses and ranges of the proxies in front of the gateway, separated by commas. Their X-Forwarded-For header then gives the caller's address for rate limits and audit lines. A proxy that sets only Forwarded (RFC 7239) must not be listed.",
   HTTPS_PROXY:
     'Proxy for calls to https: URLs of the service, the identity provider, the decision point and the trace collector. https_proxy works too, and comes first.',
   HTTP_PROXY:
     'Proxy for calls to http: URLs of the service, the identity provider, the decision point and the trace collector. http_proxy works too, and comes first.',
   NO_PROXY:
-    'Host names (each with its subdomains), addresses and ranges to call without a proxy, separated by commas; * means all. Loopback addresses are never called through a proxy. no_proxy works too, and comes first.',
+    'Host names (each with its subdomains) and addresses to call without a proxy, separated by commas; * means all. Loopback addresses are never called through a proxy. no_proxy works too, and comes first.',
   LOG_LEVEL: 'Least severe level to log. Operation lines are info; audit lines are logged at all levels but silent.',
   LOG_OPERATIONS:
-    'Which operations get a log line when they end: notable means those that are refused, fail, are slow (LOG_SLOW_MS) or are mutations; all; or none.',
+    'Which operations get a log line when they end: notable means those that are refused, fail, are slow (LOG_SLOW_MS), are mutations or called the token endpoint; all; or none.',
   LOG_SLOW_MS: 'With LOG_OPERATIONS=notable, an operation that takes this many milliseconds is logged as slow.',
   AUDIT:
     'Which events get an audit line. decisions: refused callers, access tokens shown, links created and taxpayers erased. all: also every token record and job status shown.',
@@ -43,15 +43,6 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
 
   CACHE_URL:
     'Store of token records, job statuses, leases and counters. lmdb:<directory> is shared by the processes of one machine; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group and redis+cluster://host:6379,host:6379 by the whole fleet (with rediss in place of redis: over TLS); memory: is separate in each process.',
-  CACHE_CA_FILE:
-    "PEM file of the certificate authorities trusted for Redis, instead of the public ones. Set it when a private authority issued Redis's certificate. Reloaded when the file changes.",
-  CACHE_CERT_FILE: 'PEM certificate chain to present to Redis (mutual TLS). Reloaded when the file changes.',
-  CACHE_KEY_FILE: 'PEM private key of CACHE_CERT_FILE, without a passphrase. Reloaded when the file changes.',
-  AUTH_CA_FILE:
-    'PEM file of the certificate authorities trusted for the identity provider and the decision point, instead of the public ones. Set it when a private authority issued their certificates. Reloaded when the file changes.',
-  AUTH_CERT_FILE:
-    'PEM certificate chain to present to the identity provider and the decision point (mutual TLS). Reloaded when the file changes.',
-  AUTH_KEY_FILE: 'PEM private key of AUTH_CERT_FILE, without a passphrase. Reloaded when the file changes.',
   CACHE_ENCRYPTION_KEY:
     'Key that encrypts stored entries: 32 bytes in base64, the same in the whole fleet. Set it in production, so that the cache survives a change of the client secret.',
   CACHE_ENCRYPTION_KEY_PREVIOUS:
@@ -105,14 +96,10 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
     'Secret that a router sends in the header x-gateway-router-secret. When set, _service, _entities and callback subscriptions answer only the router. From a file, it is reloaded when the file changes.',
   FEDERATION_SHARED_SECRET_PREVIOUS:
     'The FEDERATION_SHARED_SECRET used before a rotation, which is still accepted. From a file, it is reloaded when the file changes; an empty file withdraws it.',
-  FEDERATION_CERTIFICATE_NAMES:
-    'DNS names and SPIFFE ids, separated by commas, of client certificates that identify the router, in place of FEDERATION_SHARED_SECRET. Needs TLS_CLIENT_CA_FILE.',
   CALLBACK_ORIGINS: 'Origins to which callback subscriptions may post their results, separated by commas.',
   CORS_ORIGINS: 'Origins of web pages that may call the gateway and open streams (CORS), separated by commas.',
   INTROSPECTION:
     'true allows introspection and serves the explorers at / and /graphiql. With false, error messages do not reveal the schema either.',
-  DOCS_URL:
-    'URL under which you publish the folder docs/. Each error then links the page of its code in extensions.docUrl; the gateway itself never calls this URL.',
   TRUSTED_DOCUMENTS_FILE:
     'Files, or folders of .json files, separated by commas, that list the only documents that may run, sent by id or as text. Each is a persisted-query manifest of Apollo, where a document with a clientName runs for that client only, or { hash: text } as GraphQL Code Generator and Relay write it. Reloaded when they change; the lists in use stay while the new ones are unusable. A router that presents the shared secret may send any document.',
   TRUSTED_DOCUMENTS_MODE:

@@ -101,8 +101,8 @@ const proxyExceptions = text
   .pipe(
     z.array(
       fitting(
-        (entry) => !entry.includes('/') || isAddressRange(entry),
-        'must be host names, addresses and ranges such as 10.0.0.0/8, separated by commas',
+        (entry) => !entry.includes('/'),
+        'must be host names and addresses, separated by commas; ranges such as 10.0.0.0/8 are not supported',
       ),
     ),
   );
@@ -148,7 +148,7 @@ export const settings = {
   TRUSTED_PROXIES: optional(list(addressRange), 'none (the address of the connection is used)', '10.0.0.0/8,fd00::/8'),
   HTTPS_PROXY: optional(secret(proxy), 'none (direct calls)', 'http://user:password@proxy.example:3128', 'secret'),
   HTTP_PROXY: optional(secret(proxy), 'none (direct calls)', 'http://user:password@proxy.example:3128', 'secret'),
-  NO_PROXY: optional(proxyExceptions, 'none (loopback addresses only)', 'internal.example,10.0.0.0/8'),
+  NO_PROXY: optional(proxyExceptions, 'none (loopback addresses only)', 'internal.example,192.0.2.7'),
   LOG_LEVEL: setting(
     z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
       error: 'must be one of fatal, error, warn, info, debug, trace, silent',
@@ -193,12 +193,6 @@ export const settings = {
     'redis://cache:6379',
     'secret',
   ),
-  CACHE_CA_FILE: optional(text, 'none (the public authorities)', '/run/tls/redis-ca.crt'),
-  CACHE_CERT_FILE: optional(text, 'none (no certificate is presented)', '/run/tls/redis.crt'),
-  CACHE_KEY_FILE: optional(text, 'none (no certificate is presented)', '/run/tls/redis.key'),
-  AUTH_CA_FILE: optional(text, 'none (the public authorities)', '/run/tls/company-ca.crt'),
-  AUTH_CERT_FILE: optional(text, 'none (no certificate is presented)', '/run/tls/client.crt'),
-  AUTH_KEY_FILE: optional(text, 'none (no certificate is presented)', '/run/tls/client.key'),
   CACHE_ENCRYPTION_KEY: optional(
     secret(base64Key),
     'derived from UPSTREAM_CLIENT_SECRET',
@@ -248,11 +242,9 @@ export const settings = {
     'secret',
   ),
   FEDERATION_SHARED_SECRET_PREVIOUS: optional(secret(routerSecret), 'none', 'a-long-random-text', 'secret'),
-  FEDERATION_CERTIFICATE_NAMES: optional(list(text), 'none', 'router.example,spiffe://example/router'),
   CALLBACK_ORIGINS: optional(list(origin), 'none (callback subscriptions are refused)', 'https://router.example'),
   CORS_ORIGINS: optional(list(origin), 'Apollo Sandbox; none with NODE_ENV=production', 'https://app.example'),
   INTROSPECTION: optional(flag, 'false with NODE_ENV=production, otherwise true', 'true'),
-  DOCS_URL: optional(webUrl, 'none (errors link no page)', 'https://docs.example/gateway'),
   TRUSTED_DOCUMENTS_FILE: optional(list(text), 'none (any document may run)', './persisted-query-manifest.json'),
   TRUSTED_DOCUMENTS_MODE: optional(
     z.enum(['enforce', 'report'], { error: 'must be enforce or report' }),

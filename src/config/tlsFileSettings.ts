@@ -1,38 +1,33 @@
 import type { TlsFiles } from '../network/tlsFiles.js';
-import type { Expect, SettingName } from './settings.js';
+import type { Expect, Parsed } from './settings.js';
 
-type FileSetting = Extract<SettingName, `${string}_${'CA' | 'CERT' | 'KEY'}_FILE`>;
-
-/** The PEM files that three settings name; undefined if none is set. `needs`: a condition for setting them, in words. */
-export const tlsFilesOf =
-  (parsed: Readonly<Record<FileSetting, string | undefined>>, expect: Expect) =>
-  (ca: FileSetting, cert: FileSetting, key: FileSetting, needs?: readonly [isSo: boolean, what: string]) => {
-    expect(cert, !parsed[cert] === !parsed[key], `${cert} and ${key} must be set together`);
-    for (const setting of needs ? [ca, cert] : []) {
-      expect(setting, needs?.[0] || parsed[setting] === undefined, `${setting} needs ${needs?.[1]}`);
-    }
-    return filesBy((setting) => parsed[setting as FileSetting], ca, cert, key);
-  };
-
-/** The same for the trace collector, by OpenTelemetry's variables; its SDK would not notice when a file changes. */
-export function collectorTlsFiles(
-  env: Readonly<Record<string, string | undefined>>,
-  expect: Expect,
-): TlsFiles | undefined {
-  const nameOf = (what: string) => {
-    const names = [`OTEL_EXPORTER_OTLP_TRACES_${what}`, `OTEL_EXPORTER_OTLP_${what}`] as const;
-    return env[names[0]] ? names[0] : names[1];
-  };
-  const [ca, cert, key] = [nameOf('CERTIFICATE'), nameOf('CLIENT_CERTIFICATE'), nameOf('CLIENT_KEY')];
-  expect('OTEL_EXPORTER_OTLP_ENDPOINT', !env[cert] === !env[key], `${cert} and ${key} must be set together`);
-  return filesBy((name) => env[name] || undefined, ca, cert, key);
+/** The PEM files to serve with; undefined for plain HTTP. */
+export function serverTlsOf(parsed: Parsed, expect: Expect): TlsFiles | undefined {
+  const tls = tlsFilesOf(parsed, 'TLS_CLIENT_CA_FILE', 'TLS_CERT_FILE', 'TLS_KEY_FILE', expect);
+  expect('TLS_CLIENT_CA_FILE', !tls?.ca || !!tls.cert, 'TLS_CLIENT_CA_FILE needs TLS_CERT_FILE and TLS_KEY_FILE');
+  return tls;
 }
 
-function filesBy(pathOf: (name: string) => string | undefined, ca: string, cert: string, key: string) {
-  const fileOf = (setting: string) => {
-    const file = pathOf(setting);
+/** The PEM files for calls to the service; undefined if none is set. `isTls`: whether its address is an `https:` one. */
+export function serviceTlsOf(parsed: Parsed, isTls: boolean, expect: Expect): TlsFiles | undefined {
+  for (const name of ['UPSTREAM_CA_FILE', 'UPSTREAM_CERT_FILE'] as const) {
+    expect(name, isTls || parsed[name] === undefined, `${name} needs an https: UPSTREAM_BASE_URL`);
+  }
+  return tlsFilesOf(parsed, 'UPSTREAM_CA_FILE', 'UPSTREAM_CERT_FILE', 'UPSTREAM_KEY_FILE', expect);
+}
+
+function tlsFilesOf(
+  parsed: Parsed,
+  ca: 'TLS_CLIENT_CA_FILE' | 'UPSTREAM_CA_FILE',
+  cert: 'TLS_CERT_FILE' | 'UPSTREAM_CERT_FILE',
+  key: 'TLS_KEY_FILE' | 'UPSTREAM_KEY_FILE',
+  expect: Expect,
+): TlsFiles | undefined {
+  expect(cert, !parsed[cert] === !parsed[key], `${cert} and ${key} must be set together`);
+  const fileOf = (setting: typeof ca | typeof cert | typeof key) => {
+    const file = parsed[setting];
     return file === undefined ? undefined : { setting, file };
   };
-  const files: TlsFiles = { ca: fileOf(ca), cert: fileOf(cert), key: fileOf(key) };
+  const files = { ca: fileOf(ca), cert: fileOf(cert), key: fileOf(key) };
   return files.ca || files.cert ? files : undefined;
 }

@@ -1,20 +1,28 @@
-import { distance } from 'fastest-levenshtein';
+import { closest, distance } from 'fastest-levenshtein';
 import { settings } from './settings.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What looks like a typing mistake: worth a warning, not a refusal. */
 export function warningsOf(env: Environment): string[] {
-  return [...misspelled(env), ...almostProduction(env)];
+  return [...unknown(env), ...almostProduction(env)];
 }
 
-/** Variables of ours with a letter wrong: `UPSTREAM_BASEURL`. Names that other programs own are left alone. */
-function misspelled(env: Environment): string[] {
-  const known = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [name]));
+/** Begin like a setting, but are of Node.js, OpenTelemetry, curl, or a Kubernetes service with a name such as `cache`. */
+const ofOthers = /^(NODE|OTEL|HTTPS?|NO)_|_(SERVICE_(HOST|PORT)|PORT)(_|$)/;
+
+/** Variables that begin like a setting and are none, and those with a letter wrong: `UPSTREAM_BASEURL`, `UPSTRAEM_BASE_URL`. */
+function unknown(env: Environment): string[] {
+  const all = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [name]));
+  const known = all.filter((name) => name.includes('_'));
   return Object.keys(env).flatMap((name) => {
-    if (known.includes(name) || name.length < 6 || name === 'FTP_PROXY') return [];
-    const meant = known.find((candidate) => candidate.includes('_') && distance(candidate, name) <= 2);
-    return meant === undefined ? [] : [`${name} is not a setting: did you mean ${meant}?`];
+    if (known.includes(name) || name === 'FTP_PROXY') return [];
+    const begin = ofOthers.test(name) ? undefined : /^[A-Z]+_/.exec(name)?.[0];
+    const alike = begin === undefined ? [] : known.filter((each) => each.startsWith(begin));
+    const nearest = alike.length > 0 ? closest(name, alike) : known.find((each) => distance(each, name) <= 2);
+    if (nearest === undefined) return [];
+    const nodes = name.endsWith('_CA_FILE') ? 'NODE_EXTRA_CA_CERTS or ' : '';
+    return [`${name} is not a setting: did you mean ${nodes}${nearest}?`];
   });
 }
 

@@ -40,6 +40,7 @@ export class RefreshJobs {
       ...cache,
       kind: 'job',
       store,
+      workMs: 2 * cache.workMs, // the taxpayer's token may have to be read first
       codec: { encode: (observation) => observation, decode: (stored) => storedObservation.parse(stored) },
       ttlMs: ({ job }) => (isTerminal(job) ? keepMs : processingTtlMs),
       subjectOf: (id) => id.slice(0, id.indexOf('/')),
@@ -50,11 +51,6 @@ export class RefreshJobs {
   /** As {@link LeasedCache.forget}. */
   forget(taxpayerId?: string): void {
     this.#cache.forget(taxpayerId);
-  }
-
-  /** As {@link LeasedCache.endLeases}. */
-  endLeases(): Promise<void> {
-    return this.#cache.endLeases();
   }
 
   dropExpired(): void {
@@ -115,9 +111,8 @@ export class RefreshJobs {
     return this.#cache.read(id, {
       acceptable: (held) => this.#isCurrent(held, maxAgeMs),
       takesFetchedMeanwhile: true,
-      prepare: () => broker.credential(taxpayerId, undefined, { holder, trail }),
-      fetch: async (first, signal) => {
-        const job = await broker.readWithToken(taxpayerId, first, { signal, holder, trail }, (credential) =>
+      fetch: async (signal) => {
+        const job = await broker.readWithToken(taxpayerId, { signal, holder, trail }, (credential) =>
           service.refreshJob(taxpayerId, jobId, credential, { holder, trail, signal }),
         );
         return this.#observationOf(id, job);

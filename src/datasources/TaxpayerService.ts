@@ -115,10 +115,8 @@ export class TaxpayerService {
   async #callWithToken({ accessToken }: Credential, call: Call): Promise<ServiceAnswer> {
     const fingerprint = this.options.credentials().clientSecret.fingerprint();
     const answer = await this.#call(accessToken.reveal(), fingerprint, call);
-    const { status } = answer;
-    const isMalformed = (status === 400 || status === 431) && isUnusual(accessToken.reveal());
-    if (status === 401 || isMalformed) throw new AccessTokenRefused();
-    if (status !== 403) return answer;
+    if (answer.status === 401) throw new AccessTokenRefused();
+    if (answer.status !== 403) return answer;
     const message = 'The service refuses access to this taxpayer';
     throw new GatewayError('TAXPAYER_NOT_AUTHORIZED', message, { reason: 'HTTP 403' });
   }
@@ -189,8 +187,6 @@ function failureIn(error: unknown): ServiceFailure | undefined {
   return kind && { kind, reason: own.reason ?? kind };
 }
 
-/** Whether a server may find the header malformed (400, 431): the token is long, or not in the form of RFC 6750 (2.1). */
-const isUnusual = (token: string) => token.length > 4096 || !/^[\w.~+/-]+=*$/.test(token);
 /** Identifies the taxpayer or job that a GET is about, by its path; undefined for a POST. */
 const subjectOf = ({ path, body }: Call) => (body === undefined ? path.join('/') : undefined);
 const placeOf = ({ endpoint }: Call, fingerprint: string) => `${endpoint} ${fingerprint}`;

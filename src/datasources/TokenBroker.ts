@@ -9,10 +9,10 @@ import { RepeatedFailures } from './RepeatedFailures.js';
 import { endingWith, type ReadCall, type ReadingOptions } from './reading.js';
 import { AccessTokenRefused } from './TaxpayerService.js';
 import {
-  Absences,
+  absenceMs,
+  knownOf,
   notAuthorized,
   readingOf,
-  recordOf,
   type TokenAnswer,
   type TokenEntry,
   type TokenView,
@@ -59,19 +59,17 @@ export class TokenBroker {
   readonly #cache: LeasedCache<TokenAnswer>;
   readonly #budget: TokenBudget;
   readonly #failures: RepeatedFailures;
-  readonly #absences: Absences;
   readonly #credentials = new Credentials();
 
   constructor(private readonly options: TokenBrokerOptions) {
     const { store, runtime, onEvent } = options;
-    this.#absences = new Absences(runtime);
     this.#failures = new RepeatedFailures(options.cache.maxEntries, options.longestPauseMs, runtime);
     this.#cache = new LeasedCache({
       ...options.cache,
       kind: 'token',
       store,
       codec: tokenAnswerCodec,
-      ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : answer.forMs),
+      ttlMs: (answer) => (answer.kind === 'record' ? options.keepMs : absenceMs),
       skewMs,
       runtime,
     });
@@ -107,11 +105,6 @@ export class TokenBroker {
   forget(id?: string): void {
     this.#failures.clear(id);
     this.#cache.forget(id);
-  }
-
-  /** As {@link LeasedCache.endLeases}. */
-  endLeases(): Promise<void> {
-    return this.#cache.endLeases();
   }
 
   dropExpired(): void {
@@ -179,8 +172,7 @@ export class TokenBroker {
    */
   credential(id: TaxpayerId, refused?: string, call: CallOptions = {}): Credential | Promise<Credential> {
     const acceptable: Acceptable = (entry) =>
-      entry.version !== refused &&
-      (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, entry.value.forMs));
+      entry.version !== refused && (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, absenceMs));
     const read = this.#read(id, acceptable, call);
     if (!(read instanceof Promise)) return this.#credentials.of(read);
     return read.then((entry) => {
@@ -194,17 +186,16 @@ export class TokenBroker {
    * the service refuses the new token too, none is fetched for this taxpayer for a minute (interface, part 5).
    *
    * @throws GatewayError TAXPAYER_NOT_AUTHORIZED when the service accepts no token; UPSTREAM_TIMEOUT when `signal` aborts
-   *   during the wait for another token; as {@link credential}; or as `read`
+   *   during the wait for a token; as {@link credential}; or as `read`
    */
   async readWithToken<T>(
     id: TaxpayerId,
-    first: Credential,
     { signal, ...call }: CallOptions & { readonly signal: AbortSignal },
     read: (credential: Credential) => Promise<T>,
   ): Promise<T> {
     const { runtime } = this.options;
+    let credential = await endingWith(signal, this.credential(id, undefined, call));
     const beganAt = runtime.now();
-    let credential = first;
     let before: Credential | undefined;
     for (let refused = 1; ; refused += 1) {
       const { version } = credential;
@@ -252,7 +243,7 @@ export class TokenBroker {
 
   #read(id: TaxpayerId, acceptable: Acceptable, call: Call, takesFetchedMeanwhile = false) {
     const { holder, trail } = call;
-    const fetch = (_: undefined, signal: AbortSignal, before?: TokenEntry) => this.#fetch(id, signal, call, before);
+    const fetch = (signal: AbortSignal, before?: TokenEntry) => this.#fetch(id, signal, call, before);
     return this.#cache.read(id, { acceptable, takesFetchedMeanwhile, fetch, holder, trail });
   }
 
@@ -261,6 +252,7 @@ export class TokenBroker {
     const read = (onCall: () => void) => {
       const beforeTry = async () => {
         await this.#budget.spend(call); // for each try, because the service counts tries
+        if (trail) trail.tokenCalls += 1;
         onCall();
       };
       return this.options.service.tokenRecord(id, { holder, trail, signal, beforeTry });
@@ -272,12 +264,12 @@ export class TokenBroker {
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== 'NOT_FOUND') throw error;
       this.options.onEvent('absent-remembered');
-      return { kind: 'no-such-taxpayer', forMs: this.#absences.nextMs() };
+      return { kind: 'no-such-taxpayer' };
     }
   }
 
   #isFresh(entry: TokenEntry, maxAgeMs: number): boolean {
-    const freshMs = entry.value.kind === 'record' ? this.#viewOf(entry).freshMs : entry.value.forMs;
+    const freshMs = entry.value.kind === 'record' ? this.#viewOf(entry).freshMs : absenceMs;
     return this.#cache.isYoungerThan(entry, Math.min(freshMs, Math.max(maxAgeMs, freshnessFloorMs)));
   }
 
@@ -288,9 +280,9 @@ export class TokenBroker {
   }
 
   #newView({ value, fetchedAt }: TokenEntry): TokenView {
-    const record = recordOf(value);
-    const freshMs = freshMsOf(this.options.freshness, { ...value, record, fetchedAt });
-    return { record, fetchedAt, freshMs, stale: false };
+    const known = knownOf(value);
+    const freshMs = freshMsOf(this.options.freshness, { ...known, fetchedAt });
+    return { record: known.record, fetchedAt, freshMs, stale: false };
   }
 }
 

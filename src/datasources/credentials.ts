@@ -1,5 +1,5 @@
 import type { Secret } from '../config/secret.js';
-import { recordOf, type TokenEntry } from './tokenAnswer.js';
+import { knownOf, type TokenEntry } from './tokenAnswer.js';
 
 /** A taxpayer's token to be used. Two credentials of one taxpayer are the same if and only if their versions are. */
 export interface Credential {
@@ -25,7 +25,7 @@ export class Credentials {
     const known = this.#known.get(entry);
     if (known) return known;
     const { value, version, fetchedAt, startedAt } = entry;
-    const credential = { accessToken: recordOf(value).accessToken, version, fetchedAt, startedAt };
+    const credential = { accessToken: knownOf(value).record.accessToken, version, fetchedAt, startedAt };
     this.#known.set(entry, credential);
     return credential;
   }

@@ -13,14 +13,10 @@ export interface FreshnessRule {
 export interface Reading {
   readonly record: TokenRecord;
   readonly fetchedAt: number;
-  /** Absent in entries written by old versions of the gateway, which had a fixed freshness. */
-  readonly unchangedSince?: number;
+  readonly unchangedSince: number;
 }
 
 const finalStatuses = ['REJECTED', 'COMPLETED'];
-
-/** Without `unchangedSince` a record counts as unchanged for this long: by default fresh for the 15 minutes of that version. */
-const unknownMs = 9_000_000;
 
 /** Whether the record has a status that the service will not change any more (interface, 3.1). */
 export function isFinal({ status }: TokenRecord): boolean {
@@ -30,7 +26,7 @@ export function isFinal({ status }: TokenRecord): boolean {
 /** How long what was read is fresh, from `fetchedAt`, in milliseconds. */
 export function freshMsOf({ share, minMs, maxMs }: FreshnessRule, reading: Reading): number {
   if (isFinal(reading.record)) return maxMs;
-  const learnedMs = share * (reading.fetchedAt - sinceOf(reading));
+  const learnedMs = share * (reading.fetchedAt - reading.unchangedSince);
   return Math.round(Math.min(maxMs, Math.max(minMs, learnedMs)));
 }
 
@@ -40,11 +36,7 @@ export function freshMsOf({ share, minMs, maxMs }: FreshnessRule, reading: Readi
  */
 export function unchangedSince(record: TokenRecord, now: number, before?: Reading): number {
   if (before === undefined) return Math.min(now, timeOf(record.createdAt) ?? now);
-  return isSame(before.record, record) ? Math.min(now, sinceOf(before)) : now;
-}
-
-function sinceOf({ fetchedAt, unchangedSince = fetchedAt - unknownMs }: Reading): number {
-  return unchangedSince;
+  return isSame(before.record, record) ? Math.min(now, before.unchangedSince) : now;
 }
 
 function timeOf(date: string | null): number | undefined {

@@ -28,7 +28,7 @@ export interface ReadCall extends CallOptions {
 }
 
 /** Rejects with UPSTREAM_TIMEOUT when `signal` aborts. The work itself goes on: others may be waiting for it. */
-export function endingWith<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+export function endingWith<T>(signal: AbortSignal, work: T | Promise<T>): Promise<T> {
   const aborted = signal.aborted ? Promise.resolve() : once(signal, 'abort');
   const end = () => Promise.reject(upstreamTimeout());
   return Promise.race([work, aborted.then(end)]);

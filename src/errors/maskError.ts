@@ -7,8 +7,6 @@ export interface MaskOptions {
   readonly requestId: string;
   /** Whether messages may reveal what the schema holds, and which GraphQL engine parses documents. */
   readonly openSchema: boolean;
-  /** Where `docs/` is published, to link each code's page; undefined leaves the links out. */
-  readonly docsUrl?: string | undefined;
 }
 
 /** When to try again, if nothing says how long a fault lasts. */
@@ -35,7 +33,6 @@ export function maskError(error: unknown, options: MaskOptions): GraphQLFormatte
   const { locations, path } = error instanceof GraphQLError ? error.toJSON() : {};
   const { message, code, violations, ...face } = publicFace(error, options.openSchema);
   const { retryable } = errorCodes[code];
-  const { docsUrl } = options;
   const retryAfterSeconds = face.retryAfterSeconds ?? (retryable ? usualRetrySeconds : undefined);
   return {
     message: boundedText(message),
@@ -46,7 +43,6 @@ export function maskError(error: unknown, options: MaskOptions): GraphQLFormatte
       retryable,
       ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
       requestId: options.requestId,
-      ...(docsUrl !== undefined && { docUrl: `${docsUrl}/errors/${code}.md` }),
       ...(violations !== undefined && {
         violations: violations.map((each) => ({ path: boundedText(each.path), message: boundedText(each.message) })),
       }),

@@ -1,4 +1,4 @@
-import { contentTypes, formFor, type MetricsText } from '../observability/exposition.js';
+import { prometheusContentType } from 'prom-client';
 import { writePage } from './answering.js';
 import type { Handler } from './HttpServer.js';
 
@@ -14,10 +14,10 @@ export function readiness(reasonNotReady: () => string | undefined): Handler {
   };
 }
 
-/** `/metrics`: the metrics, in the exposition format that the scraper accepts. */
+/** All metrics in Prometheus' text format. */
+export type MetricsText = () => Promise<string>;
+
+/** `/metrics`: what is counted, for a Prometheus to scrape. */
 export function metricsPage(text: MetricsText): Handler {
-  return async ({ headers }, response) => {
-    const form = formFor(headers.accept);
-    writePage(response, 200, contentTypes[form], await text(form));
-  };
+  return async (_, response) => writePage(response, 200, prometheusContentType, await text());
 }

@@ -11,12 +11,7 @@ import { followTlsFiles, readTlsFiles, type TlsFiles, type TlsMaterial } from '.
 /** Makes agents for one address. */
 export type NewAgent = (options: AgentOptions) => HttpAgent;
 
-/** Its `secureContext` is replaced when the files change. */
-export interface RenewedTls {
-  secureContext: SecureContext;
-}
-
-/** How calls reach one remote party: through which proxy, and with which certificates. */
+/** How calls reach remote parties: through which proxy, and with which certificates. */
 export class WayOut {
   readonly #proxies: Proxies;
   readonly #certificates: Certificates | undefined;
@@ -24,14 +19,9 @@ export class WayOut {
   readonly #agents = new Map<string, HttpAgent | undefined>();
 
   /** With a `log`, follows changes of the files. @throws ConfigError in one line, when a file cannot be used */
-  constructor(proxies: Config['proxies'], files: TlsFiles | undefined, log?: Logger) {
+  constructor(proxies: Config['proxies'], files?: TlsFiles, log?: Logger) {
     this.#proxies = new Proxies(proxies);
     this.#certificates = files && new Certificates(files, log);
-  }
-
-  /** Options for `tls.connect`; read them again for each connection, as they change. Undefined without certificates. */
-  get tls(): RenewedTls | undefined {
-    return this.#certificates?.tls;
   }
 
   /** A factory of agents for `address`; undefined when it needs no proxy and no certificates. */
@@ -67,7 +57,7 @@ export class WayOut {
 
 /** The current content of the certificate files. */
 class Certificates {
-  readonly tls: RenewedTls;
+  secureContext: SecureContext;
   /** Grows when the files change. */
   version = 0;
   readonly agents = new Set<HttpsAgent>();
@@ -75,9 +65,9 @@ class Certificates {
 
   constructor(files: TlsFiles, log: Logger | undefined) {
     const material = readTlsFiles(files);
-    this.tls = { secureContext: createSecureContext(material) };
+    this.secureContext = createSecureContext(material);
     const use = (renewed: TlsMaterial) => {
-      this.tls.secureContext = createSecureContext(renewed);
+      this.secureContext = createSecureContext(renewed);
       this.version += 1;
       for (const { freeSockets } of this.agents) {
         for (const socket of Object.values(freeSockets).flat()) socket?.destroy();
@@ -111,8 +101,8 @@ class CertifiedAgent extends HttpsAgent {
 
   override createConnection(options: RequestOptions, whenOpen?: WhenOpen): Duplex | undefined {
     const connect = (socket?: Duplex) => {
-      const { tls, version = 0 } = this.certificates ?? {};
-      const own = { ...options, ...tls, ...(socket && { socket }) };
+      const { secureContext, version = 0 } = this.certificates ?? {};
+      const own = { ...options, ...(secureContext && { secureContext }), ...(socket && { socket }) };
       const secured = super.createConnection(own) as Duplex;
       this.#versions.set(secured, version);
       return secured;

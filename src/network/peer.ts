@@ -14,8 +14,8 @@ export interface Peer {
 /** A client's certificate, issued by an authority of TLS_CLIENT_CA_FILE. */
 export interface ClientCertificate {
   readonly subject: string;
-  /** Names that only machines have: DNS names and SPIFFE ids. */
-  readonly machineNames: readonly string[];
+  /** A name that only machines have: the first DNS name or SPIFFE id. */
+  readonly machineName: string | undefined;
 }
 
 declare module 'node:http' {
@@ -31,7 +31,7 @@ export function addressOf({ peer, socket }: IncomingMessage): string {
 }
 
 export interface PeersOptions {
-  /** Proxies whose forwarding headers are trusted. */
+  /** Proxies whose `X-Forwarded-For` is trusted. */
   readonly trusted: AddressRanges | undefined;
   readonly wantsCertificates: boolean;
 }
@@ -66,7 +66,7 @@ export class Peers {
     if (!authorized) return { state: 'refused', reason: `client certificate: ${authorizationError}` };
     // Node.js quotes a name with a comma and writes the comma as \u002c: the split is safe, and quoted names are ignored.
     const names = (x509.subjectAltName ?? '').split(', ').map((name) => /^(?:DNS:|URI:(?=spiffe:))([^"]+)$/.exec(name));
-    const certificate = { subject: x509.subject, machineNames: names.flatMap((match) => match?.[1] ?? []) };
+    const certificate = { subject: x509.subject, machineName: names.find(Boolean)?.[1] };
     const accepted: Accepted = { state: 'accepted', certificate };
     this.#accepted.set(socket, accepted);
     return accepted;
@@ -74,24 +74,15 @@ export class Peers {
 }
 
 /**
- * The caller's address: the rightmost one in the forwarding headers that is not a trusted proxy's. When `Forwarded`
- * (RFC 7239) and `X-Forwarded-For` disagree, neither is trusted: a proxy that writes one passes on the other unchanged.
+ * The caller's address: the rightmost one in `X-Forwarded-For` that is not a trusted proxy's. Reads from the right, where our
+ * proxies append: the caller may have sent the left part. A non-address ends the list.
  */
 export function callerAddress({ headers, socket }: IncomingMessage, trusted: AddressRanges): string | undefined {
-  const peer = socket.remoteAddress && unmapped(socket.remoteAddress);
-  if (!peer || !trusted.has(peer)) return peer;
-  const { forwarded, 'x-forwarded-for': plain } = headers;
-  const lists = [forwarded?.split(',').map(forOf), plain === undefined ? undefined : String(plain).split(',')];
-  const told = new Set(lists.flatMap((hops) => (hops ? rightmostUntrusted(hops, peer, trusted) : [])));
-  return told.size === 1 ? [...told][0] : peer;
-}
-
-/** Reads from the right, where our proxies append: the caller may have sent the left part. A non-address ends the list. */
-function rightmostUntrusted(hops: readonly string[], peer: string, trusted: AddressRanges): string {
-  let address = peer;
-  for (const hop of [...hops].reverse()) {
+  let address = socket.remoteAddress && unmapped(socket.remoteAddress);
+  const hops = String(headers['x-forwarded-for'] ?? '').split(',');
+  for (const hop of hops.reverse()) {
     const next = unmapped(withoutPort(hop.trim()));
-    if (!trusted.has(address) || isIP(next) === 0) break;
+    if (!address || !trusted.has(address) || isIP(next) === 0) break;
     address = next;
   }
   return address;
@@ -101,9 +92,4 @@ function rightmostUntrusted(hops: readonly string[], peer: string, trusted: Addr
 function withoutPort(node: string): string {
   const [, inBrackets, plain] = /^(?:\[(.*)\](?::\d+)?|([\d.]+):\d+)$/.exec(node) ?? [];
   return inBrackets ?? plain ?? node;
-}
-
-/** The `for` of one element of a `Forwarded` header. */
-function forOf(element: string): string {
-  return /(?:^|;)\s*for="?([^";]*)"?\s*(?:;|$)/i.exec(element)?.[1] ?? '';
 }

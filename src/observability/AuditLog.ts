@@ -1,7 +1,7 @@
 import type { Caller } from '../auth/caller.js';
+import type { Sealer } from '../cache/sealing.js';
 import type { Peer } from '../network/peer.js';
 import type { Logger } from './log.js';
-import type { Pseudonyms } from './Pseudonyms.js';
 import type { RepeatedLines } from './RepeatedLines.js';
 
 /** Who was given, or refused, what. */
@@ -28,7 +28,8 @@ export interface AuditEvent {
 
 export interface AuditLogOptions {
   readonly log: Logger;
-  readonly pseudonyms: Pseudonyms;
+  /** Makes the keyed hashes of callers and taxpayers. */
+  readonly sealer: Sealer;
   readonly repeated: RepeatedLines;
   readonly which: 'decisions' | 'all';
   readonly traceId?: (() => string | undefined) | undefined;
@@ -50,7 +51,7 @@ export class AuditLog {
   }
 
   write({ action, outcome, caller, peer, requestId, taxpayer, reason }: AuditEvent): void {
-    const { pseudonyms, repeated, traceId } = this.options;
+    const { sealer, repeated, traceId } = this.options;
     const { address, certificate } = peer ?? {};
     const from = peer === undefined ? '' : `\n${address}\n${certificate?.subject}`;
     const key = `audit\n${action}\n${outcome}\n${reason}\n${caller?.key}\n${taxpayer}${from}`;
@@ -59,12 +60,12 @@ export class AuditLog {
       audit: action,
       outcome,
       reason,
-      caller: caller && pseudonyms.caller(caller.key),
+      caller: caller && sealer.digest('caller', caller.key),
       callerKind: caller?.kind,
       address,
       // The subject may be a person, so it is hashed.
-      certificate: certificate && (certificate.machineNames[0] ?? pseudonyms.caller(certificate.subject)),
-      taxpayer: taxpayer === undefined ? undefined : pseudonyms.taxpayer(taxpayer),
+      certificate: certificate && (certificate.machineName ?? sealer.digest('caller', certificate.subject)),
+      taxpayer: taxpayer === undefined ? undefined : sealer.digest('taxpayer', taxpayer),
     };
     // A flood of different denials may be merged; different lines about what was shown never are.
     const isDenial = action === 'token-refused' || action === 'access-denied';

@@ -1,14 +1,20 @@
 import type { Worker } from 'node:cluster';
 import { on } from 'node:events';
-import { AggregatorRegistry, Counter, Gauge, Registry } from 'prom-client';
-import { expose, type MetricsForm, type MetricsText, openMetrics, type Snapshot, withExemplars } from './exposition.js';
+import {
+  AggregatorRegistry,
+  Counter,
+  Gauge,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from 'prom-client';
 
-type ToWorker =
-  | { readonly kind: 'snapshot-wanted' }
-  | { readonly kind: `machine-${MetricsForm}`; readonly text: string };
+type Snapshot = MetricObjectWithValues<MetricValue<string>>[];
+
+type ToWorker = { readonly kind: 'snapshot-wanted' } | { readonly kind: 'machine-metrics'; readonly text: string };
 type ToPrimary =
   | { readonly kind: 'snapshot'; readonly snapshot: Snapshot }
-  | { readonly kind: 'machine-metrics-wanted'; readonly form: MetricsForm };
+  | { readonly kind: 'machine-metrics-wanted' };
 
 /** Longest wait for the metrics of one process, in milliseconds. One that hangs counts with its last snapshot. */
 const patienceMs = 2000;
@@ -38,9 +44,7 @@ export class MachineMetrics {
     worker.on('message', async (message: ToPrimary) => {
       if (message?.kind === 'snapshot' && this.#workers.has(worker)) this.#workers.set(worker, message.snapshot);
       if (message?.kind !== 'machine-metrics-wanted') return;
-      const { form } = message;
-      const text = await this.text(form);
-      worker.send({ kind: `machine-${form}`, text } satisfies ToWorker);
+      worker.send({ kind: 'machine-metrics', text: await this.text() } satisfies ToWorker);
     });
     worker.once('exit', () => void this.#keepSumsOf(worker));
   }
@@ -52,14 +56,11 @@ export class MachineMetrics {
   }
 
   /** The metrics of the whole machine. */
-  readonly text: MetricsText = shared(async (form) => {
+  readonly text = shared(async () => {
     const connected = [...this.#workers.keys()].filter((worker) => worker.isConnected());
     await Promise.all(connected.map((worker) => ask(worker, { kind: 'snapshot-wanted' }, 'snapshot', patienceMs)));
     const own = (await this.#registry.getMetricsAsJSON()) as Snapshot;
-    const all = [...this.#workers.values(), this.#departed, own];
-    const sums = AggregatorRegistry.aggregate(all);
-    if (form === 'text') return sums.metrics();
-    return openMetrics(withExemplars((await sums.getMetricsAsJSON()) as Snapshot, all));
+    return AggregatorRegistry.aggregate([...this.#workers.values(), this.#departed, own]).metrics();
   });
 
   async #keepSumsOf(worker: Worker): Promise<void> {
@@ -72,29 +73,27 @@ export class MachineMetrics {
 }
 
 /** In a worker: sends the primary its snapshot when asked. Returns what gets the metrics of the whole machine. */
-export function connectToMachine(registry: Registry): MetricsText {
+export function connectToMachine(registry: Registry): () => Promise<string> {
   process.on('message', async (message: ToWorker) => {
     if (message?.kind !== 'snapshot-wanted') return;
     const snapshot = (await registry.getMetricsAsJSON()) as Snapshot;
     process.send?.({ kind: 'snapshot', snapshot } satisfies ToPrimary);
   });
-  return shared(async (form) => {
-    const question = { kind: 'machine-metrics-wanted', form } as const;
-    const answer = await ask<ToWorker>(process, question, `machine-${form}`, 2 * patienceMs);
+  return shared(async () => {
+    const answer = await ask<ToWorker>(process, { kind: 'machine-metrics-wanted' }, 'machine-metrics', 2 * patienceMs);
     // A primary that does not answer must not hold up a scrape: this process's own metrics are better than none.
-    return answer && 'text' in answer ? answer.text : expose(registry, form);
+    return answer && 'text' in answer ? answer.text : registry.metrics();
   });
 }
 
-/** Concurrent callers who want the same form share one call. */
-function shared(call: MetricsText): MetricsText {
-  const underWay = new Map<MetricsForm, Promise<string>>();
-  return (form) => {
-    const known = underWay.get(form);
-    if (known) return known;
-    const begun = call(form).finally(() => underWay.delete(form));
-    underWay.set(form, begun);
-    return begun;
+/** Concurrent callers share one call. */
+function shared(call: () => Promise<string>): () => Promise<string> {
+  let underWay: Promise<string> | undefined;
+  return () => {
+    underWay ??= call().finally(() => {
+      underWay = undefined;
+    });
+    return underWay;
   };
 }
 

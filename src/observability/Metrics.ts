@@ -12,7 +12,6 @@ import { HotCounter, HotHistogram } from './hotMetrics.js';
 const helps = {
   gateway_requests_total: 'GraphQL requests answered.',
   gateway_requests_failed_total: 'GraphQL requests with an error that the gateway or the service is to blame for.',
-  gateway_request_seconds: 'Time to answer a GraphQL request.',
   gateway_executions_total: 'Operations, by what executed them.',
   gateway_operations_total: 'GraphQL operations executed, by root field as the schema spells it.',
   gateway_operation_seconds: 'Time to execute a GraphQL operation.',
@@ -23,7 +22,6 @@ const helps = {
   gateway_breaker_open:
     'Whether a breaker of an endpoint refuses calls (1) or is half open (0.5), for one caller or for all.',
   gateway_cache_reads_total: 'Reads by kind of entry, the tier that answered, and why memory alone did not.',
-  gateway_token_calls_saved_total: 'Reads of a token that needed no call to the token endpoint.',
   gateway_lease_wait_seconds: "Time spent waiting for another's fetch.",
   gateway_token_events_total: 'What the token broker did besides answering.',
   gateway_token_budget_per_hour: 'Calls to the token endpoint allowed per hour; 0 means no limit.',
@@ -64,7 +62,6 @@ export class Metrics {
 
   readonly #requests = this.#hotCounter('gateway_requests_total', 'transport', 'outcome');
   readonly #requestsFailed = this.#hotCounter('gateway_requests_failed_total', 'transport');
-  readonly #requestSeconds = this.#hotHistogram('gateway_request_seconds', 'transport');
   readonly #executions = this.#hotCounter('gateway_executions_total', 'way');
   readonly #operations = this.#hotCounter('gateway_operations_total', 'operation', 'outcome');
   readonly #operationSeconds = this.#hotHistogram('gateway_operation_seconds', 'operation');
@@ -73,7 +70,6 @@ export class Metrics {
   readonly #upstreamSeconds = this.#hotHistogram('gateway_upstream_seconds', 'endpoint');
   readonly gateClosed = this.#counter('gateway_calls_silenced_total', 'endpoint', 'reason');
   readonly #cacheReads = this.#hotCounter('gateway_cache_reads_total', 'kind', 'tier', 'reason');
-  readonly #tokenCallsSaved = this.#hotCounter('gateway_token_calls_saved_total');
   readonly #leaseWaitSeconds = this.#hotHistogram('gateway_lease_wait_seconds', 'kind');
   readonly #tokenEvents = this.#hotCounter('gateway_token_events_total', 'event');
   readonly #tokenBudgetPerHour = this.#gauge('gateway_token_budget_per_hour', 'max');
@@ -91,8 +87,7 @@ export class Metrics {
   readonly spansDropped = this.#counter('gateway_trace_spans_dropped_total');
   #budget: { readonly left: number; readonly until: number } | undefined;
 
-  /** @param recordedTraceId for exemplars: the trace id of the request under way, if its trace is recorded */
-  constructor(private readonly recordedTraceId?: () => string | undefined) {
+  constructor() {
     collectDefaultMetrics({ register: this.registry });
     // With several processes, show the largest lag, not the average.
     const lag = this.registry.getSingleMetric('nodejs_eventloop_lag_p99_seconds');
@@ -114,12 +109,10 @@ export class Metrics {
     }
   }
 
-  /** Counts an answered request; one that stayed open, as a stream does, has no `startedAt` (of `performance.now()`). */
-  onRequest: OperationHooks['onRequest'] = (transport, outcome, startedAt, errors) => {
+  /** Counts an answered request. */
+  onRequest: OperationHooks['onRequest'] = (transport, outcome, errors) => {
     this.#requests.inc(transport, outcome);
     if (errors.some(({ extensions }) => failures.has(extensions?.['code']))) this.#requestsFailed.inc(transport);
-    if (startedAt === undefined) return;
-    this.#requestSeconds.observe(transport, (performance.now() - startedAt) / 1000, this.recordedTraceId?.());
   };
 
   onExecution = (way: 'plan' | 'apollo'): void => this.#executions.inc(way);
@@ -129,7 +122,7 @@ export class Metrics {
     const startedAt = performance.now();
     return (label, _type, errors) => {
       this.#operations.inc(label, errors > 0 ? 'errors' : 'ok');
-      this.#operationSeconds.observe(label, (performance.now() - startedAt) / 1000, this.recordedTraceId?.());
+      this.#operationSeconds.observe(label, (performance.now() - startedAt) / 1000);
     };
   };
 
@@ -146,11 +139,7 @@ export class Metrics {
   onDecided = (isAllowed: boolean, from: 'asked' | 'remembered'): void =>
     this.#decisions.inc(isAllowed ? 'allowed' : 'denied', from);
 
-  onRead = (kind: string, tier: CacheTier, reason: ReadReason): void => {
-    this.#cacheReads.inc(kind, tier, reason);
-    if (kind === 'token' && tier !== 'fetched') this.#tokenCallsSaved.inc();
-  };
-
+  onRead = (kind: string, tier: CacheTier, reason: ReadReason): void => this.#cacheReads.inc(kind, tier, reason);
   onLeaseWait = (kind: string, seconds: number): void => this.#leaseWaitSeconds.observe(kind, seconds);
   onLink = (outcome: string): void => this.#links.inc(outcome);
   onTokenEvent = (event: TokenEvent): void => this.#tokenEvents.inc(event);

@@ -1,13 +1,14 @@
+import type { Sealer } from '../cache/sealing.js';
 import type { EndedOperation } from '../operations/observeOperations.js';
 import type { Logger } from './log.js';
-import type { Pseudonyms } from './Pseudonyms.js';
 import type { RepeatedLines } from './RepeatedLines.js';
 import type { LogDestination } from './StandardOutput.js';
 
 export interface OperationLogOptions {
   readonly log: Pick<Logger, 'isLevelEnabled'>;
   readonly destination: LogDestination;
-  readonly pseudonyms: Pseudonyms;
+  /** Makes the keyed hashes of callers. */
+  readonly sealer: Sealer;
   readonly repeated: RepeatedLines;
   readonly which: 'notable' | 'all' | 'none';
   readonly slowMs: number;
@@ -37,52 +38,43 @@ export class OperationLog {
 
   end(ended: EndedOperation): void {
     if (this.#isOff) return;
-    const {
-      facts,
-      transport,
-      outcome,
-      label = 'none',
-      type = 'none',
-      deprecated,
-      codes,
-      causes,
-      trail,
-      events,
-    } = ended;
+    const { facts, transport, outcome, label = 'none', type = 'none', codes, causes, trail, events } = ended;
     const ms = Math.round((performance.now() - facts.startedAt) * 10) / 10;
     if (outcome === 'ok') {
       this.options.destination.write(this.#lineOfSuccess(ended, ms), this.#withinMs);
       return;
     }
     const { caller, client } = facts;
-    const { pseudonyms, repeated } = this.options;
+    const { tokenCalls = 0 } = trail ?? {};
+    const { sealer, repeated } = this.options;
     const program = `${client?.client}\n${client?.clientVersion}`;
-    const what = `${type}\n${label}\n${deprecated}`;
-    const key = `${transport}\n${outcome}\n${what}\n${codes}\n${causes}\n${caller?.key}\n${program}`;
-    if (repeated.count(key, facts.requestId)) return;
+    const key = `${transport}\n${outcome}\n${type}\n${label}\n${codes}\n${causes}\n${caller?.key}\n${program}`;
+    // Lines with token calls are never combined, so that they add up to all of them; the budget bounds their number.
+    if (tokenCalls === 0 && repeated.count(key, facts.requestId)) return;
     const own = {
       requestId: facts.requestId,
       ms,
       events,
       calls: trail?.calls ?? noCalls,
       callCount: trail?.calls && trail.callCount > trail.calls.length ? trail.callCount : undefined,
+      tokenCalls: tokenCalls > 0 ? tokenCalls : undefined,
       tiers: trail ? tiersOf(trail) : noReads,
       traceId: this.options.traceId?.(),
     };
     const common = {
       operation: label,
       type,
-      deprecated,
       transport,
       outcome,
       codes,
       cause: causes.length > 0 ? causes.join('; ') : undefined,
-      caller: caller && pseudonyms.caller(caller.key),
+      caller: caller && sealer.digest('caller', caller.key),
       callerKind: caller?.kind,
       client: client?.client,
       clientVersion: client?.clientVersion,
     };
-    repeated.note({ write: this.#write, key, common, own, general: { outcome, codes } });
+    if (tokenCalls > 0) this.#write({ ...own, ...common });
+    else repeated.note({ write: this.#write, key, common, own, general: { outcome, codes } });
   }
 
   /**
@@ -90,21 +82,31 @@ export class OperationLog {
    * and texts that clients choose were reduced to plain characters.
    */
   #lineOfSuccess(
-    { facts, transport, label = 'none', type = 'none', deprecated, trail, events }: EndedOperation,
+    { facts, transport, label = 'none', type = 'none', trail, events }: EndedOperation,
     ms: number,
   ): string {
     const { caller, client, requestId } = facts;
-    const { memory = 0, store = 0, service = 0, shared = 0, calls = noCalls, callCount = 0 } = trail ?? {};
+    const {
+      memory = 0,
+      store = 0,
+      service = 0,
+      shared = 0,
+      calls = noCalls,
+      callCount = 0,
+      tokenCalls = 0,
+    } = trail ?? {};
     const traceId = this.options.traceId?.();
-    const who = caller ? `,"caller":"${this.options.pseudonyms.caller(caller.key)}","callerKind":"${caller.kind}"` : '';
+    const who = caller
+      ? `,"caller":"${this.options.sealer.digest('caller', caller.key)}","callerKind":"${caller.kind}"`
+      : '';
     return (
       `${opening()}"requestId":"${requestId}","ms":${ms}${events === undefined ? '' : `,"events":${events}`}` +
       `,"calls":${calls.length > 0 ? JSON.stringify(calls) : '[]'}` +
       `${callCount > calls.length ? `,"callCount":${callCount}` : ''}` +
+      `${tokenCalls > 0 ? `,"tokenCalls":${tokenCalls}` : ''}` +
       `,"tiers":{"memory":${memory},"store":${store},"service":${service}${shared > 0 ? `,"shared":${shared}` : ''}}` +
       `${traceId === undefined ? '' : `,"traceId":"${traceId}"`}` +
       `,"operation":"${label}","type":"${type}"` +
-      `${deprecated === undefined ? '' : `,"deprecated":${JSON.stringify(deprecated)}`}` +
       `,"transport":"${transport}","outcome":"ok","codes":[]${who}` +
       `${client?.client === undefined ? '' : `,"client":"${client.client}"`}` +
       `${client?.clientVersion === undefined ? '' : `,"clientVersion":"${client.clientVersion}"`},"msg":"operation"}\n`

@@ -82,12 +82,6 @@ export class Tracing {
     return position?.parent.spanContext().traceId;
   }
 
-  /** The same, if the trace is recorded: for exemplars, which must lead somewhere. */
-  get recordedTraceId(): string | undefined {
-    const span = this.#position()?.parent;
-    return span?.isRecorded ? span.spanContext().traceId : undefined;
-  }
-
   /**
    * Wraps `handler` in a span, which continues the trace of the caller's `traceparent` if there is one. For requests that
    * `isResumed` selects, only the operation is tracked, from {@link resume} on.

@@ -19,6 +19,8 @@ export class Trail {
   calls: NotedCall[] | undefined;
   /** All calls, those included that {@link Trail.calls} has no room for. */
   callCount = 0;
+  /** Calls to the token endpoint that it took from the budget, whether they are over or not. */
+  tokenCalls = 0;
 
   /** Counts a read, by what answered it. */
   read(from: 'store' | 'waited' | 'fetched' | 'memory' | 'shared'): void {

@@ -78,48 +78,33 @@ export class HotCounter extends HotMetric<{ value: number }> {
 /** Upper ends of all but the last bucket, in seconds. */
 const bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-interface Exemplar {
-  readonly labelSet: { readonly trace_id: string };
-  readonly value: number;
-  /** Epoch seconds. */
-  readonly timestamp: number;
-}
-
 interface Buckets {
   sum: number;
   readonly counts: Float64Array;
-  /** By bucket: a trace that fell into it. */
-  readonly exemplars: (Exemplar | undefined)[];
 }
 
 /** A histogram with one label. */
 export class HotHistogram extends HotMetric<Buckets> {
   readonly type = 'histogram';
 
-  /** `traceId`: of a recorded trace that took so long. */
-  observe(label: string, seconds: number, traceId?: string): void {
+  observe(label: string, seconds: number): void {
     const series = this.of(label, '', '');
     let bucket = 0;
     while (bucket < bounds.length && seconds > (bounds[bucket] as number)) bucket += 1;
     series.counts[bucket] = (series.counts[bucket] as number) + 1;
     series.sum += seconds;
-    if (traceId !== undefined) {
-      series.exemplars[bucket] = { labelSet: { trace_id: traceId }, value: seconds, timestamp: Date.now() / 1000 };
-    }
   }
 
   protected create() {
-    return { sum: 0, counts: new Float64Array(bounds.length + 1), exemplars: [] };
+    return { sum: 0, counts: new Float64Array(bounds.length + 1) };
   }
 
-  protected values(labels: Labels, { sum, counts, exemplars }: Buckets): MetricValueWithName<string>[] {
+  protected values(labels: Labels, { sum, counts }: Buckets): MetricValueWithName<string>[] {
     const { name } = this;
     let count = 0;
     const buckets = Array.from(counts, (inBucket, place) => {
       count += inBucket;
-      const value = { metricName: `${name}_bucket`, labels: { le: bounds[place] ?? '+Inf', ...labels }, value: count };
-      const exemplar = exemplars[place];
-      return exemplar ? { ...value, exemplar } : value;
+      return { metricName: `${name}_bucket`, labels: { le: bounds[place] ?? '+Inf', ...labels }, value: count };
     });
     const total = { metricName: `${name}_sum`, labels, value: sum };
     return [...buckets, total, { metricName: `${name}_count`, labels, value: count }];

@@ -1,4 +1,3 @@
-import { holderOf } from '../auth/caller.js';
 import type { Sealer } from '../cache/sealing.js';
 import type { Config } from '../config/config.js';
 import type { OperationHooks } from '../operations/observeOperations.js';
@@ -7,10 +6,8 @@ import { AuditLog } from './AuditLog.js';
 import type { Logger } from './log.js';
 import type { Metrics } from './Metrics.js';
 import { OperationLog } from './OperationLog.js';
-import { Pseudonyms } from './Pseudonyms.js';
 import { RepeatedLines } from './RepeatedLines.js';
 import type { LogDestination } from './StandardOutput.js';
-import { TopCallers } from './TopCallers.js';
 
 export interface OperatorLogsOptions {
   readonly config: Pick<Config, 'operationLog' | 'audit'>;
@@ -26,13 +23,10 @@ export type OperatorLogs = ReturnType<typeof operatorLogs>;
 
 /** The log lines for operators and auditors. Equal lines of any kind are merged once a second. */
 export function operatorLogs({ config, log, destination, sealer, metrics, traceId }: OperatorLogsOptions) {
-  const pseudonyms = new Pseudonyms(sealer);
   const repeated = new RepeatedLines();
-  const shared = { log, pseudonyms, repeated, traceId };
+  const shared = { log, sealer, repeated, traceId };
   const operationLog = new OperationLog({ ...shared, ...config.operationLog, destination });
-  const topCallers = new TopCallers({ log, nameOf: (key) => pseudonyms.caller(key) });
   return {
-    topCallers,
     /** Called when a document that is not trusted was allowed to run. */
     onUntrusted: ({ requestId, ...common }: UntrustedDocument) => {
       metrics.untrustedDocuments.inc();
@@ -44,27 +38,17 @@ export function operatorLogs({ config, log, destination, sealer, metrics, traceI
     },
     audit: new AuditLog({ ...shared, which: config.audit }),
     operationLog,
-    flush: () => {
-      repeated.flush();
-      topCallers.flush();
-    },
+    flush: () => repeated.flush(),
   };
 }
 
-/** Codes by which the gateway itself refuses a caller. */
-const refusals = ['UNAUTHENTICATED', 'FORBIDDEN', 'RATE_LIMITED', 'TOKEN_BUDGET_EXHAUSTED'];
-
-/** Logs an operation, counts a refusal, and audits a denial that came before there was a `RequestContext` to audit it. */
+/** Logs an operation, and audits a denial that came before there was a `RequestContext` to audit it. */
 export function whenOperationsEnd({
   operationLog,
-  topCallers,
   audit,
-}: Pick<OperatorLogs, 'operationLog' | 'topCallers' | 'audit'>): OperationHooks['onEnd'] {
+}: Pick<OperatorLogs, 'operationLog' | 'audit'>): OperationHooks['onEnd'] {
   return (ended) => {
-    const { codes, outcome, label, causes, facts } = ended;
-    if (outcome === 'refused' || codes.some((code) => refusals.includes(code))) {
-      topCallers.onRefusal(facts.caller && holderOf(facts.caller));
-    }
+    const { codes, label, causes, facts } = ended;
     const { caller, peer, requestId } = facts;
     const isRefusedToken = codes.includes('UNAUTHENTICATED');
     if (isRefusedToken || (label === undefined && codes.includes('FORBIDDEN'))) {

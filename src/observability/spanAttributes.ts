@@ -49,7 +49,6 @@ export const storeOperations: Readonly<Record<StoreOperation, true>> = {
   list: true,
   compareAndDelete: true,
   increment: true,
-  waitForDelete: true,
 };
 
 /** What a `traceparent` header says (W3C Trace Context, section 3.2); undefined when there is none that can be used. */

@@ -3,15 +3,10 @@ import { storeCause } from '../stores/StoreError.js';
 import type { Watching } from './watchedDecisionPoint.js';
 
 /** Opens the store of CACHE_URL, whose troubles the operator sees. Rejects as {@link openStore}. */
-export function openWatchedStore(
-  url: string,
-  tls: object | undefined,
-  { log, metrics }: Watching,
-): Promise<OpenedStore> {
+export function openWatchedStore(url: string, { log, metrics }: Watching): Promise<OpenedStore> {
   const store = shownStore(url);
   const kind = store.startsWith('lmdb:') ? 'lmdb' : 'redis';
   return openStore(url, {
-    tls,
     onDegraded: (trouble, detail) => {
       metrics.storeDegraded.set(1);
       const cause = storeCause(kind, trouble, detail);
@@ -25,7 +20,5 @@ export function openWatchedStore(
       metrics.storeSetAside.inc();
       log.error({ file }, 'the database in the directory of CACHE_URL was damaged: it is renamed and a new one begun');
     },
-    onMoved: () =>
-      log.error({ store }, 'the directory of CACHE_URL was moved or deleted: what is in its place is used'),
   });
 }

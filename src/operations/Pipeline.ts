@@ -20,8 +20,6 @@ export interface PipelineOptions extends Omit<WorkFinderOptions, 'noteWork'> {
   readonly contextFor: (facts: OperationFacts, asked: Asked, trail?: Trail) => OperationContext;
   readonly admission: Admission;
   readonly ledger: Ledger;
-  /** Where `docs/` is published, for links in errors. */
-  readonly docsUrl?: string | undefined;
 }
 
 /** An operation that was admitted and prepared; nothing of it has run. */
@@ -52,9 +50,9 @@ export class Pipeline {
   readonly #works: WorkFinder;
 
   constructor(private readonly options: PipelineOptions) {
-    const { introspection, docsUrl, limits, hooks } = options;
+    const { introspection, limits, hooks } = options;
     this.limits = limits;
-    this.#exit = new Exit(hooks, { openSchema: introspection, docsUrl });
+    this.#exit = new Exit(hooks, { openSchema: introspection });
     this.#works = new WorkFinder({ ...options, noteWork: (holder, beganAt) => this.noteWork(holder, beganAt) });
     this.memory = this.#works.memory;
   }
@@ -143,7 +141,7 @@ export class Pipeline {
       return this.#leave(operation, source, end, performance.now());
     }
     end(work.label, work.type, 0);
-    hooks.onRequest(transport, 'ok', undefined, []);
+    hooks.onRequest(transport, 'ok', []);
     const summary = new StreamSummary();
     return new ResultStream(source[Symbol.asyncIterator](), {
       expiresAt: facts.caller.expiresAt,
@@ -157,10 +155,8 @@ export class Pipeline {
       failed: (error) => summary.note(this.#exit.refusal([error], facts.requestId), [error]),
       onEnd: () => {
         release();
-        const { label, type, deprecated } = work;
-        const ended = { facts, transport, label, type, deprecated, trail: context.trail };
-        const isNotable = summary.codes.length > 0 || performance.now() - facts.startedAt >= hooks.logSlowerThanMs;
-        if (isNotable) hooks.onEnd({ ...ended, ...summary.end });
+        const ended = { facts, transport, label: work.label, type: work.type, trail: context.trail };
+        if (this.#isNotable(operation, summary.codes.length > 0)) hooks.onEnd({ ...ended, ...summary.end });
       },
     });
   }
@@ -199,24 +195,30 @@ export class Pipeline {
   }
 
   /** Counts an answer, and logs it if it is notable. */
-  #report({ work, facts, transport, context }: Operation, result: Result, answer: Answer): void {
+  #report(operation: Operation, result: Result, answer: Answer): void {
+    const { work, facts, transport, context } = operation;
     const { hooks } = this.options;
-    const { label, type, deprecated } = work;
+    const { label, type } = work;
     const hasErrors = answer.errors.length > 0;
-    hooks.onRequest(transport, hasErrors ? 'errors' : 'ok', httpStartOf(facts, transport), answer.errors);
-    const isNotable = hasErrors || type === 'mutation' || performance.now() - facts.startedAt >= hooks.logSlowerThanMs;
-    if (!isNotable) return;
+    hooks.onRequest(transport, hasErrors ? 'errors' : 'ok', answer.errors);
+    if (!this.#isNotable(operation, hasErrors)) return;
     const outcome = answer.isRefusal ? 'refused' : hasErrors ? 'errors' : 'ok';
     const causes = hasErrors ? causesOf(result.errors ?? answer.errors) : [];
     const codes = hasErrors ? codesOf(answer) : [];
-    hooks.onEnd({ facts, transport, outcome, label, type, deprecated, codes, causes, trail: context.trail });
+    hooks.onEnd({ facts, transport, outcome, label, type, codes, causes, trail: context.trail });
+  }
+
+  /** Whether an operation that ends now has a line in the log. */
+  #isNotable({ work, facts, context }: Operation, hasErrors: boolean): boolean {
+    if (hasErrors || work.type === 'mutation' || context.trail.tokenCalls > 0) return true;
+    return performance.now() - facts.startedAt >= this.options.hooks.logSlowerThanMs;
   }
 
   /** Refuses a request: counts and logs the refusal, and returns the answer. */
   refuse(error: unknown, facts: RequestFacts, transport: Transport, work?: Work): Answer {
     const refusal = this.#exit.refuse(error, facts.requestId);
     const { hooks } = this.options;
-    hooks.onRequest(transport, 'refused', httpStartOf(facts, transport), refusal.errors);
+    hooks.onRequest(transport, 'refused', refusal.errors);
     const { codes, causes } = refusal;
     hooks.onEnd({ facts, transport, outcome: 'refused', label: work?.label, type: work?.type, codes, causes });
     return refusal;
@@ -257,7 +259,3 @@ function perform(work: Work, context: OperationContext): Result | Promise<Result
       return work satisfies never;
   }
 }
-
-/** When the request to time began; undefined for live transports, where an operation is no request of its own. */
-const httpStartOf = ({ startedAt }: RequestFacts, transport: Transport) =>
-  transport === 'http' ? startedAt : undefined;

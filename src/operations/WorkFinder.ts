@@ -4,7 +4,6 @@ import type { Holder } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
 import { unknownOperation } from '../errors/maskError.js';
 import { createApolloServer, type Logger } from './apolloServer.js';
-import { Deprecations } from './documents/Deprecations.js';
 import { DocumentMemory } from './documents/DocumentMemory.js';
 import { documentReader, type OperationLimits } from './documents/documentReader.js';
 import type { Result } from './Exit.js';
@@ -35,8 +34,6 @@ export type Work = KnownWork & (Execution | Subscription | Refusal);
 
 interface KnownWork extends Asked {
   readonly type: Parameters<EndOfOperation>[1];
-  /** See {@link Deprecations}. */
-  readonly deprecated?: readonly string[] | undefined;
   readonly rootFields: number;
 }
 
@@ -62,19 +59,16 @@ export class WorkFinder {
   /** All caches of what callers send. */
   readonly memory = new DocumentMemory();
   readonly #read: (query: string) => DocumentNode;
-  readonly #deprecations: Deprecations;
   readonly #plans: PlanCache;
   readonly #apollo: ApolloServer<OperationContext>;
 
   constructor(private readonly options: WorkFinderOptions) {
     const { schema, introspection, limits, hooks, planMode, log } = options;
     this.#read = documentReader(schema, limits, introspection, this.memory.documents);
-    const deprecations = new Deprecations(schema);
-    this.#deprecations = deprecations;
     const { plans: memory } = this.memory;
     const { representations: maxRepresentations } = limits;
     const { onBug } = hooks;
-    this.#plans = new PlanCache(schema, { memory, maxRepresentations, deprecations, mode: planMode, onBug });
+    this.#plans = new PlanCache(schema, { memory, maxRepresentations, mode: planMode, onBug });
     this.#apollo = createApolloServer(schema, log);
   }
 
@@ -142,14 +136,13 @@ export class WorkFinder {
       const coerced = coercedVariables(schema, operation, variables, introspection);
       const roots = rootFieldsOf(schema, document, operation, coerced);
       const fields = refuseTooMuch(roots, coerced, this.options.limits.representations);
-      const deprecated = this.#deprecations.in(document);
       const busyMs = fields * apolloFieldMs;
       const perform: Perform = (context) => this.#execute(request, document, busyMs, context);
       const args = { schema, document, operationName, variableValues: variables };
       const way =
         type === 'subscription' ? ({ by: type, args, busyMs } as const) : ({ by: 'apollo', perform } as const);
       return {
-        ...{ type, label, deprecated, rootFields: roots.byKey.length, ...way },
+        ...{ type, label, rootFields: roots.byKey.length, ...way },
         get scopes() {
           return neededScopes(schema, document); // computed on demand: seldom needed
         },

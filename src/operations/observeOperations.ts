@@ -30,8 +30,6 @@ export interface EndedOperation {
   /** See {@link operationLabel}; absent when no operation was read. */
   readonly label?: string | undefined;
   readonly type?: `${OperationTypeNode}` | 'none' | undefined;
-  /** The deprecated parts of the schema that its document uses, as schema coordinates. */
-  readonly deprecated?: readonly string[] | undefined;
   readonly codes: readonly string[];
   /** Why it failed, in words that hold nothing a caller or the service sent. */
   readonly causes: readonly string[];
@@ -43,18 +41,15 @@ export interface EndedOperation {
 /** Hooks through which metrics, traces and logs learn what the pipeline does. */
 export interface OperationHooks {
   readonly observe: OperationObserver;
-  /** `startedAt` (of `performance.now()`) is undefined on live transports. */
-  readonly onRequest: (
-    transport: Transport,
-    outcome: RequestOutcome,
-    startedAt: number | undefined,
-    errors: readonly GraphQLFormattedError[],
-  ) => void;
+  readonly onRequest: (transport: Transport, outcome: RequestOutcome, errors: readonly GraphQLFormattedError[]) => void;
   readonly onExecution: (way: 'plan' | 'apollo') => void;
   readonly onError: (code: ErrorCode) => void;
   /** Called for an error that neither a caller nor the service caused. */
   readonly onBug: (error: unknown, requestId?: string) => void;
-  /** Called for operations that were refused, failed, changed something, or took at least `logSlowerThanMs` milliseconds. */
+  /**
+   * Called for operations that were refused, failed, changed something, called the token endpoint, or took at least
+   * `logSlowerThanMs` milliseconds.
+   */
   readonly onEnd: (ended: EndedOperation) => void;
   readonly logSlowerThanMs: number;
 }

@@ -1,7 +1,6 @@
 import type { Config } from '../config/config.js';
 import { HttpServer } from '../http/HttpServer.js';
-import { metricsPage } from '../http/health.js';
-import type { MetricsText } from '../observability/exposition.js';
+import { type MetricsText, metricsPage } from '../http/health.js';
 import type { Logger } from '../observability/log.js';
 import { listenProblem } from './listenProblem.js';
 

@@ -28,12 +28,9 @@ export function withHeaders(answer: Answer, headers: Answer['headers']): Answer 
   return { ...answer, headers: { ...answer.headers, ...headers } };
 }
 
-/** Writes the answer after a delay in milliseconds, unless the client has left. */
-export function sendAnswer(response: ServerResponse, answer: Answer, delayMs = 0): undefined {
-  if (delayMs > 0) {
-    const timer = setTimeout(sendAnswer, delayMs, response, answer);
-    response.once('close', () => clearTimeout(timer));
-  } else if (!response.destroyed) response.writeHead(answer.status, answer.headers).end(answer.body);
+/** Writes the answer, unless the client has left. */
+export function sendAnswer(response: ServerResponse, answer: Answer): void {
+  if (!response.destroyed) response.writeHead(answer.status, answer.headers).end(answer.body);
 }
 
 /** Calls `next` with the text of the body, at once when the request has none; never when the client leaves half-way. */

@@ -1,14 +1,12 @@
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import * as z from 'zod';
 import { type Answer, errorAnswer, jsonAnswer } from './Answer.js';
 import { clientLinkSettings, type SandboxState, type SandboxTaxpayer } from './SandboxState.js';
 
-/** A call of an endpoint, and what it is answered from. */
-export interface ApiCall {
-  readonly route: typeof noIds & { readonly endpoint: ApiEndpoint };
-  readonly endpoint: Endpoint;
-  readonly target: string;
-  readonly headers: IncomingHttpHeaders;
+/** A request as the sandbox understands it, and what it is answered from. */
+export interface Received {
+  readonly route: Route;
+  readonly request: IncomingMessage;
   readonly body: string;
   readonly service: {
     readonly state: SandboxState;
@@ -20,66 +18,36 @@ export interface ApiCall {
   };
 }
 
-/** One endpoint of the service: where it is, how it answers, and what of its record the faults spoil. */
-export type Endpoint = {
-  readonly path: string;
-  /** Whose credential a call has to carry. */
-  readonly credential: 'client' | 'taxpayer';
-  /** The member that tells most when it is missing or of a wrong type. */
-  readonly tellingField: string;
-  readonly textField: string;
-  /** The member that names the taxpayer. */
-  readonly taxpayerField?: string;
-  /** The record that the endpoint shows of a taxpayer, where nothing else decides it. */
-  readonly recordOf?: (taxpayer: SandboxTaxpayer) => Readonly<Record<string, unknown>>;
-} & (
-  | { readonly method: 'POST'; readonly answer: (call: ApiCall) => Answer }
-  | { readonly method: 'GET'; readonly answer: (call: ApiCall, taxpayer: SandboxTaxpayer) => Answer }
+/** One endpoint of the service: where it is, whose credential a call has to carry, and how it answers. */
+type Endpoint = { readonly path: string; readonly credential: 'client' | 'taxpayer' } & (
+  | { readonly method: 'POST'; readonly answer: (received: Received) => Answer }
+  | { readonly method: 'GET'; readonly answer: (received: Received, taxpayer: SandboxTaxpayer) => Answer }
 );
 
-/** The interface of the service. A new endpoint is one more entry here: routing, counters, faults and control follow. */
+/** The interface of the service. A new endpoint is one more entry here. */
 const table = {
-  createClientLink: {
-    method: 'POST',
-    path: '/client-links',
-    credential: 'client',
-    answer: createClientLink,
-    tellingField: 'url',
-    textField: 'url',
-  },
+  createClientLink: { method: 'POST', path: '/client-links', credential: 'client', answer: createClientLink },
   taxpayerToken: {
     method: 'GET',
     path: '/auth/tax-payer/{taxpayerId}/token',
     credential: 'client',
-    answer: (_call, taxpayer) => jsonAnswer(200, tokenRecord(taxpayer)),
-    recordOf: tokenRecord,
-    tellingField: 'access_token',
-    textField: 'name',
-    taxpayerField: 'taxpayer_id',
+    answer: tokenRecord,
   },
   refreshJob: {
     method: 'GET',
     path: '/tax-payer/{taxpayerId}/refresh/{jobId}',
     credential: 'taxpayer',
     answer: refreshJob,
-    tellingField: 'status',
-    textField: 'name',
-    taxpayerField: 'taxpayerId',
   },
 } satisfies Record<string, Endpoint>;
 
 export type ApiEndpoint = keyof typeof table;
-export const endpoints: Readonly<Record<ApiEndpoint, Endpoint>> = table;
+const endpoints: Readonly<Record<ApiEndpoint, Endpoint>> = table;
 export const apiEndpoints = Object.keys(table) as ApiEndpoint[];
 
-/** What a received request is counted as; `hostedPage` is a person in the taxpayer flow, `unknown` is off the contract. */
-export type EndpointName = ApiEndpoint | 'hostedPage' | 'unknown';
-export const endpointNames: readonly EndpointName[] = [...apiEndpoints, 'hostedPage', 'unknown'];
-
-/** Where a request goes; the ids are empty where the path has none. */
+/** Where a request goes: a person in the taxpayer flow to `hostedPage`. The ids are empty where the path has none. */
 export type Route =
-  | (typeof noIds & { readonly endpoint: ApiEndpoint })
-  | (typeof noIds & { readonly endpoint: 'hostedPage' })
+  | (typeof noIds & { readonly endpoint: ApiEndpoint | 'hostedPage' })
   | (typeof noIds & { readonly endpoint: 'unknown'; readonly refusal: Answer });
 
 const noIds = { taxpayerId: '', jobId: '', linkId: '', action: '' };
@@ -91,11 +59,11 @@ const routes = [
 ].map((route) => ({ ...route, pattern: new RegExp(`^${route.path.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`) }));
 
 /**
- * Finds the endpoint of a request target. The path is taken as received: dot segments are not resolved and double
- * slashes not merged but `unknown`, so a client whose ids change the path is caught.
+ * Finds the endpoint of a request. The path is taken as received: dot segments are not resolved and double slashes not merged
+ * but `unknown`, so a client whose ids change the path is caught.
  */
-export function routeOf(method: string, target: string): Route {
-  const path = target.replace(/\?.*/s, '');
+export function routeOf({ method = '', url = '' }: IncomingMessage): Route {
+  const path = url.replace(/\?.*/s, '');
   for (const { endpoint, method: allow, pattern } of routes) {
     const match = pattern.exec(path);
     if (!match) continue;
@@ -116,25 +84,26 @@ function unknown(status: number, message: string, headers?: Answer['headers']): 
   return { endpoint: 'unknown', ...noIds, refusal: errorAnswer(status, message, headers) };
 }
 
-/** Carries the call out and gives the right answer. */
-export function answerTo(call: ApiCall): Answer {
-  const { endpoint, route, target, headers, body, service } = call;
-  const { authorization, 'service-api-version': version = service.apiVersion } = headers;
-  const taxpayer = service.state.taxpayer(route.taxpayerId);
+/** Carries a call of the API out and gives the right answer. */
+export function answerOfApi(called: ApiEndpoint, received: Received): Answer {
+  const endpoint = endpoints[called];
+  const { route, request, body, service } = received;
+  const { authorization, 'service-api-version': version = service.apiVersion } = request.headers;
+  const taxpayer = service.state.taxpayers.get(route.taxpayerId);
   const clientBearer = `Bearer ${Buffer.from(`${service.clientId}:${service.clientSecret}`).toString('base64')}`;
-  if (target.includes('?')) return errorAnswer(400, 'The endpoint takes no query string');
+  if (request.url?.includes('?')) return errorAnswer(400, 'The endpoint takes no query string');
   if (endpoint.credential === 'client' && authorization !== clientBearer) {
     return errorAnswer(401, 'The client credentials are missing or wrong');
   }
   if (endpoint.credential === 'taxpayer' && !authorization) return errorAnswer(401, 'The access token is missing');
-  if (endpoint.method === 'POST') return endpoint.answer(call);
+  if (endpoint.method === 'POST') return endpoint.answer(received);
   if (version !== service.apiVersion) return errorAnswer(400, 'Service-API-Version is not supported');
   if (body !== '') return errorAnswer(400, 'The endpoint takes no body');
   if (!taxpayer) return errorAnswer(404, 'No such taxpayer');
   if (endpoint.credential === 'taxpayer' && authorization !== `Bearer ${taxpayer.accessToken}`) {
     return errorAnswer(401, 'The access token is not that of the taxpayer');
   }
-  return endpoint.answer(call, taxpayer);
+  return endpoint.answer(received, taxpayer);
 }
 
 const clientLinkBody = z.strictObject({
@@ -142,13 +111,13 @@ const clientLinkBody = z.strictObject({
   settings: clientLinkSettings.optional(),
 });
 
-function createClientLink(call: ApiCall): Answer {
-  if (!/^application\/json *(;|$)/i.test(call.headers['content-type'] ?? '')) {
+function createClientLink({ request, body, service }: Received): Answer {
+  if (!/^application\/json *(;|$)/i.test(request.headers['content-type'] ?? '')) {
     return errorAnswer(415, 'The body must be application/json');
   }
   let input: unknown;
   try {
-    input = JSON.parse(call.body);
+    input = JSON.parse(body);
   } catch {
     return errorAnswer(400, 'The body is not JSON');
   }
@@ -159,12 +128,12 @@ function createClientLink(call: ApiCall): Answer {
   }
   // The metadata is kept as it was sent; the checked copy may have lost odd keys such as __proto__.
   const { metadata = {} } = input as { metadata?: Record<string, unknown> };
-  const { id } = call.service.state.addLink(checked.data.settings ?? {}, metadata);
-  return jsonAnswer(201, { url: `${call.service.url}/c/${id}`, id });
+  const { id } = service.state.addLink(checked.data.settings ?? {}, metadata);
+  return jsonAnswer(201, { url: `${service.url}/c/${id}`, id });
 }
 
-function tokenRecord(taxpayer: SandboxTaxpayer) {
-  return {
+function tokenRecord(_: Received, taxpayer: SandboxTaxpayer): Answer {
+  return jsonAnswer(200, {
     access_token: taxpayer.accessToken,
     taxpayer_id: taxpayer.id,
     name: taxpayer.name,
@@ -172,10 +141,10 @@ function tokenRecord(taxpayer: SandboxTaxpayer) {
     provider_id: taxpayer.providerId,
     created_at: taxpayer.createdAt,
     status: taxpayer.status,
-  };
+  });
 }
 
-function refreshJob({ route, service }: ApiCall): Answer {
+function refreshJob({ route, service }: Received): Answer {
   const job = service.state.readJob(route.taxpayerId, route.jobId);
   if (!job) return errorAnswer(404, 'No such refresh job');
   const { status, jobId, taxpayerId, name } = job;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Answer, answerOf, withHeaders } from './Answer.js';
-import type { Route } from './endpoints.js';
-import type { SandboxLink, SandboxState, SandboxTaxpayer } from './SandboxState.js';
+import type { Received } from './endpoints.js';
+import type { SandboxLink, SandboxTaxpayer } from './SandboxState.js';
 
 interface Step {
   readonly title: string;
@@ -65,14 +65,14 @@ ${markOf('agreed', refusal)}> I sign the tax-authorization form</label></p>
  * The hosted flow behind a client link: shows where the taxpayer is, with the form of the next step, and takes the step of a
  * submitted form. Plain HTML, no script.
  */
-export function hostedPage(state: SandboxState, { linkId, action }: Route, method: string, body: string): Answer {
+export function hostedPage({ route: { linkId, action }, request, body, service: { state } }: Received): Answer {
   const link = state.link(linkId);
-  const taxpayer = link && state.taxpayer(link.taxpayerId);
+  const taxpayer = link && state.taxpayers.get(link.taxpayerId);
   if (!link || !taxpayer) return errorPage('This link does not exist');
   const step = Object.hasOwn(steps, action) ? steps[action] : undefined;
   if (action !== '' && !step) return errorPage('This page does not exist');
   // Also at the address of a form: after a refusal a browser may load it again.
-  if (method === 'GET') return page(link, taxpayer);
+  if (request.method === 'GET') return page(link, taxpayer);
   // A form sent twice, or from an old tab, changes nothing: the page shows where the taxpayer is by now.
   if (step?.from === taxpayer.status) {
     const fields = new URLSearchParams(body);

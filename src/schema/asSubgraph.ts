@@ -123,7 +123,7 @@ function textOf(representation: Representation, member: string): string {
   throw badInput(`representations.${member}`, 'must be a string');
 }
 
-/** `_service` and `_entities` answer only the router when a secret or certificate name is configured for it. */
+/** `_service` and `_entities` answer only the router when a secret is configured for it. */
 function onlyRouter(context: RequestContext, field: string): void {
   if (context.fromRouter !== false) return;
   context.audit('access-denied', 'denied', undefined, 'not the router');

@@ -1,4 +1,4 @@
-import { pause, type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
+import { type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import { type Answer, Circuit, failuresToOpen } from './Circuit.js';
 import { Delivery } from './Delivery.js';
 import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
@@ -177,13 +177,6 @@ export class FallbackStore implements Store {
     const answer = await this.#write(() => this.primary.increment(key, by, ttlMs));
     if (answer.answered) return answer.value;
     throw new StoreError('unreachable');
-  }
-
-  async waitForDelete(key: string, timeoutMs: number): Promise<void> {
-    if (this.#closed) return;
-    if (this.#pending(key)) return this.#journal.waitForDelete(key, timeoutMs);
-    if (this.#reads.isClosed) return this.primary.waitForDelete(key, timeoutMs).catch(() => undefined);
-    await pause(this.#runtime, Math.min(timeoutMs, 50)); // nothing reports the deletion: the caller looks again soon
   }
 
   /** Rejects when the primary does not answer. Has no time limit: a long search is no sign of a failing primary. */

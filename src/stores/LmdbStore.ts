@@ -1,8 +1,5 @@
 import { randomInt } from 'node:crypto';
 import { resolve } from 'node:path';
-import { CommitPace } from './CommitPace.js';
-import { DeleteWaiters } from './DeleteWaiters.js';
-import { JoinedIncrements } from './JoinedIncrements.js';
 import { type Database, inodeIn, openDatabase, openOrCreate } from './lmdbDatabase.js';
 import { unusable } from './lmdbDirectory.js';
 import { LmdbEntryFormat } from './lmdbEntry.js';
@@ -13,7 +10,7 @@ import { StoreError } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
 export interface LmdbStoreOptions {
-  /** Milliseconds between rounds of care: a purge step and a check that the database is still there. 0: none. Default 5000. */
+  /** Milliseconds between rounds of care: what has expired is removed in steps. 0: none. Default 5000. */
   readonly careEveryMs?: number;
   /** Entries looked at in one step of the purge. Default 1000. */
   readonly purgeStep?: number;
@@ -21,8 +18,6 @@ export interface LmdbStoreOptions {
   readonly now?: () => number;
   /** A damaged database was renamed to `name`, in the same directory. */
   readonly onSetAside?: (name: string) => void;
-  /** The directory was moved, deleted or replaced, and this process has opened what is in its place. */
-  readonly onMoved?: () => void;
 }
 
 /** What is stored under a key. `value` is undefined when it has expired or was not written by us. */
@@ -37,7 +32,6 @@ type Condition = readonly [key: string, read: Held | undefined];
 type Conditions = readonly [Condition, ...Condition[]];
 
 const maxTries = 1000;
-const pollPace = { firstMs: 5, maxMs: 50 };
 
 /**
  * An embedded store on disk, shared by all processes of one machine. It survives restarts and `kill -9`; a power cut may lose
@@ -45,23 +39,20 @@ const pollPace = { firstMs: 5, maxMs: 50 };
  *
  * Atomic operations read, and then write on condition that the version they read is still there. The driver's own thread
  * checks the condition: a transaction with a callback would hold the write lock of all processes until this event loop is free.
+ * Only counters use one, because many processes change the same counter at the same time.
  */
 export class LmdbStore implements Store {
   readonly kind = 'lmdb';
-  readonly #waiters = new DeleteWaiters();
-  #inode: number | undefined;
   readonly #format: LmdbEntryFormat;
   #careTimer: NodeJS.Timeout | undefined;
   #purgedTo = '';
-  readonly #increments = new JoinedIncrements((...increment) => this.#untilDone(() => this.#add(...increment)));
-  readonly #pace = new CommitPace();
   #closing: Promise<void> | undefined;
 
   /** Opens or creates the store in `directory`; replaces a damaged one. Throws a `misconfigured` {@link StoreError}. */
   static open(directory: string, options: LmdbStoreOptions = {}): LmdbStore {
     const path = resolve(directory);
     try {
-      return new LmdbStore(path, openOrCreate(path, options.onSetAside), options);
+      return new LmdbStore(openOrCreate(path, options.onSetAside), options);
     } catch (error) {
       throw unusable(error);
     }
@@ -72,18 +63,16 @@ export class LmdbStore implements Store {
     const path = resolve(directory);
     try {
       if (inodeIn(path) === undefined) throw new Error(`there is no store in ${path}`);
-      return new LmdbStore(path, openDatabase(path), { careEveryMs: 0 });
+      return new LmdbStore(openDatabase(path), { careEveryMs: 0 });
     } catch (error) {
       throw unusable(error);
     }
   }
 
   private constructor(
-    private readonly path: string,
-    private db: Database,
+    private readonly db: Database,
     private readonly options: LmdbStoreOptions,
   ) {
-    this.#inode = inodeIn(path);
     this.#format = new LmdbEntryFormat(options.now ?? Date.now);
     this.#scheduleCare(this.#careEveryMs);
   }
@@ -138,19 +127,20 @@ export class LmdbStore implements Store {
     return this.#untilDone(async () => {
       const held = this.#read(key);
       if (!held?.value?.equals(expected)) return false;
-      const isDone = await this.#writeIf([[key, held]], () => [...writes(), this.db.remove(key)]);
-      if (isDone) this.#waiters.wake(key);
-      return isDone || undefined;
+      return (await this.#writeIf([[key, held]], () => [...writes(), this.db.remove(key)])) || undefined;
     });
   }
 
   increment(key: string, by: number, ttlMs: number): Promise<number> {
-    return this.#increments.increment(key, by, ttlMs);
-  }
-
-  waitForDelete(key: string, timeoutMs: number): Promise<void> {
-    const lastsMs = async () => this.#read(key)?.leftMs ?? 0;
-    return this.#waiters.waitPolling(key, timeoutMs, pollPace, lastsMs);
+    const add = () => {
+      const held = this.#read(key);
+      const before = held?.value && countIn(held.value);
+      const count = (before ?? 0) + by;
+      const leftMs = held && before !== undefined ? held.leftMs : ttlMs;
+      this.db.putSync(key, this.#format.encode(key, Buffer.from(String(count)), leftMs), newVersion());
+      return count;
+    };
+    return this.#write(() => this.db.transaction(add));
   }
 
   /** Also removes the expired entries among them, which must be gone from the disk, not only hidden. */
@@ -179,9 +169,8 @@ export class LmdbStore implements Store {
 
   close(): Promise<void> {
     clearTimeout(this.#careTimer);
-    this.#waiters.wakeAll();
     // Closes after the pending writes. Has a time limit, because a stopped process may hold the write lock.
-    this.#closing ??= timeLimit(() => this.#pace.next().then(() => this.db.close()), 2000).catch(() => undefined);
+    this.#closing ??= timeLimit(() => this.db.close(), 2000).catch(() => undefined);
     return this.#closing;
   }
 
@@ -214,15 +203,6 @@ export class LmdbStore implements Store {
     return this.#writeIf([[key, held]], () => [this.db.put(key, entry, newVersion())]);
   }
 
-  async #add(key: string, by: number, ttlMs: number): Promise<number | undefined> {
-    const held = this.#read(key);
-    const before = held?.value && countIn(held.value);
-    const count = (before ?? 0) + by;
-    const leftMs = held && before !== undefined ? held.leftMs : ttlMs;
-    const isDone = await this.#replace(key, held, this.#format.encode(key, Buffer.from(String(count)), leftMs));
-    return isDone ? count : undefined;
-  }
-
   /** Does `writes` if every condition holds; tells whether it did. */
   #writeIf(conditions: Conditions, writes: () => readonly Promise<boolean>[]): Promise<boolean> {
     return this.#write(() => this.#doIf(conditions, writes));
@@ -238,9 +218,8 @@ export class LmdbStore implements Store {
     return (await Promise.all(done)).every(Boolean);
   }
 
-  async #write(work: () => Promise<boolean>): Promise<boolean> {
+  async #write<T>(work: () => Promise<T>): Promise<T> {
     this.#assertOpen();
-    await this.#pace.next();
     try {
       return await work();
     } catch (error) {
@@ -259,26 +238,11 @@ export class LmdbStore implements Store {
   #scheduleCare(inMs: number): void {
     if (this.#careEveryMs === 0 || this.#closing) return;
     const care = async () => {
-      this.#followPath();
       const removed = await this.purge().catch(() => 0);
       this.#scheduleCare(removed > this.#purgeStep / 4 ? 100 : this.#careEveryMs);
     };
     // Jitter keeps the processes that share the file from purging in step.
     this.#careTimer = setTimeout(care, inMs * (0.75 + Math.random() / 2)).unref();
-  }
-
-  /** Opens the database that is now under the path, if it is another: processes that start later will use that one. */
-  #followPath(): void {
-    const before = this.db;
-    try {
-      if (inodeIn(this.path) === this.#inode) return;
-      this.db = openOrCreate(this.path, this.options.onSetAside);
-    } catch {
-      return; // goes on with the moved database and checks again later
-    }
-    this.#inode = inodeIn(this.path);
-    void before.close().catch(() => undefined);
-    this.options.onMoved?.();
   }
 
   #assertOpen(): void {

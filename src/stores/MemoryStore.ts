@@ -1,6 +1,5 @@
 import { BoundedCache } from '../process/BoundedCache.js';
 import { type Runtime, realRuntime } from '../process/Runtime.js';
-import { DeleteWaiters } from './DeleteWaiters.js';
 import { leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError } from './StoreError.js';
 
@@ -12,14 +11,12 @@ export class MemoryStore implements Store {
   readonly degraded = false;
   readonly takeUnsettled = () => false;
   readonly #entries: BoundedCache<Entry>;
-  readonly #waiters: DeleteWaiters;
   readonly #now: () => number;
   #closed = false;
 
   constructor(options: { maxEntries?: number; maxBytes?: number; runtime?: Runtime } = {}) {
     const { maxEntries: max = 100_000, maxBytes: maxSize = 128 * 1024 * 1024, runtime = realRuntime } = options;
     this.#now = runtime.monotonicNow;
-    this.#waiters = new DeleteWaiters(runtime);
     const sizeCalculation = ({ value }: Entry, key: string) => value.length + key.length + 64;
     this.#entries = new BoundedCache({ max, maxSize, sizeCalculation });
   }
@@ -63,7 +60,6 @@ export class MemoryStore implements Store {
   async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
     if (!this.#live(key)?.value.equals(expected)) return false;
     this.#entries.delete(key);
-    this.#waiters.wake(key);
     return true;
   }
 
@@ -76,11 +72,6 @@ export class MemoryStore implements Store {
     return count;
   }
 
-  async waitForDelete(key: string, timeoutMs: number): Promise<void> {
-    const entry = this.#closed ? undefined : this.#live(key);
-    if (entry) await this.#waiters.wait(key, Math.min(timeoutMs, entry.expiresAt - this.#now()));
-  }
-
   async list(prefix: string): Promise<readonly string[]> {
     return [...this.#entries.keys()].filter((key) => key.startsWith(prefix) && this.#live(key));
   }
@@ -88,7 +79,6 @@ export class MemoryStore implements Store {
   async close(): Promise<void> {
     this.#closed = true;
     this.#entries.clear();
-    this.#waiters.wakeAll();
   }
 
   #live(key: string): Entry | undefined {

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { Cluster, type Redis } from 'ioredis';
-import { DeleteWaiters, type PollPace } from './DeleteWaiters.js';
 import { createRedisClient, keepConnected, parseRedisUrl } from './redisClient.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
 import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
@@ -9,37 +8,19 @@ import { timeLimit } from './timeLimit.js';
 
 const connectWaitMs = 1000; // how long opening waits for the first connection, which then goes on in the background
 const prefix = 'txgw:';
-const channel = `${prefix}deleted`; // where the names of deleted keys are published
-
-interface Increment {
-  readonly name: string;
-  /** The increment, and the time to live of a new counter in milliseconds. */
-  readonly arguments: readonly [number, number];
-  readonly resolve: (count: number) => void;
-  readonly reject: (error: unknown) => void;
-}
 
 /** A store in Redis or Valkey (one server, behind sentinels, or a cluster), shared by any number of machines. */
 export class RedisStore implements Store {
   readonly kind = 'redis';
   readonly #client: (Redis | Cluster) & ScriptedCommands;
-  readonly #waiters = new DeleteWaiters();
-  #subscriber: Redis | Cluster | undefined;
-  #subscribed = false;
   #reconnecting: Promise<unknown> | undefined;
   #closing: Promise<void> | undefined;
-  /** The increments requested in this turn of the event loop. */
-  #increments: Increment[] = [];
   /** The latest connection error; undefined while there is a connection. */
   #connectionFault: unknown;
 
   /** Throws a `misconfigured` {@link StoreError} when `url` is wrong. Operations reject until the server can be reached. */
-  static async open(
-    url: string,
-    pollPace: PollPace = { firstMs: 50, maxMs: 250 },
-    certificates?: object,
-  ): Promise<RedisStore> {
-    const client = createRedisClient(parseRedisUrl(url), certificates);
+  static async open(url: string): Promise<RedisStore> {
+    const client = createRedisClient(parseRedisUrl(url));
     let fault: unknown;
     const failed = new Promise<void>((resolve) => {
       client.once('error', (error) => {
@@ -49,15 +30,12 @@ export class RedisStore implements Store {
     });
     const connected = client.connect().catch(() => undefined);
     await timeLimit(() => Promise.race([connected, failed]), connectWaitMs).catch(() => undefined);
-    const store = new RedisStore(client, pollPace);
+    const store = new RedisStore(client);
     store.#connectionFault = fault;
     return store;
   }
 
-  private constructor(
-    client: Redis | Cluster,
-    private readonly pollPace: PollPace,
-  ) {
+  private constructor(client: Redis | Cluster) {
     for (const [name, script] of Object.entries(redisScripts)) client.defineCommand(name, script);
     this.#client = client as (Redis | Cluster) & ScriptedCommands;
     client.on('error', (error) => {
@@ -99,30 +77,16 @@ export class RedisStore implements Store {
 
   async settle(key: string, owner: Buffer, { key: target, value, ttlMs }: StoreEntry): Promise<boolean> {
     const names = [nameOf(leaseKeyOf(key)), nameOf(target)];
-    const work = () => this.#client.gatewayDelete(2, ...names, owner, channel, value, wholeMs(ttlMs));
+    const work = () => this.#client.gatewayDelete(2, ...names, owner, value, wholeMs(ttlMs));
     return (await this.#run(work)) === 1;
   }
 
   async compareAndDelete(key: string, expected: Buffer): Promise<boolean> {
-    return (await this.#run(() => this.#client.gatewayDelete(1, nameOf(key), expected, channel))) === 1;
+    return (await this.#run(() => this.#client.gatewayDelete(1, nameOf(key), expected))) === 1;
   }
 
   increment(key: string, by: number, ttlMs: number): Promise<number> {
-    return new Promise((resolve, reject) => {
-      this.#increments.push({ name: nameOf(key), arguments: [by, wholeMs(ttlMs)], resolve, reject });
-      if (this.#increments.length === 1) queueMicrotask(() => this.#sendIncrements());
-    });
-  }
-
-  async waitForDelete(key: string, timeoutMs: number): Promise<void> {
-    if (this.#closing) return;
-    this.#subscribe();
-    const name = nameOf(key);
-    const lastsMs = async () => {
-      const ttlMs = await this.#run(() => this.#client.pttl(name));
-      return ttlMs === -1 ? Infinity : ttlMs + 1; // PTTL returns -1 for a key without expiry, -2 for an absent one
-    };
-    await this.#waiters.waitPolling(name, timeoutMs, this.pollPace, lastsMs);
+    return this.#run(() => this.#client.gatewayIncrement(nameOf(key), by, wholeMs(ttlMs)));
   }
 
   async list(base: string): Promise<readonly string[]> {
@@ -140,45 +104,8 @@ export class RedisStore implements Store {
   }
 
   close(): Promise<void> {
-    this.#waiters.wakeAll();
-    const clients = new Set([this.#client, this.#subscriber ?? this.#client]);
-    this.#closing ??= Promise.all([...clients].map(end)).then(() => undefined);
+    this.#closing ??= end(this.#client);
     return this.#closing;
-  }
-
-  /** One connection, opened for the first waiter, receives all deletions. When it cannot subscribe, the waiters only poll. */
-  #subscribe(): void {
-    if (this.#subscribed) return;
-    this.#subscribed = true;
-    if (!this.#subscriber) {
-      // A cluster client keeps a subscriber connection of its own.
-      this.#subscriber =
-        this.#client instanceof Cluster ? this.#client : this.#client.duplicate({ enableOfflineQueue: true });
-      this.#subscriber.on('error', () => undefined);
-      if (this.#subscriber !== this.#client) keepConnected(this.#subscriber, () => !this.#closing);
-      this.#subscriber.on('message', (_channel: string, name: string) => this.#waiters.wake(name));
-    }
-    this.#subscriber.subscribe(channel).catch(() => {
-      this.#subscribed = false;
-    });
-  }
-
-  /** Sends the increments in one command, except in a cluster, which keeps counters on several servers. */
-  #sendIncrements(): void {
-    const increments = this.#increments;
-    this.#increments = [];
-    const batches = this.#client instanceof Cluster ? increments.map((increment) => [increment]) : [increments];
-    for (const batch of batches) void this.#incrementAll(batch);
-  }
-
-  async #incrementAll(batch: readonly Increment[]): Promise<void> {
-    const keysAndArguments = [...batch.map(({ name }) => name), ...batch.flatMap((increment) => increment.arguments)];
-    try {
-      const counts = await this.#run(() => this.#client.gatewayIncrement(batch.length, ...keysAndArguments));
-      for (const [n, { resolve }] of batch.entries()) resolve(counts[n] as number);
-    } catch (error) {
-      for (const { reject } of batch) reject(error);
-    }
   }
 
   async #run<T>(work: () => Promise<T>): Promise<T> {

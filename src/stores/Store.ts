@@ -41,18 +41,15 @@ export interface Store {
 
   /**
    * If `owner` holds the lease of `key`, writes `entry` and releases the lease; tells whether it did. Atomic. The key of the
-   * entry is `key` or derived from it. Wakes {@link waitForDelete} of the lease.
+   * entry is `key` or derived from it.
    */
   settle(key: string, owner: Buffer, entry: StoreEntry): Promise<boolean>;
 
-  /** Deletes `key` if it holds exactly `expected`; tells whether it did. Atomic. Wakes {@link waitForDelete}. */
+  /** Deletes `key` if it holds exactly `expected`; tells whether it did. Atomic. */
   compareAndDelete(key: string, expected: Buffer): Promise<boolean>;
 
   /** Adds `by` to the counter under `key` and returns the count. A new counter lives for `ttlMs`. Atomic. */
   increment(key: string, by: number, ttlMs: number): Promise<number>;
-
-  /** Resolves when any process deleted `key`, or after `timeoutMs`, or early for no reason. Never rejects. */
-  waitForDelete(key: string, timeoutMs: number): Promise<void>;
 
   /** The keys that begin with `prefix`. Keys written or deleted meanwhile may be missing. Slow when the store is large. */
   list(prefix: string): Promise<readonly string[]>;

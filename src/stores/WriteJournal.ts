@@ -1,6 +1,5 @@
 import { BoundedCache } from '../process/BoundedCache.js';
 import type { Runtime } from '../process/Runtime.js';
-import { DeleteWaiters } from './DeleteWaiters.js';
 import { baseKeyOf, type Store } from './Store.js';
 
 /** A write of this process that the primary has not confirmed. */
@@ -25,7 +24,6 @@ export class WriteJournal {
   readonly #writes: BoundedCache<PendingWrite>;
   /** By key, the exact values that must be deleted from the primary. */
   readonly #deletions = new BoundedCache<readonly Buffer[]>({ max: maxEntries });
-  readonly #waiters: DeleteWaiters;
 
   constructor(
     private readonly runtime: Runtime,
@@ -36,7 +34,6 @@ export class WriteJournal {
       maxSize: maxBytes,
       sizeCalculation: ({ value }, key) => value.length + key.length + 64,
     });
-    this.#waiters = new DeleteWaiters(runtime);
   }
 
   get isEmpty(): boolean {
@@ -77,7 +74,7 @@ export class WriteJournal {
   }
 
   forgetWrite(key: string): void {
-    if (this.#writes.delete(key)) this.#waiters.wake(key);
+    this.#writes.delete(key);
   }
 
   forget(key: string): void {
@@ -85,16 +82,9 @@ export class WriteJournal {
     this.#deletions.delete(key);
   }
 
-  /** Resolves when the write under `key` is gone, or after `timeoutMs`. */
-  async waitForDelete(key: string, timeoutMs: number): Promise<void> {
-    const write = this.get(key);
-    if (write) await this.#waiters.wait(key, Math.min(timeoutMs, write.expiresAt - this.runtime.monotonicNow()));
-  }
-
   close(): void {
     this.#writes.clear();
     this.#deletions.clear();
-    this.#waiters.wakeAll();
   }
 
   /** Delivers what is pending; deletes unwanted writes on `primary`. Rejects at the first failure and keeps the rest. */

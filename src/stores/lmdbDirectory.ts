@@ -76,7 +76,7 @@ function createPrivate(file: string): boolean {
   }
 }
 
-/** Blocks this process, which is starting, or whose database was replaced by a damaged one. */
+/** Blocks this process, which is starting. */
 function pause(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }

@@ -16,10 +16,6 @@ const lmdbScheme = 'lmdb:';
 export interface OpenStoreOptions extends FallbackStoreOptions {
   /** The database on disk was damaged; it was renamed to `name`, in the same directory. */
   readonly onSetAside?: (name: string) => void;
-  /** Its directory was moved, deleted or replaced while it was in use; what is in its place now is used instead. */
-  readonly onMoved?: () => void;
-  /** Options of `tls.connect` for a Redis, read at each connection. */
-  readonly tls?: object | undefined;
 }
 
 /** `degraded`: the store now answers from this process alone. */
@@ -43,10 +39,10 @@ export async function openStore(cacheUrl: string, options: OpenStoreOptions = {}
  * Opens an existing store without creating or renaming anything, and without a fallback: an operation that fails rejects.
  * @throws StoreError `misconfigured`, fit to be shown, also when there is no store yet or processes cannot share it
  */
-export async function openExistingStore(cacheUrl: string, tls?: object): Promise<Store> {
+export async function openExistingStore(cacheUrl: string): Promise<Store> {
   if (cacheUrl === 'memory:')
     throw new StoreError('misconfigured', 'CACHE_URL is memory:, which no other process can read');
-  return openShared(cacheUrl, { existing: true, tls });
+  return openShared(cacheUrl, { existing: true });
 }
 
 /** A CACHE_URL without its secrets, fit to be shown: `redis://cache:6379/0, with a password`. */
@@ -77,7 +73,7 @@ async function openShared(
   }
   if (/^rediss?(\+sentinel|\+cluster)?:\/\//.test(cacheUrl)) {
     const { RedisStore } = await import('./RedisStore.js');
-    return RedisStore.open(cacheUrl, undefined, options.tls);
+    return RedisStore.open(cacheUrl);
   }
   throw new StoreError('misconfigured', 'CACHE_URL must begin with memory:, lmdb: or one of the redis forms');
 }

@@ -45,9 +45,9 @@ export function parseRedisUrl(url: string) {
 
 /**
  * A client that never queues commands while disconnected, never repeats one, and reconnects for ever. It does not connect
- * until told to. Its connection errors are ignored: failing commands report them. `certificates` are options of `tls.connect`.
+ * until told to. Its connection errors are ignored: failing commands report them.
  */
-export function createRedisClient(address: RedisAddress, certificates: object = {}): Redis | Cluster {
+export function createRedisClient(address: RedisAddress): Redis | Cluster {
   const { username, password, tls, nodes } = address;
   let reconnectedAt = Number.NEGATIVE_INFINITY;
   let isReconnecting = false;
@@ -69,13 +69,13 @@ export function createRedisClient(address: RedisAddress, certificates: object = 
     commandTimeout: 1000,
     connectTimeout: 2000,
     disconnectTimeout: 500,
-    // These detect a dead peer that never closes its socket: a timeout and, on an idle subscriber, TCP keep-alive probes.
+    // These detect a dead peer that never closes its socket: a timeout and, while idle, TCP keep-alive probes.
     socketTimeout: 3000,
     keepAlive: 10_000,
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false,
     reconnectOnError,
-    ...(tls && { tls: certificates }),
+    ...(tls && { tls: {} }),
   };
   const sentinel: RedisOptions = {
     name: address.sentinelName,
@@ -84,7 +84,7 @@ export function createRedisClient(address: RedisAddress, certificates: object = 
     sentinelRetryStrategy: backoff,
     sentinelCommandTimeout: 1000,
     failoverDetector: true,
-    ...(tls && { sentinelTLS: certificates, enableTLSForSentinelMode: true }),
+    ...(tls && { sentinelTLS: {}, enableTLSForSentinelMode: true }),
   };
   const client =
     address.mode === 'cluster'

@@ -7,10 +7,7 @@ const present = `
     if redis.call('pttl', key) ~= -1 then return present(key) end
   end`;
 
-/**
- * The atomic operations, on one key or several of one cluster slot. Publishing may be forbidden to our user; the waiters then
- * poll.
- */
+/** The atomic operations, on one key or several of one cluster slot. */
 export const redisScripts = {
   gatewayClaim: {
     numberOfKeys: 1,
@@ -39,25 +36,17 @@ export const redisScripts = {
   gatewayDelete: {
     lua: `${present}
       if present(KEYS[1]) ~= ARGV[1] then return 0 end
-      if KEYS[2] then redis.call('set', KEYS[2], ARGV[3], 'px', ARGV[4]) end
+      if KEYS[2] then redis.call('set', KEYS[2], ARGV[2], 'px', ARGV[3]) end
       redis.call('del', KEYS[1])
-      redis.pcall('publish', ARGV[2], KEYS[1])
       return 1`,
   },
-  /** Arguments per key: the increment, and the time to live of a new counter. Returns the counts. */
   gatewayIncrement: {
+    numberOfKeys: 1,
     lua: `${present}
-      local counts = {}
-      for n, key in ipairs(KEYS) do
-        local by, ttl, held = ARGV[2 * n - 1], ARGV[2 * n], expiring(key)
-        if held and #held <= 15 and string.match(held, '^%d+$') then
-          counts[n] = redis.call('incrby', key, by)
-        else
-          redis.call('set', key, by, 'px', ttl)
-          counts[n] = tonumber(by)
-        end
-      end
-      return counts`,
+      local held = expiring(KEYS[1])
+      if held and #held <= 15 and string.match(held, '^%d+$') then return redis.call('incrby', KEYS[1], ARGV[1]) end
+      redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])
+      return tonumber(ARGV[1])`,
   },
 } as const;
 
@@ -73,5 +62,5 @@ export interface ScriptedCommands {
   ): Promise<Buffer[]>;
   gatewayRenew(leaseKey: string, owner: Buffer, ttlMs: number): Promise<number>;
   gatewayDelete(numberOfKeys: 1 | 2, ...keysAndArguments: (string | Buffer | number)[]): Promise<number>;
-  gatewayIncrement(numberOfKeys: number, ...keysAndArguments: (string | number)[]): Promise<number[]>;
+  gatewayIncrement(key: string, by: number, ttlMs: number): Promise<number>;
 }

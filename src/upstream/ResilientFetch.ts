@@ -1,11 +1,11 @@
-import { type AgentOptions, Agent as HttpAgent } from 'node:http';
+import { type AgentOptions, type ClientRequest, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Duplex } from 'node:stream';
+import nodeFetch from 'node-fetch';
 import { outcomeUnknown } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
 import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
 import { type BreakerCall, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
-import { fetchWithText, type RequestAgent } from './fetchWithText.js';
 import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
 /** The endpoints of the service (interface, part 4); also the label of metrics, gates and breakers. */
@@ -38,8 +38,6 @@ export interface TryDetails {
   readonly reason: string | undefined;
   /** 0 for the first try of a call. */
   readonly repetition: number;
-  /** Whom the call was made for. */
-  readonly holder: string | undefined;
 }
 
 type NewAgent = (options: AgentOptions) => HttpAgent;
@@ -52,7 +50,7 @@ export interface ResilientFetchOptions {
   /** Makes the agents, where a proxy or certificates are configured. Default: those of Node.js. */
   readonly newAgent?: NewAgent | undefined;
   /** Default: that of node-fetch. */
-  readonly fetch?: typeof fetchWithText;
+  readonly fetch?: typeof nodeFetch;
   readonly runtime?: Runtime;
   /** After each try, with its duration in seconds. */
   readonly onTry?: (endpoint: Endpoint, outcome: TryOutcome, seconds: number, details: TryDetails) => void;
@@ -67,8 +65,6 @@ const maxRepetitions = 2;
  */
 export class ResilientFetch {
   readonly #connections: Connections;
-  /** Unused AbortControllers, kept because creating one is expensive. */
-  readonly #unused: AbortController[] = [];
   readonly #breakers: Readonly<Record<Endpoint, EndpointBreaker>>;
   readonly #runtime: Runtime;
 
@@ -113,9 +109,9 @@ export class ResilientFetch {
 
   async #try(endsAt: number, request: ServiceRequest, record: CallRecord, repetition: number): Promise<ServiceAnswer> {
     const { method, url, headers, body = null, signal } = request;
-    const { fetch = fetchWithText } = this.options;
+    const { fetch = nodeFetch } = this.options;
     const startedAt = this.#runtime.monotonicNow();
-    const limit = this.#unused.pop() ?? new AbortController();
+    const limit = new AbortController();
     const abort = () => limit.abort();
     const timer = this.#runtime.setTimeout(abort, Math.min(this.options.timeoutMs, endsAt - startedAt));
     signal?.addEventListener('abort', abort, { once: true });
@@ -140,7 +136,6 @@ export class ResilientFetch {
       record.outcome = 'answered';
       status = answer.status;
       if (answer.status >= 400) outcome = 'client-error';
-      else if (answer.status < 300 && !limit.signal.aborted) this.#unused.push(limit);
       return answer;
     } catch (error) {
       const failure = failureOf(error, limit.signal.aborted);
@@ -156,7 +151,7 @@ export class ResilientFetch {
       signal?.removeEventListener('abort', abort);
       const seconds = (this.#runtime.monotonicNow() - startedAt) / 1000;
       request.trail?.call(request.endpoint, outcome, seconds);
-      this.options.onTry?.(request.endpoint, outcome, seconds, { status, reason, repetition, holder: request.holder });
+      this.options.onTry?.(request.endpoint, outcome, seconds, { status, reason, repetition });
     }
   }
 
@@ -196,8 +191,12 @@ function failureOf(error: unknown, aborted: boolean): TryFailure {
  */
 const idleMs = 1000;
 
-/** With the members that the types lack. */
-type Agent = HttpAgent & RequestAgent & { defaultPort: number; options: object };
+/** With the members that the types lack; `addRequest` is what Node's HTTP client calls. */
+type Agent = HttpAgent & {
+  defaultPort: number;
+  options: object;
+  addRequest(request: ClientRequest, ...rest: unknown[]): void;
+};
 
 /** The keep-alive connections to the service: opening one costs as much as a call. */
 class Connections {

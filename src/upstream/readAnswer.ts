@@ -33,17 +33,14 @@ export class TryFailure extends GatewayError {
   }
 }
 
-/** How long an unwanted short body is drained, in milliseconds. */
-const drainMs = 1000;
-const maxDrainedBytes = 65_536;
 /** Waits above this are not believed: a broken header must not silence the gateway for a year. */
 const longestBelievableSeconds = 3600;
 /** A date at most this many seconds ago means "now": it passed on the way to us. An older one comes from a wrong clock. */
 const justPassedSeconds = 1;
 
 /**
- * Reads an answer of at most `maxBytes` after decompression. Aborts `limit`, which ends the try, to drop a connection on
- * which more bytes may follow. Throws a TryFailure for a 5xx answer, or one that is too large or not JSON.
+ * Reads an answer of at most `maxBytes` after decompression. Aborts `limit`, which ends the try and its connection, where the
+ * body is not read or more bytes may follow it. Throws a TryFailure for a 5xx answer, or one that is too large or not JSON.
  */
 export async function readAnswer(
   response: Response,
@@ -58,7 +55,8 @@ export async function readAnswer(
     if (headers.has('content-encoding')) limit.abort();
     return { status, retryAfterSeconds: undefined, json: parse(bytes) };
   }
-  discard(response, limit, runtime);
+  response.body?.on('error', () => {}); // of the abort
+  limit.abort();
   const seconds = retryAfterSeconds(headers.get('retry-after'), runtime.now());
   if (status < 500) return { status, retryAfterSeconds: seconds, json: undefined };
   const reason = `HTTP ${status}`;
@@ -103,21 +101,4 @@ function parse(bytes: Buffer): unknown {
   } catch (cause) {
     throw new TryFailure('invalid', { cause, reason: 'the body is not JSON' });
   }
-}
-
-/** Drains a short body, so that the connection can be reused; drops the connection of any other. */
-function discard({ body: stream, headers }: Response, limit: AbortController, runtime: Runtime): void {
-  const body = stream as Readable | null;
-  if (body === null) return;
-  body.on('error', () => {});
-  if (!(Number(headers.get('content-length') ?? Infinity) <= maxDrainedBytes)) {
-    limit.abort();
-    return;
-  }
-  const timer = runtime.setTimeout(() => limit.abort(), drainMs).unref();
-  body.once('close', () => {
-    runtime.clearTimer(timer);
-    limit.abort();
-  });
-  body.resume();
 }

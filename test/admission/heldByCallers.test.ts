@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider } from '../support/authenticated.js';
 import { startCallbackRouter } from '../support/callbackRouter.js';
 import { type Environment, environmentFor, postQuery, spawnGateway, startTestGateway } from '../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob } from '../support/liveJob.js';
 import { type RawSocket, rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { startSandbox } from '../support/sandbox.js';
+import { until } from '../support/until.js';
 
 const cleanups: (() => unknown)[] = [];
 

@@ -1,7 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { WebSocket } from 'ws';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import {
   environmentFor,
@@ -11,8 +10,9 @@ import {
   startTestGateway,
   type TestGateway,
 } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { eventReader } from '../support/streamReader.js';
+import { until } from '../support/until.js';
 
 // What a caller makes the process hold is bounded: answers nobody reads, bodies that come slowly, operations that wait.
 
@@ -138,7 +138,7 @@ describe('a process with a heap of 256 MB', () => {
   });
 
   it('refuses further large requests of a caller whose operations wait, before they begin', async () => {
-    const fault = { kind: 'hold-until-released', gate: 'g' } as const;
+    const fault = { gate: 'g' } as const;
     sandbox.control.arm({ endpoint: 'taxpayerToken', times: 20, fault });
     const query = 'query Q($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
     const statuses: number[] = [];

@@ -9,7 +9,7 @@ import type { GatewayError } from '../../src/errors/errors.js';
 import { pause, realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const ada: Caller = { ...anyone, kind: 'bearer', key: 'ada' };
 const bob: Caller = { ...anyone, kind: 'bearer', key: 'bob' };

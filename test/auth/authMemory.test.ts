@@ -4,7 +4,7 @@ import type { Caller } from '../../src/auth/caller.js';
 import { loadConfig } from '../../src/config/config.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
 import { bearer, jwtAuthenticator, refusalOf } from '../support/jwtAuthenticator.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const seconds = 1000;
 

@@ -113,7 +113,7 @@ describe('what is shared between callers', () => {
   test('a caller cannot join a read that another caller began', async () => {
     const { control } = gateway.sandbox;
     const { id } = control.addTaxpayer({ name: 'In flight' });
-    control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { kind: 'hold-until-released', gate: 'flight' } });
+    control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: 'flight' } });
     const flight = send(record, { id }, await tokenFor(everyScope, [id]));
     await control.whenCalled('taxpayerToken', 1);
     expectForbidden(await send(record, { id }, await tokenFor(everyScope, [own]))); // while that read is still held

@@ -6,7 +6,7 @@ import { freePort } from '../../scripts/freePort.js';
 import { providePackages } from '../../scripts/providePackages.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 // The decision point as somebody else built it: Cerbos, with the policy of the example.
 

@@ -13,8 +13,8 @@ import { startTrustedProvider, type TrustedProvider } from '../support/authentic
 import { startTestDecisionPoint, type TestDecisionPoint } from '../support/decisionPoint.js';
 import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { metric } from '../support/liveJob.js';
-import { until } from '../support/redis.js';
 import { taxpayerPaths } from '../support/taxpayerPaths.js';
+import { until } from '../support/until.js';
 
 // Tokens of these callers list no taxpayer: whom they may see is known to the decision point alone.
 

@@ -8,9 +8,9 @@ import {
 } from '../../src/auth/DecisionPoint.js';
 import { Secret } from '../../src/config/secret.js';
 import { realRuntime } from '../../src/process/Runtime.js';
-import { VirtualTime } from '../bench/sparing/VirtualTime.js';
 import { type Misbehaviour, startTestDecisionPoint, type TestDecisionPoint } from '../support/decisionPoint.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
+import { VirtualTime } from '../support/VirtualTime.js';
 
 const caller: Caller = {
   kind: 'bearer',

@@ -10,7 +10,7 @@ import { Secret } from '../../src/config/secret.js';
 import { createLogger } from '../../src/observability/log.js';
 import { startIdentityProvider } from '../support/identityProvider.js';
 import { bearer, jwtAuthenticator } from '../support/jwtAuthenticator.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 describe('The secrets shared with the router', () => {
   const current = new Secret('the-current-router-secret');
@@ -31,24 +31,6 @@ describe('The secrets shared with the router', () => {
   ])('%s', (_, header, secret, previousSecret, expected) => {
     const secrets = new RouterSecrets({ ...federation, secret, previousSecret }, createLogger('error'));
     expect(secrets.accept(header)).toBe(expected);
-  });
-
-  it.each<[string, string[], readonly string[] | undefined, Secret | undefined, boolean | undefined]>([
-    [
-      'accept a certificate of one of the names',
-      ['a.example', 'router.example'],
-      ['x', 'router.example'],
-      current,
-      true,
-    ],
-    ['refuse a certificate of other names', ['router.example'], ['x'], undefined, false],
-    ['refuse a certificate without names', ['router.example'], [], current, false],
-    ['refuse no certificate', ['router.example'], undefined, undefined, false],
-    ['prove nothing by a certificate when no name is set', [], ['router.example'], undefined, undefined],
-  ])('%s', (_, certificateNames, machineNames, secret, expected) => {
-    const secrets = new RouterSecrets({ ...federation, secret, certificateNames }, createLogger('error'));
-    const certificate = machineNames && { subject: 'CN=any', machineNames };
-    expect(secrets.accept(undefined, { address: undefined, certificate })).toBe(expected);
   });
 
   it('accept the secret of a file from when it is written there, and nothing too short', async () => {

@@ -5,8 +5,8 @@ import { startTestDecisionPoint, type TestDecisionPoint } from '../support/decis
 import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { metric, quickPolls } from '../support/liveJob.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
 import { eventReader } from '../support/streamReader.js';
+import { until } from '../support/until.js';
 
 // A right that is withdrawn at the decision point ends within AUTH_DECISION_TTL_SECONDS, wherever it was used.
 
@@ -63,7 +63,7 @@ describe('A right that is withdrawn has ended once the time of the decision is o
 
   it('for a read that began while it held, and for those who joined it', async () => {
     const { control } = gateway.sandbox;
-    control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { kind: 'hold-until-released', gate: id } });
+    control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { gate: id } });
     const answers = [ask(record), ask(record)];
     await control.whenCalled('taxpayerToken', 1);
     await withdraw();

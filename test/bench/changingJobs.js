@@ -36,10 +36,10 @@ export function keepMoving({ control }) {
   let armed;
   const move = async () => {
     if (armed === undefined) {
-      const fault = { kind: 'give-unknown-enum-value', field: 'status', value: 'waiting' };
-      armed = (await control('arm', { endpoint: 'refreshJob', fault })).id;
+      const fault = { set: { status: 'waiting' } };
+      armed = await control('arm', { endpoint: 'refreshJob', fault });
     } else {
-      await control('disarm', { id: armed });
+      await control('disarm', armed);
       armed = undefined;
     }
   };

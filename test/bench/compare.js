@@ -12,7 +12,7 @@ export async function compare(scenario, targets, world) {
   for (let turn = 0; turn < world.rounds; turn += 1) {
     for (const target of taking) results.get(target.name).push(await round(target));
   }
-  await world.service.control('set-latency', { latencyMs: 0 });
+  await world.service.control('setLatency', 0);
   return [...results].map(([name, samples]) => ({ name, ...summary(samples) }));
 }
 
@@ -33,7 +33,7 @@ export async function preparedRounds(scenario, targets, world) {
     if (amount) target.asked = 0; // with an amount, no request is sent twice
     await measure(target, { ...world, bodies, ...warmUp });
   }
-  await service.control('set-latency', { latencyMs: scenario.latencyMs ?? 0 });
+  await service.control('setLatency', scenario.latencyMs ?? 0);
   return (target) => measure(target, { ...world, bodies, ...load });
 }
 

@@ -8,15 +8,13 @@ import { watcherGrowth } from './growth/watchers.js';
 import { measure, median } from './measure.js';
 import { cpuMicroseconds, residentMegabytes } from './processCost.js';
 import { jobAliases, jobAliasVariables } from './queries.js';
-import { machine, measurements, round, table, writeSection } from './report.js';
+import { machine, round, table } from './report.js';
 import { cores, startGateway, startIssuer, startLoader, startService } from './targets.js';
 
 const help = `Measures how the costs of the gateway grow: npm run bench:growth -- [options]
 
   --part <name>    only this one; may be repeated. Names: aliases, cache, watchers, processes, start
   --quick          smaller numbers, shorter rounds
-  --write          puts the tables into docs/measurements.md
-  --into <folder>  puts them into that page of another folder
   --help
 `;
 
@@ -24,8 +22,6 @@ const { values } = parseArgs({
   options: {
     part: { type: 'string', multiple: true },
     quick: { type: 'boolean' },
-    write: { type: 'boolean' },
-    into: { type: 'string' },
     help: { type: 'boolean' },
   },
 });
@@ -54,15 +50,11 @@ else await orSentence(run);
 
 async function run() {
   await ensureBuilt();
-  const sections = [`Measured ${new Date().toISOString().slice(0, 10)} on ${machine()}.\n`];
+  process.stdout.write(`Measured on ${machine()}.\n`);
   for (const [name, part] of Object.entries(parts)) {
     if (values.part !== undefined && !values.part.includes(name)) continue;
-    const text = `**${titles[name]}** (\`--part ${name}\`)\n\n${await part()}`;
-    process.stdout.write(`\n${text}`);
-    sections.push(text);
+    process.stdout.write(`\n**${titles[name]}** (\`--part ${name}\`)\n\n${await part()}`);
   }
-  if (values.write || values.into)
-    writeSection('growth', sections.join('\n'), `${values.into ?? 'docs'}/${measurements}`);
 }
 
 async function withWorld(part) {

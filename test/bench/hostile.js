@@ -7,14 +7,12 @@ import { ensureBuilt } from '../../scripts/build.js';
 import { orSentence } from '../../scripts/orSentence.js';
 import { attacks } from './hostile/attacks.js';
 import { startWorld } from './hostile/world.js';
-import { machine, measurements, table, writeSection } from './report.js';
+import { machine, table } from './report.js';
 
 const help = `One hostile caller beside twenty honest ones: npm run bench:hostile -- [options]
 
   --attack <name>  only this one; may be repeated. Names: ${Object.keys(attacks).join('; ')}
   --quick          a few seconds for each attack
-  --write          puts the table into docs/measurements.md
-  --into <folder>  puts it into that page of another folder
   --help
 
 Ends with 1 when the gateway ended, or an honest caller was refused.
@@ -24,8 +22,6 @@ const { values } = parseArgs({
   options: {
     attack: { type: 'string', multiple: true },
     quick: { type: 'boolean' },
-    write: { type: 'boolean' },
-    into: { type: 'string' },
     help: { type: 'boolean' },
   },
 });
@@ -94,9 +90,7 @@ async function report(rows, world) {
     ...['hostile caller', 'honest requests', 'failed', 'p50 ms', 'p99 ms', 'to alone', 'MB held after'],
     ...['log lines/s', 'refused/s'],
   ];
-  const text = `Measured ${new Date().toISOString().slice(0, 10)} on ${machine()}.\n\n${table(columns, cells)}`;
-  process.stdout.write(`\n${text}`);
-  if (values.write || values.into) writeSection('hostile', text, `${values.into ?? 'docs'}/${measurements}`);
+  process.stdout.write(`\nMeasured on ${machine()}.\n\n${table(columns, cells)}`);
   const failed = rows.reduce((sum, row) => sum + row.failed, 0);
   if (!world.hasEnded() && failed === 0) return;
   process.stdout.write(world.hasEnded() ? 'The gateway ended.\n' : `${failed} requests of honest callers failed.\n`);

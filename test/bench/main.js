@@ -10,15 +10,7 @@ import { measureRevocation } from './measure.js';
 import { observability } from './observability.js';
 import { profileTable, profilingFlags } from './profile.js';
 import { jobStatus } from './queries.js';
-import {
-  heading,
-  measurements,
-  promisesTable,
-  revocationTable,
-  scenarioTable,
-  summaryTable,
-  writeSection,
-} from './report.js';
+import { heading, promisesTable, revocationTable, scenarioTable, summaryTable, writeSection } from './report.js';
 import { scenarios } from './scenarios.js';
 import { sockets } from './sockets.js';
 import { tail, tailTargets } from './tail.js';
@@ -50,8 +42,7 @@ const help = `Measures the gateway beside baselines: npm run bench -- [options]
   --profile <scenario>  instead: where the time of the gateway goes under this one, by room of src/ and by package
   --rounds <n>          rounds per scenario and target (5)
   --seconds <n>         length of a round, whole seconds (2)
-  --write               puts the tables into docs/performance.md and docs/measurements.md
-  --into <folder>       puts them into these pages of another folder
+  --write               puts the summary into docs/performance.md
   --help
 `;
 
@@ -64,7 +55,6 @@ const { values } = parseArgs({
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     write: { type: 'boolean' },
-    into: { type: 'string' },
     help: { type: 'boolean' },
   },
 });
@@ -135,13 +125,10 @@ async function compareAll(world, start) {
   }
   const withoutLatency = wanted.filter(({ latencyMs = 0 }) => latencyMs === 0);
   const ratios = promisesTable(results);
-  const summary = summaryTable(wanted, results);
-  process.stdout.write(`\n${ratios}\n${summary}`);
-  if (!values.write && !values.into) return;
-  const folder = values.into ?? 'docs';
+  process.stdout.write(`\n${ratios}\n${summaryTable(wanted, results)}`);
+  if (!values.write) return;
   const head = heading({ ...options, pinning });
-  writeSection('comparison', `${head}\n${summaryTable(withoutLatency, results)}`, `${folder}/performance.md`);
-  writeSection('comparison', `${head}\n${ratios}\n${summary}`, `${folder}/${measurements}`);
+  writeSection('comparison', `${head}\n${summaryTable(withoutLatency, results)}`, 'docs/performance.md');
 }
 
 async function revoked(targets, world) {

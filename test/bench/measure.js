@@ -10,7 +10,7 @@ const usualConnections = 8;
  * `storePer1000` is NaN for a target without a store. For an open load also `{ p999Ms, due, unanswered }`.
  */
 export async function measure(target, { loader, service, issuer, bodies, connections = usualConnections, ...load }) {
-  await service.control('reset-counters');
+  await service.control('resetCounters');
   const storeBefore = await target.storeCount?.();
   const before = cpuMicroseconds(target.pid);
   // Each round continues where the last one ended: a target that caches documents must not get the same ones again.
@@ -20,7 +20,7 @@ export async function measure(target, { loader, service, issuer, bodies, connect
   const { failed, firstFailure, requests, seconds, ...latencies } = report;
   target.asked = first + (report.due ?? requests);
   const cpuUs = (cpuMicroseconds(target.pid) - before) / requests;
-  const { createClientLink, taxpayerToken, refreshJob } = await service.counters();
+  const { createClientLink, taxpayerToken, refreshJob } = await service.control('counters');
   if (failed > 0) process.stderr.write(`${target.name}: ${failed} failed\n${firstFailure}\n`);
   const per1000 = (count) => (count / requests) * 1000;
   return {
@@ -40,11 +40,11 @@ export async function measure(target, { loader, service, issuer, bodies, connect
  */
 export async function measureRevocation(target, { service, issuer, bodies }) {
   await failuresOf(target, issuer, bodies); // fills the caches of the targets that cache tokens
-  await service.control('rotate-all-tokens');
+  await service.control('rotateAllTokens');
   await new Promise((resolve) => setTimeout(resolve, 1100)); // until the statuses, which are cached for a second, have expired
-  await service.control('reset-counters');
+  await service.control('resetCounters');
   const failed = await failuresOf(target, issuer, bodies);
-  const { taxpayerToken } = await service.counters();
+  const { taxpayerToken } = await service.control('counters');
   return { failed, tokenCalls: taxpayerToken };
 }
 

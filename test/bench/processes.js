@@ -10,28 +10,28 @@ import { freePort } from '../../scripts/freePort.js';
 
 const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
 
-/** @returns the sandbox as its own process; `get` and `post` call its HTTP control interface */
-export async function startSandboxProcess({ latencyMs = 0, taxpayers = 0, args = [] } = {}) {
-  const child = spawn(process.execPath, [
-    join(dist, 'sandbox/main.js'),
-    ...['--http-control', '--no-log', '--latency-ms', `${latencyMs}`, '--taxpayers', `${taxpayers}`],
-    ...args,
-  ]);
-  const ready = JSON.parse(await firstLine(child, (line) => line.includes('"url"')));
-  const call = async (method, name, body) => {
-    const response = await fetch(`${ready.controlUrl}/__sandbox/${name}`, {
-      method,
-      ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-    });
-    if (!response.ok) throw new Error(`The sandbox refused ${name}: ${await response.text()}`);
+/** The arguments of Node.js for the sandbox of the tests as a process. `options` as in `startSandbox`, with `taxpayers`, `latencyMs`. */
+export function sandboxArguments(options) {
+  const support = new URL('../support/', import.meta.url);
+  const loader = ['--import', new URL('typescript.mjs', support).href];
+  return [...loader, fileURLToPath(new URL('sandboxProcess.ts', support)), JSON.stringify(options)];
+}
+
+/** @returns `control(method, ...args)` of the sandbox whose process printed `controlUrl` */
+export function controlAt(controlUrl) {
+  return async (method, ...args) => {
+    const response = await fetch(`${controlUrl}/${method}`, { method: 'POST', body: JSON.stringify(args) });
+    if (!response.ok) throw new Error(`The sandbox refused ${method}: ${await response.text()}`);
     return response.json();
   };
-  return {
-    ...ready,
-    get: (name) => call('GET', name),
-    post: (name, body = {}) => call('POST', name, body),
-    stop: () => end(child, 'SIGTERM'),
-  };
+}
+
+/** @returns the sandbox as its own process */
+export async function startSandboxProcess(options) {
+  const client = { clientId: 'sandbox-client', clientSecret: 'sandbox-secret-not-real' };
+  const child = spawn(process.execPath, sandboxArguments({ ...client, ...options }));
+  const ready = JSON.parse(await firstLine(child, (line) => line.includes('"url"')));
+  return { ...ready, control: controlAt(ready.controlUrl), stop: () => end(child, 'SIGTERM') };
 }
 
 /** @returns a gateway as its own process, pointed at `sandbox`; `settings` are environment variables */

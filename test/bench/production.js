@@ -74,7 +74,7 @@ export function readers({ provider }, count) {
 }
 
 export function taxpayers(service, count) {
-  return service.control('add-taxpayers', { count, props: longAgo });
+  return service.control('addTaxpayers', count, longAgo);
 }
 
 /** New jobs of new taxpayers, `perTaxpayer` for each: `{ taxpayerId, jobId }`. */
@@ -82,7 +82,7 @@ export async function newJobs(service, count, perTaxpayer = 1) {
   const ids = await taxpayers(service, Math.ceil(count / perTaxpayer));
   const owners = Array.from({ length: count }, (_, n) => ids[n % ids.length]);
   return forAll(owners, async (taxpayerId) => {
-    const { jobId } = await service.control('add-job', { taxpayerId, endsAs: null });
+    const { jobId } = await service.control('addJob', { taxpayerId, endsAs: null });
     return { taxpayerId, jobId };
   });
 }

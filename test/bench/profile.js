@@ -44,7 +44,7 @@ export async function profileTable(scenario, gateway, world) {
   const threadUs = mainThreadMicroseconds(gateway.pid) - threadBefore;
   const cpuUs = cpuMicroseconds(gateway.pid) - cpuBefore;
   const profile = JSON.parse(readFileSync(await signal(gateway, 'profile'), 'utf8'));
-  await world.service.control('set-latency', { latencyMs: 0 });
+  await world.service.control('setLatency', 0);
   const requests = gateway.asked - askedBefore;
   const cells = costsOfParts(profile, threadUs, cpuUs).map(([part, us]) => [
     ...[part, (us / requests).toFixed(2), `${((100 * us) / cpuUs).toFixed(1)} %`],

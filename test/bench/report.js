@@ -166,9 +166,6 @@ export function round(number) {
   return number >= 100 ? String(Math.round(number)) : number.toFixed(1);
 }
 
-/** The page into which the benchmarks write their tables. */
-export const measurements = 'measurements.md';
-
 /** Replaces the text between the two markers `name` of a page; the rest of the page is hand-written. */
 export function writeSection(name, text, path) {
   const file = resolve(fileURLToPath(new URL('../..', import.meta.url)), path);

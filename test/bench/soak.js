@@ -121,7 +121,7 @@ function troubles({ control }) {
   const reads = ['refreshJob', 'taxpayerToken'];
   let armed = [];
   const disarm = async () => {
-    for (const { id } of armed.splice(0)) await control('disarm', { id });
+    for (const id of armed.splice(0)) await control('disarm', id);
   };
   // Disarms faults that met no call: a call that met three in a row would rightly fail.
   const once = (fault) => async () => {
@@ -129,11 +129,11 @@ function troubles({ control }) {
     armed = await Promise.all(reads.map((endpoint) => control('arm', { endpoint, fault, times: 1 })));
   };
   const each = [
-    once({ kind: 'answer-with-status', status: 503 }),
-    once({ kind: 'reset-before-effect' }),
-    once({ kind: 'answer-late', afterMs: 300 }),
-    (second) => second === 0 && control('rotate-all-tokens'),
-    () => control('set-latency', { latencyMs: 50 }),
+    once({ status: 503 }),
+    once({ cut: 'before' }),
+    once({ delayMs: 300 }),
+    (second) => second === 0 && control('rotateAllTokens'),
+    () => control('setLatency', 50),
   ];
   let seconds = 0;
   let working = Promise.resolve();
@@ -143,7 +143,7 @@ function troubles({ control }) {
     const make = phase % 2 ? each[(phase >> 1) % each.length] : undefined;
     const calm = async () => {
       await disarm();
-      await control('set-latency', { latencyMs: 0 });
+      await control('setLatency', 0);
     };
     working = working.then(() => (make ? make(second) : calm()));
   }, 1000);

@@ -72,13 +72,13 @@ function idleCells(idle, opened) {
 /** The costs per second, measured over one phase. */
 async function costs(target, streams, world) {
   const seconds = phaseSeconds(world);
-  await world.service.control('reset-counters');
+  await world.service.control('resetCounters');
   await streams.run({ ask: 'events' });
   const [cpuBefore, storeBefore] = [cpuMicroseconds(target.pid), await target.storeCount?.()];
   await delay(seconds * 1000);
   const cpuUs = (cpuMicroseconds(target.pid) - cpuBefore) / seconds;
   const store = ((await target.storeCount?.()) - storeBefore) / seconds;
-  const { taxpayerToken, refreshJob } = await world.service.counters();
+  const { taxpayerToken, refreshJob } = await world.service.control('counters');
   const { events } = await streams.run({ ask: 'events' });
   return { cpuUs, store, calls: (taxpayerToken + refreshJob) / seconds, events: events / seconds };
 }

@@ -8,7 +8,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startIdentityProvider } from '../support/identityProvider.ts';
-import { startRedisProcess } from './processes.js';
+import { controlAt, sandboxArguments, startRedisProcess } from './processes.js';
 import { lmdbTransactions, redisCommands } from './storeCost.js';
 
 const client = { clientId: 'bench-client', clientSecret: 'bench-secret-not-real' };
@@ -24,32 +24,16 @@ process.once('exit', () => {
 
 export const pinning = canPin ? `targets on core ${cores - 1}, the rest elsewhere` : 'none';
 
-/** The sandbox with taxpayers and jobs: `{ url, pid, control, counters, taxpayerIds, jobs, stop }`. Its jobs never end. */
+/** The sandbox with taxpayers and jobs: `{ url, pid, control, taxpayerIds, jobs, stop }`. Its jobs never end. */
 export async function startService({ taxpayers = 50, core = 'helper' } = {}) {
-  const flags = [
-    '--client-id',
-    client.clientId,
-    '--client-secret',
-    client.clientSecret,
-    '--job-duration-ms',
-    '999999999',
-  ];
-  const child = launch(
-    [built('sandbox/main.js'), '--no-log', '--http-control', '--taxpayers', `${taxpayers}`, ...flags],
-    { core },
-  );
+  const child = launch(sandboxArguments({ ...client, taxpayers, jobDurationMs: 999_999_999 }), { core });
   const { url, controlUrl, taxpayerIds } = await firstLine(child, (line) => line.startsWith('{') && JSON.parse(line));
-  const control = async (command, input = {}) => {
-    const response = await fetch(`${controlUrl}/__sandbox/${command}`, { method: 'POST', body: JSON.stringify(input) });
-    if (!response.ok) throw new Error(`The sandbox answered ${response.status} to ${command}`);
-    return response.json();
-  };
-  const counters = async () => (await fetch(`${controlUrl}/__sandbox/counters`)).json();
+  const control = controlAt(controlUrl);
   const owners = Array.from({ length: 100 }, (_, n) => taxpayerIds[n % 20]);
   const jobs = await Promise.all(
-    owners.map(async (taxpayerId) => ({ taxpayerId, jobId: (await control('add-job', { taxpayerId })).jobId })),
+    owners.map(async (taxpayerId) => ({ taxpayerId, jobId: (await control('addJob', { taxpayerId })).jobId })),
   );
-  return { url, pid: child.pid, control, counters, taxpayerIds, jobs, stop: () => stop(child) };
+  return { url, pid: child.pid, control, taxpayerIds, jobs, stop: () => stop(child) };
 }
 
 /** An identity provider in this process, and the Authorization header of a caller who may see every taxpayer. */

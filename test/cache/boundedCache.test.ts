@@ -4,13 +4,12 @@ import { LeasedCache } from '../../src/cache/LeasedCache.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
-import { Deprecations } from '../../src/operations/documents/Deprecations.js';
 import { DocumentMemory } from '../../src/operations/documents/DocumentMemory.js';
 import { PlanCache } from '../../src/operations/plans/PlanCache.js';
 import { SharedObject } from '../../src/operations/plans/SharedObject.js';
-import { startSandbox } from '../../src/sandbox/Sandbox.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { startSandbox } from '../support/sandbox.js';
 
 const query = new GraphQLObjectType({ name: 'Query', fields: { a: { type: GraphQLString } } });
 const request = { method: 'POST', documentId: undefined, operationName: undefined, extensions: undefined } as const;
@@ -19,7 +18,6 @@ const planCache = (memory: DocumentMemory, schema = new GraphQLSchema({ query })
   new PlanCache(schema, {
     memory: memory.plans,
     maxRepresentations: 1,
-    deprecations: new Deprecations(schema),
     ...(onBug && { onBug }),
   });
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { leaseMarginMs, leaseMs } from '../../src/cache/keepLease.js';
 import { LeasedCache } from '../../src/cache/LeasedCache.js';
-import { leaseMarginMs, leaseMs } from '../../src/cache/Leases.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
 import type { Entry } from '../../src/cache/StoredEntries.js';
 import { Sealer } from '../../src/cache/sealing.js';
@@ -10,7 +10,8 @@ import { Secret } from '../../src/config/secret.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { RedisStore } from '../../src/stores/RedisStore.js';
 import { leaseKeyOf, type Store } from '../../src/stores/Store.js';
-import { startRedis, until } from '../support/redis.js';
+import { startRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const workMs = 1000;
 const longestHoldMs = workMs + leaseMarginMs;
@@ -139,28 +140,5 @@ describe.each(openings)('a lease in %s', (_, open) => {
     await sleep(1200); // a renewal was due
     expect(await store.get(key)).toBeUndefined();
     await holding;
-  });
-
-  it('is given back when the preparation takes long, and taken again for the fetch, which happens once', async () => {
-    const { process } = await scene();
-    const [prepared, fetched]: [string[], string[]] = [[], []];
-    const readSlowly = async (cache: LeasedCache<string>, reader: string) =>
-      cache.read('x', {
-        acceptable: () => true,
-        prepare: async () => {
-          prepared.push(reader);
-          await sleep(700);
-          return `prepared by ${reader}`;
-        },
-        fetch: async (ready) => {
-          fetched.push(reader);
-          return ready;
-        },
-      });
-    const readers = ['one', 'two', 'three'];
-    const entries = await Promise.all(readers.map((reader) => readSlowly(process(), reader)));
-    expect(fetched).toHaveLength(1);
-    expect(new Set(prepared).size).toBe(prepared.length);
-    expect(new Set(entries.map(({ value }) => value))).toEqual(new Set([`prepared by ${fetched[0]}`]));
   });
 });

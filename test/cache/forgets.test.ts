@@ -7,8 +7,8 @@ import { Sealer } from '../../src/cache/sealing.js';
 import { Secret } from '../../src/config/secret.js';
 import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
-import { until } from '../support/redis.js';
 import { StoreLink } from '../support/StoreLink.js';
+import { until } from '../support/until.js';
 
 const who = 'planted-subject';
 const dayMs = 24 * recordMs;

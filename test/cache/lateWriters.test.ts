@@ -10,7 +10,8 @@ import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { openStore } from '../../src/stores/openStore.js';
 import type { Store } from '../../src/stores/Store.js';
 import { readerOver, readId, readName } from '../support/reader.js';
-import { startRedis, until } from '../support/redis.js';
+import { startRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const anything = () => true;
 

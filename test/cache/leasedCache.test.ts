@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
+import { keepLease, leaseMarginMs, leaseMs } from '../../src/cache/keepLease.js';
 import { LeasedCache } from '../../src/cache/LeasedCache.js';
-import { Leases, leaseMarginMs, leaseMs } from '../../src/cache/Leases.js';
 import type { EntryName } from '../../src/cache/OneKeyStore.js';
 import type { LeasedCacheOptions, ReadRequest } from '../../src/cache/ReadRequest.js';
 import { SealedStore } from '../../src/cache/SealedStore.js';
@@ -12,7 +12,7 @@ import { Trail } from '../../src/observability/Trail.js';
 import { pause, realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { leaseKeyOf, type Store } from '../../src/stores/Store.js';
-import { VirtualTime } from '../bench/sparing/VirtualTime.js';
+import { VirtualTime } from '../support/VirtualTime.js';
 
 const startsAt = 1_000_000;
 const workMs = 1000;
@@ -22,7 +22,7 @@ const hour = 3_600_000;
 const sealer = new Sealer({ from: 'client-secret', secret: new Secret('a-secret') });
 
 /** What a reader asks, and what its fetch brings after how long. */
-type Ask = Partial<ReadRequest<string, string>> & { brings?: string | Error; takesMs?: number; id?: string };
+type Ask = Partial<ReadRequest<string>> & { brings?: string | Error; takesMs?: number; id?: string };
 
 /** A read: how and when it ended, in milliseconds since the start; nothing of that while it is under way. */
 interface Reading {
@@ -48,7 +48,7 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 /** Processes over one store, in a time that passes only when it is told to. */
 function scene() {
   const time = new VirtualTime(startsAt);
-  const runtime = time.runtime(realRuntime);
+  const runtime = { ...time.runtime(realRuntime), random: () => 1 }; // looks at a lease after 20, 60, 140, 300, 500, … ms
   const shared = new MemoryStore({ runtime });
   const since = () => time.now - startsAt;
   const sealedOver = (store: Store) => new SealedStore({ store, sealer, scope: ['test'], runtime });
@@ -85,16 +85,16 @@ function scene() {
       ...options,
     });
     /** Of each fetch: when it began, and what it was given. */
-    const fetches: { at: number; prepared: unknown; before: string | undefined; signal: AbortSignal }[] = [];
+    const fetches: { at: number; before: string | undefined; signal: AbortSignal }[] = [];
     const begin = ({ brings = 'value', takesMs = 0, id = 'x', ...request }: Ask = {}): Reading => {
       const reading: Reading = {};
-      const fetch = async (prepared: string, signal: AbortSignal, before?: Entry<string>) => {
-        fetches.push({ at: since(), prepared, before: before?.value, signal });
+      const fetch = async (signal: AbortSignal, before?: Entry<string>) => {
+        fetches.push({ at: since(), before: before?.value, signal });
         if (takesMs > 0) await pause(runtime, takesMs);
         if (brings instanceof Error) throw brings;
         return brings;
       };
-      Promise.resolve(cache.read<string>(id, { acceptable: () => true, fetch, ...request })).then(
+      Promise.resolve(cache.read(id, { acceptable: () => true, fetch, ...request })).then(
         (entry) => Object.assign(reading, { entry, value: entry.value, endedAt: since() }),
         (error) => Object.assign(reading, { error, endedAt: since() }),
       );
@@ -324,14 +324,14 @@ describe('A read tells who answered it and what memory had', () => {
     first.begin({ takesMs: 100, brings: 'old' });
     await settled();
     const waiting = second.begin({ trail });
-    await pass(101);
-    expect(waiting).toMatchObject({ value: 'old', endedAt: 100 });
+    await pass(150);
+    expect(waiting).toMatchObject({ value: 'old', endedAt: 140 });
     expect(second.reads).toEqual([['text', 'waited', 'absent']]);
     first.begin({ acceptable: only('new'), takesMs: 100, brings: 'new' });
     await settled();
     const again = second.begin({ trail, acceptable: only('new') });
-    await pass(101);
-    expect(again).toMatchObject({ value: 'new', endedAt: 201 });
+    await pass(150);
+    expect(again).toMatchObject({ value: 'new', endedAt: 290 });
     expect(second.reads.slice(1)).toEqual([['text', 'waited', 'outdated']]);
     expect(trail.tiers).toEqual(['waited', 'waited']);
     expect(second.fetches).toEqual([]);
@@ -355,7 +355,7 @@ describe('A read tells who answered it and what memory had', () => {
     const fetched = first.begin({ takesMs: 100 });
     await settled();
     const [waited, joined] = [second.begin(), first.begin()];
-    await pass(101);
+    await pass(150);
     const rest = [await third.read(), await third.read()];
     expect([fetched, waited, joined, ...rest].map(({ value }) => value)).toEqual(Array(5).fill('value'));
     expect(first.fetches).toHaveLength(1);
@@ -492,40 +492,6 @@ describe('Readers of the same in one process', () => {
   });
 });
 
-describe('What a fetch needs', () => {
-  it.each([
-    ['within half a second, under the lease of the fetch', 500, 1],
-    ['in a longer time, after which the lease is given back and taken again', 501, 2],
-  ])('is prepared once, %s', async (_, takesMs, leases) => {
-    const { processWith, pass, runtime, sealed, x } = scene();
-    const { begin, calls, fetches } = processWith();
-    let preparations = 0;
-    const prepare = async () => {
-      await pause(runtime, takesMs);
-      return `preparation ${++preparations}`;
-    };
-    await pass(hour);
-    const reading = begin({ prepare, takesMs: 10 });
-    await pass(takesMs + 11);
-    expect(reading).toMatchObject({ value: 'value', endedAt: hour + takesMs + 10 });
-    expect(fetches).toMatchObject([{ at: hour + takesMs, prepared: 'preparation 1' }]);
-    expect(preparations).toBe(1);
-    const owners = calls.filter(({ method }) => method === 'acquire').map(({ args }) => String(args[1]));
-    expect(new Set(owners).size).toBe(leases);
-    expect(owners).toHaveLength(leases);
-    expect(await sealed.leaseOwner(x)).toBeUndefined();
-  });
-
-  it('may take longer than others are waited for', async () => {
-    const { processWith, pass, runtime } = scene();
-    const { begin, begunAt } = processWith();
-    const reading = begin({ prepare: () => pause(runtime, 5000).then(() => 'ready') });
-    await pass(5001);
-    expect(reading).toMatchObject({ value: 'value', endedAt: 5000 });
-    expect(begunAt()).toEqual([5000]);
-  });
-});
-
 describe('A process that waits for another', () => {
   it('gets its failure without fetching', async () => {
     const { processWith, pass } = scene();
@@ -534,10 +500,10 @@ describe('A process that waits for another', () => {
     first.begin({ takesMs: 100, brings: new GatewayError('UPSTREAM_UNAVAILABLE', 'It is away', details) });
     await settled();
     const waiting = second.begin();
-    await pass(101);
+    await pass(150);
     expect(waiting.error).toBeInstanceOf(GatewayError);
     expect(waiting.error).toMatchObject({ code: 'UPSTREAM_UNAVAILABLE', message: 'It is away', ...details });
-    expect(waiting.endedAt).toBe(100);
+    expect(waiting.endedAt).toBe(140);
     expect(second.fetches).toEqual([]);
     expect((await second.read()).value).toBe('value');
   });
@@ -560,17 +526,17 @@ describe('A process that waits for another', () => {
       new GatewayError('UPSTREAM_UNAVAILABLE', 'refused', { onlyFor: { holder: 'one' } }),
     ],
     ['an error that is none of the gateway', new Error('a defect')],
-  ])('does not get %s, and fetches at once', async (_, brings) => {
+  ])('does not get %s, and fetches', async (_, brings) => {
     const { processWith, pass, sealed, x } = scene();
     const [first, second] = [processWith(), processWith()];
     const failing = first.begin({ takesMs: 100, brings });
     await settled();
     const owner = String(await sealed.leaseOwner(x));
     const waiting = second.begin();
-    await pass(101);
+    await pass(150);
     expect(failing.error).toBe(brings);
-    expect(waiting).toMatchObject({ value: 'value', endedAt: 100 });
-    expect(second.begunAt()).toEqual([100]);
+    expect(waiting).toMatchObject({ value: 'value', endedAt: 140 });
+    expect(second.begunAt()).toEqual([140]);
     expect(await sealed.failureOf(x, owner)).toBeUndefined();
   });
 
@@ -587,7 +553,7 @@ describe('A process that waits for another', () => {
 
   it('takes the place of one that never ends when no work lasts so long, and not before', async () => {
     const { processWith, pass, sealed, x } = scene();
-    const { begin, begunAt, waits, count } = processWith({ workMs: 1200 });
+    const { begin, begunAt, waits } = processWith({ workMs: 1200 });
     const longestMs = 1200 + leaseMarginMs;
     await sealed.acquire(x, 'dead', hour);
     const reading = begin();
@@ -597,34 +563,34 @@ describe('A process that waits for another', () => {
     await pass(1);
     expect(reading).toMatchObject({ value: 'value', endedAt: longestMs });
     expect(begunAt()).toEqual([longestMs]);
-    expect(count('waitForDelete')).toBe(4); // a look each second, and one at the end
     expect(waits).toEqual([['text', longestMs / 1000]]);
   });
 
-  it('goes on at once when that one ends', async () => {
+  it('looks five times a second at most, and goes on when that one has ended', async () => {
     const { processWith, pass, endLease, sealed, x } = scene();
-    const { begin, begunAt } = processWith();
+    const { begin, begunAt, count } = processWith();
     await sealed.acquire(x, 'slow', hour);
     const reading = begin();
-    await pass(1300);
+    await pass(1201);
+    expect(count('get')).toBe(8);
     await endLease();
-    await settled();
+    await pass(100);
     expect(reading).toMatchObject({ value: 'value', endedAt: 1300 });
     expect(begunAt()).toEqual([1300]);
   });
 
-  it('looks every second whether it missed the end', async () => {
+  it('notices that yet another has the lease by now', async () => {
     const { processWith, pass, sealed, shared, x } = scene();
     const { begin, waits } = processWith();
     await sealed.acquire(x, 'first', hour);
     begin();
-    await pass(1300);
+    await pass(1250);
     const key = leaseKeyOf(sealed.stores[0]?.keyOf(x) as string);
-    await shared.set(key, Buffer.from('second'), hour); // which wakes nobody
-    await pass(700);
+    await shared.set(key, Buffer.from('second'), hour);
+    await pass(49);
     expect(waits).toEqual([]);
-    await pass(1);
-    expect(waits).toEqual([['text', 2]]);
+    await pass(2);
+    expect(waits).toEqual([['text', 1.3]]);
   });
 
   it('fails in time when the lease passes from one to another for ever', async () => {
@@ -643,15 +609,15 @@ describe('A process that waits for another', () => {
     expect(fetches).toEqual([]);
   });
 
-  it('fetches when the other left something that no version of the gateway wrote', async () => {
-    const { processWith, sealed, x, endLease, stored } = scene();
+  it('fetches when the other left something that is no entry', async () => {
+    const { processWith, pass, sealed, x, endLease, stored } = scene();
     const { begin, fetches } = processWith();
     await sealed.acquire(x, 'other', hour);
     const reading = begin({ acceptable: only('value') });
     await settled();
     await sealed.set(x, 'foreign', hour);
     await endLease();
-    await settled();
+    await pass(50);
     expect(reading).toMatchObject({ value: 'value' });
     expect(fetches).toHaveLength(1);
     expect(await stored()).toBe('value');
@@ -670,10 +636,10 @@ describe('What was fetched since a reader asked', () => {
     await pass(100);
     await put('brought', startsAt + fetchedAt);
     await endLease();
-    await settled();
+    await pass(50);
     return reading.value;
   }
-  const [askedAt, lookedAt] = [5000, 5100];
+  const [askedAt, lookedAt] = [5000, 5140];
 
   it.each([
     ['is taken', true, lookedAt, 'brought'],
@@ -720,42 +686,6 @@ describe('The time of a fetch', () => {
     begin({ id: 'y', takesMs: 10, brings: new Error('no answer') });
     await pass(2 * workMs);
     expect(fetches.map(({ signal }) => signal.aborted)).toEqual([false, false]);
-  });
-});
-
-describe('The leases of a process that stops', () => {
-  it('end at once, so that another process reads without waiting for them', async () => {
-    const { processWith, pass, sealed, x } = scene();
-    const [stopping, other] = [processWith(), processWith()];
-    stopping.begin({ takesMs: 500, brings: 'late' });
-    await settled();
-    const waiting = other.begin({ brings: 'of the other' });
-    await settled();
-    expect(waiting.endedAt).toBeUndefined();
-    await stopping.cache.endLeases();
-    await pass(1);
-    expect(waiting).toMatchObject({ value: 'of the other' });
-    expect(await sealed.leaseOwner(x)).toBeUndefined();
-  });
-
-  it('end also when they are taken afterwards', async () => {
-    const { processWith, sealed, x } = scene();
-    const { cache, begin } = processWith();
-    await cache.endLeases();
-    begin({ takesMs: 500 });
-    await settled();
-    expect(await sealed.leaseOwner(x)).toBeUndefined();
-  });
-
-  it('are not ended for what was read before: another process may hold them by now', async () => {
-    const { processWith, sealed, x } = scene();
-    const { cache, read } = processWith();
-    await read();
-    await read({ id: 'y', brings: new Error('no answer') });
-    await sealed.acquire(x, 'another', leaseMs, Buffer.from('refused'));
-    const held = await sealed.leaseOwner(x);
-    await cache.endLeases();
-    expect(await sealed.leaseOwner(x)).toEqual(held);
   });
 });
 
@@ -825,7 +755,7 @@ describe('What was fetched under a lease that was lost', () => {
     expect(await sealed.leaseOwner(x)).toEqual(Buffer.from('next'));
   });
 
-  it('is answered, but not written, over something that no version of the gateway wrote', async () => {
+  it('is answered, but not written, over something that is no entry', async () => {
     const { processWith, pass, endLease, sealed, x } = scene();
     const { begin } = processWith();
     const late = begin({ acceptable: only('late'), takesMs: 100, brings: 'late' });
@@ -859,7 +789,7 @@ describe('What was fetched under a lease that was lost', () => {
     [true, undefined],
     [false, 'value'],
   ])('is not written when its subject may have been forgotten since the reader asked: %s', async (may, left) => {
-    const { processWith, pass, endLease, stored, runtime, sealed } = scene();
+    const { processWith, pass, endLease, stored, sealed } = scene();
     const asked: unknown[][] = [];
     const { begin, read } = processWith({
       subjectOf: () => 'somebody',
@@ -870,7 +800,7 @@ describe('What was fetched under a lease that was lost', () => {
     });
     const name = { subject: 'somebody', parts: ['text', 'x'] };
     await pass(70);
-    const reading = begin({ prepare: () => pause(runtime, 50).then(() => 'ready'), takesMs: 100 });
+    const reading = begin({ takesMs: 150 });
     await pass(60);
     await endLease(name);
     await pass(91);
@@ -900,7 +830,7 @@ describe('A lease', () => {
       },
     });
     await sealed.acquire(x, 'me', leaseMs);
-    const lease = new Leases().keep({ store: sealedOver(store), name: x, owner: 'me', longestMs, runtime });
+    const lease = keepLease({ store: sealedOver(store), name: x, owner: 'me', longestMs, runtime });
     const isHeld = async () => (await sealed.leaseOwner(x)) !== undefined;
     return { renewals, lease, pass, isHeld, release: () => sealed.release(x, 'me') };
   }

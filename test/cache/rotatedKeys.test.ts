@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway, startTestGateway } from '../support/gateway.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 
 const [oldKey, newKey] = [1, 2].map((byte) => Buffer.alloc(32, byte).toString('base64'));
 
@@ -44,7 +44,7 @@ describe('Two gateways in a rolling rotation of CACHE_ENCRYPTION_KEY', () => {
     'create one link for a key: the %s one begins, the %s one waits for it and gives it again',
     async (a, b) => {
       const { control } = sandbox;
-      control.arm({ endpoint: 'createClientLink', fault: { kind: 'hold-until-released', gate: 'held' }, times: 1 });
+      control.arm({ endpoint: 'createClientLink', fault: { gate: 'held' }, times: 1 });
       const first = createLink(gateways[a].origin, 'key-1');
       await control.whenCalled('createClientLink', 1);
       const second = createLink(gateways[b].origin, 'key-1');
@@ -62,7 +62,7 @@ describe('Two gateways in a rolling rotation of CACHE_ENCRYPTION_KEY', () => {
     ['new', 'old'],
   ] as const)('remember an unknown outcome: of the %s one, said again by the %s one', async (a, b) => {
     const { control } = sandbox;
-    control.arm({ endpoint: 'createClientLink', fault: { kind: 'reset-after-effect' }, times: 1 });
+    control.arm({ endpoint: 'createClientLink', fault: { cut: 'before' }, times: 1 });
     expect(codeOf(await createLink(gateways[a].origin, 'key-1'))).toBe('OUTCOME_UNKNOWN');
     expect(codeOf(await createLink(gateways[b].origin, 'key-1'))).toBe('OUTCOME_UNKNOWN');
     expect(control.counters().createClientLink).toBe(1);

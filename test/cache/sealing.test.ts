@@ -131,36 +131,6 @@ describe('Sealer', () => {
   });
 });
 
-describe('What earlier versions stored', () => {
-  it.each([
-    {
-      material: fromKey(1),
-      id: 'a0e25b15',
-      name: 'l5gAANTOPQHzBClmph8vWIYeW3Y4KVKbzv8L6uYrVfc',
-      digest: 'jkKSmB-X5cmwxazJWFTZSFYLzM6GHBR0hu0-bKhXypY',
-      sealed:
-        '01a0e25b1558cf86222f02987a6a32da770a3180acee6d803124b31eed3583c6db3e8098dffd4270b8dcbbbaa7ff76a823c8ef21d99d352b',
-    },
-    {
-      material: fromClient('some secret'),
-      id: '7ffe504e',
-      name: 'k_LnrM8-9uQ-4KWzAB-tBUa5oAhqGZ1hL97lLEIMvSE',
-      digest: '-B1WuBa-tRUKe8Io1zvVyUGXuCk_-D23pCOM1iaa1Fw',
-      sealed:
-        '017ffe504e4057dc63fbd8830f3ab9a008d53f6298d748e3eb7dcc63844060fabdd94c5e6b1df34cc3a03380065463019ee3d7d10fd92c41',
-    },
-  ])('stays readable, under the same names, with keys from the $material.from', (stored) => {
-    const sealer = new Sealer(stored.material);
-    const ring = sealer.current;
-    expect(ring.id.toString('hex')).toBe(stored.id);
-    expect(ring.name(['a', 'b'])).toBe(stored.name);
-    expect(ring.name(['a', 'b'])).toBe(stored.name); // from memory
-    expect(ring.digest('caller', 'somebody')).toBe(stored.digest);
-    expect(sealer.digest('caller', 'somebody')).toBe(stored.digest);
-    expect(String(ring.open('name', Buffer.from(stored.sealed, 'hex')))).toBe('what was stored: ä €');
-  });
-});
-
 describe('The keys of a sealer', () => {
   const idOf = (from: KeyMaterial['from'], input: Buffer) =>
     Buffer.from(hkdfSync('sha256', input, 'taxpayer-gateway/store', `v1/${from}/id`, 4)).toString('hex');

@@ -6,8 +6,8 @@ import { type KeyRing, Sealer } from '../../src/cache/sealing.js';
 import { realRuntime } from '../../src/process/Runtime.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import type { Store } from '../../src/stores/Store.js';
-import { VirtualTime } from '../bench/sparing/VirtualTime.js';
 import { encryptionKey } from '../support/sealed.js';
+import { VirtualTime } from '../support/VirtualTime.js';
 
 const [oldKey, newKey] = [encryptionKey(1), encryptionKey(2)];
 const minute = 60_000;

@@ -1,9 +1,7 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { print } from 'graphql';
-import { useServer } from 'graphql-ws/use/ws';
-import { WebSocket, WebSocketServer } from 'ws';
 import {
   type ErrorCode,
   errorCodeOf,
@@ -15,7 +13,6 @@ import {
   TaxpayerTokenDocument,
   type TokenUpdate,
   WatchFailed,
-  type WebSocketLike,
   watchRefreshJob,
   watchTaxpayerToken,
 } from '../../packages/client/src/index.js';
@@ -23,7 +20,7 @@ import { providePackages } from '../../scripts/providePackages.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, quickPolls } from '../support/liveJob.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 await providePackages('test/client');
 const { ApolloClient, HttpLink, InMemoryCache } = await import('@apollo/client');
@@ -36,9 +33,6 @@ beforeEach(async () => {
   url = `${running.origin}/graphql`;
 });
 afterEach(() => running.stop());
-
-const openWebSocket = (address: string, protocol: string) =>
-  new WebSocket(address, protocol) as unknown as WebSocketLike;
 
 describe('Errors as the typed client reads them', () => {
   /** The first call uses up the token budget, the second is refused by it. */
@@ -95,10 +89,10 @@ describe('Errors as the typed client reads them', () => {
   });
 });
 
-describe.each(['sse', 'ws'] as const)('watchRefreshJob over %s', (transport) => {
+describe('watchRefreshJob', () => {
   const watch = (overrides: object = {}) => {
     const { taxpayerId, jobId } = running.sandbox.demo.jobs.processing;
-    return watchRefreshJob({ url, taxpayerId, jobId, transport, openWebSocket, ...overrides });
+    return watchRefreshJob({ url, taxpayerId, jobId, ...overrides });
   };
 
   it('gives the status now and each change, and ends after the final one', async () => {
@@ -204,15 +198,14 @@ describe.each(['sse', 'ws'] as const)('watchRefreshJob over %s', (transport) => 
   });
 });
 
-describe.each(['sse', 'ws'] as const)('watchTaxpayerToken over %s', (transport) => {
+describe('watchTaxpayerToken', () => {
   let live: TestGateway;
   beforeEach(async () => {
     live = await startTestGateway({ TOKEN_FRESH_SECONDS: '1', JOB_WATCH_MAX_SECONDS: '2' });
   });
   afterEach(() => live.stop());
 
-  const watch = (taxpayerId: string) =>
-    watchTaxpayerToken({ url: `${live.origin}/graphql`, taxpayerId, transport, openWebSocket });
+  const watch = (taxpayerId: string) => watchTaxpayerToken({ url: `${live.origin}/graphql`, taxpayerId });
 
   it('gives the record now and each change, over as many connections as it takes, and ends after a final status', async () => {
     const { control } = live.sandbox;
@@ -252,82 +245,19 @@ describe('The event stream of watchRefreshJob', () => {
     }
     expect(seen).toEqual(['PROCESSING', 'COMPLETED']);
   });
-});
-
-describe('The socket of watchRefreshJob', () => {
-  const job = { taxpayerId: 'x', jobId: 'y', transport: 'ws' } as const;
-
-  it('is opened again only after a pause when the gateway closes it with code 1000', async () => {
-    const sockets = new WebSocketServer({ host: '127.0.0.1', port: 0 });
-    const server = useServer({ onConnect: ({ extra }) => extra.socket.close(1000) }, sockets);
-    await once(sockets, 'listening');
-    try {
-      const { port } = sockets.address() as AddressInfo;
-      let opened = 0;
-      const ending = new AbortController();
-      const updates = watchRefreshJob({
-        url: `http://127.0.0.1:${port}`,
-        ...job,
-        signal: ending.signal,
-        openWebSocket: (address, protocol) => {
-          opened += 1;
-          return openWebSocket(address, protocol);
-        },
-        onReconnect: () => setImmediate(() => ending.abort()),
-      });
-      expect(await updates.next()).toEqual({ value: undefined, done: true });
-      expect(opened).toBe(1);
-    } finally {
-      await server.dispose();
-    }
-  });
 
   it('is closed when the watch ends while it is being opened', async () => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1');
     await once(silent, 'listening');
+    const silentUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
     const ending = new AbortController();
-    const opened: WebSocket[] = [];
-    const updates = watchRefreshJob({
-      url: `http://127.0.0.1:${(silent.address() as AddressInfo).port}`,
-      ...job,
-      signal: ending.signal,
-      openWebSocket: (address, protocol) => {
-        opened.push(new WebSocket(address, protocol));
-        return opened[0] as unknown as WebSocketLike;
-      },
-    });
+    const updates = watchRefreshJob({ url: silentUrl, taxpayerId: 'x', jobId: 'y', signal: ending.signal });
     const next = updates.next();
-    await once(silent, 'connection');
+    const [connection] = (await once(silent, 'connection')) as [Socket];
+    const closed = once(connection.resume(), 'close');
     ending.abort();
     expect(await next).toEqual({ value: undefined, done: true });
-    await until(() => opened[0]?.readyState === WebSocket.CLOSED);
+    await closed;
     silent.close();
-  });
-
-  it('reports FORBIDDEN when the caller is refused before the acknowledgement', async () => {
-    const sockets = new WebSocketServer({ host: '127.0.0.1', port: 0 });
-    const server = useServer({ onConnect: () => false }, sockets);
-    await once(sockets, 'listening');
-    try {
-      const { port } = sockets.address() as AddressInfo;
-      const updates = watchRefreshJob({ url: `http://127.0.0.1:${port}`, ...job, openWebSocket });
-      await expect(updates.next()).rejects.toMatchObject({ problems: [{ code: 'FORBIDDEN' }] });
-    } finally {
-      await server.dispose();
-    }
-  });
-
-  it('has to be given where the runtime has none', async () => {
-    const own = Object.getOwnPropertyDescriptor(globalThis, 'WebSocket');
-    Reflect.deleteProperty(globalThis, 'WebSocket');
-    try {
-      const failure = await watchRefreshJob({ url, ...job })
-        .next()
-        .catch((error: unknown) => error);
-      expect(failure).toEqual(new TypeError('openWebSocket is needed: this runtime has no WebSocket'));
-      expect(failure).toBeInstanceOf(TypeError);
-    } finally {
-      if (own) Object.defineProperty(globalThis, 'WebSocket', own);
-    }
   });
 });

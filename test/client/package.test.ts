@@ -10,7 +10,6 @@ import { postQuery } from '../support/gateway.js';
 await providePackages('test/client');
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const bin = (path: string) => fileURLToPath(new URL(`node_modules/${path}`, import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-package-'));
 const app = join(scratch, 'app');
 let tarball: string;
@@ -27,17 +26,12 @@ describe('The package', () => {
   });
 
   it('keeps what publint asks for', async () => {
-    const { code, output } = await run(process.execPath, [bin('publint/src/cli.js'), tarball, '--strict']);
+    const publint = fileURLToPath(new URL('node_modules/publint/src/cli.js', import.meta.url));
+    const { code, output } = await run(process.execPath, [publint, tarball, '--strict']);
     expect({ code, output }).toMatchObject({ code: 0 });
   }, 120_000);
 
-  it('resolves its types as attw asks for', async () => {
-    const attw = bin('@arethetypeswrong/cli/dist/index.js');
-    const { code, output } = await run(process.execPath, [attw, tarball, '--profile', 'esm-only', '--format', 'ascii']);
-    expect({ code, output }).toMatchObject({ code: 0 });
-  }, 120_000);
-
-  it('starts by npx from an empty folder and serves; its client is found by Node.js', async () => {
+  it('starts by npx from an empty folder and serves', async () => {
     await run('mkdir', [app]);
     writeFileSync(join(app, 'package.json'), '{"private":true,"type":"module"}');
     const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error', tarball];
@@ -48,11 +42,6 @@ describe('The package', () => {
     expect(help.output).toContain('Usage: taxpayer-gateway');
     const version = await run('npx', ['--no-install', 'taxpayer-gateway', '--version'], { cwd: app });
     expect(version.output).toMatch(/^\d+\.\d+\.\d+/m);
-    const code =
-      "const c = await import('taxpayer-gateway/client'); console.log(c.isRetryable(c), typeof c.TaxpayerTokenDocument)";
-    expect((await run(process.execPath, ['--input-type=module', '-e', code], { cwd: app })).output).toBe(
-      'false object\n',
-    );
 
     const child = spawn('npx', ['--no-install', 'taxpayer-gateway'], {
       cwd: app,

@@ -2,15 +2,13 @@ import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { type RawData, WebSocket, WebSocketServer } from 'ws';
-import { type WebSocketLike, watchRefreshJob } from '../../packages/client/src/index.js';
+import { type WatchOptions, watchRefreshJob } from '../../packages/client/src/index.js';
 
 /** How far a server gets before it falls silent. */
-type Silence = 'accepts' | 'upgrades' | 'updates';
+type Silence = 'accepts' | 'updates';
 const testTimeoutMs = 20_000;
 
 let server: Server;
-let sockets: WebSocketServer;
 let connections: Socket[];
 let url: string;
 let opened: number;
@@ -20,20 +18,13 @@ let first: Silence | 'nothing but signs of life';
 let write: (text: string) => void;
 /** `connection` and `chunk`: what the client has come to. */
 let events: EventEmitter;
-const update = (status: string) => ({ data: { refreshJobUpdated: { status } } });
 
 beforeEach(async () => {
   opened = 0;
   connections = [];
   events = new EventEmitter();
-  sockets = new WebSocketServer({ noServer: true });
   server = createServer(serveEvents).listen(0, '127.0.0.1');
   server.on('connection', (socket) => connections.push(socket));
-  server.on('upgrade', (request: IncomingMessage, socket, head) => {
-    opened += 1;
-    if (opened === 1 && first === 'accepts') events.emit('connection');
-    else sockets.handleUpgrade(request, socket, head, serveSocket);
-  });
   await once(server, 'listening');
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
   jest.useFakeTimers({
@@ -59,28 +50,10 @@ function serveEvents(_: IncomingMessage, response: ServerResponse) {
   write = (text) => response.write(text);
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   const status = opened === 1 ? 'PROCESSING' : 'COMPLETED';
-  write(`event: next\ndata: ${JSON.stringify(update(status))}\n\n`);
+  write(`event: next\ndata: ${JSON.stringify({ data: { refreshJobUpdated: { status } } })}\n\n`);
 }
 
-function serveSocket(socket: WebSocket) {
-  const isFirst = opened === 1;
-  if (isFirst && first === 'upgrades') socket.pause();
-  socket.on('message', (data: RawData) => {
-    const { type, id } = JSON.parse(String(data));
-    if (type === 'connection_init') socket.send('{"type":"connection_ack"}');
-    if (type === 'ping') socket.send('{"type":"pong"}');
-    if (type !== 'subscribe') return;
-    socket.send(JSON.stringify({ type: 'next', id, payload: update(isFirst ? 'PROCESSING' : 'COMPLETED') }));
-    if (isFirst && first === 'updates') socket.pause();
-  });
-}
-
-function watch(transport: 'sse' | 'ws', overrides: object = {}) {
-  const openWebSocket = (address: string, protocol: string) => {
-    const socket = new WebSocket(address, protocol);
-    socket.on('open', () => events.emit('connection')).on('message', () => events.emit('chunk'));
-    return socket as unknown as WebSocketLike;
-  };
+function watch(overrides: Partial<WatchOptions> = {}) {
   const tappedFetch: typeof fetch = async (...request) => {
     const response = await fetch(...request);
     const transform = (chunk: unknown, controller: TransformStreamDefaultController) => {
@@ -89,17 +62,10 @@ function watch(transport: 'sse' | 'ws', overrides: object = {}) {
     };
     return new Response(response.body?.pipeThrough(new TransformStream({ transform })), response);
   };
-  const job = { taxpayerId: 'x', jobId: 'y' };
-  return watchRefreshJob({ url, ...job, transport, openWebSocket, fetch: tappedFetch, ...overrides });
+  return watchRefreshJob({ url, taxpayerId: 'x', jobId: 'y', fetch: tappedFetch, ...overrides });
 }
 
-describe.each<[transport: 'sse' | 'ws', Silence]>([
-  ['sse', 'accepts'],
-  ['sse', 'updates'],
-  ['ws', 'accepts'],
-  ['ws', 'upgrades'],
-  ['ws', 'updates'],
-])('A watch over %s, where the server %s and falls silent,', (transport, silence) => {
+describe.each<Silence>(['accepts', 'updates'])('A watch, where the server %s and falls silent,', (silence) => {
   beforeEach(() => {
     first = silence;
   });
@@ -119,7 +85,7 @@ describe.each<[transport: 'sse' | 'ws', Silence]>([
     async () => {
       const causes: unknown[] = [];
       const onReconnect = (_: number, cause: unknown) => causes.push(cause);
-      const { next } = await fallenSilent(watch(transport, { onReconnect }));
+      const { next } = await fallenSilent(watch({ onReconnect }));
       while (causes.length === 0) await jest.advanceTimersByTimeAsync(1000);
       await jest.advanceTimersByTimeAsync(1000); // the pause
       expect((await next).value).toMatchObject({ status: 'COMPLETED' });
@@ -133,7 +99,7 @@ describe.each<[transport: 'sse' | 'ws', Silence]>([
     'ends at once when its signal aborts',
     async () => {
       const ending = new AbortController();
-      const { next } = await fallenSilent(watch(transport, { signal: ending.signal }));
+      const { next } = await fallenSilent(watch({ signal: ending.signal }));
       ending.abort();
       expect((await next).done).toBe(true);
     },
@@ -141,25 +107,23 @@ describe.each<[transport: 'sse' | 'ws', Silence]>([
   );
 });
 
-describe.each(['sse', 'ws'] as const)('A watch over %s', (transport) => {
-  it(
-    'stays connected while the gateway only shows that it is alive',
-    async () => {
-      first = 'nothing but signs of life';
-      const updates = watch(transport);
-      expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
-      const ended = updates.next();
-      for (let seconds = 0; seconds < 120; seconds += 12) {
-        const chunk = once(events, 'chunk');
-        await jest.advanceTimersByTimeAsync(12_000);
-        if (transport === 'sse') write(':\n\n');
-        await chunk;
-      }
-      expect(opened).toBe(1);
-      cutConnections();
-      while (opened === 1) await jest.advanceTimersByTimeAsync(100);
-      expect((await ended).value).toMatchObject({ status: 'COMPLETED' });
-    },
-    testTimeoutMs,
-  );
-});
+it(
+  'A watch stays connected while the gateway only shows that it is alive',
+  async () => {
+    first = 'nothing but signs of life';
+    const updates = watch();
+    expect((await updates.next()).value).toMatchObject({ status: 'PROCESSING' });
+    const ended = updates.next();
+    for (let seconds = 0; seconds < 120; seconds += 12) {
+      const chunk = once(events, 'chunk');
+      await jest.advanceTimersByTimeAsync(12_000);
+      write(':\n\n');
+      await chunk;
+    }
+    expect(opened).toBe(1);
+    cutConnections();
+    while (opened === 1) await jest.advanceTimersByTimeAsync(100);
+    expect((await ended).value).toMatchObject({ status: 'COMPLETED' });
+  },
+  testTimeoutMs,
+);

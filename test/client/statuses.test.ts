@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type DocumentNode, parse, print } from 'graphql';
 import { problemsOf, retryAfterSeconds } from '../../packages/client/src/index.js';
@@ -131,20 +130,6 @@ const clients: Readonly<Record<string, { readonly isPublished: boolean; readonly
   },
 };
 
-const [, section = ''] = readFileSync('docs/graphql-over-http.md', 'utf8').split('## What clients show');
-const documented = (section.split('\n## ')[0] ?? '').split('\n').filter((line) => line.startsWith('| '));
-
-/** What a client tells of a failure, with `…` for what the gateway said. */
-function messageOf(failure: unknown): string {
-  if (failure === undefined) return 'no error';
-  const { message } = (Array.isArray(failure) ? failure[0] : failure) as Error;
-  const told = message.replaceAll(problemsOf(failure)[0]?.message ?? '', '…');
-  return told
-    .replace(/\s+/g, ' ')
-    .replace(/ See the error .*$/, '')
-    .replace(/\{.*\}$/, '{…}');
-}
-
 describe.each(Object.entries(clients))('%s', (name, { isPublished, ask }) => {
   async function attempt(query: string, id: unknown, headers: Record<string, string>, { origin } = gateway) {
     const statuses: number[] = [];
@@ -200,20 +185,4 @@ describe.each(Object.entries(clients))('%s', (name, { isPublished, ask }) => {
     expect(found).toMatchObject({ status: 429, data: null, codes: ['RATE_LIMITED'] });
     expect(retryAfterSeconds(found.failure)).toBeGreaterThan(0);
   });
-
-  it('shows what docs/graphql-over-http.md says', async () => {
-    const found = [
-      await attempt(withField, taxpayerId, { authorization }),
-      await attempt(notValid, 'x', { authorization }),
-      await attempt(status, taxpayerId, {}),
-      await beyondTheLimit(),
-    ];
-    const cells = found.map((each) => `${each.status}: ${each.data ? 'data, ' : ''}${messageOf(each.failure)}`);
-    expect(documented).toContain(`| ${[name, ...cells].join(' | ')} |`);
-  });
-});
-
-it('docs/graphql-over-http.md has a row for each client, and no other', () => {
-  const names = documented.map((line) => line.split(' | ')[0]?.slice(2));
-  expect(names.slice(2)).toEqual(Object.keys(clients));
 });

@@ -2,18 +2,10 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { WebSocket } from 'ws';
-import {
-  errorCodeOf,
-  type WatchOptions,
-  type WebSocketLike,
-  watchRefreshJob,
-} from '../../packages/client/src/index.js';
+import { errorCodeOf, type WatchOptions, watchRefreshJob } from '../../packages/client/src/index.js';
 
 const testTimeoutMs = 10_000;
-const openWebSocket = (address: string, protocol: string) =>
-  new WebSocket(address, protocol) as unknown as WebSocketLike;
-const job = { taxpayerId: 'x', jobId: 'y', openWebSocket };
+const job = { taxpayerId: 'x', jobId: 'y' };
 const eventsOf = (answer: object) => `event: next\ndata: ${JSON.stringify(answer)}\n\n`;
 
 /** Refuses every connection. */
@@ -30,8 +22,8 @@ afterEach(async () => {
   await once(server, 'close');
 });
 
-describe.each(['sse', 'ws'] as const)('A watch over %s', (transport) => {
-  const watch = (overrides: Partial<WatchOptions>) => watchRefreshJob({ url, ...job, transport, ...overrides });
+describe('A watch', () => {
+  const watch = (overrides: Partial<WatchOptions>) => watchRefreshJob({ url, ...job, ...overrides });
   /** Fails a test that would wait for ever. */
   const mustNotReconnect = () => {
     throw new Error('It must not connect again');

@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { pipeline } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type Browser, chromium, type Page, type WebSocketRoute } from 'playwright-core';
+import { type Browser, chromium, type Page } from 'playwright-core';
 
 const folder = fileURLToPath(new URL('../../examples/web/', import.meta.url));
 const artefacts = fileURLToPath(new URL('../../test-artifacts/web/', import.meta.url));
@@ -162,15 +164,19 @@ describe('The example web app', () => {
   }, 120_000);
 
   it('says when its connections are lost, until they are back', async () => {
-    const page = await browser.newPage();
-    const sockets: WebSocketRoute[] = [];
+    const toGateway = new Set<Socket>();
     let isDown = false;
-    await page.routeWebSocket(/\/graphql$/, (socket) => {
-      sockets.push(socket);
-      if (isDown) void socket.close({ code: 1012 });
-      else socket.connectToServer();
-    });
-    await page.goto(app);
+    const link = createServer((near) => {
+      near.on('data', (bytes) => {
+        if (!bytes.includes(' /graphql')) return;
+        if (isDown) near.destroy();
+        else toGateway.add(near);
+      });
+      pipeline(near, connect(Number(new URL(app).port), '127.0.0.1'), near, () => {});
+    }).listen(0, '127.0.0.1');
+    await once(link, 'listening');
+    const page = await browser.newPage();
+    await page.goto(`http://127.0.0.1:${(link.address() as AddressInfo).port}`);
     const [taxpayerId, jobId] = ['44444444-4444-4444-8444-444444444444', 'bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb'];
     await page.locator('#taxpayer-id').fill(taxpayerId);
     await page.getByRole('button', { name: 'Follow' }).click();
@@ -181,13 +187,15 @@ describe('The example web app', () => {
     await page.locator('#job-status', { hasText: 'processing' }).waitFor();
 
     isDown = true;
-    for (const socket of sockets) await socket.close({ code: 1012 });
+    for (const socket of toGateway) socket.destroy();
     const sections = ['taxpayer', 'job'].map((name) => page.locator(`section[aria-labelledby=${name}]`));
     for (const section of sections) await section.getByText('Reconnecting…').waitFor();
     await picture(page, '7-reconnecting');
     isDown = false;
     for (const section of sections) await section.getByText('Reconnecting…').waitFor({ state: 'detached' });
+    expect(await page.locator('#taxpayer-status').textContent()).toBe('authorized');
     await page.close();
+    link.close();
   }, 120_000);
 
   it('can be used by keyboard alone', async () => {

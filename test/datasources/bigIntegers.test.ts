@@ -214,7 +214,7 @@ describe('a record of the service whose metadata has such an integer', () => {
     sandbox.control.arm({
       endpoint: 'taxpayerToken',
       taxpayerId,
-      fault: { kind: 'answer-with-status', status: 200, body },
+      fault: { status: 200, body },
     });
   }
 

@@ -80,7 +80,7 @@ describe('a clock that was ahead and is put right', () => {
 
   it('does not stretch the second that the service asked us to wait to a day', async () => {
     const { control, id, one, two } = await scene();
-    const fault = { kind: 'answer-with-status', status: 429, headers: { 'Retry-After': '1' } } as const;
+    const fault = { status: 429, headers: { 'Retry-After': '1' } } as const;
     control.arm({ endpoint: 'taxpayerToken', fault, times: 1 });
     expect(await outcomeOf(one.broker.record(id))).toBe('UPSTREAM_RATE_LIMITED');
     fleet.advance(-day);
@@ -92,7 +92,7 @@ describe('a clock that was ahead and is put right', () => {
     'does not shorten a silence when it was %d ms ahead, as clocks of two machines are',
     async (ms) => {
       const { control, id, one, two } = await scene();
-      const fault = { kind: 'answer-with-status', status: 429, headers: { 'Retry-After': '60' } } as const;
+      const fault = { status: 429, headers: { 'Retry-After': '60' } } as const;
       control.arm({ endpoint: 'taxpayerToken', fault, times: 1 });
       expect(await outcomeOf(one.broker.record(id))).toBe('UPSTREAM_RATE_LIMITED');
       fleet.advance(-ms);
@@ -103,7 +103,7 @@ describe('a clock that was ahead and is put right', () => {
 
   it('does not stretch the cool-down after a refused token to a day', async () => {
     const { control, id, job, one, two } = await scene();
-    const fault = { kind: 'answer-with-status', status: 401 } as const;
+    const fault = { status: 401 } as const;
     control.arm({ endpoint: 'refreshJob', fault, times: 2 });
     expect(await outcomeOf(one.jobs.status(id, job))).toBe('TAXPAYER_NOT_AUTHORIZED');
     expect(control.tokenCalls(id)).toBe(2);

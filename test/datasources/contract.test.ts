@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import type { LoggedRequest } from '../../src/sandbox/RequestLog.js';
 import { serviceUrl } from '../../src/upstream/serviceUrl.js';
 import { type AnswerError, startTestGateway, type TestGateway } from '../support/gateway.js';
+import type { LoggedRequest } from '../support/requestLog.js';
 
 let gateway: TestGateway;
 beforeAll(async () => {

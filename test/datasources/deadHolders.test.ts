@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 
 const waiters = 300;
 const tokenQuery = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
@@ -61,7 +61,7 @@ describe.each(['redis', 'lmdb'])('four processes over %s', (kind) => {
       const [holder, ...others] = fleet as [GatewayProcess, ...GatewayProcess[]];
       const { id } = sandbox.control.addTaxpayer();
       const { jobId } = sandbox.control.addJob({ taxpayerId: id, endsAs: null });
-      sandbox.control.arm({ endpoint, fault: { kind: 'never-answer' }, times: 1 });
+      sandbox.control.arm({ endpoint, fault: { gate: 'never' }, times: 1 });
       const called = sandbox.control.whenCalled(endpoint, 1);
       const lost = postQuery(holder.origin, query, { id, jobId }).catch(() => 'lost');
       await called;
@@ -90,7 +90,7 @@ describe.each(['redis', 'lmdb'])('four processes over %s', (kind) => {
 
   it('make one call to a service that takes 10 s', async () => {
     const { id } = sandbox.control.addTaxpayer();
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-late', afterMs: 10_000 }, times: 1 });
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { delayMs: 10_000 }, times: 1 });
     await ask(fleet, waiters, tokenQuery, { id });
     expect(sandbox.control.counters().taxpayerToken).toBe(1);
   }, 60_000);
@@ -98,7 +98,7 @@ describe.each(['redis', 'lmdb'])('four processes over %s', (kind) => {
   it('create one link for a key though that takes longer than a lease lasts', async () => {
     const mutation = 'mutation { createClientLink(input: { idempotencyKey: "key" }) { clientLink { id } replayed } }';
     type Created = { createClientLink: { clientLink: { id: string }; replayed: boolean } };
-    sandbox.control.arm({ endpoint: 'createClientLink', fault: { kind: 'answer-late', afterMs: 4500 }, times: 1 });
+    sandbox.control.arm({ endpoint: 'createClientLink', fault: { delayMs: 4500 }, times: 1 });
     const answers = await Promise.all(fleet.map(({ origin }) => postQuery<Created>(origin, mutation)));
     const links = answers.map(({ data }) => data?.createClientLink);
     expect(new Set(links.map((link) => link?.clientLink.id)).size).toBe(1);
@@ -113,7 +113,7 @@ describe.each(['redis', 'lmdb'])('four processes over %s', (kind) => {
       (await postQuery<{ taxpayerToken: { accessToken: string } }>(origin, query, { id })).data?.taxpayerToken
         .accessToken;
     const { id } = sandbox.control.addTaxpayer();
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'hold-until-released', gate: 'held' }, times: 1 });
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'held' }, times: 1 });
     const called = sandbox.control.whenCalled('taxpayerToken', 1);
     const late = tokenOf(holder, id);
     await called;

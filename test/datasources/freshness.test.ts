@@ -53,11 +53,6 @@ describe('How long a record is fresh', () => {
     expect(freshMsOf(rule, reading)).toBe(day);
     expect(freshMsOf({ ...rule, maxMs: hour }, reading)).toBe(hour);
   });
-
-  it('from a version that did not keep since when: for 15 minutes, as that version showed it', () => {
-    expect(freshMsOf(rule, { record: record(), fetchedAt: now })).toBe(15 * minute);
-    expect(freshMsOf({ ...rule, maxMs: 5 * minute }, { record: record(), fetchedAt: now })).toBe(5 * minute);
-  });
 });
 
 describe('Since when a record is unchanged', () => {
@@ -105,12 +100,6 @@ describe('Since when a record is unchanged', () => {
 
   it('is never later than now, however far ahead the clock was that read it before', () => {
     expect(unchangedSince(record(), now, { ...before, fetchedAt: now + day, unchangedSince: now + day })).toBe(now);
-    expect(unchangedSince(record(), now, { record: record(), fetchedAt: now + day })).toBe(now);
     expect(unchangedSince(record(), now, { ...before, fetchedAt: now + day })).toBe(earlier);
-  });
-
-  it('that a version read which did not keep it: so long ago that it is asked for no more often than then', () => {
-    const since = unchangedSince(record(), now, { record: record(), fetchedAt: now - 15 * minute });
-    expect(freshMsOf(rule, { record: record(), fetchedAt: now, unchangedSince: since })).toBe(16.5 * minute);
   });
 });

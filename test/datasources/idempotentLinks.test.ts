@@ -60,10 +60,10 @@ describe('createClientLink with an idempotency key', () => {
   });
 
   it.each([
-    ['the connection was reset after the link was created', { kind: 'reset-after-effect' }],
-    ['the service failed after it created the link', { kind: 'answer-with-status', status: 500, afterEffect: true }],
-    ['a proxy timed out after the link was created', { kind: 'answer-with-status', status: 504, afterEffect: true }],
-    ['the service never answered', { kind: 'never-answer', afterEffect: true }],
+    ['the connection was reset after the link was created', { cut: 'before' }],
+    ['the service failed', { status: 500 }],
+    ['a proxy timed out', { status: 504 }],
+    ['the service never answered', { gate: 'never' }],
   ] as const)('answers OUTCOME_UNKNOWN when %s, and again for a retry', async (_, fault) => {
     const { one, two, control, posts } = await scene({ callMs: 2000 });
     control.arm({ endpoint: 'createClientLink', fault, times: 1 });
@@ -74,7 +74,7 @@ describe('createClientLink with an idempotency key', () => {
 
   it('never repeats a creation whose answer was invalid', async () => {
     const { one, two, control, posts } = await scene();
-    control.arm({ endpoint: 'createClientLink', fault: { kind: 'omit-field', field: 'id' }, times: 1 });
+    control.arm({ endpoint: 'createClientLink', fault: { set: { id: undefined } }, times: 1 });
     expect(await outcomeOf(one.create(input, mine))).toBe('OUTCOME_UNKNOWN');
     expect(await outcomeOf(two.create(input, mine))).toBe('OUTCOME_UNKNOWN');
     expect(posts()).toBe(1);
@@ -82,21 +82,21 @@ describe('createClientLink with an idempotency key', () => {
 
   it('forgets a request that definitely failed: a retry creates the link', async () => {
     const { one, two, control } = await scene();
-    control.arm({ endpoint: 'createClientLink', fault: { kind: 'answer-with-status', status: 422 }, times: 1 });
+    control.arm({ endpoint: 'createClientLink', fault: { status: 422 }, times: 1 });
     expect(await outcomeOf(one.create(input, mine))).toBe('UPSTREAM_REJECTED');
     expect((await two.create(input, mine)).replayed).toBe(false);
   });
 
   it('lets the second of two concurrent requests create the link when the first definitely failed', async () => {
     const { one, two, control } = await scene();
-    control.arm({ endpoint: 'createClientLink', fault: { kind: 'answer-with-status', status: 422 }, times: 1 });
+    control.arm({ endpoint: 'createClientLink', fault: { status: 422 }, times: 1 });
     const outcomes = await Promise.all([one, two].map((links) => outcomeOf(links.create(input, mine))));
     expect(outcomes.sort()).toEqual(['UPSTREAM_REJECTED', 'answered']);
   });
 
   it('answers OUTCOME_UNKNOWN after the process that was creating the link died', async () => {
     const { one, two, control, posts } = await scene();
-    control.arm({ endpoint: 'createClientLink', fault: { kind: 'hold-until-released', gate: 'dead' }, times: 1 });
+    control.arm({ endpoint: 'createClientLink', fault: { gate: 'dead' }, times: 1 });
     const died = outcomeOf(one.create(input, mine));
     await control.whenCalled('createClientLink', 1);
     fleet.advance(15 * 60_000); // longer than any creation can be under way, by any clock
@@ -109,7 +109,7 @@ describe('createClientLink with an idempotency key', () => {
   it('waits for a creation under way on a process whose clock is five minutes behind or ahead, but not for ever', async () => {
     for (const aheadMs of [-300_000, 300_000]) {
       const { one, two, control, posts } = await scene({ aheadMs: [aheadMs, 0] });
-      control.arm({ endpoint: 'createClientLink', fault: { kind: 'hold-until-released', gate: 'slow' }, times: 1 });
+      control.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
       const first = one.create(input, mine);
       await control.whenCalled('createClientLink', 1);
       const second = two.create(input, mine);
@@ -122,7 +122,7 @@ describe('createClientLink with an idempotency key', () => {
       await fleet.stop();
     }
     const { one, two, control } = await scene({ aheadMs: [300_000, 0] });
-    control.arm({ endpoint: 'createClientLink', fault: { kind: 'hold-until-released', gate: 'dead' }, times: 1 });
+    control.arm({ endpoint: 'createClientLink', fault: { gate: 'dead' }, times: 1 });
     const died = outcomeOf(one.create(input, mine));
     await control.whenCalled('createClientLink', 1);
     const waiting = outcomeOf(two.create(input, mine));
@@ -140,12 +140,12 @@ describe('createClientLink with an idempotency key', () => {
     await expect(one.create({ metadata: { case: 'C-2' } }, mine)).rejects.toThrow(
       'This idempotencyKey was used with another input',
     );
-    control.arm({ endpoint: 'createClientLink', fault: { kind: 'reset-after-effect' }, times: 1 });
+    control.arm({ endpoint: 'createClientLink', fault: { cut: 'before' }, times: 1 });
     await expect(one.create(input, { ...mine, key: 'key-2' })).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
     await expect(two.create(input, { ...mine, key: 'key-2' })).rejects.toThrow(
       'An earlier try with this idempotencyKey may have created the link',
     );
-    control.arm({ endpoint: 'createClientLink', fault: { kind: 'answer-with-status', status: 422 }, times: 1 });
+    control.arm({ endpoint: 'createClientLink', fault: { status: 422 }, times: 1 });
     await expect(one.create(input, undefined)).rejects.toMatchObject({ code: 'UPSTREAM_REJECTED' });
     const [first, second] = fleet.members;
     expect(first?.linkOutcomes).toEqual(['created', 'replayed', 'conflict', 'unknown', 'failed']);

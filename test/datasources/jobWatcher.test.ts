@@ -4,11 +4,12 @@ import type { JobId, TaxpayerId } from '../../src/datasources/identifiers.js';
 import type { JobView } from '../../src/datasources/RefreshJobs.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { credentialsOfSandbox } from '../../src/server.js';
 import { type RunningServices, startServices } from '../../src/services.js';
 import { environmentFor } from '../support/gateway.js';
-import { startRedis, type TestRedis, until } from '../support/redis.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
+import { until } from '../support/until.js';
 
 const pollMinMs = 100;
 
@@ -157,7 +158,7 @@ describe('the watcher of jobs', () => {
     sandbox.control.arm({
       endpoint: 'refreshJob',
       times: 1,
-      fault: { kind: 'answer-with-status', status: 429, headers: { 'retry-after': '1' } },
+      fault: { status: 429, headers: { 'retry-after': '1' } },
     });
     job.become('completed');
     expect(await statuses(watch)).toEqual(['completed']);
@@ -172,7 +173,7 @@ describe('the watcher of jobs', () => {
     const { jobWatches, jobs } = await startProcess({ BREAKER_RESET_MS: '60000' });
     const fault = sandbox.control.arm({
       endpoint: 'refreshJob',
-      fault: { kind: 'answer-with-status', status: 500 },
+      fault: { status: 500 },
     });
     for (let n = 0; n < 5; n += 1) {
       await expect(jobs.status(...addJob().ids, undefined, { holder: 'hostile' })).rejects.toThrow();

@@ -1,10 +1,4 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { z } from 'zod';
-import { SealedStore } from '../../src/cache/SealedStore.js';
-import { Sealer } from '../../src/cache/sealing.js';
-import { Secret } from '../../src/config/secret.js';
-import type { TaxpayerId } from '../../src/datasources/identifiers.js';
-import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { type Fleet, type FleetOptions, type Member, startFleet } from '../support/fleet.js';
 
 const second = 1000;
@@ -180,73 +174,5 @@ describe('A clock that is ahead', () => {
     await freshFor();
     fleet.advance(-day);
     expect(await freshFor()).toBe(hour);
-  });
-});
-
-describe('An entry of the version before', () => {
-  /** As that version read its entries: an entry it cannot read is fetched anew. */
-  const readBefore = z.object({
-    version: z.string(),
-    fetchedAt: z.number(),
-    value: z.object({
-      kind: z.literal('record'),
-      record: z.object({
-        accessToken: z.string(),
-        taxpayerId: z.string(),
-        name: z.string().nullable(),
-        metadata: z.record(z.string(), z.unknown()).nullable(),
-        lostNumber: z.string().exactOptional(),
-        providerId: z.string(),
-        createdAt: z.string().nullable(),
-        status: z.string(),
-      }),
-    }),
-  });
-
-  async function stored() {
-    const store = new MemoryStore();
-    const scenery = await scene({ store, createdAgoMs: 30 * day });
-    const { control, id } = scenery;
-    const sealed = new SealedStore({
-      store,
-      sealer: new Sealer({ from: 'client-secret', secret: new Secret('fleet-secret') }),
-      scope: [fleet.sandbox.url, 'fleet', '2024-01-01'],
-    });
-    const written = async () => readBefore.parse(await sealed.look(['token', id as TaxpayerId]));
-    /** Puts what the version before would have written in place of the entry. */
-    const asBefore = async (ageMs: number) => {
-      await scenery.member(0).broker.record(id);
-      await sealed.set(['token', id], { ...(await written()), version: 'before', fetchedAt: fleet.now() - ageMs }, day);
-      control.resetCounters();
-    };
-    return { ...scenery, written, asBefore };
-  }
-
-  it('is shown for the 15 minutes that it was good for, and asked for less and less often after that', async () => {
-    const { member, id, calls, freshFor, asBefore } = await stored();
-    await asBefore(14 * minute);
-    expect(await freshFor(1)).toBe(minute);
-    expect(calls()).toBe(0);
-    fleet.advance(minute);
-    expect(await freshFor(1)).toBe(16.5 * minute);
-    expect(calls()).toBe(1);
-    await member(2).broker.credential(id);
-    expect(calls()).toBe(1);
-  });
-
-  it('that has changed since is shown for a minute', async () => {
-    const { control, id, freshFor, asBefore } = await stored();
-    await asBefore(20 * minute);
-    control.updateTaxpayer(id, { status: 'AUTHORIZED' });
-    expect(await freshFor(1)).toBe(minute);
-  });
-
-  it('and one of this version are the same to the version before', async () => {
-    const { id, member, written } = await stored();
-    const { record, fetchedAt } = await member(0).broker.record(id);
-    expect(await written()).toMatchObject({
-      fetchedAt,
-      value: { record: { ...record, accessToken: record.accessToken.reveal() } },
-    });
   });
 });

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { type Answer, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
-import { startRedis, type TestRedis, until } from '../support/redis.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
+import { until } from '../support/until.js';
 
 interface Created {
   readonly createClientLink: { readonly clientLink: { readonly id: string }; readonly replayed: boolean };
@@ -60,7 +61,7 @@ describe('createClientLink with an idempotency key while Redis does not answer',
 
   /** Pauses Redis while the service creates the link; release the gate `held` to let the service answer. */
   async function pauseRedisWhileCreating(key: string) {
-    const fault = { kind: 'hold-until-released', gate: 'held' } as const;
+    const fault = { gate: 'held' } as const;
     sandbox.control.arm({ endpoint: 'createClientLink', fault, times: 1 });
     const creating = one(key);
     await sandbox.control.whenCalled('createClientLink', 1);
@@ -115,7 +116,7 @@ describe('createClientLink with an idempotency key while Redis does not answer',
   it('allows a retry after a request that definitely failed during the outage', async () => {
     const { control } = sandbox;
     control.setLatency(700);
-    control.arm({ endpoint: 'createClientLink', fault: { kind: 'answer-with-status', status: 422 }, times: 1 });
+    control.arm({ endpoint: 'createClientLink', fault: { status: 422 }, times: 1 });
     const failing = one('key-1');
     await control.whenCalled('createClientLink', 1);
     redis.pause();

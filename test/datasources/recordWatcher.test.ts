@@ -4,11 +4,12 @@ import type { TaxpayerId } from '../../src/datasources/identifiers.js';
 import type { TokenView } from '../../src/datasources/tokenAnswer.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { credentialsOfSandbox } from '../../src/server.js';
 import { type RunningServices, startServices } from '../../src/services.js';
 import { environmentFor } from '../support/gateway.js';
-import { startRedis, type TestRedis, until } from '../support/redis.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
+import { until } from '../support/until.js';
 
 const hour = 3_600_000;
 
@@ -133,7 +134,7 @@ describe('the watcher of token records', () => {
     const taxpayer = addTaxpayer();
     const early = recordWatches.watch(taxpayer.id);
     expect((await early.next()).value.stale).toBe(false);
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 503 } });
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
     let late = recordWatches.watch(taxpayer.id);
     await until(async () => {
       void late.return();
@@ -152,7 +153,7 @@ describe('the watcher of token records', () => {
     const [before, after] = await Promise.all([startProcess(env), startProcess(env)]);
     const { fetchedAt } = await before.broker.record(taxpayer.id);
     await until(() => Date.now() > fetchedAt + 1000);
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 503 } });
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { status: 503 } });
     const watch = after.recordWatches.watch(taxpayer.id);
     expect((await watch.next()).value).toMatchObject({ stale: true, fetchedAt });
     sandbox.control.disarmAll();

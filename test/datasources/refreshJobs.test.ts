@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { isTerminal } from '../../src/datasources/RefreshJobs.js';
 import { Trail } from '../../src/observability/Trail.js';
 import { type Fleet, type Member, notedOnce, startFleet } from '../support/fleet.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const processing = { id: 'job-1', status: 'processing', startedAt: '2026-01-05T10:00:00.000Z' };
 
@@ -137,7 +137,7 @@ describe('RefreshJobs', () => {
       await shown(10, wanted);
       const places = 32;
       const gate = 'others';
-      control.arm({ endpoint: 'refreshJob', fault: { kind: 'hold-until-released', gate }, times: places });
+      control.arm({ endpoint: 'refreshJob', fault: { gate }, times: places });
       const reading = Array.from({ length: places }, () => read(newJob()));
       await until(() => calls() === 1 + places);
       fleet.advance(960);
@@ -153,7 +153,7 @@ describe('RefreshJobs', () => {
     it('is shown until its second is over when it could not be read anew', async () => {
       const wanted = newJob();
       await shown(10, wanted);
-      fleet.sandbox.control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-with-status', status: 500 } });
+      fleet.sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
       fleet.advance(960);
       await shown(1, wanted);
       await until(() => calls() > 1);

@@ -10,7 +10,7 @@ describe('a record that the service cannot give', () => {
     const { control } = fleet.sandbox;
     const newTaxpayer = () => fleet.ids.taxpayerId(control.addTaxpayer({ status: 'AUTHORIZED' }).id);
     const id = newTaxpayer();
-    const fail = () => control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-status', status: 422 } });
+    const fail = () => control.arm({ endpoint: 'taxpayerToken', fault: { status: 422 } });
     const member = (n = 0) => fleet.members[n] as Member;
     return { control, id, newTaxpayer, fail, member, calls: () => control.tokenCalls(id) };
   }
@@ -81,7 +81,7 @@ describe('a record that the service cannot give', () => {
 
   it('is not blamed for what concerns all: credentials, a budget', async () => {
     const { control, id, member, calls } = await scene();
-    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'refuse-authorization' } });
+    control.arm({ endpoint: 'taxpayerToken', fault: { status: 401 } });
     for (let n = 0; n < 3; n += 1) {
       expect(await outcomeOf(member().broker.record(id))).toBe('UPSTREAM_CREDENTIALS_REJECTED');
       fleet.advance(31_000);

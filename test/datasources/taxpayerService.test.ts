@@ -133,15 +133,12 @@ describe('TaxpayerService', () => {
   });
 
   it.each([
-    ['of the usual form', 'a-Z.0_9~+/==', false],
-    ['of another form', 'a"b', true],
-    ['that is very long', 'x'.repeat(4097), true],
-  ])('takes a 401 for a refused token; a 400 and a 431 to one %s: %s', async (_, token, isRefused) => {
-    for (const status of [401, 400, 431]) {
-      next = { status };
-      const error = await errorOf(look(token));
-      expect([status, error instanceof AccessTokenRefused]).toEqual([status, status === 401 || isRefused]);
-    }
+    [401, true],
+    [400, false],
+    [431, false],
+  ])('takes a %i for a refused token: %s', async (status, isRefused) => {
+    next = { status };
+    expect((await errorOf(look())) instanceof AccessTokenRefused).toBe(isRefused);
   });
 
   it('takes a 403 to a token for a refusal of that taxpayer', async () => {

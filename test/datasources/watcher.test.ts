@@ -4,7 +4,7 @@ import { type Watched, Watcher } from '../../src/datasources/Watcher.js';
 import { GatewayError } from '../../src/errors/errors.js';
 import { realRuntime } from '../../src/process/Runtime.js';
 import type { CallOptions } from '../../src/upstream/ResilientFetch.js';
-import { VirtualTime } from '../bench/sparing/VirtualTime.js';
+import { VirtualTime } from '../support/VirtualTime.js';
 
 /** A number that changes; from 100 on it is final. */
 interface View {

@@ -2,11 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { environmentFor, type GatewayProcess, spawnGateway } from '../support/gateway.js';
 import { metric, watchJob } from '../support/liveJob.js';
 import { type RawSocket, rawSocket } from '../support/rawSocket.js';
-import { startRedis, type TestRedis, until } from '../support/redis.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
+import { until } from '../support/until.js';
 
 const processes = 4;
 const socketsPerProcess = 25;
@@ -138,7 +139,7 @@ describe.each(['redis', 'lmdb'])('1,000 watchers of one job on 4 processes with 
     await startFleet('kill', {});
     const job = addJob();
     const [poller, ...others] = fleet as [GatewayProcess, ...GatewayProcess[]];
-    sandbox.control.arm({ endpoint: 'refreshJob', times: 1, fault: { kind: 'never-answer' } });
+    sandbox.control.arm({ endpoint: 'refreshJob', times: 1, fault: { gate: 'never' } });
     const called = sandbox.control.whenCalled('refreshJob', sandbox.control.counters().refreshJob + 1);
     subscribe(await open(poller), job);
     await called;

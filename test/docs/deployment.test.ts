@@ -101,13 +101,6 @@ describe('The Dockerfile', () => {
     expect(await check()).toBe(1);
   });
 
-  it('is tried as a whole by a command of its own, which explains itself and refuses what it does not know', () => {
-    const run = (option: string) =>
-      spawnSync(process.execPath, ['test/image/main.js', option], { cwd: root, encoding: 'utf8' });
-    expect(run('--help')).toMatchObject({ status: 0, stdout: expect.stringContaining('Usage: npm run test:image') });
-    expect(run('--fast')).toMatchObject({ status: 1, stderr: expect.stringContaining("Unknown option '--fast'") });
-  });
-
   it('ignores nothing it copies', () => {
     const ignored = read('.dockerignore').split('\n').filter(Boolean);
     const copied = instructions

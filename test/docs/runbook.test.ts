@@ -1,4 +1,3 @@
-import 'reflect-metadata';
 import { execFile } from 'node:child_process';
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,12 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { FieldResolver, Resolver } from 'type-graphql';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
-import { Taxpayer } from '../../src/schema/Taxpayer.js';
 import { type Environment, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
-import { startGatewayOf } from '../support/gatewayOfResolvers.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(`${root}docs/runbook.md`, 'utf8');
@@ -52,7 +48,6 @@ beforeAll(async () => {
     AUTH_ISSUER: identityProvider.issuer,
     AUTH_AUDIENCE: identityProvider.audience,
     RATE_LIMIT_PER_MINUTE: '3',
-    LOG_OPERATIONS: 'all',
     AUDIT: 'all',
     TRUSTED_DOCUMENTS_FILE: join(directory, 'persisted-documents.json'),
     TRUSTED_DOCUMENTS_MODE: 'report',
@@ -68,7 +63,7 @@ beforeAll(async () => {
     return (query: string) => postQuery(gateway.origin, query, query === token ? { id: taxpayerId } : {}, headers);
   };
 
-  // A first run, whose log ends with its process: what is told once a minute is in it.
+  // A first run, whose log ends with its process: what is combined with other lines is in it.
   gateway = await spawnGateway(env);
   const [web, batch] = [await asker('grace', 'web'), await asker('batch-job', 'nightly')];
   sandbox.control.setLatency(1200);
@@ -79,31 +74,12 @@ beforeAll(async () => {
   // The minute may end meanwhile.
   for (let refused = 0; refused < 3; ) if ((await batch(token)).status === 429) refused += 1;
   await gateway.stop();
-  const firstLog = gateway.output() + (await logOfDeprecatedField());
+  const firstLog = gateway.output();
   gateway = await spawnGateway(env);
   const log = join(directory, 'gateway.log');
   writeFileSync(log, firstLog + gateway.output());
   gateway.child.stdout?.on('data', (text) => appendFileSync(log, text));
 }, 120_000);
-
-/** The schema deprecates nothing so far. */
-@Resolver(() => Taxpayer)
-class NicknameResolver {
-  @FieldResolver(() => String, { nullable: true, deprecationReason: 'Use token { name }.' })
-  nickname(): null {
-    return null;
-  }
-}
-
-async function logOfDeprecatedField(): Promise<string> {
-  const { origin, operations, stop } = await startGatewayOf([NicknameResolver], { LOG_OPERATIONS: 'all' });
-  const client = { 'apollographql-client-name': 'web', 'apollographql-client-version': '2.1' };
-  for (const id of ['one', 'two', 'three']) {
-    expect((await postQuery(origin, `{ taxpayer(id: "${id}") { nickname } }`, {}, client)).errors).toBeUndefined();
-  }
-  await stop();
-  return operations.join('');
-}
 
 afterAll(async () => {
   await gateway.stop();
@@ -123,8 +99,8 @@ async function run(commands: string): Promise<string> {
   return (await promisify(execFile)('sh', ['-c', `set -e; ${here}`], options)).stdout;
 }
 
-it('has nine questions', () => {
-  expect(questions).toHaveLength(9);
+it('has eight questions', () => {
+  expect(questions).toHaveLength(8);
 });
 
 describe.each(questions)('$question', ({ commands, output }) => {
@@ -133,4 +109,10 @@ describe.each(questions)('$question', ({ commands, output }) => {
     expect(withoutChance(answer).trimEnd()).toBe(withoutChance(output).trimEnd());
     expect(answer).not.toMatch(/not real|sandbox-token|grace|batch-job/);
   }, 30_000);
+});
+
+it('finds every call to the token endpoint, by caller', async () => {
+  const { commands = '' } = questions.find(({ question }) => question === 'Who uses up the token budget?') ?? {};
+  const found = (await run(commands)).trim().split('\n').slice(1);
+  expect(found.map((line) => JSON.parse(line).tokenCalls)).toEqual([sandbox.control.counters().taxpayerToken]);
 });

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
@@ -147,6 +147,28 @@ describe('What ships', () => {
       expect(read(path)).toContain('--ignore-scripts');
   });
 });
+
+describe('Lock files', () => {
+  it.each(locksIn(root))('%s names no registry and proves every package by its hash', (path) => {
+    const { packages } = JSON.parse(readFileSync(join(root, path), 'utf8')) as {
+      packages: Record<string, { resolved?: string; integrity?: string; link?: boolean; inBundle?: boolean }>;
+    };
+    const installed = Object.entries(packages).filter(([at, { link }]) => at.includes('node_modules/') && !link);
+    expect(installed.length).toBeGreaterThan(0);
+    for (const [at, { resolved, integrity, inBundle }] of installed) {
+      if (resolved !== undefined || (!integrity && !inBundle)) throw new Error(`${at}: ${resolved ?? 'no integrity'}`);
+    }
+  });
+});
+
+/** Not of packages that are installed, which are a hundred thousand files and more. */
+function locksIn(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return /^(node_modules|\.git|\.build|dist)$/.test(entry.name) ? [] : locksIn(path);
+    return entry.name === 'package-lock.json' ? relative(root, path) : [];
+  });
+}
 
 describe('A release', () => {
   const folders = [join(scratch, 'one'), join(scratch, 'a second folder')];

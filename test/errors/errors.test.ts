@@ -44,8 +44,15 @@ describe('An error', () => {
     expect(answer.errors?.[0]?.extensions.requestId).toMatch(/^[0-9a-f-]{36}$/);
   });
 
+  it('has the id of its own request, also where the refusal is written from memory', async () => {
+    for (const requestId of ['first', 'second']) {
+      answer = await gateway.query('{ __typename }', {}, { 'content-type': 'text/plain', 'x-request-id': requestId });
+      expect(answer.errors?.[0]?.extensions).toMatchObject({ code: 'BAD_USER_INPUT', requestId });
+    }
+  });
+
   it('of the service says how long to wait', async () => {
-    const fault = { kind: 'answer-with-status', status: 429, headers: { 'Retry-After': '9' } } as const;
+    const fault = { status: 429, headers: { 'Retry-After': '9' } } as const;
     gateway.sandbox.control.arm({ endpoint: 'refreshJob', fault, times: 1 });
     answer = await gateway.query(
       `{ a: refreshJob(taxpayerId: "${someId}", jobId: "x") { name } b: taxpayerToken(taxpayerId: "${someId}") { status } }`,

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Field, ObjectType, Query, Resolver } from 'type-graphql';
 import { postQuery } from '../support/gateway.js';
 import { type GatewayOfResolvers, startGatewayOf } from '../support/gatewayOfResolvers.js';
-import { until } from '../support/redis.js';
 import { transports } from '../support/transports.js';
+import { until } from '../support/until.js';
 
 const planted = 'planted-in-a-bug';
 

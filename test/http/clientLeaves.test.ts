@@ -2,7 +2,7 @@ import { afterEach, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { rawHttp } from '../support/rawConnection.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 let provider: TrustedProvider | undefined;
 let gateway: TestGateway | undefined;

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { rawHttp } from '../support/rawConnection.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 type RawHttp = ReturnType<typeof rawHttp>;
 
@@ -116,7 +116,7 @@ describe('an upgrade offered behind a request that is not answered yet', () => {
     gateway.sandbox.control.arm({
       endpoint: 'taxpayerToken',
       taxpayerId: id,
-      fault: { kind: 'hold-until-released', gate },
+      fault: { gate },
     });
     const body = JSON.stringify({ query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` });
     const allowed = `Authorization: ${await provider.watcherOf([id], 300, 'taxpayer-tokens:read taxpayers:read')}`;
@@ -177,7 +177,7 @@ it('pipelined requests of a client that has gone do not keep a gateway from stop
   const { id } = stopping.sandbox.control.addTaxpayer();
   const body = JSON.stringify({ query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` });
   const lines = ['POST /graphql HTTP/1.1', host, json, lengthOf(body), '', body].join('\r\n');
-  stopping.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'hold-until-released', gate: 'held' } });
+  stopping.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'held' } });
   const called = stopping.sandbox.control.whenCalled('taxpayerToken', 1);
   const connection = connectTo(stopping);
   connection.write(lines.repeat(20));

@@ -9,7 +9,7 @@ import { HttpServer } from '../../src/http/HttpServer.js';
 import { createLogger } from '../../src/observability/log.js';
 import { issueCertificate } from '../support/certificate.js';
 import { launchGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'gateway-tls-'));
 const certFile = join(directory, 'tls.crt');

@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { freePort } from '../../scripts/freePort.js';
-import { startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider } from '../support/authenticated.js';
 import { issueCertificate } from '../support/certificate.js';
 import { environmentFor, spawnGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { metric, quickPolls } from '../support/liveJob.js';
 import { rawRequest } from '../support/rawHttp.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { startSandbox } from '../support/sandbox.js';
+import { until } from '../support/until.js';
 
 const cleanups: (() => unknown)[] = [];
 

@@ -5,9 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 import { providePackages } from '../../scripts/providePackages.js';
-import { certificateFor, startCertificateListener } from '../support/certificateListener.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { jwtAuthenticator } from '../support/jwtAuthenticator.js';
 
 // A certified OpenID provider, with nothing but its address told to the gateway.
 
@@ -18,7 +16,6 @@ const { default: Provider } = await import('oidc-provider');
 
 const audience = 'taxpayer-gateway';
 const callback = 'https://portal.example/callback';
-const client = certificateFor('client');
 const stops: (() => unknown)[] = [];
 let server: Server;
 let issuer = '';
@@ -56,17 +53,11 @@ async function publish(...keys: JWK[]): Promise<void> {
     clientDefaults: { id_token_signed_response_alg: 'ES256' },
     clients: [
       { client_id: 'batch', ...ofMachine },
-      { client_id: 'with-certificate', ...ofMachine, tls_client_certificate_bound_access_tokens: true },
       { client_id: 'with-dpop', ...ofMachine, dpop_bound_access_tokens: true },
       { client_id: audience, client_secret: 'secret', redirect_uris: [callback] },
     ],
     features: {
       clientCredentials: { enabled: true },
-      mTLS: {
-        enabled: true,
-        certificateBoundAccessTokens: true,
-        getCertificate: (context: Context) => context.get('x-client-certificate') || undefined,
-      },
       resourceIndicators: {
         enabled: true,
         defaultResource: () => 'https://gateway.example/',
@@ -78,18 +69,15 @@ async function publish(...keys: JWK[]): Promise<void> {
       },
     },
     formats: {
-      customizers: { jwt: (_: Context, __: unknown, jwt: Jwt) => Object.assign(jwt.payload, { taxpayer_ids: ['t1'] }) },
+      customizers: { jwt: (_: unknown, __: unknown, jwt: Jwt) => Object.assign(jwt.payload, { taxpayer_ids: ['t1'] }) },
     },
-    findAccount: (_: Context, accountId: string) => ({ accountId, claims: () => ({ sub: accountId }) }),
+    findAccount: (_: unknown, accountId: string) => ({ accountId, claims: () => ({ sub: accountId }) }),
     cookies: { keys: ['of-a-test'] },
     pkce: { required: () => false },
   });
   server.removeAllListeners('request').on('request', provider.callback());
 }
 
-interface Context {
-  get(header: string): string;
-}
 interface Jwt {
   readonly payload: object;
 }
@@ -167,17 +155,6 @@ describe.each<Environment>([{}, { AUTH_TOKEN_TYPES: 'at+jwt' }])('With a real pr
     expect(answer).toMatch(env['AUTH_TOKEN_TYPES'] ? /accepted type \(typ\)/ : /scope/);
   });
 
-  it('a token that is bound to a certificate passes with that certificate only', async () => {
-    const headers = { 'x-client-certificate': client.raw.toString('base64') };
-    const { access_token } = await ask('with-certificate', machine, headers);
-    expect(await read(await gatewayWith(env), access_token)).toMatch(/this connection presents none$/);
-    const place = { AUTH_ISSUER: issuer, AUTH_JWKS_URL: undefined, AUTH_AUDIENCE: audience, ...env };
-    const listener = await startCertificateListener(jwtAuthenticator([], { env: place }));
-    stops.push(listener.stop);
-    expect(await listener.who(access_token, client)).toBe('with-certificate');
-    expect(await listener.who(access_token, certificateFor('other'))).toMatch(/another client certificate/);
-  });
-
   it('a token that is bound to a DPoP key is refused in words', async () => {
     const { privateKey, publicKey } = await generateKeyPair('ES256');
     const proof = await new SignJWT({ htm: 'POST', htu: `${issuer}/token`, jti: randomUUID() })
@@ -186,7 +163,7 @@ describe.each<Environment>([{}, { AUTH_TOKEN_TYPES: 'at+jwt' }])('With a real pr
       .sign(privateKey);
     const { access_token, token_type } = await ask('with-dpop', machine, { dpop: proof });
     expect(token_type).toBe('DPoP');
-    expect(await read(await gatewayWith(env), access_token)).toMatch(/bound to a DPoP key \(RFC 9449\)/);
+    expect(await read(await gatewayWith(env), access_token)).toMatch(/does not support bound tokens$/);
   });
 });
 

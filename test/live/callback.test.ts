@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { acceptAll, type CallbackRouter, startCallbackRouter } from '../support/callbackRouter.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, metric, quickPolls, update } from '../support/liveJob.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 describe('a callback subscription', () => {
   let router: CallbackRouter;

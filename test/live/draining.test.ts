@@ -7,8 +7,8 @@ import { startCallbackRouter } from '../support/callbackRouter.js';
 import { startTestDecisionPoint } from '../support/decisionPoint.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../support/liveJob.js';
-import { until } from '../support/redis.js';
 import { streamReader } from '../support/streamReader.js';
+import { until } from '../support/until.js';
 
 // A stream that is cut because the gateway drains has not ended, so it must not be told that it is complete.
 
@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 async function start(env: Environment): Promise<TestGateway> {
-  const gateway = await startTestGateway({ ...quickPolls, ...env });
+  const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '2000', ...env });
   cleanups.push(() => gateway.stop());
   return gateway;
 }

@@ -4,8 +4,8 @@ import { startTrustedProvider, type TrustedProvider } from '../support/authentic
 import { planMode, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, metric, quickPolls, update, watchJob } from '../support/liveJob.js';
 import { rawRequest } from '../support/rawHttp.js';
-import { until } from '../support/redis.js';
 import { eventReader } from '../support/streamReader.js';
+import { until } from '../support/until.js';
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -293,11 +293,11 @@ it.each(['GET', 'POST'])(
 );
 
 it('a stopping gateway ends event streams without calling them complete, after the answers under way', async () => {
-  const gateway = await startTestGateway(quickPolls);
+  const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '2000' });
   const job = addJob(gateway);
   const watching = eventReader(await stream(gateway, { query: watchJob, variables: job }));
   await watching.next();
-  gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'hold-until-released', gate: 'g' } });
+  gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'g' } });
   const called = gateway.sandbox.control.whenCalled('taxpayerToken', 2);
   const { id } = gateway.sandbox.control.addTaxpayer();
   const asking = eventReader(await stream(gateway, { query: `{ taxpayerToken(taxpayerId: "${id}") { status } }` }));

@@ -6,8 +6,8 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { keepAlive } from '../../src/live/keepAlive.js';
 import { startTestGateway } from '../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../support/liveJob.js';
-import { until } from '../support/redis.js';
 import { streamReader } from '../support/streamReader.js';
+import { until } from '../support/until.js';
 
 const everyMs = 20;
 const cleanups: (() => unknown)[] = [];

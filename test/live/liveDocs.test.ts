@@ -11,7 +11,6 @@ import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.j
 import { freePort } from '../../scripts/freePort.js';
 import { providePackages } from '../../scripts/providePackages.js';
 import { settings } from '../../src/config/settings.js';
-import { errorCodes } from '../../src/errors/errorCodes.js';
 import { postQuery, startTestGateway } from '../support/gateway.js';
 import { quickPolls } from '../support/liveJob.js';
 
@@ -20,36 +19,11 @@ const run = promisify(execFile);
 
 function page(name: string) {
   const text = readFileSync(join(root, 'docs', name), 'utf8');
-  const blocks = [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language, code = '']) => ({
-    language,
-    code,
-  }));
-  return { text, blocks };
+  return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(([, language, code = '']) => ({ language, code }));
 }
 
-describe.each(['live-updates.md', 'federation.md'])('docs/%s', (name) => {
-  const { text } = page(name);
-
-  it('links to files that exist', () => {
-    const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, link = '']) => link);
-    expect(links.filter((link) => !existsSync(join(root, 'docs', link)))).toEqual([]);
-  });
-
-  it('names settings that exist', () => {
-    const inExample = [
-      'ROUTER_PORT',
-      'GATEWAY_PORT',
-      'CASES_PORT',
-      'SUBGRAPH_REQUEST_ERROR',
-      ...Object.keys(errorCodes),
-    ];
-    const names = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)*)`/g)].map(([, found = '']) => found);
-    expect(names.filter((found) => !(found in settings) && !inExample.includes(found))).toEqual([]);
-  });
-});
-
 describe('docs/live-updates.md', () => {
-  const { blocks } = page('live-updates.md');
+  const blocks = page('live-updates.md');
 
   it('has the blocks that are tried below, and no others', () => {
     expect(blocks.map(({ language }) => language)).toEqual(['sh', 'js', 'js']);
@@ -77,7 +51,7 @@ describe('The typed client', () => {
   ])('follows a taxpayer to the end as docs/%s shows in block %d', async (name, index) => {
     const gateway = await startTestGateway();
     try {
-      const code = page(name).blocks[index]?.code.replaceAll('localhost:4000', new URL(gateway.origin).host) ?? '';
+      const code = page(name)[index]?.code.replaceAll('localhost:4000', new URL(gateway.origin).host) ?? '';
       const cwd = join(root, 'packages/client');
       const { stdout } = await run(process.execPath, ['--input-type=module', '-e', code], { cwd });
       expect(stdout).toMatch(/^COMPLETED/);
@@ -88,48 +62,41 @@ describe('The typed client', () => {
 });
 
 describe('docs/federation.md', () => {
-  const { text, blocks } = page('federation.md');
-  const [start, query, answer, compose, ...others] = blocks;
+  const [start, query, answer, compose, ...others] = page('federation.md');
 
   beforeAll(() => providePackages('examples/supergraph/hive'), 600_000);
 
-  it.each(['', ' -- grafbase'])(
-    'starts a supergraph with one command%s, whose answer is the one shown',
-    async (option) => {
-      const command = `${start?.code.trim()}${option}`;
-      expect(text).toContain(command);
-      const home = await mkdtemp(join(tmpdir(), 'supergraph-docs-'));
-      const [router, gateway, cases] = await Promise.all([freePort(), freePort(), freePort()]);
-      const child = spawn('sh', ['-c', `exec ${command}`], {
-        cwd: root,
-        env: {
-          PATH: process.env['PATH'],
-          HOME: home,
-          CACHE_URL: `lmdb:${join(home, 'cache')}`,
-          ROUTER_PORT: `${router}`,
-          GATEWAY_PORT: `${gateway}`,
-          CASES_PORT: `${cases}`,
-        },
-        stdio: ['ignore', 'pipe', 'pipe'],
-        detached: true,
-      });
-      const closed = once(child, 'close');
-      try {
-        let output = '';
-        for await (const chunk of child.stdout) {
-          output += String(chunk);
-          if (output.includes('curl')) break;
-        }
-        const { data, errors } = await postQuery(`http://127.0.0.1:${router}`, query?.code ?? '');
-        expect({ errors, data }).toEqual(JSON.parse(answer?.code ?? ''));
-      } finally {
-        if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGINT');
-        await closed;
-        await rm(home, { recursive: true, force: true });
+  it('starts a supergraph with one command, whose answer is the one shown', async () => {
+    const home = await mkdtemp(join(tmpdir(), 'supergraph-docs-'));
+    const [router, gateway, cases] = await Promise.all([freePort(), freePort(), freePort()]);
+    const child = spawn('sh', ['-c', `exec ${start?.code.trim()}`], {
+      cwd: root,
+      env: {
+        PATH: process.env['PATH'],
+        HOME: home,
+        CACHE_URL: `lmdb:${join(home, 'cache')}`,
+        ROUTER_PORT: `${router}`,
+        GATEWAY_PORT: `${gateway}`,
+        CASES_PORT: `${cases}`,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    });
+    const closed = once(child, 'close');
+    try {
+      let output = '';
+      for await (const chunk of child.stdout) {
+        output += String(chunk);
+        if (output.includes('curl')) break;
       }
-    },
-    90_000,
-  );
+      const { data, errors } = await postQuery(`http://127.0.0.1:${router}`, query?.code ?? '');
+      expect({ errors, data }).toEqual(JSON.parse(answer?.code ?? ''));
+    } finally {
+      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGINT');
+      await closed;
+      await rm(home, { recursive: true, force: true });
+    }
+  }, 90_000);
 
   it('checks a supergraph with the command shown', async () => {
     expect(others).toEqual([]);

@@ -4,7 +4,7 @@ import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { metric } from '../support/liveJob.js';
 import { clientFrame, rawUpgrade } from '../support/rawHttp.js';
 import { type RawSocket, rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const continuation = 0x0;
 const text = 0x1;

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob } from '../support/liveJob.js';
 import { type RawSocket, rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 describe('an operation id on a socket', () => {
   let gateway: TestGateway;
@@ -39,7 +39,7 @@ describe('an operation id on a socket', () => {
     const gate = randomUUID();
     const { control } = gateway.sandbox;
     const { id: taxpayerId } = control.addTaxpayer();
-    control.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { kind: 'hold-until-released', gate } });
+    control.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { gate } });
     const query = `{ taxpayerToken(taxpayerId: "${taxpayerId}") { status } }`;
     const called = control.whenCalled('taxpayerToken', control.counters().taxpayerToken + 1);
     return { message: { type: 'subscribe', id, payload: { query } }, called, release: () => control.release(gate) };

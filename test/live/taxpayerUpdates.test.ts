@@ -6,8 +6,8 @@ import { startTrustedProvider, type TrustedProvider } from '../support/authentic
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { metric } from '../support/liveJob.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
 import { eventReader, streamReader } from '../support/streamReader.js';
+import { until } from '../support/until.js';
 
 const query = `subscription ($taxpayerId: ID!) {
   taxpayerTokenUpdated(taxpayerId: $taxpayerId) { taxpayerId status stale taxpayer { id } }

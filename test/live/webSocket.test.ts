@@ -2,10 +2,11 @@ import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
+import { faults } from '../support/faults.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob } from '../support/liveJob.js';
 import { type RawSocket, type RawSocketOptions, rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const open: RawSocket[] = [];
 
@@ -71,9 +72,9 @@ describe('subscriptions over WebSocket', () => {
       endpoint: 'refreshJob',
       taxpayerId: job.taxpayerId,
       times: 3,
-      fault: { kind: 'answer-with-html' },
+      fault: faults.html,
     });
-    await until(() => gateway.sandbox.control.armedFaults().length === 0);
+    await until(() => gateway.sandbox.control.armedFaults() === 0);
     gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'failed' });
     await socket.message(({ type }) => type === 'complete');
     expect(socket.received.filter(({ type }) => type === 'next').map(({ payload }) => payload)).toEqual([
@@ -255,14 +256,14 @@ describe('a full or stopping gateway', () => {
   });
 
   it('answers what is under way, then closes each socket with a reason that clients take for temporary', async () => {
-    const gateway = await startTestGateway(quickPolls);
+    const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '2000' });
     const job = addJob(gateway);
     const [watching, asking] = [socketTo(gateway), socketTo(gateway)];
     await Promise.all([watching.init(), asking.init()]);
     watching.send(subscribe(job));
     await watching.message(({ type }) => type === 'next');
     const { id } = gateway.sandbox.control.addTaxpayer({ status: 'CREATED' });
-    gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'hold-until-released', gate: 'g' } });
+    gateway.sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'g' } });
     const called = gateway.sandbox.control.whenCalled('taxpayerToken', 2);
     const query = `{ taxpayerToken(taxpayerId: "${id}") { status } }`;
     asking.send({ type: 'subscribe', id: 'q', payload: { query } });

@@ -27,13 +27,11 @@ describe('the address of a caller', () => {
     ['the leftmost where all are proxies', { 'x-forwarded-for': '10.9.9.9, 10.1.2.3' }, '10.9.9.9'],
     ['one with a port', { 'x-forwarded-for': '203.0.113.7:4711' }, '203.0.113.7'],
     ['an IPv4 address in IPv6 form', { 'x-forwarded-for': '::ffff:203.0.113.7, ::ffff:10.1.2.3' }, '203.0.113.7'],
-    ['of Forwarded', { forwarded: 'for=198.51.100.1, proto=https; For="203.0.113.7:81";by=10.1.2.3' }, '203.0.113.7'],
-    ['of Forwarded in IPv6', { forwarded: 'for="[2001:db8::7]:4711", for="[fd00::1]"' }, '2001:db8::7'],
-    ['what both headers tell', { forwarded: 'for=203.0.113.7', 'x-forwarded-for': '203.0.113.7' }, '203.0.113.7'],
-    ['not where they disagree', { forwarded: 'for=198.51.100.1', 'x-forwarded-for': '203.0.113.7' }, '127.0.0.1'],
-    ['not what is no address', { forwarded: 'for=198.51.100.1, for=_hidden' }, '127.0.0.1'],
+    ['an IPv6 address with a port', { 'x-forwarded-for': '[2001:db8::7]:4711, fd00::1' }, '2001:db8::7'],
+    ['not what is no address', { 'x-forwarded-for': '198.51.100.1, _hidden' }, '127.0.0.1'],
+    ['not what Forwarded tells', { forwarded: 'for=198.51.100.1', 'x-forwarded-for': '203.0.113.7' }, '203.0.113.7'],
+    ['the peer’s with Forwarded alone', { forwarded: 'for=203.0.113.7' }, '127.0.0.1'],
     ['nothing left of what is no address', { 'x-forwarded-for': '198.51.100.1, unknown, 10.1.2.3' }, '10.1.2.3'],
-    ['not one in an open quotation', { forwarded: 'for="198.51.100.1, for=203.0.113.7' }, '203.0.113.7'],
   ])('is %s', (_, headers, address) => {
     const trusted = new AddressRanges(['127.0.0.1', '10.0.0.0/8', 'fd00::/8']);
     for (const remoteAddress of ['127.0.0.1', '::ffff:127.0.0.1']) {
@@ -45,7 +43,7 @@ describe('the address of a caller', () => {
     gateway = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8' });
     const headers = { 'x-forwarded-for': '198.51.100.1, 203.0.113.7, 10.1.2.3' };
     expect(await auditedAddress(gateway, headers)).toBe('203.0.113.7');
-    expect(await auditedAddress(gateway, { forwarded: 'for="[2001:db8::7]:4711"' })).toBe('2001:db8::7');
+    expect(await auditedAddress(gateway, { forwarded: 'for=203.0.113.7' })).toBe('127.0.0.1');
   });
 
   test('is the peer’s where the peer is not trusted', async () => {

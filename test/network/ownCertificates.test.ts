@@ -9,14 +9,24 @@ import type { TlsOptions } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { freePort } from '../../scripts/freePort.js';
 import { demoData } from '../../src/sandbox/demoData.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
-import { openStore } from '../../src/stores/openStore.js';
-import { startTrustedProvider } from '../support/authenticated.js';
 import { type CertificateFiles, makeAuthority } from '../support/certificate.js';
 import { startCollector } from '../support/collector.js';
-import { type Environment, launchGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { startRedis, until } from '../support/redis.js';
+import { startTestDecisionPoint } from '../support/decisionPoint.js';
+import {
+  type Environment,
+  environmentFor,
+  launchGateway,
+  postQuery,
+  spawnGateway,
+  startTestGateway,
+  type TestGateway,
+} from '../support/gateway.js';
+import { startIdentityProvider } from '../support/identityProvider.js';
+import { startIssuerMetadata } from '../support/issuerMetadata.js';
+import { startRedis } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { startTlsFront } from '../support/tlsFront.js';
+import { until } from '../support/until.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'own-certificates-'));
 const file = (name: string) => join(directory, name);
@@ -31,7 +41,7 @@ const job = `{ refreshJob(taxpayerId: "${demoData.jobs.processing.taxpayerId}", 
 
 let service: Sandbox;
 let gateway: TestGateway | undefined;
-const stops: (() => Promise<void>)[] = [];
+const stops: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
   service = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
@@ -147,48 +157,52 @@ test('a service that refuses our certificate has certainly not carried out a cre
   expect(logs.join('')).toContain('ALERT_CERTIFICATE_REQUIRED');
 });
 
-describe('the other parties have certificates of their own', () => {
-  test('the key set and the trace collector', async () => {
-    const provider = await startTrustedProvider();
-    const collector = await startCollector();
-    stops.push(provider.stop, collector.stop);
-    const keySet = await tlsFront(provider.jwksUrl, wantsClients());
-    const traces = await tlsFront(collector.url, wantsClients());
-    const { query } = await start({
-      ...provider.env,
-      ...{ AUTH_JWKS_URL: keySet.url, AUTH_CA_FILE: authority.certFile },
-      ...{ AUTH_CERT_FILE: first.certFile, AUTH_KEY_FILE: first.keyFile },
-      ...{ OTEL_EXPORTER_OTLP_ENDPOINT: traces.url, OTEL_EXPORTER_OTLP_CERTIFICATE: authority.certFile },
-      OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: second.certFile,
-      OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: second.keyFile,
-    });
-    const authorization = await provider.watcherOf([]);
-    expect((await query('{ __typename }', {}, { authorization })).status).toBe(200);
-    expect(keySet.clients).toContain('CN=first');
+describe('the other parties, in a process that NODE_EXTRA_CA_CERTS gives a private authority', () => {
+  /** An issuer with its metadata, a decision point, Redis and a collector, all with certificates of the authority. */
+  async function startOthers() {
+    const [metadata, decisions] = [await startIssuerMetadata(), await startTestDecisionPoint()];
+    const [redis, collector] = [await startRedis(), await startCollector()];
+    stops.push(metadata.stop, decisions.stop, redis.stop, collector.stop);
+    const { url: issuer } = await tlsFront(metadata.origin);
+    const provider = await startIdentityProvider({ issuer });
+    stops.push(provider.stop);
+    const { url: jwks_uri } = await tlsFront(provider.jwksUrl);
+    metadata.documents.set('/.well-known/openid-configuration', { issuer, jwks_uri });
+    const env = {
+      ...{ AUTH_MODE: 'jwt', AUTH_ISSUER: issuer, AUTH_AUDIENCE: provider.audience },
+      AUTH_DECISION_URL: (await tlsFront(decisions.url)).url,
+      CACHE_URL: (await tlsFront(redis.url)).url.replace('https:', 'rediss:'),
+      OTEL_EXPORTER_OTLP_ENDPOINT: (await tlsFront(collector.url)).url,
+    };
+    return { env: { ...environmentFor(service), ...env }, provider, decisions, redis, collector };
+  }
+
+  const id = demoData.taxpayerIds.authorized;
+  const record = `{ taxpayerToken(taxpayerId: "${id}") { status } }`;
+
+  test('are trusted', async () => {
+    const { env, provider, decisions, redis, collector } = await startOthers();
+    decisions.allow('ada', [id]);
+    const { origin, stop } = await spawnGateway({ ...env, NODE_EXTRA_CA_CERTS: authority.certFile });
+    stops.unshift(stop);
+    const authorization = `Bearer ${await provider.token({ scope: 'taxpayers:read' })}`;
+    const { status, data, errors } = await postQuery(origin, record, {}, { authorization });
+    expect({ status, data, errors }).toMatchObject({ status: 200, data: { taxpayerToken: { status: 'AUTHORIZED' } } });
+    expect(decisions.asked).toHaveLength(1);
+    expect(await redis.keys()).not.toEqual([]);
     await until(() => collector.spans.length > 0);
-    expect(traces.clients).toContain('CN=second');
   });
 
-  test('Redis, with a certificate that is renewed', async () => {
-    install(first);
-    const redis = await startRedis();
-    stops.push(() => redis.stop());
-    const front = await tlsFront(redis.url, wantsClients());
-    const url = front.url.replace('https:', 'rediss:');
-    const { logs } = await start({
-      ...{ CACHE_URL: url, CACHE_CA_FILE: authority.certFile },
-      ...{ CACHE_CERT_FILE: inUse.certFile, CACHE_KEY_FILE: inUse.keyFile },
-    });
-    expect(front.clients).toContain('CN=first');
-    expect(logs.join('')).not.toContain('cannot be used');
-    install(second);
-    await until(() => logs.some((line) => line.includes('the TLS certificate was renewed')));
-    const clientIds = String(await redis.command('CLIENT', 'LIST')).matchAll(/^id=(\d+)/gm);
-    for (const [, id] of clientIds) await redis.command('CLIENT', 'KILL', 'ID', String(id));
-    await until(() => front.clients.includes('CN=second'));
-    const refused = await openStore(url);
-    expect(refused.degraded).toBe(true);
-    await refused.close();
+  test('are not trusted with another authority', async () => {
+    const { env, provider, redis } = await startOthers();
+    const { origin, output, stop } = await spawnGateway({ ...env, NODE_EXTRA_CA_CERTS: other.certFile });
+    stops.unshift(stop);
+    const authorization = `Bearer ${await provider.token({ scope: 'taxpayers:read taxpayers:any' })}`;
+    expect(codesOf(await postQuery(origin, record, {}, { authorization }))).toEqual(['AUTH_UNAVAILABLE']);
+    expect(output()).toMatch(/a key set cannot be read/);
+    expect(output()).toMatch(/the store of CACHE_URL cannot be used/);
+    expect(output()).toMatch(/UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT_LOCALLY)/);
+    expect(await redis.keys()).toEqual([]);
   });
 });
 
@@ -200,7 +214,6 @@ test.each([
     'UPSTREAM_KEY_FILE does not hold the private key, in PEM and without a passphrase, of UPSTREAM_CERT_FILE',
   ],
   [{ UPSTREAM_CERT_FILE: server.certFile }, 'UPSTREAM_CERT_FILE and UPSTREAM_KEY_FILE must be set together'],
-  [{ CACHE_CA_FILE: server.certFile }, 'CACHE_CA_FILE needs a rediss:// CACHE_URL'],
 ])('%j ends the process with one line', async (env, line) => {
   const { exited, output } = launchGateway({
     ...{ PORT: '0', AUTH_MODE: 'disabled', UPSTREAM_BASE_URL: 'https://service.example' },

@@ -10,15 +10,15 @@ import { loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
 import { Proxies } from '../../src/network/Proxies.js';
 import { demoData } from '../../src/sandbox/demoData.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider } from '../support/authenticated.js';
 import { makeAuthority } from '../support/certificate.js';
 import { startCollector } from '../support/collector.js';
 import { startTestDecisionPoint } from '../support/decisionPoint.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { startSquid } from '../support/squid.js';
 import { startTlsFront } from '../support/tlsFront.js';
+import { until } from '../support/until.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'proxies-'));
 const authority = makeAuthority(directory, 'authority');
@@ -108,18 +108,16 @@ describe('through Squid', () => {
     async (_, known, shown) => {
       const squid = await startSquid(known);
       const [provider, collector] = [await startTrustedProvider(), await startCollector()];
-      const traces = await startTlsFront(collector.url, tlsOptions());
       const decisions = await startTestDecisionPoint();
       decisions.allow('unlisted', [demoData.taxpayerIds.authorized]);
-      stops.push(squid.stop, provider.stop, traces.stop, collector.stop, decisions.stop);
+      stops.push(squid.stop, provider.stop, collector.stop, decisions.stop);
       const proxy = `http://${shown && `${shown}@`}127.0.0.1:${squid.port}`;
       const { query, logs, origin } = await start({
         ...provider.env,
         ...{ HTTPS_PROXY: proxy, http_proxy: proxy, UPSTREAM_TIMEOUT_MS: '30000' },
         AUTH_JWKS_URL: named(provider.jwksUrl),
         AUTH_DECISION_URL: named(decisions.url),
-        OTEL_EXPORTER_OTLP_ENDPOINT: named(traces.url),
-        OTEL_EXPORTER_OTLP_CERTIFICATE: authority.certFile,
+        OTEL_EXPORTER_OTLP_ENDPOINT: named(collector.url),
       });
       // The first answer of a new Squid may come late: its programs are starting.
       await until(async () => (await fetch(`${origin}/health/ready`)).ok, 60_000);
@@ -133,11 +131,12 @@ describe('through Squid', () => {
       await until(() => collector.spans.length > 0);
       await gateway?.stop();
       gateway = undefined;
-      await until(() => squid.lines().filter((line) => line.includes('CONNECT')).length >= 2);
+      await until(() => squid.lines().some((line) => line.includes('CONNECT')));
       expect(squid.lines().join('\n')).toMatch(/TCP_MISS\/200 .* GET http:\/\/service\.test:\d+\/jwks\.json/);
       expect(squid.lines().join('\n')).toMatch(
         /TCP_MISS\/200 .* POST http:\/\/service\.test:\d+\/pdp\/access\/v1\/evaluation/,
       );
+      expect(squid.lines().join('\n')).toMatch(/TCP_MISS\/200 .* POST http:\/\/service\.test:\d+\/v1\/traces/);
       expect(logs.join('')).not.toMatch(/planted/);
     },
   );
@@ -219,7 +218,7 @@ describe('a proxy that', () => {
     });
     const { query } = await start({ HTTPS_PROXY: proxy });
     const cutFirst = async (endpoint: 'createClientLink' | 'taxpayerToken') => {
-      service.control.arm({ endpoint, fault: { kind: 'never-answer', afterEffect: true }, times: 1 });
+      service.control.arm({ endpoint, fault: { gate: 'never' }, times: 1 });
       await service.control.whenCalled(endpoint, 1);
       for (const tunnel of tunnels) tunnel.destroy();
     };
@@ -255,11 +254,8 @@ describe('is reached directly:', () => {
     ['not a pattern in a name', '*.example.com', 'https://a.example.com/', false],
     ['an address', '192.0.2.1', 'https://192.0.2.1/', true],
     ['not another address', '192.0.2.1', 'https://192.0.2.10/', false],
-    ['a range', '10.0.0.0/8', 'http://10.200.1.1/', true],
-    ['not beyond the range', '10.0.0.0/8', 'http://11.0.0.1/', false],
-    ['an IPv6 range', '2001:db8::/32', 'https://[2001:db8:1::7]/', true],
-    ['not beyond it', '2001:db8::/32', 'https://[2001:db9::7]/', false],
-    ['not a name that looks like an address', '10.0.0.0/8', 'https://10.example/', false],
+    ['an IPv6 address', '2001:DB8:0::7', 'https://[2001:db8::7]/', true],
+    ['not another IPv6 address', '2001:db8::7', 'https://[2001:db8::8]/', false],
   ])('%s', (_, noProxy, url, expected) => {
     expect(isDirect(url, [noProxy])).toBe(expected);
   });

@@ -6,10 +6,12 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { freePort } from '../../scripts/freePort.js';
 import { Episodes } from '../../src/observability/Episodes.js';
 import { createLogger } from '../../src/observability/log.js';
-import type { Fault } from '../../src/sandbox/Fault.js';
+import type { Fault } from '../support/fault.js';
+import { faults } from '../support/faults.js';
 import { type Environment, launchGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { startIdentityProvider } from '../support/identityProvider.js';
-import { startRedis, until } from '../support/redis.js';
+import { startRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -61,37 +63,33 @@ describe('An episode of trouble', () => {
 describe('What the service did is said with its cause:', () => {
   const planted = 'planted-value';
   it.each<[string, Fault, { trouble: string; cause: string | RegExp }]>([
-    ['a status', { kind: 'answer-with-status', status: 503 }, { trouble: 'server-error', cause: 'HTTP 503' }],
-    ['a reset', { kind: 'reset-before-effect' }, { trouble: 'network', cause: 'ECONNRESET' }],
-    ['silence', { kind: 'never-answer' }, { trouble: 'timeout', cause: 'no answer in time' }],
-    ['HTML', { kind: 'answer-with-html' }, { trouble: 'invalid', cause: 'the body is not JSON' }],
+    ['a status', { status: 503 }, { trouble: 'server-error', cause: 'HTTP 503' }],
+    ['a reset', { cut: 'before' }, { trouble: 'network', cause: 'ECONNRESET' }],
+    ['silence', { gate: 'never' }, { trouble: 'timeout', cause: 'no answer in time' }],
+    ['HTML', faults.html, { trouble: 'invalid', cause: 'the body is not JSON' }],
     [
       'null in place of a record',
-      { kind: 'answer-with-null' },
+      { body: 'null' },
       { trouble: 'invalid', cause: 'the body: expected object, found null' },
     ],
-    [
-      'a missing member',
-      { kind: 'omit-field', field: 'provider_id' },
-      { trouble: 'invalid', cause: 'provider_id: missing' },
-    ],
+    ['a missing member', { set: { provider_id: undefined } }, { trouble: 'invalid', cause: 'provider_id: missing' }],
     [
       'a member of another type',
-      { kind: 'answer-with-status', status: 200, body: JSON.stringify({ ...whole(planted), status: [planted] }) },
+      { status: 200, body: JSON.stringify({ ...whole(planted), status: [planted] }) },
       { trouble: 'invalid', cause: 'status: expected string, found array' },
     ],
     [
       'a date that is none',
-      { kind: 'answer-with-status', status: 200, body: JSON.stringify({ ...whole(planted), created_at: planted }) },
+      { status: 200, body: JSON.stringify({ ...whole(planted), created_at: planted }) },
       { trouble: 'invalid', cause: 'created_at: string of another form' },
     ],
     [
       'another taxpayer',
-      { kind: 'answer-with-status', status: 200, body: JSON.stringify(whole(planted)) },
+      { status: 200, body: JSON.stringify(whole(planted)) },
       { trouble: 'invalid', cause: 'taxpayer_id: of another taxpayer' },
     ],
-    ['429', { kind: 'answer-with-status', status: 429 }, { trouble: 'rate-limited', cause: /^HTTP 429/ }],
-    ['401', { kind: 'refuse-authorization' }, { trouble: 'credentials-rejected', cause: /^HTTP 401/ }],
+    ['429', { status: 429 }, { trouble: 'rate-limited', cause: /^HTTP 429/ }],
+    ['401', { status: 401 }, { trouble: 'credentials-rejected', cause: /^HTTP 401/ }],
   ])('%s', async (name, fault, { trouble, cause }) => {
     const limits = { UPSTREAM_TIMEOUT_MS: '300', UPSTREAM_DEADLINE_MS: '600' };
     const { sandbox, query, logs } = await started(name === 'silence' ? limits : {});
@@ -119,9 +117,9 @@ describe('What the service did is said with its cause:', () => {
     const other = JSON.stringify({ status: 'completed', jobId: 'job', taxpayerId: planted, name: 'n' });
     sandbox.control.arm({
       endpoint: 'createClientLink',
-      fault: { kind: 'answer-with-status', status: 201, body: '{}' },
+      fault: { status: 201, body: '{}' },
     });
-    sandbox.control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-with-status', status: 200, body: other } });
+    sandbox.control.arm({ endpoint: 'refreshJob', fault: { status: 200, body: other } });
     expect((await query(createLink)).errors?.[0]?.extensions.code).toBe('OUTCOME_UNKNOWN');
     expect((await query(readJob, { id: 'one' })).errors?.[0]?.extensions.code).toBe('UPSTREAM_INVALID_RESPONSE');
     expect(linesOf(logs).filter(({ trouble }) => trouble === 'invalid')).toMatchObject([
@@ -134,7 +132,7 @@ describe('What the service did is said with its cause:', () => {
   it('nothing is said of what a caller did, and of a GET that worked when it was repeated', async () => {
     const { sandbox, query, logs } = await started();
     sandbox.control.addTaxpayer({ id: 'one' });
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'reset-before-effect' }, times: 1 });
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { cut: 'before' }, times: 1 });
     expect((await query(readRecord, { id: 'one' })).errors).toBeUndefined();
     await query(readRecord, { id: 'unknown' });
     expect(linesOf(logs).filter(({ msg }) => /^calls/.test(String(msg)))).toEqual([]);
@@ -143,7 +141,7 @@ describe('What the service did is said with its cause:', () => {
   it('it is over when calls work again', async () => {
     const { sandbox, query, logs } = await started();
     sandbox.control.addTaxpayer({ id: 'one' });
-    const armed = sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'answer-with-html' } });
+    const armed = sandbox.control.arm({ endpoint: 'taxpayerToken', fault: faults.html });
     await query(readRecord, { id: 'one' });
     sandbox.control.disarm(armed);
     while ((await query(readRecord, { id: 'one' })).errors) await delay(100);

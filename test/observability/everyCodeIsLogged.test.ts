@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { type ErrorCode, errorCodes } from '../../src/errors/errors.js';
 import type { ApiEndpoint } from '../../src/sandbox/endpoints.js';
-import type { Fault } from '../../src/sandbox/Fault.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
+import type { Fault } from '../support/fault.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 // A caller who meets an error tells the operator its request id. The log must then say what happened, to whom, and why.
 
@@ -25,7 +25,7 @@ const scopes = 'client-links:create taxpayers:read taxpayer-tokens:read refresh-
 const readRecord = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name } }';
 const readJob = 'query ($id: ID!) { refreshJob(taxpayerId: $id, jobId: "job") { status } }';
 const createLink = 'mutation ($input: CreateClientLinkInput!) { createClientLink(input: $input) { replayed } }';
-const status = (code: number): Fault => ({ kind: 'answer-with-status', status: code });
+const status = (code: number): Fault => ({ status: code });
 
 const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
   GRAPHQL_PARSE_FAILED: { document: '{', cause: 'Syntax Error: Expected Name, found <EOF>.' },
@@ -66,13 +66,13 @@ const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
   },
   UPSTREAM_REJECTED: { fault: ['taxpayerToken', status(409)], cause: 'HTTP 409' },
   UPSTREAM_TIMEOUT: {
-    fault: ['taxpayerToken', { kind: 'never-answer' }],
+    fault: ['taxpayerToken', { gate: 'never' }],
     env: { UPSTREAM_TIMEOUT_MS: '50', UPSTREAM_DEADLINE_MS: '100' },
     cause: 'no answer in time',
   },
   UPSTREAM_UNAVAILABLE: { fault: ['taxpayerToken', status(503)], cause: 'HTTP 503' },
   UPSTREAM_INVALID_RESPONSE: {
-    fault: ['taxpayerToken', { kind: 'answer-with-null' }],
+    fault: ['taxpayerToken', { body: 'null' }],
     cause: 'null',
   },
   AUTH_UNAVAILABLE: { before: 'no keys', cause: 'key set: ' },

@@ -3,7 +3,7 @@ import { startTrustedProvider, type TrustedProvider } from '../support/authentic
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../support/liveJob.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const readRecord = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name accessToken } }';
 const scopes = 'client-links:create taxpayers:read taxpayer-tokens:read refresh-jobs:read';
@@ -75,7 +75,7 @@ describe('The line of an operation', () => {
     const id = await start({ LOG_OPERATIONS: 'all' });
     const failing = gateway.sandbox.control.arm({
       endpoint: 'taxpayerToken',
-      fault: { kind: 'answer-with-status', status: 503 },
+      fault: { status: 503 },
     });
     await gateway.query(readRecord, { id }, await headersOf());
     gateway.sandbox.control.disarm(failing);
@@ -91,16 +91,19 @@ describe('The line of an operation', () => {
     expect(shared).toMatchObject({ calls: [{ result: 'ok' }], tiers: { service: 1 } });
   });
 
-  it('is written by default for what is refused, fails, is slow, or is a mutation', async () => {
-    const id = await start({ LOG_SLOW_MS: '300' });
+  it('is written by default for what called the token endpoint, is slow, a mutation, refused, or fails', async () => {
+    const id = await start({ LOG_SLOW_MS: '1000' });
     const headers = await headersOf();
+    const { jobId } = gateway.sandbox.control.addJob({ taxpayerId: id });
+    const readJob = 'query ($id: ID!, $jobId: ID!) { refreshJob(taxpayerId: $id, jobId: $jobId) { status } }';
+    await gateway.query(readRecord, { id }, { ...headers, 'x-request-id': 'token-call' });
+    await gateway.query(readRecord, { id }, { ...headers, 'x-request-id': 'from-memory' });
     const slow = gateway.sandbox.control.arm({
-      endpoint: 'taxpayerToken',
-      fault: { kind: 'answer-late', afterMs: 400 },
+      endpoint: 'refreshJob',
+      fault: { delayMs: 1100 },
     });
-    await gateway.query(readRecord, { id }, { ...headers, 'x-request-id': 'slow' });
+    await gateway.query(readJob, { id, jobId }, { ...headers, 'x-request-id': 'slow' });
     gateway.sandbox.control.disarm(slow);
-    await gateway.query(readRecord, { id }, { ...headers, 'x-request-id': 'fast' });
     await gateway.query('mutation { createClientLink(input: {}) { replayed } }', {}, headers);
     await gateway.query('{ nonsense }', {}, headers);
     await gateway.query(readRecord, { id: 'another' }, headers);
@@ -108,6 +111,7 @@ describe('The line of an operation', () => {
     await fetch(`${gateway.origin}/nowhere/${id}`, { headers: { 'x-request-id': 'lost' } });
     await fetch(`${gateway.origin}/graphql`, { method: 'POST', headers, body: '{' });
     expect(operations().map(({ type, outcome, codes, requestId }) => [type, outcome, codes, requestId])).toEqual([
+      ['query', 'ok', [], 'token-call'],
       ['query', 'ok', [], 'slow'],
       ['mutation', 'ok', [], expect.any(String)],
       ['none', 'refused', ['GRAPHQL_VALIDATION_FAILED'], expect.any(String)],
@@ -118,6 +122,34 @@ describe('The line of an operation', () => {
     ]);
   });
 
+  it('tells of each call to the token endpoint, also of operations that fail alike', async () => {
+    await start();
+    const { control } = gateway.sandbox;
+    const ids = control.addTaxpayers(15);
+    const unknown = ['a', 'b', 'c', 'd', 'e'];
+    const headers = await headersOf({ taxpayer_ids: [...ids, ...unknown] });
+    const fields = ids.map((id, n) => `t${n}: taxpayerToken(taxpayerId: "${id}") { status }`).join(' ');
+    for (const _ of ['asks', 'asks again']) await gateway.query(`{ ${fields} }`, {}, headers);
+    for (const id of unknown) await gateway.query(readRecord, { id }, headers);
+    expect(control.counters().taxpayerToken).toBe(20);
+    await gateway.stop();
+    expect(operations().map(({ outcome, tokenCalls }) => [outcome, tokenCalls])).toEqual([
+      ['ok', 15],
+      ...unknown.map(() => ['errors', 1]),
+    ]);
+  });
+
+  it('of a stream tells of the token call that its reads needed', async () => {
+    await start(quickPolls);
+    const { taxpayerId, jobId } = addJob(gateway);
+    gateway.sandbox.control.updateJob(taxpayerId, jobId, { status: 'completed' });
+    const headers = await headersOf({ taxpayer_ids: [taxpayerId] });
+    const body = { query: watchJob, variables: { taxpayerId, jobId } };
+    for (const _ of ['reads', 'reads what is held']) await readEvents(headers, body);
+    await gateway.stop();
+    expect(operations()).toMatchObject([{ type: 'subscription', outcome: 'ok', tokenCalls: 1 }]);
+  });
+
   it('is never written with LOG_OPERATIONS=none', async () => {
     const id = await start({ LOG_OPERATIONS: 'none' });
     await gateway.query(readRecord, { id: 'another' }, await headersOf());
@@ -125,7 +157,6 @@ describe('The line of an operation', () => {
     await gateway.query('{ nonsense }', {}, await headersOf());
     await gateway.stop();
     expect(operations()).toEqual([]);
-    expect(linesOf('top callers')).toHaveLength(1);
   });
 
   it.each(['sse', 'ws'] as const)(
@@ -237,9 +268,8 @@ describe('An audit line', () => {
       await gateway.query(readRecord, { id }, await headersOf());
       await gateway.query(readRecord, { id: 'another' }, await headersOf());
       await gateway.stop();
-      const top = linesOf('top callers').flatMap(({ calls, refused }) => [calls, refused].flat() as Line[]);
-      const callers = [...audits('token-revealed'), ...operations(), ...top].map(({ caller }) => caller);
-      expect([callers.length, new Set(callers).size]).toEqual([5, 1]);
+      const callers = [...audits('token-revealed'), ...operations()].map(({ caller }) => caller);
+      expect([callers.length, new Set(callers).size]).toEqual([3, 1]);
       names.push(audits('token-revealed').flatMap(({ caller, taxpayer }) => [caller, taxpayer]));
     }
     expect(names[0]).toHaveLength(2);
@@ -285,14 +315,5 @@ describe('A flood of refusals', () => {
     for (const lines of [operations(), linesOf('audit')]) {
       expect(lines.reduce((sum, { count = 1 }) => sum + count, 0)).toBe(2000);
     }
-    expect(linesOf('top callers')).toMatchObject([
-      {
-        totalRefused: 2000,
-        refused: expect.arrayContaining([
-          { caller: 'not identified', count: 1000 },
-          { caller: hash, count: 1000 },
-        ]),
-      },
-    ]);
   });
 });

@@ -9,11 +9,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { freePort } from '../../scripts/freePort.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { childrenOf } from '../support/childrenOf.js';
 import { environmentFor } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
+import { until } from '../support/until.js';
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 /** As many as one document may ask for: each request writes as many audit lines. */

@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import {
   environmentFor,
   type GatewayProcess,
@@ -13,8 +12,9 @@ import {
 } from '../support/gateway.js';
 import { metric, quickPolls } from '../support/liveJob.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { eventReader, streamReader } from '../support/streamReader.js';
+import { until } from '../support/until.js';
 
 const aliases = (count: number, field: (n: number) => string) =>
   Array.from({ length: count }, (_, n) => `a${n}: ${field(n)}`).join(' ');

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { environmentFor, type GatewayProcess, spawnGateway } from '../support/gateway.js';
 import { type RawSocket, rawSocket } from '../support/rawSocket.js';
+import { startSandbox } from '../support/sandbox.js';
 
 // What one caller sends is not kept beyond a share of the heap, whatever way it comes and however often.
 

@@ -7,9 +7,9 @@ import { requestOf } from '../../src/operations/GraphQLRequest.js';
 import type { OperationContext } from '../../src/operations/OperationContext.js';
 import type { OperationHooks } from '../../src/operations/observeOperations.js';
 import { type Work, WorkFinder } from '../../src/operations/WorkFinder.js';
-import { startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider } from '../support/authenticated.js';
 import { environmentFor, postQuery, spawnGateway, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { startSandbox } from '../support/sandbox.js';
 
 // A short document can ask for very much, through fragments, aliases and representations.
 

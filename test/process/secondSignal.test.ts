@@ -1,14 +1,14 @@
 import { expect, it } from '@jest/globals';
-import { startSandbox } from '../../src/sandbox/Sandbox.js';
 import { environmentFor, postQuery, spawnGateway } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { startSandbox } from '../support/sandbox.js';
+import { until } from '../support/until.js';
 
 it('a second signal ends the process at once, whatever is under way', async () => {
   const sandbox = await startSandbox({ clientId: 'test-client', clientSecret: 'test-secret' });
   const settings = { DRAIN_TIMEOUT_MS: '300000', UPSTREAM_TIMEOUT_MS: '60000', UPSTREAM_DEADLINE_MS: '60000' };
   const gateway = await spawnGateway({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...settings });
   try {
-    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'hold-until-released', gate: 'never' } });
+    sandbox.control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'never' } });
     const { id } = sandbox.control.addTaxpayer();
     const called = sandbox.control.whenCalled('taxpayerToken', 1);
     const asked = postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { status } }`);

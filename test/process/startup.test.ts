@@ -10,10 +10,10 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { freePort } from '../../scripts/freePort.js';
 import { loadConfig } from '../../src/config/config.js';
 import { demoData } from '../../src/sandbox/demoData.js';
-import { startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startGateway } from '../../src/server.js';
 import { childrenOf } from '../support/childrenOf.js';
 import { environmentFor, launchGateway, postQuery, spawnGateway } from '../support/gateway.js';
+import { startSandbox } from '../support/sandbox.js';
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const stops: (() => unknown)[] = [];
@@ -69,15 +69,6 @@ describe('The first screen', () => {
       demo: { taxpayerIds: { authorized: '44444444-4444-4444-8444-444444444444' } },
     });
   }, 60_000);
-});
-
-it('The embedded sandbox counts requests and keeps none', async () => {
-  const config = loadConfig({ PORT: '0', CACHE_URL: 'memory:', AUTH_MODE: 'disabled' });
-  const gateway = await startGateway(config, { logDestination: { write: () => {} } });
-  stops.push(gateway.stop);
-  await postQuery(`http://127.0.0.1:${gateway.port}`, gateway.firstQuery);
-  expect(gateway.sandbox?.control.counters()).toMatchObject({ taxpayerToken: 1, refreshJob: 1 });
-  expect(gateway.sandbox?.control.requests()).toEqual([]);
 });
 
 describe('Several workers', () => {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, expect, it } from '@jest/globals';
 import { childrenOf } from '../support/childrenOf.js';
 import { type GatewayProcess, spawnGateway } from '../support/gateway.js';
-import { until } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 let gateway: GatewayProcess;
 let stopped: number | undefined;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { sandboxClient } from '../support/sandboxClient.js';
 
 const credentials = { clientId: 'test-client', clientSecret: 'test-secret-not-real' };

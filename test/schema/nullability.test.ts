@@ -5,7 +5,7 @@ import { composeSupergraph, subgraphs } from '../../examples/supergraph/composeS
 import type { AccessTokenQuery, RefreshJobQuery, TaxpayerTokenQuery } from '../../packages/client/src/index.js';
 import { providePackages } from '../../scripts/providePackages.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
-import { faultSamples } from '../support/faultSamples.js';
+import { faultSamples } from '../support/faults.js';
 import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';
 
 await providePackages('test/supergraph');
@@ -101,7 +101,7 @@ describe('A field marked @semanticNonNull', () => {
     expect([nulls.length > 0, unexplained]).toEqual([true, []]);
   });
 
-  it.each(faultSamples('secret').map((fault) => [fault.kind, fault] as const))(
+  it.each(Object.entries(faultSamples('secret')))(
     'is null only with an error when the service does this: %s',
     async (_, fault) => {
       gateway.sandbox.control.arm({ endpoint: 'any', fault });

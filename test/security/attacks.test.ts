@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { environmentFor, type GatewayProcess, spawnGateway } from '../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { type Attack, codesOf, launch, post, type RawAnswer, type Scene } from './attacks/Attack.js';
 import { objectAttacks } from './attacks/objects.js';
 import { documentAttacks, transportAttacks } from './attacks/shapes.js';

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type ApiEndpoint, apiEndpoints } from '../../src/sandbox/endpoints.js';
-import type { Fault } from '../../src/sandbox/Fault.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { findCanaries, spellingsOf } from '../support/canaries.js';
 import { startCollector } from '../support/collector.js';
-import { faultSamples } from '../support/faultSamples.js';
+import type { Fault } from '../support/fault.js';
+import { faultSamples } from '../support/faults.js';
 import { type Answer, environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
 import { monitorCommands, startRedis, type TestRedis } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { streamReader } from '../support/streamReader.js';
 
 // Values that can be recognised are planted wherever something confidential may be, every operation is driven through
@@ -135,7 +135,9 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
     shown.push(await firstEvent(addTaxpayer('followed'), entitled));
     for (const who of [stranger, {}]) refusedAnswers.push(await firstEvent(addTaxpayer('refused'), who));
     const samples = faultSamples(canaries['what the service says in errors'] ?? '');
-    for (const fault of samples) for (const endpoint of apiEndpoints) await driveFault(endpoint, fault);
+    for (const [name, fault] of Object.entries(samples)) {
+      for (const endpoint of apiEndpoints) await driveFault(endpoint, name, fault);
+    }
     // Otherwise the search would prove nothing: the entitled caller has seen what was planted.
     const seen = findCanaries(shown.join('\n'), found);
     for (const what of ['access token', 'taxpayer id', 'taxpayer name', 'metadata value']) {
@@ -155,13 +157,6 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
       expect(text).not.toBe('');
       expect(findCanaries(text, found)).toEqual([]);
     }
-  });
-
-  test('in the exemplars of the metrics', async () => {
-    const headers = { accept: 'application/openmetrics-text' };
-    const text = await (await fetch(`${gateway.origin}/metrics`, { headers })).text();
-    expect(text).toContain('# {trace_id="');
-    expect(findCanaries(text, found)).toEqual([]);
   });
 
   test('on the command line of the process', () => {
@@ -205,7 +200,6 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
     }
     for (const outcome of ['ok', 'errors', 'refused']) expect(output).toMatch(`"outcome":"${outcome}"`);
     expect(output).toContain('"msg":"operation"');
-    expect(output).toContain('"msg":"top callers"');
     expect(output).toContain('calls to the service fail');
     expect(findCanaries(output, found)).toEqual([]);
     // The whole of a value may be cut in lines: the number alone tells as much.
@@ -224,8 +218,8 @@ describe.each(['lmdb', 'redis'] as const)('with a store in %s, nothing confident
     return id;
   }
 
-  async function driveFault(endpoint: ApiEndpoint, fault: Fault): Promise<void> {
-    const label = `${endpoint}-${fault.kind}`;
+  async function driveFault(endpoint: ApiEndpoint, name: string, fault: Fault): Promise<void> {
+    const label = `${endpoint}-${name}`;
     const id = addTaxpayer(label);
     // A job is asked for with a token the gateway holds, so that the fault meets the job and not the token.
     if (endpoint === 'refreshJob') await driveOperations(id, `before-${label}`);

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
-import { startSandbox } from '../../src/sandbox/Sandbox.js';
 import { startTrustedProvider } from '../support/authenticated.js';
 import { findCanaries } from '../support/canaries.js';
 import { startCollector } from '../support/collector.js';
 import { type Misbehaviour, misbehaviours, startTestDecisionPoint } from '../support/decisionPoint.js';
 import { environmentFor, postQuery, spawnGateway } from '../support/gateway.js';
+import { startSandbox } from '../support/sandbox.js';
 import { streamReader } from '../support/streamReader.js';
 
 // What the gateway tells a decision point, and what that says, is confidential: none of it may be anywhere else.

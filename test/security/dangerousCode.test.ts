@@ -44,8 +44,8 @@ describe('the source', () => {
     ]);
     expect(filesWith(/\bruntime\.random\(\)/).sort()).toEqual([
       'auth/KeySet.ts', // when keys are read again
+      'cache/LeasedCache.ts', // between looks at a lease
       'datasources/recordWatcher.ts', // between polls
-      'stores/DeleteWaiters.ts', // while a lease is waited for
       'upstream/ResilientFetch.ts', // between tries
     ]);
   });

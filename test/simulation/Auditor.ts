@@ -118,7 +118,6 @@ export class Auditor {
 /** What is left after the fleet has stopped; each should be zero or empty. */
 export interface End {
   readonly timers: number;
-  readonly waiters: number;
   readonly unfinished: readonly Asked[];
   readonly polled: number;
 }

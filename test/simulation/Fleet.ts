@@ -15,15 +15,14 @@ import { SimulatedStore } from './SimulatedStore.js';
 import { StoreAudit } from './StoreAudit.js';
 import { StoreLine, type StoreTroubles } from './StoreLine.js';
 import type { World } from './World.js';
-import { baseUrl, clientId, configOf, type Version, version } from './wireProcess.js';
+import { baseUrl, clientId, configOf, wireProcess } from './wireProcess.js';
 
 const defaults = configOf({ CACHE_MAX_ENTRIES: '1000', JOB_POLL_MAX_MS: '5000' });
 
 /** A process from its start to its crash. Its successor on the same node is a new life. */
-interface Process extends ReturnType<Version['wireProcess']> {
+interface Process extends ReturnType<typeof wireProcess> {
   readonly life: number;
   readonly runtime: NodeRuntime;
-  readonly line: StoreLine;
   isUp: boolean;
 }
 
@@ -46,8 +45,6 @@ export class Fleet {
     private readonly world: World,
     private readonly plan: Plan,
     private readonly auditor: Auditor,
-    /** The processes take these versions in turn. */
-    private readonly versions: readonly Version[] = [version],
   ) {
     this.service = new SimulatedService(world, plan, auditor);
     this.store = new SimulatedStore(() => world.now);
@@ -226,8 +223,7 @@ export class Fleet {
       this.#clocks[node] as { aheadMs: number; rate: number },
       plan.seed * 64 + life,
     );
-    const { wireProcess, StoreError } = this.versions[life % this.versions.length] as Version;
-    const line = new StoreLine(world, node, runtime, this.store, this.#troubles, this.#storeAudit, StoreError);
+    const line = new StoreLine(world, node, runtime, this.store, this.#troubles, this.#storeAudit);
     const { store, wired, rotate } = wireProcess({
       ...{ world, node, runtime, line, config: this.#config },
       fetch: this.service.fetchFor(node, life, runtime),
@@ -242,7 +238,7 @@ export class Fleet {
       rotate();
       this.#learnNames(wired.sealed);
     };
-    const process: Process = { life, runtime, line, store, wired, rotate: rotateAndLearn, isUp: false };
+    const process: Process = { life, runtime, store, wired, rotate: rotateAndLearn, isUp: false };
     this.processes[node] = process;
     this.#learnNames(wired.sealed);
     world.tell(`node ${node}`, `starts its life ${life}`);
@@ -256,10 +252,9 @@ export class Fleet {
 
   #crash(node: number, forMs: number): void {
     const { world, auditor } = this;
-    const { runtime, life, line } = this.#process(node);
+    const { runtime, life } = this.#process(node);
     if (!runtime.isAlive) return;
     runtime.isAlive = false;
-    line.cut();
     auditor.disturb({ kind: 'crash', from: world.now, until: world.now + forMs, node });
     for (const asked of auditor.asked) {
       if (asked.life === life && asked.endedAt === undefined)

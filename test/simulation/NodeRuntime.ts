@@ -1,5 +1,5 @@
 import type { Runtime, Timer } from '../../src/process/Runtime.js';
-import { seeded } from '../bench/sparing/seeded.js';
+import { seeded } from '../support/seeded.js';
 import { beginsAt, type World } from './World.js';
 
 /** The clock, timers and random numbers of one process. While it is paused, due work waits; when it wakes, timers run first. */

@@ -36,13 +36,6 @@ interface Answer {
   readonly retryAfterSeconds?: number;
 }
 
-interface Records {
-  /** Epoch milliseconds; by default a day before the simulation begins. */
-  readonly createdAt?: (taxpayer: number) => number;
-  /** Whether an unchanged record is the same in each answer. By default, every answer is different. */
-  readonly areSteady?: boolean;
-}
-
 const statuses = ['CREATED', 'CONSENT_RECEIVED', 'AUTHORIZED'];
 
 /** The REST service: its taxpayers and jobs, and its faults. */
@@ -56,9 +49,8 @@ export class SimulatedService {
 
   constructor(
     private readonly world: World,
-    private readonly plan: Pick<Plan, 'taxpayers' | 'jobs' | 'slowestMs' | 'quietFrom'>,
-    private readonly auditor: Pick<Auditor, 'callSent' | 'callArrived'>,
-    private readonly records: Records = {},
+    private readonly plan: Plan,
+    private readonly auditor: Auditor,
   ) {
     this.taxpayers = Array.from({ length: plan.taxpayers }, (_, n) => ({ id: `taxpayer-${n}`, token: 0, change: 0 }));
     this.jobs = plan.jobs.map(({ taxpayer, endsAt }, n) => ({ id: `job-${n}`, taxpayer, endsAt }));
@@ -185,7 +177,6 @@ export class SimulatedService {
     const taxpayer = this.taxpayers[index];
     if (!taxpayer) return { status: 404 };
     const { id, token, change } = taxpayer;
-    const { createdAt, areSteady } = this.records;
     const name = `${id} changed ${change} times`;
     const answer = this.#answers++;
     const json = {
@@ -193,8 +184,8 @@ export class SimulatedService {
       taxpayer_id: fault === 'foreign' ? 'taxpayer-of-somebody-else' : id,
       provider_id: 'provider',
       name,
-      metadata: areSteady ? {} : { answer },
-      created_at: new Date(createdAt?.(index) ?? beginsAt - 86_400_000).toISOString(),
+      metadata: { answer },
+      created_at: new Date(beginsAt - 86_400_000).toISOString(),
       status: statuses[change % statuses.length],
     };
     return fault === 'foreign' ? { status: 200, json } : { status: 200, json, content: contentOf(name, answer), token };
@@ -237,11 +228,9 @@ function establish(agent: Agent): void {
 /** The parts of a node-fetch response that the gateway reads. */
 function responseOf({ status, json, retryAfterSeconds }: Answer) {
   const bytes = Buffer.from(json === undefined ? '' : JSON.stringify(json));
-  const known: Record<string, string> = { 'content-length': String(bytes.length) };
-  if (retryAfterSeconds !== undefined) known['retry-after'] = String(retryAfterSeconds);
-  const headers = { has: () => false, get: (name: string) => known[name] ?? null };
+  const headers = { has: () => false, get: () => (retryAfterSeconds === undefined ? null : String(retryAfterSeconds)) };
   const on = (event: string, listener: (given?: Buffer) => void) => {
     if (event !== 'error') queueMicrotask(() => listener(event === 'data' ? bytes : undefined));
   };
-  return { status, headers, body: { on, once: on, resume: () => {} } };
+  return { status, headers, body: { on } };
 }

@@ -13,7 +13,6 @@ export class SimulatedStore {
   #entries = new Map<string, Held>();
   /** Recent changes, so that a failover can lose them. */
   #undo: { readonly at: number; readonly key: string; readonly before: Held | undefined }[] = [];
-  readonly #waiters = new Set<{ readonly key: string; readonly wake: () => void }>();
 
   constructor(private readonly now: () => number) {}
 
@@ -56,7 +55,6 @@ export class SimulatedStore {
   compareAndDelete(key: string, expected: Buffer): boolean {
     if (!this.get(key)?.equals(expected)) return false;
     this.#put(key, undefined);
-    for (const waiter of this.#waiters) if (waiter.key === key) waiter.wake();
     return true;
   }
 
@@ -70,22 +68,6 @@ export class SimulatedStore {
 
   list(prefix: string): readonly string[] {
     return [...this.#entries.keys()].filter((key) => key.startsWith(prefix) && this.get(key));
-  }
-
-  /** Calls `wake` at each deletion of `key`; returns a function that stops this. */
-  onDelete(key: string, wake: () => void): () => void {
-    const waiter = { key, wake };
-    this.#waiters.add(waiter);
-    return () => this.#waiters.delete(waiter);
-  }
-
-  /** Milliseconds until `key` expires; 0 when it does not exist. */
-  lastsMs(key: string): number {
-    return Math.max(0, (this.#entries.get(key)?.expiresAt ?? 0) - this.now());
-  }
-
-  get waiters(): number {
-    return this.#waiters.size;
   }
 
   empty(): void {

@@ -1,10 +1,10 @@
 import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from '../../src/stores/Store.js';
+import { StoreError } from '../../src/stores/StoreError.js';
 import type { NodeRuntime } from './NodeRuntime.js';
 import type { StoreFault } from './plan.js';
 import type { SimulatedStore } from './SimulatedStore.js';
 import type { StoreAudit } from './StoreAudit.js';
 import type { World } from './World.js';
-import { type Version, version } from './wireProcess.js';
 
 /** The present faults of the store. All connections share this object. */
 export interface StoreTroubles {
@@ -32,10 +32,6 @@ const writes = /^(set|claim|acquire|renew|settle|compareAndDelete|increment)$/;
 export class StoreLine implements Store {
   readonly kind = 'redis';
   readonly #arrivedAt = new Map<string, number>();
-  /** Each ends one wait for a deletion. */
-  readonly #waits = new Set<() => void>();
-  /** Each unsubscribes one wait from the store. */
-  readonly #stops = new Set<() => void>();
   #isClosed = false;
 
   constructor(
@@ -45,7 +41,6 @@ export class StoreLine implements Store {
     private readonly store: SimulatedStore,
     private readonly troubles: StoreTroubles,
     private readonly audit?: StoreAudit,
-    private readonly StoreError: Version['StoreError'] = version.StoreError,
   ) {}
 
   get(key: string) {
@@ -101,44 +96,18 @@ export class StoreLine implements Store {
     return this.#ask('list', prefix, () => this.store.list(prefix));
   }
 
-  /** The message about a deletion may be lost. The wait also ends when the key expires. */
-  waitForDelete(key: string, timeoutMs: number): Promise<void> {
-    const { world, runtime } = this;
-    return new Promise((resolve) => {
-      const end = () => {
-        this.#waits.delete(end);
-        this.#stops.delete(stop);
-        stop();
-        runtime.clearTimer(timer);
-        resolve();
-      };
-      const stop = this.store.onDelete(key, () => {
-        if (!this.troubles.of(this.node) && !world.chance(0.02)) runtime.receive(world.between(0.1, 3), end);
-      });
-      this.#waits.add(end);
-      this.#stops.add(stop);
-      const timer = runtime.setTimeout(end, Math.min(timeoutMs, Math.max(5, this.store.lastsMs(key) + 1)));
-    });
-  }
-
-  /** The process is dead: no message reaches it any more. */
-  cut(): void {
-    for (const stop of this.#stops) stop();
-  }
-
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const end of [...this.#waits]) end();
   }
 
   #ask<T>(operation: string, key: string, apply: () => T): Promise<T> {
-    if (this.#isClosed) return Promise.reject(new this.StoreError('closed'));
+    if (this.#isClosed) return Promise.reject(new StoreError('closed'));
     const { world, runtime } = this;
     const fate = this.#fateOf(operation);
     const what = `${operation} ${this.troubles.nameOf(key)}`;
     return new Promise((resolve, reject) => {
       if (fate.error) {
-        const error = new this.StoreError(fate.error);
+        const error = new StoreError(fate.error);
         runtime.receive(fate.answerMs, () => {
           this.#tell(what, fate.error as string);
           reject(error);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { seeded } from '../bench/sparing/seeded.js';
-import { VirtualTime } from '../bench/sparing/VirtualTime.js';
+import { seeded } from '../support/seeded.js';
+import { VirtualTime } from '../support/VirtualTime.js';
 
 /** Monday, 5 January 2026, 10:00 UTC: a full hour, because the budget counts per clock hour. */
 export const beginsAt = Date.UTC(2026, 0, 5, 10);

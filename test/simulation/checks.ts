@@ -407,8 +407,8 @@ function watchesEndWithTheJob({ isStopping }: Auditor, asked: Asked): string | u
   return `the watch of job ${asked.index} on node ${asked.node} ended at ${asked.content}`;
 }
 
-function nothingIsLeft(_: Auditor, { timers, waiters, unfinished, polled }: End): string | undefined {
-  const left = { timers, waiters, polled, requests: unfinished.length };
+function nothingIsLeft(_: Auditor, { timers, unfinished, polled }: End): string | undefined {
+  const left = { timers, polled, requests: unfinished.length };
   const some = Object.entries(left).filter(([, count]) => count > 0);
   return some.length === 0 ? undefined : `left: ${some.map(([what, count]) => `${count} ${what}`).join(', ')}`;
 }

@@ -3,7 +3,7 @@
 import { appendFileSync, rmSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { bundle, bundleCommit } from './bundle.js';
+import { bundle } from './bundle.js';
 import { failedPlans, failedPlansFile } from './failedPlans.js';
 import { planted } from './planted.js';
 
@@ -18,7 +18,6 @@ const help = `npm run simulate -- [options]
   --keep N         adds the plan of seed N to those that have failed before: another commit may plan otherwise
   --planted        plants each known defect in turn and looks for a seed that finds it
   --only TEXT      with --planted: those whose name contains TEXT; with --seed or --shrink as well: the first of them
-  --beside COMMIT  as in a deploy: every other process runs the code of that commit of this repository
   --processes N    works with N threads (default 2)
   --help           prints this
 
@@ -27,8 +26,6 @@ and the same commit. Exit code 0; 1 when a seed failed or a planted defect was n
 
 const values = readArguments();
 const processes = Number(values.processes ?? 2);
-const beside = values.beside === undefined ? undefined : await bundleBeside(values.beside);
-if (beside) process.once('exit', () => rmSync(beside, { force: true }));
 
 if (values.help) console.log(help);
 else if (values.seed !== undefined) await show('show', Number(values.seed));
@@ -41,7 +38,7 @@ else await runSeeds();
 function readArguments() {
   try {
     const numbers = ['seeds', 'from', 'seed', 'shrink', 'keep', 'processes'];
-    const options = Object.fromEntries([...numbers, 'only', 'beside'].map((name) => [name, { type: 'string' }]));
+    const options = Object.fromEntries([...numbers, 'only'].map((name) => [name, { type: 'string' }]));
     const flags = { planted: { type: 'boolean' }, failed: { type: 'boolean' }, help: { type: 'boolean' } };
     const { values } = parseArgs({ options: { ...options, ...flags } });
     for (const name of numbers) {
@@ -127,15 +124,6 @@ async function firstToFail(threads, total) {
   }
 }
 
-async function bundleBeside(commit) {
-  try {
-    return await bundleCommit(commit);
-  } catch (error) {
-    console.error(`--beside takes a commit of this repository that has a simulator: ${error.message}`);
-    process.exit(2);
-  }
-}
-
 async function keep(seed) {
   if (failedPlans().some((plan) => plan.seed === seed)) return console.log(`The plan of seed ${seed} is kept already`);
   const [{ plan }] = await ask({ do: 'plan', seed });
@@ -172,7 +160,7 @@ function lineOf({ failed, finding }) {
 }
 
 function inThread(file, workerData, onMessage) {
-  const worker = new Worker(file, { workerData: { ...workerData, beside } });
+  const worker = new Worker(file, { workerData });
   const ended = new Promise((resolve, reject) => {
     worker.on('message', onMessage);
     worker.once('error', reject);

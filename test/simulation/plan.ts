@@ -1,4 +1,4 @@
-import { seeded } from '../bench/sparing/seeded.js';
+import { seeded } from '../support/seeded.js';
 
 /** One event of a simulation; `at` is in milliseconds since its begin. The plan and its seed decide everything else. */
 export type Step = { readonly at: number } & (

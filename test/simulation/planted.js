@@ -1,7 +1,7 @@
 // Defects that the auditor has to find: small patches of the real classes. `find` occurs once in src/`file`.
 
 const leased = 'cache/LeasedCache.ts';
-const leases = 'cache/Leases.ts';
+const leases = 'cache/keepLease.ts';
 const broker = 'datasources/TokenBroker.ts';
 const links = 'datasources/ClientLinks.ts';
 const watcher = 'datasources/Watcher.ts';
@@ -79,21 +79,21 @@ export const planted = [
   defect(
     'an entry is written for the age of a stale one',
     broker,
-    "(answer.kind === 'record' ? options.keepMs : answer.forMs)",
-    "(answer.kind === 'record' ? options.keepMs / 500_000 : answer.forMs)",
+    "(answer.kind === 'record' ? options.keepMs : absenceMs)",
+    "(answer.kind === 'record' ? options.keepMs / 500_000 : absenceMs)",
   ),
   defect(
     'a 401 replaces whatever token is there',
     broker,
-    'entry.version !== refused &&\n',
-    'refused === undefined &&\n',
+    'entry.version !== refused && ',
+    'refused === undefined && ',
   ),
-  defect('a refused token is used again', broker, 'entry.version !== refused &&\n', ''),
+  defect('a refused token is used again', broker, 'entry.version !== refused && ', ''),
   defect(
     'a refusal of an old token counts as one of a new token',
     broker,
     'if ((before && isSuccessor(credential, before, beganAt)) || refused === mostRefused) {',
-    'if (credential !== first) {',
+    'if (before) {',
   ),
   defect(
     'a record is fresh for three times as long',

@@ -3,7 +3,6 @@ import { checks } from './checks.js';
 import { Fleet } from './Fleet.js';
 import type { Plan } from './plan.js';
 import { World } from './World.js';
-import type { Version } from './wireProcess.js';
 
 export interface Outcome {
   readonly seed: number;
@@ -17,12 +16,12 @@ const lastWorkMs = 100_000;
 /** When the first step of a plan runs, in milliseconds: all processes are up by then. */
 const begins = 100;
 
-/** Simulates the plan, then a quiet time in which the fleet must recover. Processes take the versions in turn. */
-export async function run(plan: Plan, versions?: readonly Version[]): Promise<Outcome> {
+/** Simulates the plan, then a quiet time in which the fleet must recover. */
+export async function run(plan: Plan): Promise<Outcome> {
   const world = new World(plan.seed);
   const auditor = new Auditor(world, plan);
   auditor.use(checks);
-  const fleet = new Fleet(world, plan, auditor, versions);
+  const fleet = new Fleet(world, plan, auditor);
   for (const [n, step] of plan.steps.entries()) world.time.at(begins + step.at, () => fleet.do(step, n));
   await world.time.runUntil(begins + plan.healthyFrom);
   auditor.beforeEnd();
@@ -42,7 +41,6 @@ export async function run(plan: Plan, versions?: readonly Version[]): Promise<Ou
   await world.time.runUntil(world.now + 3000);
   auditor.atEnd({
     timers: fleet.processes.reduce((sum, { runtime }) => sum + runtime.timers.size, 0),
-    waiters: fleet.store.waiters,
     unfinished: auditor.asked.filter(({ endedAt }) => endedAt === undefined),
     polled: fleet.processes.reduce((sum, { wired }) => sum + wired.jobWatches.polled + wired.recordWatches.polled, 0),
   });

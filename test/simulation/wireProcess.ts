@@ -6,7 +6,6 @@ import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { wireServices } from '../../src/services.js';
 import { FallbackStore } from '../../src/stores/FallbackStore.js';
-import { StoreError } from '../../src/stores/StoreError.js';
 import type { NodeRuntime } from './NodeRuntime.js';
 import type { SimulatedService } from './SimulatedService.js';
 import type { StoreLine } from './StoreLine.js';
@@ -24,13 +23,6 @@ export function configOf(settings: Readonly<Record<string, string>>): Config {
     AUTH_MODE: 'disabled',
     ...settings,
   });
-}
-
-/** What differs between two versions of the gateway that run beside each other. */
-export interface Version {
-  readonly wireProcess: typeof wireProcess;
-  /** The class by which this version's code recognises an error of the store. */
-  readonly StoreError: typeof StoreError;
 }
 
 // The real classes need a metrics object; nothing reads it.
@@ -70,6 +62,3 @@ export function wireProcess({ world, node, runtime, line, config, fetch, secret 
   };
   return { store, wired, rotate };
 }
-
-/** The version of this working tree. */
-export const version: Version = { wireProcess, StoreError };

@@ -1,7 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { type Plan, planOf, timesOf } from './plan.js';
-import { type Outcome, run as runPlan } from './runSeed.js';
-import { type Version, version } from './wireProcess.js';
+import { type Outcome, run } from './runSeed.js';
 
 /** The work of this thread, as `main.js` orders it. */
 export type Work =
@@ -18,10 +17,7 @@ export type Work =
   | { readonly do: 'show' | 'shrink' | 'plan'; readonly seed: number; readonly plan?: Plan };
 
 const toldEvery = 25;
-const { beside, ...work } = workerData as Work & { readonly beside?: string };
-/** Two versions when `beside` names the bundle of another commit; undefined when this version runs alone. */
-const versions = beside === undefined ? undefined : [((await import(beside)) as { version: Version }).version, version];
-const run = (plan: Plan) => runPlan(plan, versions);
+const work = workerData as Work;
 let untold = { ran: 0, hashes: 0 };
 const tell = (message: object) => parentPort?.postMessage(message);
 

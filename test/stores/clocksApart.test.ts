@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { clockAhead } from '../support/wallClock.js';
 
 const apartMs = 300_000;
@@ -95,7 +95,7 @@ describe.each(['redis', 'lmdb'])('Gateways whose clocks are five minutes apart, 
   ] as const)('create one link for a key, begun by the one %s and waited for by the other', async (_, first) => {
     const { control } = sandbox;
     control.resetCounters();
-    control.arm({ endpoint: 'createClientLink', fault: { kind: 'hold-until-released', gate: 'slow' }, times: 1 });
+    control.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
     const begun = createLink(both[first], `key-${first}`);
     await control.whenCalled('createClientLink', 1);
     const waiting = createLink(both[1 - first] as GatewayProcess, `key-${first}`);
@@ -110,7 +110,7 @@ describe.each(['redis', 'lmdb'])('Gateways whose clocks are five minutes apart, 
 
   it('call a service that asked for silence at most once each', async () => {
     const taxpayers = Array.from({ length: 6 }, addTaxpayer);
-    const fault = { kind: 'answer-with-status', status: 429, headers: { 'Retry-After': '20' } } as const;
+    const fault = { status: 429, headers: { 'Retry-After': '20' } } as const;
     sandbox.control.arm({ endpoint: 'taxpayerToken', fault, times: 100 });
     for (const { id } of taxpayers) {
       const answers = await Promise.all(both.map((each) => read(each, id)));

@@ -6,7 +6,8 @@ import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import { RedisStore } from '../../src/stores/RedisStore.js';
 import { leaseKeyOf, type Store, type StoreEntry } from '../../src/stores/Store.js';
 import { StoreError } from '../../src/stores/StoreError.js';
-import { startRedis, type TestRedis, until } from '../support/redis.js';
+import { startRedis, type TestRedis } from '../support/redis.js';
+import { until } from '../support/until.js';
 
 const bytes = (text: string) => Buffer.from(text);
 const LIMIT_MS = 250;
@@ -29,9 +30,7 @@ async function useAll(store: FallbackStore, tag: string): Promise<number> {
   const counted = () => timed(store.increment(`count-${tag}`, 1, 60_000));
   if (store.degraded) await expect(counted()).rejects.toMatchObject({ trouble: 'unreachable' });
   else expect([await counted(), await counted()]).toEqual([1, 2]);
-  const waiting = store.waitForDelete(leaseKey, 10_000);
   await timed(store.compareAndDelete(leaseKey, bytes('owner')));
-  await timed(waiting);
   expect(await acquire('other')).toBe('taken');
   expect(await timed(store.compareAndDelete(leaseKey, bytes('other')))).toBe(true);
   return slowest;
@@ -359,14 +358,6 @@ describe('FallbackStore over a real Redis', () => {
     expect(await store.increment('budget', 1, 60_000)).toBe(1); // it lost its data, and is told nothing
   });
 
-  it('lets a waiter go on when Redis dies while it waits', async () => {
-    await store.acquire('token', bytes('somebody else'), 60_000);
-    const waiting = store.waitForDelete(leaseKeyOf('token'), 60_000);
-    await redis.kill();
-    await waiting;
-    expect(await store.acquire('token', bytes('me'), 60_000)).toEqual({ state: 'taken' });
-  });
-
   it('becomes neither degraded nor forgetful by one lost answer', async () => {
     const moody = new Moody(await RedisStore.open(redis.url));
     const one = new FallbackStore(moody);
@@ -561,7 +552,6 @@ describe('FallbackStore over a real Redis', () => {
     await store.get('x');
     await Promise.all([store.close(), store.close()]);
     await expect(store.get('x')).rejects.toThrow('closed');
-    await store.waitForDelete('x', 60_000);
   });
 });
 
@@ -613,7 +603,6 @@ class Moody implements Store {
     return this.#inner.compareAndDelete(key, expected);
   };
   increment = (key: string, by: number, ttlMs: number) => this.#inner.increment(key, by, ttlMs);
-  waitForDelete = (key: string, timeoutMs: number) => this.#inner.waitForDelete(key, timeoutMs);
   list = (prefix: string) => this.#inner.list(prefix);
   close = () => this.#inner.close();
 }

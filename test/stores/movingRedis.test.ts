@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
-import { startRedisCluster, startRedisSentinel, until } from '../support/redis.js';
+import { startRedisCluster, startRedisSentinel } from '../support/redis.js';
+import { type Sandbox, startSandbox } from '../support/sandbox.js';
+import { until } from '../support/until.js';
 
 const readQuery = `query ($id: ID!, $job: ID!) {
   taxpayerToken(taxpayerId: $id) { status }

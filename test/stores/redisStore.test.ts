@@ -8,8 +8,8 @@ import {
   startRedisSentinel,
   type TestRedis,
   type TestRedisCluster,
-  until,
 } from '../support/redis.js';
+import { until } from '../support/until.js';
 import { storeContract } from './storeContract.js';
 
 for (const [name, start] of [
@@ -29,7 +29,6 @@ for (const [name, start] of [
 }
 
 describe('RedisStore', () => {
-  const never = { firstMs: 1e6, maxMs: 1e6 };
   let redis: TestRedis;
   let store: RedisStore;
   beforeAll(async () => {
@@ -39,41 +38,6 @@ describe('RedisStore', () => {
   afterAll(async () => {
     await store.close();
     await redis.stop();
-  });
-
-  it('wakes by message, without looking', async () => {
-    const waiter = await RedisStore.open(redis.url, never);
-    await store.set('lease', Buffer.from('x'), 60_000);
-    const waiting = waiter.waitForDelete('lease', 60_000);
-    await until(async () => String(await redis.command('PUBSUB', 'NUMSUB', 'txgw:deleted')).endsWith(',1'));
-    await store.compareAndDelete('lease', Buffer.from('x'));
-    await waiting;
-    await waiter.close();
-  });
-
-  it('wakes by looking, when its subscription is gone', async () => {
-    await redis.command('ACL', 'SETUSER', 'deaf', 'on', '>deaf', 'allkeys', '+@all', 'resetchannels');
-    const deaf = await RedisStore.open(redis.url.replace('redis://', 'redis://deaf:deaf@'));
-    try {
-      await deaf.set('lease', Buffer.from('x'), 60_000);
-      const waiting = deaf.waitForDelete('lease', 60_000);
-      expect(await deaf.compareAndDelete('lease', Buffer.from('x'))).toBe(true); // though it may not publish either
-      await waiting;
-    } finally {
-      await deaf.close();
-    }
-  });
-
-  it('opens one subscriber connection for any number of waiters, and none before the first', async () => {
-    const connections = async () => String(await redis.command('CLIENT', 'LIST')).match(/sub=1/g)?.length ?? 0;
-    await until(async () => (await connections()) === 0);
-    const waiter = await RedisStore.open(redis.url);
-    await store.set('lease', Buffer.from('x'), 60_000);
-    const waits = Array.from({ length: 50 }, () => waiter.waitForDelete('lease', 60_000));
-    await until(async () => (await connections()) === 1);
-    await store.compareAndDelete('lease', Buffer.from('x'));
-    await Promise.all(waits);
-    await waiter.close();
   });
 
   it('takes a foreign type for a miss, and lets it be overwritten', async () => {
@@ -96,14 +60,6 @@ describe('RedisStore', () => {
   it('begins a count anew that is too large to be exact', async () => {
     await redis.command('SET', 'txgw:large-count', '1234567890123456789', 'PX', '60000');
     expect(await store.increment('large-count', 1, 1000)).toBe(1);
-  });
-
-  it('counts in one command what is counted in one turn', async () => {
-    await store.increment('alone', 1, 1000);
-    await redis.command('CONFIG', 'RESETSTAT');
-    const counts = ['one', 'other', 'one'].map((key, n) => store.increment(key, n + 1, 60_000));
-    expect(await Promise.all(counts)).toEqual([1, 2, 4]);
-    expect(String(await redis.command('INFO', 'commandstats'))).toContain('cmdstat_evalsha:calls=1,');
   });
 
   it('writes every key with its prefix and an expiry', async () => {
@@ -148,7 +104,6 @@ describe('RedisStore', () => {
     const startedAt = performance.now();
     await Promise.all(Array.from({ length: 100 }, () => expect(client.get('x')).rejects.toThrow('cannot be reached')));
     expect(performance.now() - startedAt).toBeLessThan(500);
-    await client.waitForDelete('x', 60_000); // nobody to ask: the caller decides anew
     await other.restart();
     await until(() =>
       client.claim('x', Buffer.from('x'), 1000).then(
@@ -195,22 +150,6 @@ describe('RedisStore on a cluster', () => {
     expect((await Promise.all(keys.map((key) => store.get(key)))).map(String)).toEqual(keys);
     for (const node of cluster.nodes) expect((await node.keys()).length).toBeGreaterThan(5);
     await store.close();
-  });
-
-  it('hears of deletions on every master', async () => {
-    const waiter = await RedisStore.open(cluster.url, { firstMs: 1e6, maxMs: 1e6 });
-    const store = await RedisStore.open(cluster.url);
-    for (const key of ['a', 'b', 'c', 'd', 'e', 'f']) {
-      await store.set(key, Buffer.from('x'), 60_000);
-      const waiting = waiter.waitForDelete(key, 60_000);
-      await until(async () => {
-        const heard = await Promise.all(cluster.nodes.map((node) => node.command('PUBSUB', 'NUMSUB', 'txgw:deleted')));
-        return heard.some((answer) => String(answer).endsWith(',1'));
-      });
-      await store.compareAndDelete(key, Buffer.from('x'));
-      await waiting;
-    }
-    await Promise.all([store.close(), waiter.close()]);
   });
 });
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { leaseKeyOf, type Store } from '../../src/stores/Store.js';
+import type { Store } from '../../src/stores/Store.js';
 import { type StoreProcess, startStoreProcess } from '../support/storeProcess.js';
 import { isLinearizable, type Observation, type Operation, perform } from './storeModel.js';
 
@@ -136,37 +136,20 @@ export function storeRaces(stores: () => { open(): Promise<Store>; readonly url:
       }
     });
 
-    it('gives the lease that runs out to exactly one of all who waited for it', async () => {
+    it('gives the lease that runs out to exactly one of all who want it', async () => {
       const key = newKey();
       await instances[0]?.acquire(key, bytes('dead'), 400);
-      const waiting = Array.from({ length: 20 }, async (_, n) => {
+      const asking = Array.from({ length: 20 }, async (_, n) => {
         const store = instances[n % 2] as Store;
         for (;;) {
           const turn = await store.acquire(key, bytes(`${n}`), 60_000);
           if (turn.state === 'taken' || String(turn.state === 'held' && turn.owner) !== 'dead') return turn.state;
-          await store.waitForDelete(leaseKeyOf(key), 10_000);
+          await sleep(5);
         }
       });
-      const states = await Promise.all(waiting);
+      const states = await Promise.all(asking);
       expect(states.filter((state) => state === 'taken')).toHaveLength(1);
     }, 20_000);
-
-    it('wakes those who wait for one key when it is deleted, and leaves those of the others waiting', async () => {
-      const [store, peer] = instances as [Store, Store];
-      const keys = Array.from({ length: 10 }, newKey);
-      await Promise.all(keys.map((key) => store.acquire(key, bytes('owner'), 60_000)));
-      const woken = new Set<string>();
-      const waits = keys.map(async (key, n) => {
-        const asked = n % 2 ? store : peer;
-        while (await asked.get(leaseKeyOf(key))) await asked.waitForDelete(leaseKeyOf(key), 10_000);
-        woken.add(key);
-      });
-      for (const [n, key] of keys.entries()) {
-        await store.settle(key, bytes('owner'), { key, value: bytes('x'), ttlMs: 60_000 });
-        await waits[n];
-        expect([...woken]).toEqual(keys.slice(0, n + 1));
-      }
-    });
 
     it('lists everything that is there all the time, while other entries come and go', async () => {
       const [store, peer] = instances as [Store, Store];

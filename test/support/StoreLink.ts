@@ -35,7 +35,6 @@ export class StoreLink implements Store {
   settle = (key: string, owner: Buffer, entry: StoreEntry) => this.#pass(() => this.#shared.settle(key, owner, entry));
   compareAndDelete = (key: string, expected: Buffer) => this.#pass(() => this.#shared.compareAndDelete(key, expected));
   increment = (key: string, by: number, ttlMs: number) => this.#pass(() => this.#shared.increment(key, by, ttlMs));
-  waitForDelete = (key: string, timeoutMs: number) => this.#pass(() => this.#shared.waitForDelete(key, timeoutMs));
   list = (prefix: string) => this.#pass(() => this.#shared.list(prefix));
   close = () => this.#shared.close();
 

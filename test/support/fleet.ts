@@ -11,11 +11,11 @@ import type { GatewayError } from '../../src/errors/errors.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { realRuntime } from '../../src/process/Runtime.js';
-import { type Sandbox, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { wireServices } from '../../src/services.js';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import type { Store } from '../../src/stores/Store.js';
 import { environmentFor } from './gateway.js';
+import { type Sandbox, startSandbox } from './sandbox.js';
 
 /** One gateway of a fleet: everything between the resolvers and the service. */
 export interface Member {

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../../src/config/config.js';
 import type { PlanMode } from '../../src/operations/plans/PlanCache.js';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/Sandbox.js';
 import { type Gateway, type GatewayOptions, startGateway } from '../../src/server.js';
+import { type Sandbox, type SandboxOptions, startSandbox } from './sandbox.js';
 
 /** A response of `/graphql` as a client sees it. */
 export interface Answer<Data = Record<string, never>> {

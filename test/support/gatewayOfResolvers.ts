@@ -14,12 +14,10 @@ import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 import { whenOperationsEnd } from '../../src/observability/operatorLogs.js';
 import { Pipeline } from '../../src/operations/Pipeline.js';
-import type { PlanMode } from '../../src/operations/plans/PlanCache.js';
 import { resolvers } from '../../src/resolvers/index.js';
 import { buildSchema } from '../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../src/schema/Provider.js';
 import { startServices } from '../../src/services.js';
-import type { Environment } from './gateway.js';
 
 export interface GatewayOfResolvers {
   readonly origin: string;
@@ -32,12 +30,10 @@ export interface GatewayOfResolvers {
 /** A gateway in this process with `more` resolvers beside the product's. There is no service behind it. */
 export async function startGatewayOf(
   more: readonly NonNullable<(typeof resolvers)[number]>[] | readonly (new () => object)[],
-  env: Environment = {},
-  planMode: PlanMode = 'off',
 ): Promise<GatewayOfResolvers> {
   const logs: string[] = [];
   const operations: string[] = [];
-  const config = loadConfig({ CACHE_URL: 'memory:', ...env });
+  const config = loadConfig({ CACHE_URL: 'memory:' });
   const log = createLogger('info', { write: (line) => logs.push(line) });
   const metrics = new Metrics();
   const services = await startServices({
@@ -60,7 +56,7 @@ export async function startGatewayOf(
     limits: config.limits,
     introspection: true,
     trustedDocuments: undefined,
-    planMode,
+    planMode: 'off',
     hooks: { observe, onRequest, onExecution, onError, onBug, onEnd, logSlowerThanMs: operationLog.fromMs },
     log,
   });

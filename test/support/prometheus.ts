@@ -23,10 +23,7 @@ export async function startPrometheus({ target, rules }: PrometheusOptions) {
   const address = `127.0.0.1:${await freePort()}`;
   const child = spawn(
     process.env['PROMETHEUS_PATH'] ?? 'prometheus',
-    [
-      ...[`--config.file=${config}`, `--storage.tsdb.path=${join(directory, 'data')}`],
-      ...[`--web.listen-address=${address}`, '--enable-feature=exemplar-storage'],
-    ],
+    [`--config.file=${config}`, `--storage.tsdb.path=${join(directory, 'data')}`, `--web.listen-address=${address}`],
     { stdio: ['ignore', 'ignore', 'pipe'] },
   );
   let output = '';

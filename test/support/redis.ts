@@ -4,10 +4,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
 import { freePort } from '../../scripts/freePort.js';
+import { until } from './until.js';
 
 export interface StartRedisOptions {
   readonly port?: number;
@@ -218,15 +218,6 @@ export async function monitorCommands(
   const monitor = await new Redis(url, { lazyConnect: true }).monitor();
   monitor.on('monitor', (_time: string, args: string[], source: string) => listener(args.join(' '), source));
   return () => monitor.disconnect();
-}
-
-/** Polls `check` every 20 ms: for states of other processes that emit no event. */
-export async function until(check: () => Promise<boolean> | boolean, timeoutMs = 15_000): Promise<void> {
-  const giveUpAt = Date.now() + timeoutMs;
-  while (!(await check())) {
-    if (Date.now() > giveUpAt) throw new Error(`not so within ${timeoutMs} ms: ${check}`);
-    await sleep(20);
-  }
 }
 
 async function spawnRedis(args: readonly string[], ready = /Ready to accept connections/): Promise<ChildProcess> {

@@ -1,5 +1,5 @@
 import { type Agent, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
-import type { Sandbox } from '../../src/sandbox/Sandbox.js';
+import type { Sandbox } from './sandbox.js';
 
 export interface Received {
   readonly status: number;

@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePort } from '../../scripts/freePort.js';
-import { until } from './redis.js';
+import { until } from './until.js';
 
 /** Debian's Squid on a free loopback port. It resolves `service.test` to loopback, and requires `login` if given. */
 export async function startSquid(login?: { readonly user: string; readonly password: string }) {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
-import { until } from './redis.js';
+import { until } from './until.js';
 
 export interface RouterProcess {
   /** Its name in error messages. */

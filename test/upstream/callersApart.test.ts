@@ -32,7 +32,7 @@ describe('A caller whose jobs the service fails on', () => {
     const hostile = await caller('hostile');
     const honest = await caller('honest');
     const { control } = gateway.sandbox;
-    control.arm({ endpoint: 'refreshJob', taxpayerId: hostile.id, fault: { kind: 'answer-with-status', status: 500 } });
+    control.arm({ endpoint: 'refreshJob', taxpayerId: hostile.id, fault: { status: 500 } });
     for (let n = 0; n < 8; n += 1) expect(await hostile.ask(`bad-${n}`)).toBe('UPSTREAM_UNAVAILABLE');
     const made = control.counters().refreshJob;
     expect(await hostile.ask('bad-again')).toBe('UPSTREAM_UNAVAILABLE');
@@ -108,7 +108,7 @@ describe('A read that a refused caller began', () => {
 
   it('is made again for another who waited for it', async () => {
     const { member, control, id, addJob } = scene();
-    const fault = control.arm({ endpoint: 'refreshJob', fault: { kind: 'answer-with-status', status: 500 } });
+    const fault = control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
     for (let n = 0; n < 5; n += 1) {
       expect(await outcomeOf(member.jobs.status(id, addJob(), undefined, { holder: 'hostile' }))).toBe(
         'UPSTREAM_UNAVAILABLE',

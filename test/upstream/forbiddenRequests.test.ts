@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { type Fleet, type Member, outcomeOf, startFleet } from '../support/fleet.js';
 
-const forbidden = { kind: 'answer-with-status', status: 403 } as const;
+const forbidden = { status: 403 } as const;
 
 describe('A 403 of the service', () => {
   let fleet: Fleet;
@@ -95,7 +95,7 @@ describe('A late refusal of a client secret that was rotated', () => {
     const [first, second] = control.addTaxpayers(2).map((id) => fleet.ids.taxpayerId(id));
     if (!member || !first || !second) throw new Error('The fleet has a member and two taxpayers');
     control.setClientSecret('rotated');
-    control.arm({ endpoint: 'taxpayerToken', fault: { kind: 'hold-until-released', gate: 'late' }, times: 1 });
+    control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'late' }, times: 1 });
     const late = outcomeOf(member.broker.record(first));
     await control.whenCalled('taxpayerToken', 1);
     fleet.rotateSecret('rotated');

@@ -1,6 +1,6 @@
 import { useMutation } from '@apollo/client/react';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
-import { CreateClientLinkDocument } from 'taxpayer-gateway/client';
+import { CreateClientLinkDocument } from 'taxpayer-gateway-client';
 import { groups, inputOf, transcripts } from './fields.js';
 import { Problems } from './Problems.js';
 

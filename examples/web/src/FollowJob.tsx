@@ -1,6 +1,6 @@
 import { useSubscription } from '@apollo/client/react';
 import { type FormEvent, useEffect, useState } from 'react';
-import { RefreshJobUpdatedDocument } from 'taxpayer-gateway/client';
+import { RefreshJobUpdatedDocument } from 'taxpayer-gateway-client';
 import { Age } from './Age.js';
 import { liveClient } from './liveClient.js';
 import { Problems } from './Problems.js';

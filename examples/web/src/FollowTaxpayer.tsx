@@ -1,5 +1,5 @@
 import { type FormEvent, useEffect, useState } from 'react';
-import { type TaxpayerStatus, type TokenUpdate, watchTaxpayerToken } from 'taxpayer-gateway/client';
+import { type TaxpayerStatus, type TokenUpdate, watchTaxpayerToken } from 'taxpayer-gateway-client';
 import { Age } from './Age.js';
 import { Problems } from './Problems.js';
 
@@ -49,13 +49,13 @@ function useTaxpayer(taxpayerId: string) {
       const { signal } = leaving;
       const url = `${location.origin}/graphql`;
       const onReconnect = () => setReconnecting(true);
-      // A record that did not change is not sent again, so the first message tells that the connection is back.
-      const openWebSocket = (address: string, protocol: string) => {
-        const socket = new WebSocket(address, protocol);
-        socket.addEventListener('message', () => setReconnecting(false), { once: true });
-        return socket;
+      // A record that did not change is not sent again, so the answer itself tells that the connection is back.
+      const fetchAndTell: typeof fetch = async (...request) => {
+        const response = await fetch(...request);
+        if (response.ok) setReconnecting(false);
+        return response;
       };
-      const updates = watchTaxpayerToken({ url, transport: 'ws', taxpayerId, signal, onReconnect, openWebSocket });
+      const updates = watchTaxpayerToken({ url, taxpayerId, signal, onReconnect, fetch: fetchAndTell });
       for await (const update of updates) setToken(update);
     };
     follow().catch(setError);

@@ -1,4 +1,4 @@
-import { type ErrorCode, problemsOf } from 'taxpayer-gateway/client';
+import { type ErrorCode, problemsOf } from 'taxpayer-gateway-client';
 
 /** What a clerk can do about each code. */
 const advice: Record<ErrorCode, string> = {

@@ -1,4 +1,4 @@
-import type { CreateClientLinkInput } from 'taxpayer-gateway/client';
+import type { CreateClientLinkInput } from 'taxpayer-gateway-client';
 
 export interface FieldGroup {
   readonly key: 'personalInfo' | 'businessInfo' | 'address';

@@ -10,8 +10,6 @@ export interface GatewayProblem {
   readonly retryAfterSeconds: number | undefined;
   /** What to quote when asking the gateway's operators. */
   readonly requestId: string | undefined;
-  /** The page about this code, where the gateway's operators publish it. */
-  readonly docUrl: string | undefined;
   /** What was wrong with the input: where, and what was expected. */
   readonly violations: readonly { readonly path: string; readonly message: string }[];
   readonly path: readonly (string | number)[] | undefined;
@@ -73,7 +71,7 @@ function problemsWithin(source: unknown, nesting: number): readonly GatewayProbl
 function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | undefined {
   const { extensions, message, path } = source;
   if (!isObject(extensions)) return undefined;
-  const { code, retryable, retryAfterSeconds: seconds, requestId, docUrl, violations } = extensions;
+  const { code, retryable, retryAfterSeconds: seconds, requestId, violations } = extensions;
   if (!isErrorCode(code)) return undefined;
   return {
     code,
@@ -81,7 +79,6 @@ function problemOf(source: Readonly<Record<string, unknown>>): GatewayProblem | 
     retryable: typeof retryable === 'boolean' ? retryable : errorCodes[code].retryable,
     retryAfterSeconds: typeof seconds === 'number' ? seconds : undefined,
     requestId: typeof requestId === 'string' ? requestId : undefined,
-    docUrl: typeof docUrl === 'string' ? docUrl : undefined,
     violations: Array.isArray(violations) ? violations : [],
     path: Array.isArray(path) ? path : undefined,
   };

@@ -1,4 +1,4 @@
-import { type ConnectOptions, eventStreams, webSockets } from './connect.js';
+import { type ConnectOptions, eventStreams } from './connect.js';
 import type { RefreshJobUpdatedSubscription, TaxpayerTokenUpdatedSubscription } from './generated/graphql.js';
 import { type GatewayProblem, problemsOf, retryAfterSeconds, WatchFailed } from './problems.js';
 
@@ -30,11 +30,11 @@ export interface WatchOptions extends TokenWatchOptions {
 
 /**
  * Yields the status of a job now, then each change, never the same twice in a row; ends after a final status. Reconnects,
- * with growing pauses, when the connection is lost or brings nothing for 40 seconds (of a WebSocket: after a ping), and when
- * the token has expired (if `token` is a function). Leaving the loop ends the watch. Errors of `token` are passed on.
+ * with growing pauses, when the connection is lost or brings nothing for 40 seconds, and when the token has expired (if `token`
+ * is a function). Leaving the loop ends the watch. Errors of `token` are passed on.
  *
  * @throws WatchFailed when the gateway refuses for a permanent reason, such as a token that was never valid
- * @throws TypeError when `url` is no address, or when `ws` is wanted where there is neither `openWebSocket` nor a global `WebSocket`
+ * @throws TypeError when `url` is no address
  */
 export function watchRefreshJob(options: WatchOptions): AsyncGenerator<JobUpdate, void, undefined> {
   const { taxpayerId, jobId } = options;
@@ -87,7 +87,7 @@ async function* watch<Data, Update extends { readonly status: string }>(
 ): AsyncGenerator<Update, void, undefined> {
   const { token, signal } = options;
   // Outside the loop, which would retry an error thrown here as a network failure.
-  const connect = options.transport === 'ws' ? webSockets(options) : eventStreams(options);
+  const connect = eventStreams(options);
   let interrupt: (() => void) | undefined;
   const onAbort = () => interrupt?.();
   /** Registers what ends the present wait when the signal aborts; calls it at once if the signal has aborted. */

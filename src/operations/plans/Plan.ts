@@ -4,8 +4,6 @@ import type { Asked, OperationContext } from '../OperationContext.js';
 /** An operation as a list of steps, which give the answer graphql-js would give. Everything constant is looked up once. */
 export interface Plan extends Asked {
   readonly type: 'query' | 'mutation';
-  /** See {@link Deprecations}. */
-  readonly deprecated: readonly string[] | undefined;
   readonly operationName: string | undefined;
   readonly steps: readonly Step[];
   /** Coerces the variables. Returns undefined for malformed ones, and for those that need special rules: Apollo answers. */

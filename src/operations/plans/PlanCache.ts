@@ -1,5 +1,4 @@
 import type { GraphQLSchema } from 'graphql';
-import type { Deprecations } from '../documents/Deprecations.js';
 import type { Recurring } from '../documents/DocumentMemory.js';
 import type { Variables } from '../GraphQLRequest.js';
 import type { OperationContext } from '../OperationContext.js';
@@ -18,7 +17,6 @@ export class PlanCache {
       readonly memory: Recurring<KnownPlan>;
       /** A request with a longer list of representations gets no plan: {@link WorkFinder} refuses it. */
       readonly maxRepresentations: number;
-      readonly deprecations: Deprecations;
       readonly mode?: PlanMode | undefined;
       /** Called when planning failed because of a bug of ours; Apollo answers instead. */
       readonly onBug?: (error: unknown) => void;
@@ -33,9 +31,9 @@ export class PlanCache {
     const coerced = plan.readVariables(variables);
     if (coerced === undefined) return undefined;
     const request = { query, variables: coerced };
-    const { type, label, scopes, deprecated, steps } = plan;
+    const { type, label, scopes, steps } = plan;
     const perform = (context: OperationContext) => new Execution(plan, request, context).run();
-    return { by: 'plan' as const, type, label, scopes, deprecated, rootFields: steps.length, perform };
+    return { by: 'plan' as const, type, label, scopes, rootFields: steps.length, perform };
   }
 
   /** Notes that Apollo answered a document: it is valid and within all limits on documents. */
@@ -46,12 +44,12 @@ export class PlanCache {
 
   /** Finds a plan. Makes it only when an accepted document comes again: planning costs more than a single answer saves. */
   #planOf(query: string): KnownPlan | undefined {
-    const { memory, onBug } = this.options;
+    const { memory, maxRepresentations, onBug } = this.options;
     const known = memory.get(query);
     if (known !== undefined || !memory.wasSeen(query)) return known;
     let plan: KnownPlan = { type: 'none' };
     try {
-      plan = planOf(this.schema, query, this.options);
+      plan = planOf(this.schema, query, maxRepresentations);
     } catch (error) {
       if (!(error instanceof NotPlannable)) onBug?.(error);
     }

@@ -24,7 +24,6 @@ import {
   valueFromAST,
   visit,
 } from 'graphql';
-import type { Deprecations } from '../documents/Deprecations.js';
 import { neededScopes } from '../neededScopes.js';
 import { operationLabel } from '../observeOperations.js';
 import { mayAnswer, rootFieldsOf } from '../operationSize.js';
@@ -42,11 +41,7 @@ export class NotPlannable extends Error {}
  * abstract types other than `_entities` (this schema has none); introspection and `_service`; several mutations, which must
  * run one after the other; more than {@link maxSteps} steps. @throws NotPlannable
  */
-export function planOf(
-  schema: GraphQLSchema,
-  text: string,
-  { maxRepresentations, deprecations }: { readonly maxRepresentations: number; readonly deprecations: Deprecations },
-): Plan {
+export function planOf(schema: GraphQLSchema, text: string, maxRepresentations: number): Plan {
   const document = parse(text);
   const operation = getOperationAST(document) ?? notPlannable(); // null when there are several
   const { operation: type, selectionSet, variableDefinitions = [], name } = operation;
@@ -66,7 +61,6 @@ export function planOf(
     type,
     label: operationLabel(schema, operation, document),
     scopes: neededScopes(schema, document),
-    deprecated: deprecations.in(document),
     operationName: name?.value,
     steps,
     readVariables: (given) => {

@@ -15,8 +15,8 @@ const heapMegabytes = 256;
 export async function startWorld({ latencyMs = 20, env = {} } = {}) {
   const service = await startService({ taxpayers: honestCallers });
   const issuer = await startIssuer();
-  await service.control('set-latency', { latencyMs });
-  const heavy = await service.control('add-taxpayer', { metadata: { text: 'x'.repeat(900_000) } });
+  await service.control('setLatency', latencyMs);
+  const heavy = await service.control('addTaxpayer', { metadata: { text: 'x'.repeat(900_000) } });
   const gateway = await startGateway({
     service,
     issuer,

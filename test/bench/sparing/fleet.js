@@ -29,12 +29,12 @@ export async function withFleet({ store, taxpayers, settings: own = {} }, scenar
     /** Drops the answers and calls counted so far. */
     forget: async () => {
       answers.length = 0;
-      await sandbox.post('reset-counters');
+      await sandbox.control('resetCounters');
     },
   };
   try {
     await scenario(fleet, drive);
-    const counters = await sandbox.get('counters');
+    const counters = await sandbox.control('counters');
     const waits = await Promise.all(fleet.gateways.map(leaseWaits));
     const failures = answers.filter(({ failure }) => failure !== undefined);
     if (failures.length > 0) process.stderr.write(`  first failure: ${failures[0].failure}\n`);

@@ -1,7 +1,7 @@
 // The events in the lives of a tax office's taxpayers during a month, and the service that reports them.
 
 import { randomUUID } from 'node:crypto';
-import { around } from './seeded.js';
+import { around } from '../../support/seeded.js';
 
 export const minute = 60_000;
 export const hour = 60 * minute;
@@ -111,10 +111,10 @@ export class SimulatedService {
 /** The parts of a response that the gateway reads; a real one of node-fetch takes ten times as long to create. */
 function answer(status, json) {
   const bytes = Buffer.from(json === undefined ? '' : JSON.stringify(json));
-  const headers = { has: () => false, get: (name) => (name === 'content-length' ? String(bytes.length) : null) };
-  const give = { data: (listener) => listener(bytes), end: (listener) => listener(), close: (listener) => listener() };
+  const headers = { has: () => false, get: () => null };
+  const give = { data: (listener) => listener(bytes), end: (listener) => listener() };
   const on = (event, listener) => queueMicrotask(() => give[event]?.(listener));
-  return { status, headers, body: { on, once: on, resume: () => {} } };
+  return { status, headers, body: { on } };
 }
 
 function recordOf({ id, createdAt, statuses }, token, now) {

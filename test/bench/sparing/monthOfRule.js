@@ -7,14 +7,15 @@ import { Secret } from '../../../dist/config/secret.js';
 import { identifierReader } from '../../../dist/datasources/identifiers.js';
 import { createLogger } from '../../../dist/observability/log.js';
 import { Metrics } from '../../../dist/observability/Metrics.js';
+import { Trail } from '../../../dist/observability/Trail.js';
 import { realRuntime } from '../../../dist/process/Runtime.js';
 import { wireServices } from '../../../dist/services.js';
 import { MemoryStore } from '../../../dist/stores/MemoryStore.js';
+import { seeded } from '../../support/seeded.js';
+import { VirtualTime } from '../../support/VirtualTime.js';
 import { Lags } from './Lags.js';
 import { day, hour, isOfficeTime, lifeCycles, minute, monthBegins, SimulatedService } from './lifeCycles.js';
 import { caseWorker, dashboards, jobReader, recordWatcher } from './readers.js';
-import { seeded } from './seeded.js';
-import { VirtualTime } from './VirtualTime.js';
 
 const processes = 4;
 const { seed, taxpayers, days, settings, part, parts } = workerData;
@@ -68,9 +69,12 @@ function openOffice() {
       office.refusedPerHour[thisHour()] += 1;
       office.count[event === 'watch-share-exhausted' ? 'refusedWatches' : 'refused'] += 1;
     },
-    noteCall(holder) {
-      if (holder?.startsWith('watcher')) office.watchCallsPerHour[thisHour()] += 1;
-    },
+    /** The trail of all watches of records, which counts their calls. */
+    watchTrail: Object.assign(new Trail(), {
+      call() {
+        office.watchCallsPerHour[thisHour()] += 1;
+      },
+    }),
     /** The process that answers the next request. */
     member: () => office.members[Math.floor(random() * processes)],
     lags: new Lags(),
@@ -181,6 +185,5 @@ function startProcess({ store, metrics, log }) {
     credentials: () => ({ clientId: 'month', clientSecret }),
     runtime,
     fetch: service.fetch,
-    onCall: (holder) => office.noteCall(holder),
   });
 }

@@ -70,11 +70,11 @@ export const scenarios = [
     },
     run: async (fleet, drive) => {
       const [id] = ids(fleet);
-      await fleet.sandbox.post('arm', { endpoint: 'taxpayerToken', fault: { kind: 'never-answer' }, times: 1 });
+      await fleet.sandbox.control('arm', { endpoint: 'taxpayerToken', fault: { gate: 'never' }, times: 1 });
       const [holder, ...others] = fleet.gateways;
       fleet.gateways = [holder];
       const lost = drive.token(0, id);
-      await fleet.sandbox.post('when-called', { endpoint: 'taxpayerToken', times: 1 });
+      await fleet.sandbox.control('whenCalled', 'taxpayerToken', 1);
       fleet.gateways = others;
       const waiting = drive.many(300, 300, (n) => drive.token(n, id));
       await holder.kill();
@@ -90,13 +90,13 @@ export const scenarios = [
     run: async (fleet, drive) => {
       const jobs = new Map();
       for (const taxpayerId of ids(fleet)) {
-        const { jobId } = await fleet.sandbox.post('add-job', { taxpayerId, endsAs: null });
+        const { jobId } = await fleet.sandbox.control('addJob', { taxpayerId, endsAs: null });
         jobs.set(taxpayerId, jobId);
       }
       await warm(fleet, drive);
       const ask = (n) => drive.job(n, ids(fleet)[n % 20], jobs.get(ids(fleet)[n % 20]));
       await drive.many(500, 100, ask);
-      await fleet.sandbox.post('rotate-all-tokens');
+      await fleet.sandbox.control('rotateAllTokens');
       // Statuses are cached for a second: only a longer load uses every one of the new tokens.
       for (let burst = 0; burst < 6; burst += 1) {
         await drive.many(500, 200, ask);
@@ -116,7 +116,7 @@ export const scenarios = [
       const watching = await watchAll(fleet.gateways, ids(fleet), 1000);
       await delay(90_000 - (performance.now() - beganAt));
       for (const id of ids(fleet)) {
-        await fleet.sandbox.post('update-taxpayer', { id, changes: { status: 'AUTHORIZED' } });
+        await fleet.sandbox.control('updateTaxpayer', id, { status: 'AUTHORIZED' });
       }
       for (const told of await watching.toldWithin(60_000)) drive.note(told);
       watching.end();

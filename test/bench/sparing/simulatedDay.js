@@ -8,16 +8,16 @@ import { identifierReader } from '../../../dist/datasources/identifiers.js';
 import { createLogger } from '../../../dist/observability/log.js';
 import { Metrics } from '../../../dist/observability/Metrics.js';
 import { realRuntime } from '../../../dist/process/Runtime.js';
-import { startSandbox } from '../../../dist/sandbox/Sandbox.js';
 import { wireServices } from '../../../dist/services.js';
 import { MemoryStore } from '../../../dist/stores/MemoryStore.js';
-import { seeded } from './seeded.js';
+import { startSandbox } from '../../support/sandbox.ts';
+import { seeded } from '../../support/seeded.js';
 
 const day = { members: 4, taxpayers: 500, requests: 24_000, hours: 24, deployEveryHours: 4, outageHours: [13, 13.5] };
 
 /** @returns figures of the day, and a text of them */
 export async function simulateDay() {
-  const sandbox = await startSandbox({ clientId: 'day', clientSecret: 'day-secret', logCapacity: 0 });
+  const sandbox = await startSandbox({ clientId: 'day', clientSecret: 'day-secret', keepsRequests: false });
   const { control } = sandbox;
   const startedAt = Date.now();
   let clock = startedAt;
@@ -42,7 +42,7 @@ export async function simulateDay() {
     }
     control.disarmAll();
     const out = hour >= day.outageHours[0] && hour < day.outageHours[1];
-    if (out) control.arm({ endpoint: 'any', fault: { kind: 'answer-with-status', status: 503 } });
+    if (out) control.arm({ endpoint: 'any', fault: { status: 503 } });
     const index = pick();
     if (random() < 0.001) {
       tally.rotations += tally.asked.has(index) ? 1 : 0;

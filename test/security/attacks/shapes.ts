@@ -252,9 +252,14 @@ export async function transportAttacks({ token }: Scene): Promise<Attack[]> {
       status: 405,
       code: 'BAD_USER_INPUT',
     })),
-    ...['//graphql', '/graphql/', '/graphql/../metrics', '/GRAPHQL', '/%67raphql', '/__sandbox/counters', '/.env'].map(
-      (path) => ({ name: `the path ${path}`, path, headers: json, body: simple, status: 404, code: undefined }),
-    ),
+    ...['//graphql', '/graphql/', '/graphql/../metrics', '/GRAPHQL', '/%67raphql', '/.env'].map((path) => ({
+      name: `the path ${path}`,
+      path,
+      headers: json,
+      body: simple,
+      status: 404,
+      code: undefined,
+    })),
     { name: 'the explorer in production', method: 'GET', path: '/graphiql', status: 404, code: undefined },
     { name: 'a request that is not HTTP', raw: 'nonsense\r\n\r\n', status: 400, code: undefined },
     {

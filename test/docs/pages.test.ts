@@ -1,0 +1,53 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from '@jest/globals';
+import { errorCodes } from '../../src/errors/errorCodes.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const read = (path: string) => readFileSync(`${root}${path}`, 'utf8');
+const pages = [
+  ...['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'packages/client/README.md'],
+  ...readdirSync(`${root}docs`, { recursive: true, encoding: 'utf8' }).flatMap((name) =>
+    name.endsWith('.md') ? [`docs/${name}`] : [],
+  ),
+];
+const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+const commands = ['ci', 'audit', 'test', 'start', 'publish', 'install', 'pack', ...Object.keys(scripts)];
+
+/** The headings of a page, as links name them. */
+function anchorsOf(page: string): string[] {
+  return [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, text = '']) =>
+    text
+      .toLowerCase()
+      .replace(/[^\w -]/g, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+/** The links, commands and paths of a page that lead nowhere. */
+function deadEndsOf(page: string): string[] {
+  const text = read(page);
+  const folder = page.slice(0, page.lastIndexOf('/') + 1);
+  const links = [...text.matchAll(/\]\((?!https?:)([^)#]*)(?:#([\w-]+))?\)/g)];
+  const deadLinks = links.filter(([, path = '', anchor]) => {
+    const linked = path === '' ? page : `${folder}${path}`;
+    return !existsSync(`${root}${linked}`) || (anchor !== undefined && !anchorsOf(linked).includes(anchor));
+  });
+  const named = [...text.matchAll(/npm (?:run )?(?:--silent )?(\w[\w:]*)/g)];
+  const unknown = named.filter(([, command = '']) => !commands.includes(command));
+  const paths = [...text.matchAll(/`((?:src|docs|test|ops|examples)\/[\w./-]+)`/g)];
+  const gone = paths.filter(([, path]) => !existsSync(`${root}${path}`));
+  return [...deadLinks, ...unknown, ...gone].map(([found]) => `${page}: ${found}`);
+}
+
+it('no page has a link, a command or a path that leads nowhere', () => {
+  expect(pages.flatMap(deadEndsOf)).toEqual([]);
+});
+
+it('docs/errors.md has a row and a section for every code, and says which can be repeated', () => {
+  const page = read('docs/errors.md');
+  const rows = [...page.matchAll(/^\| \[(\w+)\]\(#\w+\) \| (yes|no) \|/gm)].map(([, code, again]) => [code, again]);
+  const codes = Object.entries(errorCodes);
+  expect(rows).toEqual(codes.map(([code, { retryable }]) => [code, retryable ? 'yes' : 'no']));
+  expect([...page.matchAll(/^## (.*)$/gm)].map(([, code]) => code)).toEqual(codes.map(([code]) => code));
+});

@@ -1,2 +1,0 @@
-export { planOf } from './plan.js';
-export { run } from './runSeed.js';

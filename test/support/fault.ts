@@ -1,0 +1,85 @@
+import type { ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Answer, errorAnswer, sendAnswer, withHeaders } from '../../src/sandbox/Answer.js';
+import type { Received } from '../../src/sandbox/endpoints.js';
+import { answerTo } from '../../src/sandbox/Sandbox.js';
+
+/** How one answer goes wrong. It is right but for what is named here. */
+export interface Fault {
+  /** An answer in place of the right one, with text that must reach no caller. The call is not carried out. */
+  readonly status?: number;
+  readonly headers?: Answer['headers'];
+  readonly body?: string;
+  /** Members of the record in place of the right ones; undefined leaves one out. */
+  readonly set?: Readonly<Record<string, unknown>>;
+  readonly change?: (answer: Answer, call: Received) => Answer;
+  /** The answer is decided on arrival, and sent after this time. */
+  readonly delayMs?: number;
+  /** The answer is decided on arrival, and sent when `control.release(gate)` is called. */
+  readonly gate?: string;
+  /** The time before each byte of the body. */
+  readonly dripMs?: number;
+  /** The connection ends before the answer, in the middle of it, or after it although keep-alive was promised. */
+  readonly cut?: 'before' | 'half' | 'after';
+}
+
+/** Keeps `send` until the gate is released; gives the function that forgets it. */
+export type Hold = (gate: string, send: () => void) => () => void;
+
+export function answerWithFault(fault: Fault, call: Received, response: ServerResponse, hold: Hold): void {
+  const { delayMs = 0, gate, dripMs, cut } = fault;
+  const answer = answerOfFault(fault, call);
+  const { status, headers, body } = answer;
+  if (gate !== undefined)
+    response.once(
+      'close',
+      hold(gate, () => sendAnswer(response, answer)),
+    );
+  else if (dripMs !== undefined) void drip(response, answer, dripMs);
+  else if (cut === 'before') response.socket?.resetAndDestroy();
+  else if (cut === 'half') {
+    response.writeHead(status, headers).write(body.subarray(0, body.length / 2), () => response.socket?.end());
+  } else {
+    if (cut === 'after') response.once('finish', () => response.socket?.end());
+    sendLate(response, answer, delayMs);
+  }
+}
+
+/** Sends the answer after a delay in milliseconds, unless the client has left. */
+export function sendLate(response: ServerResponse, answer: Answer, delayMs: number): void {
+  if (delayMs === 0) {
+    sendAnswer(response, answer);
+    return;
+  }
+  const timer = setTimeout(sendAnswer, delayMs, response, answer);
+  response.once('close', () => clearTimeout(timer));
+}
+
+/** The answer with another body; its Content-Type stays. */
+export function withBody(answer: Answer, body: Buffer | string): Answer {
+  const bytes = Buffer.from(body);
+  return { ...answer, headers: { ...answer.headers, 'content-length': bytes.length }, body: bytes };
+}
+
+/** The answer with other members in its record. Errors stay unchanged: they hold no record. */
+export function withMembers(answer: Answer, members: Readonly<Record<string, unknown>>): Answer {
+  if (answer.status >= 300) return answer;
+  return withBody(answer, JSON.stringify({ ...JSON.parse(answer.body.toString()), ...members }));
+}
+
+function answerOfFault({ status, headers = {}, body, set = {}, change }: Fault, call: Received): Answer {
+  let answer = status === undefined ? answerTo(call) : errorAnswer(status, 'Wanted by a fault');
+  answer = body === undefined ? withMembers(answer, set) : withBody(answer, body);
+  answer = withHeaders(answer, headers);
+  return change ? change(answer, call) : answer;
+}
+
+async function drip(response: ServerResponse, { status, headers, body }: Answer, everyMs: number): Promise<void> {
+  response.writeHead(status, headers).flushHeaders();
+  for (const byte of body) {
+    await delay(everyMs);
+    if (response.destroyed) return;
+    response.write(Buffer.of(byte));
+  }
+  response.end();
+}

@@ -1,0 +1,75 @@
+import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import type { Received } from '../../src/sandbox/endpoints.js';
+import * as shipped from '../../src/sandbox/Sandbox.js';
+import type { SandboxTaxpayer } from '../../src/sandbox/SandboxState.js';
+import { answerWithFault, sendLate } from './fault.js';
+import { faultBook } from './faultBook.js';
+import { requestLog } from './requestLog.js';
+
+export interface SandboxOptions extends Omit<shipped.SandboxOptions, 'intercept'> {
+  /** Whether requests are kept for assertions, or only counted. Default true. */
+  readonly keepsRequests?: boolean;
+}
+
+export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
+
+/**
+ * Starts the sandbox as it ships, with a `control` that sets up a test and says what the service has seen. Changes hold for the
+ * next request received.
+ */
+export async function startSandbox({ keepsRequests = true, ...options }: SandboxOptions) {
+  const log = requestLog(keepsRequests);
+  const faults = faultBook();
+  let { clientSecret } = options;
+  let latencyMs = 0;
+  let isOut = false;
+  let running = await shipped.startSandbox({ ...options, intercept });
+  const { state, url } = running;
+
+  function intercept(received: Received, response: ServerResponse): void {
+    log.record(received);
+    // With the secret of today, and from the first state: after an outage another sandbox listens.
+    const call = { ...received, service: { ...received.service, state, clientSecret } };
+    const { endpoint } = received.route;
+    const isOfApi = endpoint !== 'unknown' && endpoint !== 'hostedPage';
+    const fault = isOfApi && faults.takeFault(received.route);
+    if (fault) answerWithFault(fault, call, response, faults.hold);
+    else sendLate(response, shipped.answerTo(call), isOfApi ? latencyMs : 0);
+  }
+
+  /** Gives the taxpayer a new access token; the old one is refused from now on. */
+  const rotateToken = (id: string) =>
+    state.updateTaxpayer(id, { accessToken: `sandbox-token-not-real-${randomUUID()}` });
+
+  const control = {
+    ...log,
+    ...faults,
+    taxpayer: (id: string) => state.taxpayers.get(id),
+    addTaxpayer: state.addTaxpayer,
+    /** Adds that many alike, each with an id and a token of its own, and gives the ids. */
+    addTaxpayers: (count: number, props: Partial<SandboxTaxpayer> = {}) =>
+      Array.from({ length: count }, () => state.addTaxpayer(props).id),
+    updateTaxpayer: state.updateTaxpayer,
+    rotateToken,
+    rotateAllTokens: () => [...state.taxpayers.keys()].forEach(rotateToken),
+    addJob: state.addJob,
+    updateJob: state.updateJob,
+    /** How long every answer takes from now on that no fault decides, in milliseconds. */
+    setLatency(ms: number): void {
+      latencyMs = ms;
+    },
+    /** From now on the old client secret is refused. */
+    setClientSecret(secret: string): void {
+      clientSecret = secret;
+    },
+    /** true: cuts all connections and refuses new ones. false: listens again on the same port. Resolves when done. */
+    async outage(wanted: boolean): Promise<void> {
+      if (wanted === isOut) return;
+      isOut = wanted;
+      if (isOut) await running.stop();
+      else running = await shipped.startSandbox({ ...options, port: Number(new URL(url).port), intercept });
+    },
+  };
+  return { ...running, control, stop: () => running.stop() };
+}
