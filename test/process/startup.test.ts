@@ -83,7 +83,13 @@ describe('Several workers', () => {
       const service = upstream === 'a service of its own' && (await startSandbox({ clientId: 'a', clientSecret: 'b' }));
       if (service) stops.push(service.stop);
       const env = service ? environmentFor(service) : { PORT: '0' };
-      const gateway = await spawnGateway({ ...env, WORKERS: '2', CACHE_URL: 'memory:', JOB_POLL_MIN_MS: '100' });
+      const gateway = await spawnGateway({
+        ...env,
+        DRAIN_TIMEOUT_MS: '10000',
+        WORKERS: '2',
+        CACHE_URL: 'memory:',
+        JOB_POLL_MIN_MS: '100',
+      });
       stops.unshift(gateway.stop);
       const workers = await childrenOf(gateway.pid);
       expect(workers.length).toBe(2);
