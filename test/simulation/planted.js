@@ -226,12 +226,6 @@ export const planted = [
   ),
   defect('a store that answers again is not used', fallback, 'this.#degradedSince = undefined;', ''),
   defect(
-    'no probe follows the first',
-    fallback,
-    'if ((this.degraded || !this.#journal.isEmpty) && !this.#closed) this.#scheduleProbe();',
-    '',
-  ),
-  defect(
     'the journal delivers over newer values',
     'stores/WriteJournal.ts',
     "if (kind !== 'set' && !isSettled) await primary.claim(key, value, ttlMs);",
