@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import cluster from 'node:cluster';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -27,7 +26,6 @@ Settings are environment variables. The most important ones:
   UPSTREAM_BASE_URL   URL of the real service; needs UPSTREAM_CLIENT_ID and UPSTREAM_CLIENT_SECRET
   AUTH_ISSUER         issuer of the callers' access tokens; needs AUTH_AUDIENCE
   CACHE_URL           store: lmdb:<directory> (default), redis://<host> or memory:
-  WORKERS             worker processes that share the port (default 1)
   NODE_ENV            production turns introspection and explorers off
 
 docs/configuration.md in this package lists all settings.
@@ -44,9 +42,7 @@ process.on('SIGUSR1', () => {});
 try {
   await main(process.argv.slice(2));
 } catch (error) {
-  const problem = explain(error);
-  if (cluster.isWorker) await (await import('./process/Workers.js')).reportFailure(problem);
-  else process.stderr.write(`${problem}\n`);
+  process.stderr.write(`${explain(error)}\n`);
   process.exit(isUsage(error) ? 2 : 1);
 }
 

@@ -1,20 +1,18 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Registry } from 'prom-client';
 import { Admission } from './admission/Admission.js';
 import { Authenticator } from './auth/Authenticator.js';
 import { allScopes } from './auth/caller.js';
 import { type DeveloperKeys, developerDirectory, loadDeveloperKeys } from './auth/developerKeys.js';
 import { identifier, RouterSecrets } from './auth/identify.js';
 import { type Config, embeddedSandbox, packageVersion, type UpstreamCredentials } from './config/config.js';
-import { Secret } from './config/secret.js';
 import { RequestContext } from './context.js';
 import type { ErrorCode } from './errors/errors.js';
 import { requestIdOf } from './http/answering.js';
 import { beforeRoutes, peerMeeter } from './http/beforeRoutes.js';
 import { GraphQLEndpoint } from './http/GraphQLEndpoint.js';
-import { type Handler, HttpServer, type Siblings } from './http/HttpServer.js';
-import { liveness, type MetricsText, metricsPage, readiness } from './http/health.js';
+import { type Handler, HttpServer } from './http/HttpServer.js';
+import { liveness, metricsPage, readiness } from './http/health.js';
 import { readAccept } from './http/mediaTypes.js';
 import { apolloSandboxPage, graphiqlPage } from './http/pages.js';
 import { Unread } from './http/Unread.js';
@@ -35,7 +33,6 @@ import type { PlanMode } from './operations/plans/PlanCache.js';
 import { TrustedDocuments } from './operations/TrustedDocuments.js';
 import { serveMetrics } from './process/metricsServer.js';
 import type { GatewayFacts } from './process/startupScreen.js';
-import type { SandboxAccess } from './process/Workers.js';
 import { resolvers } from './resolvers/index.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
@@ -43,12 +40,6 @@ import { defaultProviders, readProviders } from './schema/Provider.js';
 import { type RunningServices, type Surroundings, startServices } from './services.js';
 
 export interface GatewayOptions {
-  /** The service to use in place of the configured one: where another process runs the embedded sandbox. */
-  readonly upstream?: UpstreamCredentials;
-  /** In a worker: adds this process's metrics to those of the machine, and returns what gives all of them as text. */
-  readonly joinMachine?: (registry: Registry) => MetricsText;
-  /** In a worker: how it closes together with the other workers. */
-  readonly siblings?: Siblings;
   /** Where log lines go; by default standard output. */
   readonly logDestination?: LogDestination;
   /** Whether operations get plans; for tests, which run with and without. */
@@ -89,7 +80,7 @@ export async function startGateway(config: Config, options: GatewayOptions = {})
 }
 
 async function open(config: Config, options: GatewayOptions, closings: Closings): Promise<Omit<Gateway, 'stop'>> {
-  const { logDestination = new StandardOutput(), joinMachine } = options;
+  const { logDestination = new StandardOutput() } = options;
   let tracing: Tracing | undefined;
   const isTraced = config.traces !== undefined;
   const log = createLogger(config.logLevel, logDestination, isTraced ? () => tracing?.traceId : undefined);
@@ -99,11 +90,9 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
   const developerKeys = config.auth.mode === 'developer' ? await loadDeveloperKeys(developerDirectory) : undefined;
   const firstQuery = await firstQueryFor(config);
 
-  const needsSandbox = config.upstream === 'embedded-sandbox' && options.upstream === undefined;
-  const sandbox = needsSandbox ? await startEmbeddedSandbox() : undefined;
+  const sandbox = config.upstream === 'embedded-sandbox' ? await startEmbeddedSandbox() : undefined;
   closings.push(() => sandbox?.stop());
-  const upstream =
-    options.upstream ?? (sandbox ? credentialsOfSandbox(sandbox) : (config.upstream as UpstreamCredentials));
+  const upstream = sandbox ? { baseUrl: sandbox.url, ...embeddedSandbox } : (config.upstream as UpstreamCredentials);
   const ways = { service: new WayOut(config.proxies, config.service.tls, log), others: new WayOut(config.proxies) };
   for (const way of Object.values(ways)) closings.push(() => way.stop());
   tracing = await startTracing({ config, log, metrics, ways }, upstream.baseUrl);
@@ -135,8 +124,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     keepAliveMs: options.keepAliveMs,
   });
 
-  const metricsText = joinMachine?.(metrics.registry) ?? (() => metrics.registry.metrics());
-  const metricsServer = joinMachine ? undefined : await serveMetrics(config, metricsText, log);
+  const metricsServer = await serveMetrics(config, metrics.registry, log);
   closings.push(() => metricsServer?.drain(0));
   const endpoint = new GraphQLEndpoint(given, live);
   const graphql: Handler = (request, response) => endpoint.handle(request, response);
@@ -147,7 +135,7 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     ['/health/live', liveness],
     ['/health/ready', readiness(() => (http.draining ? 'shutting down' : authenticator.reasonNotReady()))],
   ]);
-  if (config.metricsPort === undefined) routes.set('/metrics', metricsPage(metricsText));
+  if (config.metricsPort === undefined) routes.set('/metrics', metricsPage(metrics.registry));
   if (config.introspection) {
     const explorer = { firstQuery, headers: () => developerHeaders(developerKeys) };
     routes.set('/', apolloSandboxPage(explorer)).set('/graphiql', graphiqlPage(explorer));
@@ -158,10 +146,9 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     response.setHeader('x-request-id', facts.requestId);
     onEnd({ facts, transport: 'http', outcome: 'refused', codes: [], causes: ['no such path'] });
   };
-  const { siblings } = options;
   const meetPeer = peerMeeter(config);
   const before = beforeRoutes(config, meetPeer, pipeline);
-  const http = new HttpServer({ host, port, tls, routes, onNotFound, siblings, before, log });
+  const http = new HttpServer({ host, port, tls, routes, onNotFound, before, log });
   // A refused upgrade is answered like a request that does not offer an upgrade.
   http.onUpgrade((request, ...rest) => meetPeer?.(request) === undefined && live.upgrade(request, ...rest));
   const listeningOn = await http.listen();
@@ -195,15 +182,10 @@ async function startTracing({ config: { traces }, metrics, log, ways }: Surround
 }
 
 /** Loaded only where it is needed: a production gateway never reads its code. It keeps no request, which could hold a tax id. */
-export async function startEmbeddedSandbox(): Promise<Sandbox> {
+async function startEmbeddedSandbox(): Promise<Sandbox> {
   const { startSandbox } = await import('./sandbox/Sandbox.js');
   const { clientId, clientSecret } = embeddedSandbox;
   return startSandbox({ clientId, clientSecret: clientSecret.reveal() });
-}
-
-/** What the gateway presents to its embedded sandbox. */
-export function credentialsOfSandbox({ url, clientId, clientSecret }: SandboxAccess): UpstreamCredentials {
-  return { baseUrl: url, clientId, clientSecret: new Secret(clientSecret) };
 }
 
 function startAuthenticator({ config, log, metrics, ways }: Surroundings, keys: DeveloperKeys | undefined) {

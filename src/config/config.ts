@@ -8,7 +8,7 @@ import { type Expect, type Parsed, type Setting, type SettingName, settings, web
 import { serverTlsOf, serviceTlsOf } from './tlsFileSettings.js';
 import { tracesOf } from './traceSettings.js';
 import { warningsOf } from './warnings.js';
-import { isPipe, readCompleteSync, secretIn } from './watchFile.js';
+import { readCompleteSync, secretIn } from './watchFile.js';
 
 /** The version in our package.json. */
 export function packageVersion(): string {
@@ -31,7 +31,6 @@ export function loadConfig(env: Environment = process.env): Config {
   const problems: Problems = new Map();
   const names = Object.keys(settings) as SettingName[];
   const parsed = Object.fromEntries(names.map((name) => [name, parse(env, name, problems)])) as Parsed;
-  if (parsed.WORKERS > 1) refusePipes(env, problems);
   const config = assemble(parsed, env, problems);
   if (problems.size > 0) throw new ConfigError([...problems.values(), ...config.warnings]);
   return config;
@@ -65,15 +64,6 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
   return undefined;
 }
 
-/** Each worker reads the files itself, and a pipe can be read only once. */
-function refusePipes(env: Environment, problems: Problems): void {
-  for (const name of Object.keys(settings) as SettingName[]) {
-    const setting = settings[name].secret ? `${name}_FILE` : name;
-    const isRefused = setting.endsWith('_FILE') && isPipe(env[setting] ?? '');
-    if (isRefused) problems.set(name, `${setting} must be a file, not a pipe, with WORKERS above 1`);
-  }
-}
-
 function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   const expect: Expect = (name, isSo, line) => {
     if (!isSo && !problems.has(name)) problems.set(name, line);
@@ -97,7 +87,6 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   return Object.freeze({
     port: parsed.PORT,
     host,
-    workers: parsed.WORKERS,
     drainTimeoutMs: parsed.DRAIN_TIMEOUT_MS,
     tls: serverTlsOf(parsed, expect),
     trustedProxies: parsed.TRUSTED_PROXIES,

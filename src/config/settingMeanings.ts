@@ -4,7 +4,6 @@ import type { SettingName } from './settings.js';
 export const settingMeanings: Readonly<Record<SettingName, string>> = {
   PORT: 'Port to listen on; 0 picks a free one. Serves every path, except /metrics when METRICS_PORT is set.',
   HOST: 'Address to listen on. With AUTH_MODE=developer it must be a loopback address.',
-  WORKERS: 'Worker processes that share the port. Raise it to use more CPU cores; a worker that dies is replaced.',
   DRAIN_TIMEOUT_MS: 'How long requests in flight may take to finish after SIGTERM, in milliseconds.',
   TLS_CERT_FILE: 'PEM certificate chain to serve HTTPS with; needs TLS_KEY_FILE. Reloaded when the file changes.',
   TLS_KEY_FILE: 'PEM private key of TLS_CERT_FILE, without a passphrase. Reloaded when the file changes.',

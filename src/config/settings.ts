@@ -140,7 +140,6 @@ const decisionToken = fitting(
 export const settings = {
   PORT: setting(integer(0, 65535), '4000', '8080'),
   HOST: optional(text, '127.0.0.1 with the embedded sandbox, 0.0.0.0 with UPSTREAM_BASE_URL', '0.0.0.0'),
-  WORKERS: setting(integer(1, 64), '1', '2'),
   DRAIN_TIMEOUT_MS: setting(integer(0, 600_000), '10000', '25000'),
   TLS_CERT_FILE: optional(text, 'none (plain HTTP)', '/run/tls/tls.crt'),
   TLS_KEY_FILE: optional(text, 'none (plain HTTP)', '/run/tls/tls.key'),

@@ -50,10 +50,6 @@ async function follow(
   }
 }
 
-export function isPipe(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFIFO() ?? false;
-}
-
 /** Undefined for a pipe, which was read to its end at the start. */
 export async function readRegular(path: string): Promise<Buffer | undefined> {
   return (await stat(path)).isFile() ? readFile(path) : undefined;

@@ -3,29 +3,16 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions, Se
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { type AddressInfo, Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { TlsMaterial } from '../network/tlsFiles.js';
 import type { Logger } from '../observability/log.js';
-import {
-  type AcceptingTurn,
-  closeWithConnection,
-  reissueWithoutUpgrade,
-  whenAnswered,
-  whenNobodyConnects,
-} from './connections.js';
+import { closeWithConnection, reissueWithoutUpgrade, whenAnswered, whenNobodyConnects } from './connections.js';
 
 /** Answers one request completely. A rejection is a bug: the client gets 500, or an answer that breaks off. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
 
 /** Takes over the connection of an upgrade request, or returns false. `head`: bytes already read after the request. */
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
-
-/** The other processes on the same port, and the process that accepts connections for all of them. */
-export interface Siblings {
-  readonly turn: AcceptingTurn;
-  /** Called once this process has closed its listening socket; resolves when the others have closed theirs. */
-  readonly allClosed: () => Promise<void>;
-}
 
 export interface HttpServerOptions {
   readonly host: string;
@@ -38,7 +25,6 @@ export interface HttpServerOptions {
   /** Runs before every route; returns true when it has answered (preflights, refused origins). */
   readonly before: (request: IncomingMessage, response: ServerResponse) => boolean;
   readonly log: Pick<Logger, 'error'>;
-  readonly siblings?: Siblings | undefined;
   readonly timeouts?: Pick<ServerOptions, 'headersTimeout' | 'requestTimeout' | 'connectionsCheckingInterval'>;
 }
 
@@ -56,8 +42,6 @@ const drainPhases = (timeoutMs: number) => ({
   /** Idle connections stay open until then: a request may already be on its way. */
   keepIdleUntilMs: Math.min(3000, timeoutMs / 2),
 });
-
-const alone: Siblings = { turn: () => nextTurn(true), allClosed: async () => {} };
 
 const nodeMajor = Number.parseInt(process.versions.node, 10);
 
@@ -101,7 +85,7 @@ export class HttpServer {
   readonly #onClose: (this: ServerResponse) => void;
   #draining = false;
   /** Set while the listening socket is being closed; requests wait for it. */
-  #closingListener: Promise<{ readonly closed: Promise<unknown> }> | undefined;
+  #closingListener: Promise<void> | undefined;
 
   constructor(private readonly options: HttpServerOptions) {
     const inFlight = this.#inFlight;
@@ -162,8 +146,9 @@ export class HttpServer {
     const { acceptUntilMs, quietForMs, closeListenerByMs, keepIdleUntilMs } = drainPhases(timeoutMs);
     for (const response of this.#inFlight) if (!response.headersSent) response.setHeader('connection', 'close');
     if (timeoutMs > 0) await delay(acceptUntilMs);
+    const closed = once(this.server, 'close');
     this.#closingListener = this.#closeListener(quietForMs, leftOf(closeListenerByMs));
-    const { closed } = await this.#closingListener;
+    await this.#closingListener;
     this.#closingListener = undefined;
     await Promise.race([closed, delay(leftOf(keepIdleUntilMs))]);
     this.server.closeIdleConnections();
@@ -176,14 +161,10 @@ export class HttpServer {
   }
 
   /** Closes the listening socket without losing a connection. Requests wait meanwhile: once answered, clients reconnect. */
-  async #closeListener(quietFor: number, atMost: number): Promise<{ readonly closed: Promise<unknown> }> {
-    const overdue = delay(atMost, undefined, { ref: false });
-    const { turn, allClosed } = this.options.siblings ?? alone;
-    if (atMost > 0) await Promise.race([whenNobodyConnects(this.server, turn, { quietFor, atMost }), overdue]);
+  async #closeListener(quietFor: number, atMost: number): Promise<void> {
+    if (atMost > 0) await whenNobodyConnects(this.server, { quietFor, atMost });
     // Not `server.close()`, which ends idle connections at once: a request may be on its way on one of them.
-    const closed = once(NetServer.prototype.close.call(this.server), 'close');
-    if (atMost > 0) await Promise.race([allClosed(), overdue]);
-    return { closed };
+    NetServer.prototype.close.call(this.server);
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { TLSSocket } from 'node:tls';
 
 /** Closes a pipelined response with its connection: Node.js emits `close` only for the first response in line. */
@@ -59,22 +59,14 @@ export function reissueWithoutUpgrade(server: Server, request: IncomingMessage, 
 
 const quietMs = 30;
 
-type Look = 'somebody connected' | 'nobody connected' | 'may not close yet';
-
-/**
- * Waits for one event loop turn of the process that accepts connections; it accepts at most one connection per turn.
- * Resolves with whether the listening socket may be closed.
- */
-export type AcceptingTurn = () => Promise<boolean>;
-
 /**
  * Waits until no connection is waiting to be accepted: closing the listening socket resets those that the system has
  * established and Node.js has not accepted. Until `quietFor` it waits for {@link quietMs} without a new connection,
- * afterwards only for a turn without one. Gives up after `atMost`. Both are in milliseconds from the call.
+ * afterwards only for a turn of the event loop without one: each accepts at most one connection. Gives up after `atMost`.
+ * Both are in milliseconds from the call.
  */
 export async function whenNobodyConnects(
   server: NetServer,
-  turn: AcceptingTurn,
   { quietFor, atMost }: { readonly quietFor: number; readonly atMost: number },
 ): Promise<void> {
   let accepted = 0;
@@ -82,19 +74,16 @@ export async function whenNobodyConnects(
     accepted += 1;
   };
   server.on('connection', count);
-  const look = async (pauseMs: number): Promise<Look> => {
+  const nobodyConnects = async (pauseMs: number): Promise<boolean> => {
     const before = accepted;
     if (pauseMs > 0) await delay(pauseMs);
-    const mayClose = await turn();
-    if (accepted !== before) return 'somebody connected';
-    return mayClose ? 'nobody connected' : 'may not close yet';
+    await nextTurn();
+    return accepted === before;
   };
   const startedAt = performance.now();
   const isWithin = (ms: number) => performance.now() < startedAt + ms;
-  let seen: Look = 'somebody connected';
-  // First a quiet pause is needed.
-  while (seen !== 'nobody connected' && isWithin(Math.min(quietFor, atMost))) seen = await look(quietMs);
-  // Afterwards a turn is enough. It pauses only where nobody connected, before it asks again whether it may close.
-  while (seen !== 'nobody connected' && isWithin(atMost)) seen = await look(seen === 'may not close yet' ? quietMs : 0);
+  let isQuiet = false;
+  while (!isQuiet && isWithin(Math.min(quietFor, atMost))) isQuiet = await nobodyConnects(quietMs);
+  while (!isQuiet && isWithin(atMost)) isQuiet = await nobodyConnects(0);
   server.off('connection', count);
 }

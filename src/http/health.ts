@@ -1,4 +1,4 @@
-import { prometheusContentType } from 'prom-client';
+import { prometheusContentType, type Registry } from 'prom-client';
 import { writePage } from './answering.js';
 import type { Handler } from './HttpServer.js';
 
@@ -14,10 +14,7 @@ export function readiness(reasonNotReady: () => string | undefined): Handler {
   };
 }
 
-/** All metrics in Prometheus' text format. */
-export type MetricsText = () => Promise<string>;
-
 /** `/metrics`: what is counted, for a Prometheus to scrape. */
-export function metricsPage(text: MetricsText): Handler {
-  return async (_, response) => writePage(response, 200, prometheusContentType, await text());
+export function metricsPage(registry: Registry): Handler {
+  return async (_, response) => writePage(response, 200, prometheusContentType, await registry.metrics());
 }

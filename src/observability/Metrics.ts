@@ -72,26 +72,23 @@ export class Metrics {
   readonly #cacheReads = this.#hotCounter('gateway_cache_reads_total', 'kind', 'tier', 'reason');
   readonly #leaseWaitSeconds = this.#hotHistogram('gateway_lease_wait_seconds', 'kind');
   readonly #tokenEvents = this.#hotCounter('gateway_token_events_total', 'event');
-  readonly #tokenBudgetPerHour = this.#gauge('gateway_token_budget_per_hour', 'max');
+  readonly #tokenBudgetPerHour = this.#gauge('gateway_token_budget_per_hour');
   readonly #links = this.#hotCounter('gateway_client_links_total', 'outcome');
   readonly #decisions = this.#hotCounter('gateway_decisions_total', 'decision', 'from');
   readonly #decisionCalls = this.#hotCounter('gateway_decision_calls_total', 'endpoint', 'outcome');
   readonly #decisionSeconds = this.#hotHistogram('gateway_decision_seconds', 'endpoint');
   readonly unknownValues = this.#counter('gateway_unknown_values_total', 'kind');
   readonly untrustedDocuments = this.#counter('gateway_untrusted_documents_total');
-  readonly storeDegraded = this.#gauge('gateway_store_degraded', 'max');
+  readonly storeDegraded = this.#gauge('gateway_store_degraded');
   readonly storeSetAside = this.#counter('gateway_store_set_aside_total');
-  readonly jobWatchers = this.#gauge('gateway_job_watchers', 'sum');
-  readonly recordWatchers = this.#gauge('gateway_record_watchers', 'sum');
-  readonly connections = this.#gauge('gateway_open_streams', 'sum', 'transport');
+  readonly jobWatchers = this.#gauge('gateway_job_watchers');
+  readonly recordWatchers = this.#gauge('gateway_record_watchers');
+  readonly connections = this.#gauge('gateway_open_streams', 'transport');
   readonly spansDropped = this.#counter('gateway_trace_spans_dropped_total');
   #budget: { readonly left: number; readonly until: number } | undefined;
 
   constructor() {
     collectDefaultMetrics({ register: this.registry });
-    // With several processes, show the largest lag, not the average.
-    const lag = this.registry.getSingleMetric('nodejs_eventloop_lag_p99_seconds');
-    if (lag) Object.assign(lag, { aggregator: 'max' });
     // Series begin at 0: one that began with its first event would have no increase to alert on.
     for (const code of Object.keys(errorCodes)) this.#errors.touch(code);
     for (const transport of transports) {
@@ -152,7 +149,7 @@ export class Metrics {
   showBudget(perHour: number): void {
     this.#tokenBudgetPerHour.set(perHour);
     if (perHour === 0) return;
-    this.#collected('gateway_token_budget_left', 'min', (gauge) =>
+    this.#collected('gateway_token_budget_left', (gauge) =>
       gauge.set(this.#budget && this.#budget.until > performance.now() ? this.#budget.left : perHour),
     );
   }
@@ -171,12 +168,12 @@ export class Metrics {
     const collect = (gauge: Gauge<'endpoint'>) => {
       for (const endpoint of endpoints) gauge.set({ endpoint }, openness[stateOf(endpoint)]);
     };
-    this.#collected('gateway_breaker_open', 'max', collect, 'endpoint');
+    this.#collected('gateway_breaker_open', collect, 'endpoint');
   }
 
   /** Shows the age of the oldest key set held; nothing while none is. Ages are in milliseconds. */
   showKeySets(agesMs: () => readonly (number | undefined)[]): void {
-    this.#collected('gateway_key_set_age_seconds', 'max', (gauge) => {
+    this.#collected('gateway_key_set_age_seconds', (gauge) => {
       const ages = agesMs().filter((age) => age !== undefined);
       if (ages.length === 0) gauge.reset();
       else gauge.set(Math.max(...ages) / 1000);
@@ -191,17 +188,16 @@ export class Metrics {
     return new Counter(this.#described(name, ...labelNames));
   }
 
-  /** `aggregator`: how the values of the processes of one machine are combined. */
-  #gauge<L extends string>(name: Name, aggregator: 'sum' | 'max', ...labelNames: L[]): Gauge<L> {
-    return new Gauge({ ...this.#described(name, ...labelNames), aggregator });
+  #gauge<L extends string>(name: Name, ...labelNames: L[]): Gauge<L> {
+    return new Gauge(this.#described(name, ...labelNames));
   }
 
   /** A gauge that is set when it is read. */
-  #collected<L extends string>(name: Name, aggregator: 'min' | 'max', set: (gauge: Gauge<L>) => void, ...labels: L[]) {
+  #collected<L extends string>(name: Name, set: (gauge: Gauge<L>) => void, ...labels: L[]) {
     const collect = function (this: Gauge<L>) {
       set(this);
     };
-    new Gauge({ ...this.#described(name, ...labels), aggregator, collect });
+    new Gauge({ ...this.#described(name, ...labels), collect });
   }
 
   #hotCounter(name: Name, ...labelNames: string[]): HotCounter {

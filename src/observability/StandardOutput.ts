@@ -13,11 +13,8 @@ export interface LogDestination {
 const standardOutput = 1;
 /** Most that is buffered while the reader takes nothing, in bytes; lines beyond are dropped. */
 const maxLength = 1024 * 1024;
-/**
- * The most written at once, in bytes. `shared` is POSIX's PIPE_BUF: writes up to that size are atomic, so the lines of several
- * processes do not mix. `alone` is more, because each write wakes the reader, which costs as much as a hundred lines.
- */
-const pieceLengths = { shared: 4096, alone: 32_768 };
+/** The most written at once, in bytes. Each write wakes the reader, which costs as much as a hundred lines. */
+const pieceLength = 32_768;
 /** Most bytes in UTF-8 of one character (UTF-16 code unit) of a JavaScript string. */
 const maxBytesPerCharacter = 3;
 const retryMs = 20;
@@ -33,11 +30,10 @@ const exitRetryMs = 10;
 export class StandardOutput implements LogDestination {
   readonly isTerminal = isatty(standardOutput);
   readonly #output = openWithoutBlocking();
-  readonly #pieceLength: number;
   /** Pieces not written yet, in order. Each holds whole lines; part of the first may be written already. */
   readonly #pieces: Buffer[] = [];
   /** The piece being filled, and how far. Lines are copied at once: waiting strings would be work for the garbage collector. */
-  #open: Buffer;
+  #open = Buffer.allocUnsafe(pieceLength);
   #filled = 0;
   #length = 0;
   #state: 'written' | 'written soon' | 'written when the turn ends' | 'stalled' = 'written';
@@ -47,10 +43,7 @@ export class StandardOutput implements LogDestination {
   /** Lines dropped since the start of the process. */
   linesDropped = 0;
 
-  /** `whose`: whether other processes write to the same output. */
-  constructor(whose: keyof typeof pieceLengths = 'shared') {
-    this.#pieceLength = pieceLengths[whose];
-    this.#open = Buffer.allocUnsafe(this.#pieceLength);
+  constructor() {
     process.once('exit', () => this.#writeBeforeExit());
   }
 
@@ -69,13 +62,13 @@ export class StandardOutput implements LogDestination {
 
   #keep(line: string): void {
     const most = maxBytesPerCharacter * line.length;
-    if (this.#filled + most > this.#pieceLength) {
+    if (this.#filled + most > pieceLength) {
       if (this.#state === 'stalled') this.#closePiece();
       else this.#flush();
     }
     // A new buffer, if waiting pieces may lie in the present one, or if it is too short.
     if (this.#filled === 0 && (this.#pieces.length > 0 || most > this.#open.length)) {
-      this.#open = Buffer.allocUnsafe(Math.max(most, this.#pieceLength));
+      this.#open = Buffer.allocUnsafe(Math.max(most, pieceLength));
     }
     const bytes = this.#open.write(line, this.#filled);
     this.#filled += bytes;
@@ -139,8 +132,8 @@ export class StandardOutput implements LogDestination {
 
 /**
  * Opens standard output with O_NONBLOCK: otherwise a write to a full pipe blocks the process. The flag belongs to the open
- * file description, which the workers and the shell share, so the pipe is opened again. A thread for writing would not help:
- * Node.js waits for its threads when it ends. Returns where to write, and what to call before each write.
+ * file description, which other processes such as the shell share, so the pipe is opened again. A thread for writing would
+ * not help: Node.js waits for its threads when it ends. Returns where to write, and what to call before each write.
  */
 function openWithoutBlocking(): { readonly fd: number; readonly unblock?: () => void } {
   // Writes to a file do not wait for a reader, and a file opened again would be written from its beginning.
@@ -154,7 +147,7 @@ function openWithoutBlocking(): { readonly fd: number; readonly unblock?: () => 
   try {
     const socket = new Socket({ fd: standardOutput, readable: false, writable: true });
     const { _handle: handle } = socket as unknown as { _handle?: { setBlocking?(blocking: boolean): void } };
-    // Before each write, because a worker that starts or ends makes the output blocking again, for all processes.
+    // Before each write, because another process that shares the output may make it blocking again.
     return { fd: standardOutput, unblock: () => handle?.setBlocking?.(false) };
   } catch {
     return { fd: standardOutput };

@@ -31,7 +31,7 @@ abstract class HotMetric<Series> {
   /** What prom-client's registry asks of a metric. */
   async get() {
     const values = this.#all.flatMap(({ labels, series }) => this.values(labels, series));
-    return { name: this.name, help: this.help, type: this.type, aggregator: 'sum', values };
+    return { name: this.name, help: this.help, type: this.type, values };
   }
 
   protected of(first: string, second: string, third: string): Series {

@@ -1,8 +1,8 @@
 /** For operators: why a server cannot listen on the port of `setting`; undefined for an error about anything else. */
 export function listenProblem(error: unknown, setting: 'PORT' | 'METRICS_PORT'): string | undefined {
   const { code, syscall = '' } = error as NodeJS.ErrnoException;
-  // A worker gets `bind` in place of `listen`; `getaddrinfo` fails when HOST is a name that is not found.
-  if (!['listen', 'bind', 'getaddrinfo'].includes(syscall)) return undefined;
+  // `getaddrinfo` fails when HOST is a name that is not found.
+  if (!['listen', 'getaddrinfo'].includes(syscall)) return undefined;
   switch (code) {
     case 'EADDRINUSE':
       return `${setting} is in use by another process: expected a free one`;

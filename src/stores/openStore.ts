@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 import { FallbackStore, type FallbackStoreOptions } from './FallbackStore.js';
-import { makeLmdbDirectory, unusable } from './lmdbDirectory.js';
 import { MemoryStore } from './MemoryStore.js';
 import type { Store } from './Store.js';
 import { StoreError } from './StoreError.js';
@@ -50,16 +49,6 @@ export function shownStore(cacheUrl: string): string {
   if (cacheUrl.startsWith(lmdbScheme)) return `${lmdbScheme}${resolve(cacheUrl.slice(lmdbScheme.length))}`;
   const [, scheme = cacheUrl, login = '', rest = ''] = /^(rediss?[+a-z]*:\/\/)(?:(.*)@)?([^?]*)/.exec(cacheUrl) ?? [];
   return scheme + rest + (login.includes(':') ? ', with a password' : '');
-}
-
-/** Creates LMDB's directory before several processes open it: a wrong one is reported once. Throws as {@link openStore}. */
-export function prepareStore(cacheUrl: string): void {
-  if (!cacheUrl.startsWith(lmdbScheme)) return;
-  try {
-    makeLmdbDirectory(resolve(cacheUrl.slice(lmdbScheme.length)));
-  } catch (error) {
-    throw unusable(error);
-  }
 }
 
 async function openShared(

@@ -1,4 +1,4 @@
-// npm run bench:growth: the cost of each request, entry, watcher and process when there are many of them.
+// npm run bench:growth: the cost of each request, entry and watcher when there are many of them.
 
 import { parseArgs } from 'node:util';
 import { ensureBuilt } from '../../scripts/build.js';
@@ -6,14 +6,14 @@ import { orSentence } from '../../scripts/orSentence.js';
 import { cacheGrowth } from './growth/cache.js';
 import { watcherGrowth } from './growth/watchers.js';
 import { measure, median } from './measure.js';
-import { cpuMicroseconds, residentMegabytes } from './processCost.js';
+import { residentMegabytes } from './processCost.js';
 import { jobAliases, jobAliasVariables } from './queries.js';
 import { machine, round, table } from './report.js';
-import { cores, startGateway, startIssuer, startLoader, startService } from './targets.js';
+import { startGateway, startIssuer, startLoader, startService } from './targets.js';
 
 const help = `Measures how the costs of the gateway grow: npm run bench:growth -- [options]
 
-  --part <name>    only this one; may be repeated. Names: aliases, cache, watchers, processes, start
+  --part <name>    only this one; may be repeated. Names: aliases, cache, watchers, start
   --quick          smaller numbers, shorter rounds
   --help
 `;
@@ -32,8 +32,6 @@ const titles = {
   aliases: 'Jobs asked for in one request',
   cache: 'Taxpayers in the memory of one process',
   watchers: 'Watchers in one process, ten of each job',
-  processes:
-    'Processes on one port (`WORKERS`), 50 jobs in one request; loader and service share the cores, `to one` is of the time they leave',
   start: 'Start of the built gateway, alone and idle',
 };
 
@@ -41,7 +39,6 @@ const parts = {
   aliases: () => withWorld(aliasGrowth),
   cache: () => cacheGrowth(values.quick ? [1, 1000, 100_000] : [1, 1000, 10_000, 100_000, 1_000_000]),
   watchers: () => watcherGrowth(values.quick ? [10, 1000] : [10, 100, 1000, 10_000]),
-  processes: () => withWorld(processGrowth),
   start: () => withWorld(startCost),
 };
 
@@ -58,9 +55,9 @@ async function run() {
 }
 
 async function withWorld(part) {
-  const service = await startService({ core: 'any' });
+  const service = await startService();
   const issuer = await startIssuer();
-  const loader = startLoader({ core: 'any' });
+  const loader = startLoader();
   try {
     return await part({ service, issuer, loader });
   } finally {
@@ -85,35 +82,6 @@ async function aliasGrowth(world) {
   return table(['jobs', 'CPU µs/request', 'CPU µs/job', 'p50 ms'], rows);
 }
 
-async function processGrowth(world) {
-  // An expensive request, so that the gateway uses most of the cores that it shares with the loader and the service.
-  const variables = jobAliasVariables(world.service.jobs.slice(0, 50));
-  const body = JSON.stringify({ query: jobAliases(50, 'a'), variables });
-  const rows = [];
-  let ofOne;
-  for (const workers of values.quick ? [1, 2] : [1, 2, 4, 8]) {
-    const gateway = await startGateway({ ...world, core: 'any', env: { WORKERS: String(workers) } });
-    const load = { ...world, bodies: [body], connections: 32 };
-    await measure(gateway, { ...load, seconds: 4 });
-    const taken = coresTaken([world.service.pid, world.loader.pid]);
-    const { cpuUs, perSecond, p99Ms, megabytes } = await medianOf(gateway, world, [body], 32);
-    // Requests a second per core, counting only core time that the loader and the service did not use.
-    const ofEachCore = perSecond / Math.min(workers, cores - taken());
-    ofOne ??= ofEachCore;
-    const toOne = workers > cores ? '–' : `${((workers * ofEachCore) / ofOne).toFixed(2)}x`;
-    rows.push([workers, round(cpuUs), Math.round(perSecond), toOne, p99Ms.toFixed(2), Math.round(megabytes)]);
-    await gateway.stop();
-  }
-  return table(['processes', 'CPU µs/request', 'requests/s', 'to one', 'p99 ms', 'RSS MB, all'], rows);
-}
-
-/** @returns a function that gives how many cores the processes `pids` have used on average since this call */
-function coresTaken(pids) {
-  const spentUs = () => pids.reduce((sum, pid) => sum + cpuMicroseconds(pid), 0);
-  const [before, beganAt] = [spentUs(), performance.now()];
-  return () => (spentUs() - before) / (1000 * (performance.now() - beganAt));
-}
-
 async function startCost(world) {
   const samples = [];
   for (let time = 0; time < (values.quick ? 3 : 9); time += 1) {
@@ -134,10 +102,10 @@ async function startCost(world) {
   );
 }
 
-async function medianOf(gateway, world, bodies, connections) {
+async function medianOf(gateway, world, bodies) {
   const samples = [];
   for (let turn = 0; turn < rounds; turn += 1) {
-    samples.push(await measure(gateway, { ...world, bodies, seconds, connections }));
+    samples.push(await measure(gateway, { ...world, bodies, seconds }));
   }
   const columns = Object.keys(samples[0]);
   return Object.fromEntries(columns.map((column) => [column, median(samples.map((sample) => sample[column]))]));

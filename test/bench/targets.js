@@ -12,7 +12,7 @@ import { controlAt, sandboxArguments, startRedisProcess } from './processes.js';
 import { lmdbTransactions, redisCommands } from './storeCost.js';
 
 const client = { clientId: 'bench-client', clientSecret: 'bench-secret-not-real' };
-export const cores = availableParallelism();
+const cores = availableParallelism();
 const canPin = cores > 1 && spawnSync('taskset', ['--version']).status === 0;
 const helperCores = `0-${Math.max(0, cores - 2)}`;
 
@@ -25,8 +25,8 @@ process.once('exit', () => {
 export const pinning = canPin ? `targets on core ${cores - 1}, the rest elsewhere` : 'none';
 
 /** The sandbox with taxpayers and jobs: `{ url, pid, control, taxpayerIds, jobs, stop }`. Its jobs never end. */
-export async function startService({ taxpayers = 50, core = 'helper' } = {}) {
-  const child = launch(sandboxArguments({ ...client, taxpayers, jobDurationMs: 999_999_999 }), { core });
+export async function startService({ taxpayers = 50 } = {}) {
+  const child = launch(sandboxArguments({ ...client, taxpayers, jobDurationMs: 999_999_999 }));
   const { url, controlUrl, taxpayerIds } = await firstLine(child, (line) => line.startsWith('{') && JSON.parse(line));
   const control = controlAt(controlUrl);
   const owners = Array.from({ length: 100 }, (_, n) => taxpayerIds[n % 20]);
@@ -120,11 +120,10 @@ export async function startBaseline(name, { service, issuer }) {
 }
 
 /** Sends load from a process of its own. `run(order)`: see `closedLoad` in load.js; with `perSecond`, `openLoad`. */
-export function startLoader({ core = 'helper' } = {}) {
-  const { child, run, stop: end } = startWorker('load.js', core);
+export function startLoader() {
+  const { child, run, stop: end } = startWorker('load.js');
   let sent;
   return {
-    pid: child.pid,
     async run({ requests, ...order }) {
       if (requests !== sent) child.send({ requests }); // once, because they may be megabytes
       sent = requests;
@@ -136,12 +135,12 @@ export function startLoader({ core = 'helper' } = {}) {
 
 /** Holds connections open in a process of its own. `run(order)`: see streams.js. */
 export function startStreams() {
-  return startWorker('streams.js', 'helper');
+  return startWorker('streams.js');
 }
 
-function startWorker(name, core) {
+function startWorker(name) {
   const program = fileURLToPath(new URL(name, import.meta.url));
-  const child = launch([program], { core, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const child = launch([program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const run = async (order) => {
     child.send(order);
     const [report] = await once(child, 'message');
@@ -159,7 +158,7 @@ function built(path) {
   return fileURLToPath(new URL(`../../dist/${path}`, import.meta.url));
 }
 
-/** `core`: the cores to pin the process to; `any` for targets with several processes. */
+/** `core`: the cores to pin the process to. */
 function launch(args, { core = 'helper', env = {}, cwd, stdio = ['ignore', 'pipe', 'inherit'] } = {}) {
   const list = { target: `${cores - 1}`, helper: helperCores, any: `0-${cores - 1}` }[core];
   const command = [...(canPin ? ['taskset', '-c', list] : []), process.execPath, ...args];

@@ -235,7 +235,7 @@ describe('check', () => {
   });
 
   it('names every wrong setting', async () => {
-    const { code, stdout } = await runCommand({ PORT: 'x', WORKERS: '0' }, ['check', '--json']);
+    const { code, stdout } = await runCommand({ PORT: 'x', LOG_LEVEL: 'x' }, ['check', '--json']);
     expect(code).toBe(1);
     expect(JSON.parse(stdout).problems).toHaveLength(2);
   });

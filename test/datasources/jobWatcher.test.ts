@@ -1,10 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { loadConfig } from '../../src/config/config.js';
+import { loadConfig, type UpstreamCredentials } from '../../src/config/config.js';
 import type { JobId, TaxpayerId } from '../../src/datasources/identifiers.js';
 import type { JobView } from '../../src/datasources/RefreshJobs.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
-import { credentialsOfSandbox } from '../../src/server.js';
 import { type RunningServices, startServices } from '../../src/services.js';
 import { environmentFor } from '../support/gateway.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
@@ -46,10 +45,9 @@ describe('the watcher of jobs', () => {
       ...env,
     });
     const log = createLogger('error');
-    const upstream = credentialsOfSandbox(sandbox);
     const services = await startServices({
       config,
-      upstream,
+      upstream: config.upstream as UpstreamCredentials,
       log,
       logDestination: { write: () => {} },
       metrics: new Metrics(),

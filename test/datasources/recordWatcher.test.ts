@@ -1,10 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { loadConfig } from '../../src/config/config.js';
+import { loadConfig, type UpstreamCredentials } from '../../src/config/config.js';
 import type { TaxpayerId } from '../../src/datasources/identifiers.js';
 import type { TokenView } from '../../src/datasources/tokenAnswer.js';
 import { createLogger } from '../../src/observability/log.js';
 import { Metrics } from '../../src/observability/Metrics.js';
-import { credentialsOfSandbox } from '../../src/server.js';
 import { type RunningServices, startServices } from '../../src/services.js';
 import { environmentFor } from '../support/gateway.js';
 import { startRedis, type TestRedis } from '../support/redis.js';
@@ -43,7 +42,7 @@ describe('the watcher of token records', () => {
     const log = createLogger('error');
     const services = await startServices({
       config,
-      upstream: credentialsOfSandbox(sandbox),
+      upstream: config.upstream as UpstreamCredentials,
       log,
       logDestination: { write: () => {} },
       metrics,

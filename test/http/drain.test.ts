@@ -68,9 +68,9 @@ const start = async (env: Readonly<Record<string, string>>) => {
   child = gateway.child;
 };
 
-describe.each(['1', '2'])('told to end under a load of new connections, with WORKERS=%s, a gateway', (workers) => {
+describe('told to end under a load of new connections, a gateway', () => {
   it('answers every client that has connected, and then refuses connections', async () => {
-    await start({ WORKERS: workers });
+    await start({});
     const outcomes: Outcome[] = [];
     const last: Outcome[] = [];
     let clients: Promise<void>[] = [];
@@ -94,7 +94,7 @@ describe.each(['1', '2'])('told to end under a load of new connections, with WOR
   });
 
   it('answers all of many clients that connect at that moment', async () => {
-    await start({ WORKERS: workers });
+    await start({});
     const stopped = gateway.stop();
     const outcomes = await Promise.all(Array.from({ length: 60 }, () => ask(gateway.origin)));
     expect(outcomes.filter(({ status }) => status !== 200)).toEqual([]);
@@ -103,9 +103,9 @@ describe.each(['1', '2'])('told to end under a load of new connections, with WOR
 });
 
 describe('a gateway that is told to end', () => {
-  it('whose first worker has only just begun to listen answers who connects', async () => {
+  it('when it has only just begun to listen answers who connects', async () => {
     const port = await freePort();
-    const launched = launchGateway(environment({ WORKERS: '4', PORT: String(port) }));
+    const launched = launchGateway(environment({ PORT: String(port) }));
     child = launched.child;
     const origin = `http://127.0.0.1:${port}`;
     await until(async () => (await ask(origin, '/health/ready')).status === 200, 10_000);
@@ -115,13 +115,13 @@ describe('a gateway that is told to end', () => {
     expect(await launched.exited).toBe(0);
   });
 
-  it('whose primary stalls until its workers want to close answers who connected meanwhile', async () => {
-    await start({ WORKERS: '2' });
+  it('and stalls until it wants to close answers who connected meanwhile', async () => {
+    await start({});
     const stopped = gateway.stop();
     await until(async () => (await ask(gateway.origin, '/health/ready')).status === 503);
     process.kill(gateway.pid, 'SIGSTOP');
     const clients = Array.from({ length: 60 }, () => ask(gateway.origin));
-    await delay(1500); // the workers accept new connections for 1000 ms
+    await delay(1500); // it accepts new connections for 1000 ms
     process.kill(gateway.pid, 'SIGCONT');
     expect((await Promise.all(clients)).filter(({ status }) => status !== 200)).toEqual([]);
     expect(await stopped).toBe(0);

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import { parse } from 'yaml';
 import { errorCodes } from '../../src/errors/errorCodes.js';
-import { MachineMetrics } from '../../src/observability/MachineMetrics.js';
 import { Metrics } from '../../src/observability/Metrics.js';
 
 interface Alert {
@@ -37,22 +36,18 @@ const words = new Set(
   'sum min max avg by rate increase histogram_quantile le without and or unless offset bool for'.split(' '),
 );
 
-beforeAll(async () => {
+beforeAll(() => {
   const metrics = new Metrics();
   metrics.showBudget(600);
   metrics.showKeySets(() => []);
   metrics.showLogLinesDropped(() => 0);
   metrics.showBreakers(() => 'closed');
-  const machine = new MachineMetrics();
-  const pages = [metrics.registry, await namesOf(machine)];
-  for (const registry of pages) {
-    for (const { name, type, labelNames } of describedBy(registry)) {
-      const labels = new Set([...labelNames, 'instance', 'job']);
-      known.set(name, labels);
-      if (type === 'histogram') {
-        known.set(`${name}_bucket`, new Set([...labels, 'le']));
-        known.set(`${name}_count`, labels);
-      }
+  for (const { name, type, labelNames } of describedBy(metrics.registry)) {
+    const labels = new Set([...labelNames, 'instance', 'job']);
+    known.set(name, labels);
+    if (type === 'histogram') {
+      known.set(`${name}_bucket`, new Set([...labels, 'le']));
+      known.set(`${name}_count`, labels);
     }
   }
 });
@@ -126,16 +121,6 @@ function describedBy(registry: Registry) {
     const { name, type, labelNames = [] } = metric as unknown as { name: string; type: string; labelNames?: string[] };
     return { name, type, labelNames };
   });
-}
-
-/** The primary's own metrics, which it shows only together with its workers'. */
-async function namesOf(machine: MachineMetrics): Promise<Registry> {
-  const registry = new Registry();
-  const { Gauge } = await import('prom-client');
-  for (const [, name = ''] of (await machine.text()).matchAll(/^# TYPE (\S+)/gm)) {
-    new Gauge({ name, help: name, registers: [registry] });
-  }
-  return registry;
 }
 
 /** Names and labels in a PromQL expression, and labels in the text beside it, that nothing exports. */

@@ -92,8 +92,6 @@ describe('A Prometheus that scrapes a gateway', () => {
       'Lease waits, 95th percentile', // one process
       'Watchers and open streams', // no stream was opened
       'Client links', // none was made
-      'Workers', // one process
-      'Workers',
       'Decisions and calls to the decision point', // none is configured
       'Decisions and calls to the decision point',
       'Duration of a call to the decision point, 95th percentile',

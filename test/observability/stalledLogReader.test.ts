@@ -10,7 +10,6 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { freePort } from '../../scripts/freePort.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
-import { childrenOf } from '../support/childrenOf.js';
 import { environmentFor } from '../support/gateway.js';
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { until } from '../support/until.js';
@@ -183,18 +182,6 @@ describe('A reader of the log that stalls', () => {
     expect(requests).toEqual(requests.toSorted((one, other) => one - other));
     expect(lines.slice(told + 1).every(({ requestId }) => requestId === `request-${tooMuch}`)).toBe(true);
     expect(await linesDropped()).toBe(dropped);
-  }, 60_000);
-
-  it('does not hold up other workers when one of them ends', async () => {
-    await start('pipe', { WORKERS: '3' });
-    await writeLines(20);
-    const [worker = 0] = await childrenOf(child.pid ?? 0);
-    process.kill(worker, 'SIGTERM');
-    await until(async () => !(await childrenOf(child.pid ?? 0)).includes(worker));
-    for (let n = 0; n < 12; n += 1) {
-      await writeLines(1);
-      await expectLive();
-    }
   }, 60_000);
 
   it('gets the last lines when it reads on while the gateway ends', async () => {

@@ -5,10 +5,8 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { findCanaries } from '../support/canaries.js';
-import { childrenOf } from '../support/childrenOf.js';
-import { environmentFor, type GatewayProcess, postQuery, spawnGateway } from '../support/gateway.js';
+import { environmentFor, type GatewayProcess, spawnGateway } from '../support/gateway.js';
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
-import { until } from '../support/until.js';
 
 const canaries = { message: 'CanaryMessageP4qR7s', cause: 'CanaryCauseT2uV9w', property: 'CanaryPropertyX6yZ1a' };
 
@@ -42,9 +40,9 @@ afterAll(async () => {
   rmSync(directory, { recursive: true });
 });
 
-async function start(bug: string, env: Readonly<Record<string, string>> = {}): Promise<GatewayProcess> {
+async function start(bug: string): Promise<GatewayProcess> {
   const loaded = { NODE_OPTIONS: `--import ${pathToFileURL(join(directory, 'bugs.mjs'))}`, BUG: bug };
-  gateway = await spawnGateway({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...loaded, ...env });
+  gateway = await spawnGateway({ ...environmentFor(sandbox), CACHE_URL: 'memory:', ...loaded });
   return gateway;
 }
 
@@ -77,23 +75,4 @@ describe('A bug that nothing catches', () => {
       expect(JSON.stringify(lastWords(running))).not.toContain('/home/');
     },
   );
-
-  it.each(['an exception', 'a rejection'])('does so in a worker, which is replaced: %s', async (bug) => {
-    const running = await start(bug, { WORKERS: '2' });
-    const [worker] = await childrenOf(running.pid);
-    process.kill(worker ?? 0, 'SIGUSR2');
-    await until(() => linesOf(running).some(({ msg }) => msg === 'a worker process died and is replaced'));
-    expect(lastWords(running)).toMatchObject([{ pid: worker, err: { type: 'TypeError', frames } }]);
-    expect(linesOf(running)).toContainEqual(expect.objectContaining({ worker, code: 1 }));
-    expect((await postQuery(running.origin, '{ __typename }')).data).toEqual({ __typename: 'Query' });
-    expect(findCanaries(running.output(), canaries)).toEqual([]);
-  });
-
-  it('does so in the process that the workers belong to', async () => {
-    const running = await start('an exception', { WORKERS: '2' });
-    running.child.kill('SIGUSR2');
-    expect(await once(running.child, 'close')).toEqual([1, null]);
-    expect(lastWords(running)).toMatchObject([{ pid: running.pid, err: { type: 'TypeError', frames } }]);
-    expect(findCanaries(running.output(), canaries)).toEqual([]);
-  });
 });

@@ -117,8 +117,8 @@ describe('A configuration that cannot work', () => {
   });
 
   it('ends the process with a line for every mistake, without any value', async () => {
-    const lines = await fails({ PORT: 'planted', LOG_LEVEL: 'planted', WORKERS: '0', UPSTREAM_BASEURL: 'planted' });
-    expect(lines.map((line) => line.split(' ')[0])).toEqual(['PORT', 'WORKERS', 'LOG_LEVEL', 'UPSTREAM_BASEURL']);
+    const lines = await fails({ PORT: 'planted', LOG_LEVEL: 'planted', MAX_DEPTH: '0', UPSTREAM_BASEURL: 'planted' });
+    expect(lines.map((line) => line.split(' ')[0])).toEqual(['PORT', 'LOG_LEVEL', 'MAX_DEPTH', 'UPSTREAM_BASEURL']);
     expect(lines.join()).not.toContain('planted');
   });
 

@@ -11,9 +11,7 @@ import { freePort } from '../../scripts/freePort.js';
 import { loadConfig } from '../../src/config/config.js';
 import { demoData } from '../../src/sandbox/demoData.js';
 import { startGateway } from '../../src/server.js';
-import { childrenOf } from '../support/childrenOf.js';
-import { environmentFor, launchGateway, postQuery, spawnGateway } from '../support/gateway.js';
-import { startSandbox } from '../support/sandbox.js';
+import { launchGateway, postQuery, spawnGateway } from '../support/gateway.js';
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const stops: (() => unknown)[] = [];
@@ -71,53 +69,30 @@ describe('The first screen', () => {
   }, 60_000);
 });
 
-describe('Several workers', () => {
-  it.each([
-    ['SIGTERM', 'the embedded sandbox'],
-    ['SIGINT', 'the embedded sandbox'],
-    ['SIGTERM', 'a service of its own'],
-    ['SIGINT', 'a service of its own'],
-  ] as const)(
-    'answer what is in flight on %s and are all gone, with %s',
-    async (signal, upstream) => {
-      const service = upstream === 'a service of its own' && (await startSandbox({ clientId: 'a', clientSecret: 'b' }));
-      if (service) stops.push(service.stop);
-      const env = service ? environmentFor(service) : { PORT: '0' };
-      const gateway = await spawnGateway({
-        ...env,
-        DRAIN_TIMEOUT_MS: '10000',
-        WORKERS: '2',
-        CACHE_URL: 'memory:',
-        JOB_POLL_MIN_MS: '100',
-      });
-      stops.unshift(gateway.stop);
-      const workers = await childrenOf(gateway.pid);
-      expect(workers.length).toBe(2);
-      const job = '44444444-4444-4444-8444-444444444444';
-      const waiting = postQuery<{ refreshJob: { status: string } }>(
-        gateway.origin,
-        `{ refreshJob(taxpayerId: "${job}", jobId: "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb", waitSeconds: 60) { status } }`,
-      );
-      // answered once the other is being waited for
-      await postQuery(gateway.origin, '{ __typename }');
-      const exited = once(gateway.child, 'exit');
-      gateway.child.kill(signal);
-      expect((await waiting).data?.refreshJob.status).toMatch(/PROCESSING|COMPLETED/);
-      expect((await exited)[0]).toBe(0);
-      expect(workers.filter(isAlive)).toEqual([]);
-    },
-    120_000,
-  );
-});
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
+it.each(['SIGTERM', 'SIGINT'] as const)(
+  'What is in flight on %s is answered',
+  async (signal) => {
+    const gateway = await spawnGateway({
+      PORT: '0',
+      DRAIN_TIMEOUT_MS: '10000',
+      CACHE_URL: 'memory:',
+      JOB_POLL_MIN_MS: '100',
+    });
+    stops.unshift(gateway.stop);
+    const job = '44444444-4444-4444-8444-444444444444';
+    const waiting = postQuery<{ refreshJob: { status: string } }>(
+      gateway.origin,
+      `{ refreshJob(taxpayerId: "${job}", jobId: "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb", waitSeconds: 60) { status } }`,
+    );
+    // answered once the other is being waited for
+    await postQuery(gateway.origin, '{ __typename }');
+    const exited = once(gateway.child, 'exit');
+    gateway.child.kill(signal);
+    expect((await waiting).data?.refreshJob.status).toMatch(/PROCESSING|COMPLETED/);
+    expect((await exited)[0]).toBe(0);
+  },
+  60_000,
+);
 
 describe('A start that fails half-way', () => {
   it('leaves nothing open', async () => {
