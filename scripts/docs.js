@@ -50,9 +50,9 @@ ${rows.join('\n')}
 ## Traces
 
 With \`OTEL_EXPORTER_OTLP_ENDPOINT\` each request, stream and socket on \`/graphql\` becomes a trace: the request, its operations,
-and each call to the service, to the store and to a callback address, continuing the caller's \`traceparent\`. Names and attributes
-are those of OpenTelemetry's semantic conventions; none is an id or a name that a caller or the service chose. Log lines written
-for a request have its \`traceId\`.
+and each call to the service and to the store, continuing the caller's \`traceparent\`. Names and attributes are those of
+OpenTelemetry's semantic conventions; none is an id or a name that a caller or the service chose. Log lines written for a
+request have its \`traceId\`.
 
 The OpenTelemetry SDK sends spans as OTLP over HTTP, with JSON or Protobuf, to \`/v1/traces\` under that address. These standard
 variables work as it documents them, and the first row also as \`OTEL_EXPORTER_OTLP_TRACES_HEADERS\` and so on:

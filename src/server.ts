@@ -119,7 +119,6 @@ async function open(config: Config, options: GatewayOptions, closings: Closings)
     ...given,
     streams,
     allowedOrigins: config.corsOrigins,
-    callbackOrigins: config.federation.callbackOrigins,
     maxOperations: config.limits.subscriptions,
     keepAliveMs: options.keepAliveMs,
   });

@@ -127,7 +127,6 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
       /** The files that the two secrets came from, which are then watched. */
       secretFile: env['FEDERATION_SHARED_SECRET_FILE'] || undefined,
       previousSecretFile: env['FEDERATION_SHARED_SECRET_PREVIOUS_FILE'] || undefined,
-      callbackOrigins: parsed.CALLBACK_ORIGINS ?? [],
     },
     corsOrigins: parsed.CORS_ORIGINS ?? (isProduction ? [] : sandboxOrigins),
     introspection: parsed.INTROSPECTION ?? !isProduction,

@@ -92,10 +92,9 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   AUTH_DECISION_TTL_SECONDS:
     'How long a decision of the decision point is cached, in seconds; a refusal for at most 5. A withdrawn right ends within this time.',
   FEDERATION_SHARED_SECRET:
-    'Secret that a router sends in the header x-gateway-router-secret. When set, _service, _entities and callback subscriptions answer only the router. From a file, it is reloaded when the file changes.',
+    'Secret that a router sends in the header x-gateway-router-secret. When set, _service and _entities answer only the router. From a file, it is reloaded when the file changes.',
   FEDERATION_SHARED_SECRET_PREVIOUS:
     'The FEDERATION_SHARED_SECRET used before a rotation, which is still accepted. From a file, it is reloaded when the file changes; an empty file withdraws it.',
-  CALLBACK_ORIGINS: 'Origins to which callback subscriptions may post their results, separated by commas.',
   CORS_ORIGINS: 'Origins of web pages that may call the gateway and open streams (CORS), separated by commas.',
   INTROSPECTION:
     'true allows introspection and serves the explorers at / and /graphiql. With false, error messages do not reveal the schema either.',

@@ -241,7 +241,6 @@ export const settings = {
     'secret',
   ),
   FEDERATION_SHARED_SECRET_PREVIOUS: optional(secret(routerSecret), 'none', 'a-long-random-text', 'secret'),
-  CALLBACK_ORIGINS: optional(list(origin), 'none (callback subscriptions are refused)', 'https://router.example'),
   CORS_ORIGINS: optional(list(origin), 'Apollo Sandbox; none with NODE_ENV=production', 'https://app.example'),
   INTROSPECTION: optional(flag, 'false with NODE_ENV=production, otherwise true', 'true'),
   TRUSTED_DOCUMENTS_FILE: optional(list(text), 'none (any document may run)', './persisted-query-manifest.json'),

@@ -7,7 +7,7 @@ export type AnswerForm = 'application/graphql-response+json' | 'application/json
 const responseType = 'application/graphql-response+json';
 
 /** The forms of a stream. When a client accepts several equally, the first one is used. */
-const streamForms = ['callback', 'multipart', 'events'] as const;
+const streamForms = ['multipart', 'events'] as const;
 export type StreamForm = (typeof streamForms)[number];
 
 /** What a client accepts. The operation decides between JSON and a stream: see {@link streamFor}. */
@@ -41,7 +41,7 @@ export function readAccept(accept = '*/*'): Accepted {
   return accepted;
 }
 
-/** The stream that a client prefers, if it names one. Multipart and callbacks are only for POST. */
+/** The stream that a client prefers, if it names one. Multipart is only for POST. */
 export function streamFor({ streams }: Accepted, method: string | undefined): StreamForm | undefined {
   return method === 'GET' ? streams.find((form) => form === 'events') : streams[0];
 }
@@ -69,7 +69,6 @@ function acceptedBy(ranges: readonly MediaRange[]): Accepted {
   const names = (type: string) => ranges.some((range) => range.type === type && range.quality > 0);
   const events = 'text/event-stream';
   const isOf: Record<StreamForm, (range: MediaRange) => boolean> = {
-    callback: ({ parameters }) => 'callbackspec' in parameters,
     multipart: ({ type, parameters }) => type === 'multipart/mixed' && 'subscriptionspec' in parameters,
     events: ({ type }) => type === events,
   };

@@ -11,7 +11,6 @@ import { addressOf } from '../network/peer.js';
 import { clientOf } from '../operations/clientName.js';
 import type { LiveTransport } from '../operations/observeOperations.js';
 import { refusalOfStream, type Serve, type Visit } from './admitStream.js';
-import { callbackEndpoint } from './callbackEndpoint.js';
 import type { LiveOptions } from './LiveOptions.js';
 import { SocketConnection } from './SocketConnection.js';
 import { eventStreamFormat, multipartFormat, refuseUnlessEvents, streamEndpoint } from './streamEndpoint.js';
@@ -19,12 +18,11 @@ import { eventStreamFormat, multipartFormat, refuseUnlessEvents, streamEndpoint 
 /** Milliseconds that a peer may take to answer our close frame, or to end the connection after sending its own. */
 const closeGraceMs = 1000;
 
-/** The entry point of the live transports: WebSocket, event streams, multipart responses and callbacks. */
+/** The entry point of the live transports: WebSocket, event streams and multipart responses. */
 export class LiveEdge {
   /** Handlers for requests to `/graphql` that want their answer in one of these forms. */
   readonly events: StreamHandler;
   readonly multipart: StreamHandler;
-  readonly callback: StreamHandler;
   /** `/graphql/stream`, which answers with events alone. */
   readonly stream: Handler;
   readonly #sockets: WebSocketServer;
@@ -37,7 +35,6 @@ export class LiveEdge {
       return events(request, ...rest);
     });
     this.multipart = this.#handler('multipart', streamEndpoint(multipartFormat, options));
-    this.callback = this.#handler('callback', callbackEndpoint(options));
     const settings: ServerOptions & { readonly closeTimeout: number } = {
       noServer: true,
       maxPayload: options.pipeline.limits.bodyBytes,

@@ -7,8 +7,6 @@ export interface LiveOptions extends GraphQLEndpointOptions {
   readonly streams: OpenStreams;
   /** Browser origins that may open a stream besides our own. */
   readonly allowedOrigins: readonly string[];
-  /** Origins that callbacks may go to. */
-  readonly callbackOrigins: readonly string[];
   /** Most operations at once on one socket. */
   readonly maxOperations: number;
   /** Heartbeat interval of an open stream in milliseconds, by default 12 s: proxies close idle streams. */
@@ -16,12 +14,10 @@ export interface LiveOptions extends GraphQLEndpointOptions {
   readonly tracing?: (LiveTracing & HttpTracing) | undefined;
 }
 
-/** Spans of sockets and callbacks. */
+/** Spans of sockets. */
 export interface LiveTracing {
   readonly socket: (
     request: IncomingMessage,
     route: string,
   ) => { run<T>(operation: () => Promise<T>): Promise<T>; end(): void };
-  /** Called after each post to a callback address; `startedAt` is of `performance.now()`. */
-  readonly onCallback: (url: string, startedAt: number, status: number | undefined) => void;
 }

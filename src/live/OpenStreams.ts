@@ -7,7 +7,7 @@ interface OpenStream {
   readonly destroy: () => void;
 }
 
-/** All open sockets, streams and callback subscriptions: counted, and closed together when the process drains. */
+/** All open sockets and streams: counted, and closed together when the process drains. */
 export class OpenStreams {
   readonly #open = new Set<OpenStream>();
   #draining = false;

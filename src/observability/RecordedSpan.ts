@@ -130,9 +130,9 @@ export class RecordedSpan implements ReadableSpan {
 /** Read once: this getter costs more than `performance.now()`. */
 const { timeOrigin } = performance;
 
-/** Converts a time of `performance.now()` to epoch milliseconds. Default: now. */
-export function epochMs(at = performance.now()): number {
-  return timeOrigin + at;
+/** Now, in epoch milliseconds and parts of one. */
+export function epochMs(): number {
+  return timeOrigin + performance.now();
 }
 
 /** Seconds, and nanoseconds of the second. */

@@ -55,7 +55,7 @@ export interface SocketTrace {
 }
 
 /**
- * Spans of requests, sockets, GraphQL operations, callbacks, and calls to the service and to the store, named by OpenTelemetry's
+ * Spans of requests, sockets, GraphQL operations, and calls to the service and to the store, named by OpenTelemetry's
  * semantic conventions. Loaded only where a collector is configured; nothing is patched. The spans continue a caller's trace,
  * but the service is never sent its context. Attributes are values of closed sets and numbers only.
  */
@@ -183,24 +183,18 @@ export class Tracing {
     this.#called(['POST', `/access/v1/${endpoint}`], epochMs() - seconds * 1000, { attributes, failure });
   };
 
-  /** After a post of a callback subscription to `url`; `status` is undefined when no answer came. */
-  onCallback = (url: string, startedAt: number, status: number | undefined): void => {
-    const failure = status === undefined ? 'no answer' : undefined;
-    this.#called(['POST'], epochMs(startedAt), { attributes: serverOf(url), status, failure });
-  };
-
   /** Records the span of a finished call, if it was made within a trace. `failure` counts unless the status is an error. */
-  #called([method, template]: readonly [method: string, template?: string], startMs: number, call: CallMade): void {
+  #called([method, template]: readonly [method: string, template: string], startMs: number, call: CallMade): void {
     const parent = this.#position()?.parent;
     if (parent === undefined) return;
     const { status, failure } = call;
     const attributes = {
       ...call.attributes,
       'http.request.method': method,
-      ...(template !== undefined && { 'url.template': template }),
+      'url.template': template,
       ...(status !== undefined && { 'http.response.status_code': status }),
     };
-    const name = template === undefined ? method : `${method} ${template}`;
+    const name = `${method} ${template}`;
     const span = this.#beginBelow(parent, { name, kind: SpanKind.CLIENT, attributes, startMs });
     span.end(status !== undefined && status >= 400 ? String(status) : failure);
   }

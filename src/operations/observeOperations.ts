@@ -12,7 +12,7 @@ import type { ErrorCode } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
 import type { RequestFacts } from './OperationContext.js';
 
-export const transports = ['http', 'ws', 'sse', 'multipart', 'callback'] as const;
+export const transports = ['http', 'ws', 'sse', 'multipart'] as const;
 export type Transport = (typeof transports)[number];
 /** The transports whose connection stays open. */
 export type LiveTransport = Exclude<Transport, 'http'>;

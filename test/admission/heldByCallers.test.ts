@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider } from '../support/authenticated.js';
-import { startCallbackRouter } from '../support/callbackRouter.js';
 import { type Environment, environmentFor, postQuery, spawnGateway, startTestGateway } from '../support/gateway.js';
 import { addJob, metric, quickPolls, watchJob } from '../support/liveJob.js';
 import { type RawSocket, rawSocket } from '../support/rawSocket.js';
@@ -17,12 +16,9 @@ afterEach(async () => {
 async function scene(env: Environment = {}) {
   const provider = await startTrustedProvider();
   cleanups.push(() => provider.stop());
-  const router = await startCallbackRouter();
-  cleanups.push(() => router.stop());
   const gateway = await startTestGateway({
     ...quickPolls,
     ...provider.env,
-    ...router.env,
     MAX_CONNECTIONS: '8',
     ...env,
   });
@@ -32,7 +28,7 @@ async function scene(env: Environment = {}) {
   const [ada, bob] = await Promise.all(['ada', 'bob'].map((sub) => provider.token({ ...claims, sub })));
   const sockets: RawSocket[] = [];
   const headers = (token = '') => ({ authorization: `Bearer ${token}` });
-  return { gateway, router, job, sockets, ada: headers(ada), bob: headers(bob) };
+  return { gateway, job, sockets, ada: headers(ada), bob: headers(bob) };
 }
 
 type Scene = Awaited<ReturnType<typeof scene>>;
@@ -56,8 +52,6 @@ const kinds = {
   },
   'event stream': (on: Scene, headers: Headers) => httpStream(on, 'text/event-stream', headers),
   multipart: (on: Scene, headers: Headers) => httpStream(on, 'multipart/mixed;subscriptionSpec=1.0', headers),
-  callback: async (on: Scene, headers: Headers) =>
-    outcomeOf(await on.router.subscribe(on.gateway, on.job, { headers })),
 };
 
 async function httpStream({ gateway, job }: Scene, accept: string, headers: Headers) {

@@ -144,25 +144,6 @@ describe('the limit of operations per caller', () => {
     expect(refused?.headers.get('retry-after')).toBe(String(seconds));
   });
 
-  test('is answered in the same way to a router that asks for a callback', async () => {
-    gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '3', CALLBACK_ORIGINS: 'http://127.0.0.1:1' });
-    const subscription = { callbackUrl: 'http://127.0.0.1:1/', subscriptionId: '1', verifier: 'v' };
-    const answers: Response[] = [];
-    for (let sent = 0; sent < 8; sent += 1) {
-      const answer = await fetch(`${gateway.origin}/graphql`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', accept: 'application/json;callbackSpec=1.0' },
-        body: JSON.stringify({ query: '{ nothing }', extensions: { subscription } }),
-      });
-      answers.push(answer);
-    }
-    expect(answers[0]?.status).toBe(200); // as application/json has it for what is refused
-    const refused = answers.find(({ status }) => status === 429);
-    const body = (await refused?.json()) as Pick<Answer, 'errors'>;
-    expect(body.errors).toMatchObject([{ extensions: { code: 'RATE_LIMITED', retryable: true } }]);
-    expect(refused?.headers.get('retry-after')).toBe(String(body.errors?.[0]?.extensions.retryAfterSeconds));
-  });
-
   test('without authentication there is none unless it is asked for', async () => {
     gateway = await startTestGateway();
     const { origin } = gateway;

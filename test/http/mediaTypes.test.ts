@@ -132,7 +132,6 @@ describe('a Content-Type', () => {
     ['plain HTTP', '/graphql', json],
     ['an event stream', '/graphql/stream', events],
     ['a multipart subscription', '/graphql', 'multipart/mixed;subscriptionSpec=1.0'],
-    ['a callback subscription', '/graphql', `${json};callbackSpec=1.0`],
   ];
   const refused = ['utf-16', 'UTF-16LE', '"utf-16"', 'utf-7', 'iso-8859-1', 'us-ascii', 'nonsense', '""', '', '"utf-8'];
   const ambiguous = ['utf-8; charset=utf-7', 'utf-7; charset=utf-8', 'utf-8, application/json; charset=utf-7'];

@@ -2,13 +2,9 @@ import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, it } from '@jest/globals';
-import { startTrustedProvider } from '../support/authenticated.js';
-import { startCallbackRouter } from '../support/callbackRouter.js';
-import { startTestDecisionPoint } from '../support/decisionPoint.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../support/liveJob.js';
 import { streamReader } from '../support/streamReader.js';
-import { until } from '../support/until.js';
 
 // A stream that is cut because the gateway drains has not ended, so it must not be told that it is complete.
 
@@ -24,23 +20,8 @@ async function start(env: Environment): Promise<TestGateway> {
   return gateway;
 }
 
-async function startRouter() {
-  const router = await startCallbackRouter();
-  cleanups.push(() => router.stop());
-  return router;
-}
-
 function expectRefused(status: number | undefined, retryAfter: string | null | undefined, body: string): void {
   expect([status, retryAfter, body]).toEqual([503, '1', expect.stringContaining('"code":"SHUTTING_DOWN"')]);
-}
-
-/** What the gateway waits for is released once it drains. */
-async function expectRefusedInDrain(gateway: TestGateway, release: () => void, asked: Promise<Response>) {
-  const stopped = gateway.stop();
-  release();
-  const response = await asked;
-  expectRefused(response.status, response.headers.get('retry-after'), await response.text());
-  await stopped;
 }
 
 it.each(['text/event-stream', 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0'])(
@@ -63,50 +44,6 @@ it.each(['text/event-stream', 'multipart/mixed;boundary=graphql;subscriptionSpec
     await stopped;
   },
 );
-
-it('a callback that is confirmed after the gateway has begun to drain is refused, and not called complete', async () => {
-  const router = await startRouter();
-  const gateway = await start(router.env);
-  const release = router.hold();
-  const asked = router.subscribe(gateway, addJob(gateway));
-  await until(() => router.posted.length > 0);
-  await expectRefusedInDrain(gateway, release, asked);
-  expect(router.actions()).toEqual(['check']);
-});
-
-it('a callback that is permitted after the gateway has begun to drain is refused, and not called complete', async () => {
-  const [router, provider, point] = await Promise.all([
-    startRouter(),
-    startTrustedProvider(),
-    startTestDecisionPoint(),
-  ]);
-  cleanups.push(
-    () => provider.stop(),
-    () => point.stop(),
-  );
-  const gateway = await start({
-    ...provider.env,
-    ...router.env,
-    AUTH_DECISION_URL: point.url,
-  });
-  const job = addJob(gateway);
-  point.allow('ada', [job.taxpayerId]);
-  const release = point.hold();
-  const asked = router.subscribe(gateway, job, { headers: { authorization: await provider.watcherOf([]) } });
-  await until(() => point.asked.length > 0);
-  await expectRefusedInDrain(gateway, release, asked);
-  expect(router.actions()).toEqual(['check']);
-});
-
-it('a callback that is running when the gateway begins to drain is told why it ends', async () => {
-  const router = await startRouter();
-  const gateway = await start(router.env);
-  await router.subscribe(gateway, addJob(gateway));
-  await until(() => router.actions().includes('next'));
-  await gateway.stop();
-  const errors = [expect.objectContaining({ extensions: expect.objectContaining({ code: 'SHUTTING_DOWN' }) })];
-  expect(router.posted.at(-1)).toMatchObject({ action: 'complete', errors });
-});
 
 it('a multipart subscription that is running when the gateway begins to drain is told why it ends', async () => {
   const gateway = await start({});

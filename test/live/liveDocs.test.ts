@@ -119,11 +119,11 @@ describe('the configuration of routers', () => {
     expect(names).toEqual(expect.arrayContaining(Object.keys(config.headers.subgraphs)));
     expect(config.headers.subgraphs.taxpayers.request[0].insert.name).toBe(borderHeader);
     expect(config.headers.all.request).toContainEqual({ propagate: { named: 'authorization' } });
-    const { callback } = config.subscription.mode;
-    expect(names).toEqual(expect.arrayContaining(callback.subgraphs));
-    expect(callback.public_url.endsWith(callback.path)).toBe(true);
+    expect(config.subscription.mode.passthrough.subgraphs).toEqual({
+      taxpayers: { path: '/graphql', protocol: 'graphql_ws' },
+    });
     const variables = [...text.matchAll(/\$\{env\.(\w+)\}/g)].map(([, name = '']) => name);
-    expect(variables.filter((name) => !(name in settings))).toEqual(['ROUTER_CALLBACK_ORIGIN']);
+    expect(variables.filter((name) => !(name in settings))).toEqual([]);
   });
 
   it('of Cosmo fits the subgraphs, the paths, the border header and the settings', () => {

@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
@@ -16,21 +13,19 @@ const withToken = `subscription ($taxpayerId: ID!) {
   taxpayerTokenUpdated(taxpayerId: $taxpayerId) { status accessToken }
 }`;
 
-let router: Awaited<ReturnType<typeof startRouter>>;
 let provider: TrustedProvider;
 let gateway: TestGateway;
 let guarded: TestGateway;
 
 beforeAll(async () => {
-  [router, provider] = await Promise.all([startRouter(), startTrustedProvider()]);
+  provider = await startTrustedProvider();
   const quick = { TOKEN_FRESH_SECONDS: '1' };
-  gateway = await startTestGateway({ ...quick, CALLBACK_ORIGINS: router.origin });
+  gateway = await startTestGateway(quick);
   guarded = await startTestGateway({ ...quick, ...provider.env });
 });
 
 afterAll(async () => {
   await Promise.all([gateway.stop(), guarded.stop(), provider.stop()]);
-  router.stop();
 });
 
 afterEach(async () => {
@@ -63,16 +58,6 @@ const transports: Readonly<Record<string, (taxpayerId: string) => Promise<NextPa
     return async () => {
       const [, json] = (await parts.next('\r\n--graphql'))?.split('\r\n\r\n') ?? [];
       return json === undefined ? undefined : (JSON.parse(json) as { payload: unknown }).payload;
-    };
-  },
-  'federation callbacks': async (taxpayerId) => {
-    const callback = { callbackUrl: `${router.origin}/1`, subscriptionId: '1', verifier: 'v', heartbeatIntervalMs: 0 };
-    await post('/graphql', 'application/json;callbackSpec=1.0', { taxpayerId }, { subscription: callback });
-    let read = 0;
-    return async () => {
-      const told = () => router.posted.filter(({ action }) => action === 'next' || action === 'complete');
-      await until(() => told().length > read);
-      return told()[read++]?.payload;
     };
   },
 };
@@ -169,11 +154,11 @@ describe('taxpayerTokenUpdated', () => {
   });
 });
 
-function post(path: string, accept: string, variables: object, extensions = {}): Promise<Response> {
+function post(path: string, accept: string, variables: object): Promise<Response> {
   return fetch(gateway.origin + path, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept },
-    body: JSON.stringify({ query, variables, extensions }),
+    body: JSON.stringify({ query, variables }),
   });
 }
 
@@ -183,28 +168,4 @@ function watchAs(authorization: string, taxpayerId: string, document = query): P
     headers: { 'content-type': 'application/json', accept: 'text/event-stream', authorization },
     body: JSON.stringify({ query: document, variables: { taxpayerId } }),
   });
-}
-
-/** The callback address of a router. */
-async function startRouter() {
-  const posted: { readonly action: string; readonly payload?: unknown }[] = [];
-  const confirm = (action: string, response: ServerResponse) =>
-    response.writeHead(action === 'check' ? 204 : 200, { 'subscription-protocol': 'callback/1.0' }).end();
-  const server = createServer((request, response) => {
-    let body = '';
-    request.on('data', (chunk) => {
-      body += chunk;
-    });
-    request.on('end', () => {
-      const post = JSON.parse(body) as (typeof posted)[number];
-      posted.push(post);
-      confirm(post.action, response);
-    });
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const stop = () => {
-    server.closeAllConnections();
-    server.close();
-  };
-  return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, posted, stop };
 }

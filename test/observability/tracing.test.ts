@@ -1,15 +1,11 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { freePort } from '../../scripts/freePort.js';
 import { openExporter, startExport } from '../../src/observability/traceExport.js';
 import { type CollectedSpan, startCollector } from '../support/collector.js';
 import { faults } from '../support/faults.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
-import { addJob, metric, quickPolls, watchJob } from '../support/liveJob.js';
+import { addJob, quickPolls, watchJob } from '../support/liveJob.js';
 import { rawSocket } from '../support/rawSocket.js';
-import { until } from '../support/until.js';
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -193,46 +189,6 @@ describe('Traces', () => {
     });
     for (const name of ['subscription', 'query']) expect(named(spans, name).parentSpanId).toBe(socket.spanId);
     expect(named(spans, readJob).parentSpanId).toBe(named(spans, 'subscription').spanId);
-  });
-
-  it('of a callback subscription have each post to the router', async () => {
-    const router = createServer((request, response) => {
-      request.resume().on('end', () => response.writeHead(204, { 'subscription-protocol': 'callback/1.0' }).end());
-    }).listen(0, '127.0.0.1');
-    await once(router, 'listening');
-    stops.push(async () => router.close());
-    const { port } = router.address() as AddressInfo;
-    const callbackUrl = `http://127.0.0.1:${port}/planted-path`;
-    const env = { CALLBACK_ORIGINS: `http://127.0.0.1:${port}`, FEDERATION_SHARED_SECRET: 'a-secret-of-the-router' };
-    const { spans, requests } = await traced(async (gateway) => {
-      const job = addJob(gateway);
-      const subscription = { callbackUrl, subscriptionId: 'planted', verifier: 'planted', heartbeatIntervalMs: 0 };
-      const extensions = { subscription };
-      await fetch(`${gateway.origin}/graphql`, {
-        method: 'POST',
-        headers: {
-          ...{ ...caller, 'content-type': 'application/json', accept: 'application/json;callbackSpec=1.0' },
-          'x-gateway-router-secret': env.FEDERATION_SHARED_SECRET,
-        },
-        body: JSON.stringify({ query: watchJob, variables: job, extensions }),
-      });
-      gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
-      await until(async () => (await metric(gateway, 'gateway_open_streams{transport="callback"}')) === 0);
-    }, env);
-    const http = named(spans, 'POST /graphql');
-    const operation = named(spans, 'subscription');
-    expect(operation.parentSpanId).toBe(http.spanId);
-    const posts = spans.filter(({ name }) => name === 'POST');
-    expect(posts.map(({ parentSpanId }) => parentSpanId)).toEqual([
-      http.spanId, // asks whether the router knows the subscription, before it begins
-      ...Array.from({ length: posts.length - 1 }, () => operation.spanId),
-    ]);
-    expect(posts.length).toBeGreaterThan(2);
-    expect(attributesOf(posts[0] as CollectedSpan)).toMatchObject({
-      'server.port': port,
-      'http.request.method': 'POST',
-    });
-    expect(requests.map(({ body }) => body).join()).not.toContain('planted');
   });
 
   it('are found by the id in log lines', async () => {

@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import {
   environmentFor,
@@ -14,7 +11,6 @@ import { metric, quickPolls } from '../support/liveJob.js';
 import { rawSocket } from '../support/rawSocket.js';
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { eventReader, streamReader } from '../support/streamReader.js';
-import { until } from '../support/until.js';
 
 const aliases = (count: number, field: (n: number) => string) =>
   Array.from({ length: count }, (_, n) => `a${n}: ${field(n)}`).join(' ');
@@ -25,9 +21,6 @@ const byApollo = '@include(if: true)';
 
 describe('an answer larger than MAX_ANSWER_BYTES is one error', () => {
   const maxBytes = 100_000;
-  const secret = 'a-secret-of-the-router';
-  const router = createServer();
-  const posted: { readonly action: string; readonly payload?: unknown }[] = [];
   let gateway: TestGateway;
   let id: string;
 
@@ -38,32 +31,16 @@ describe('an answer larger than MAX_ANSWER_BYTES is one error', () => {
   const refused = { errors: [error], data: null };
 
   beforeAll(async () => {
-    router.on('request', async (request, response) => {
-      const post = JSON.parse(Buffer.concat(await request.toArray()).toString());
-      posted.push(post);
-      response.writeHead(post.action === 'check' ? 204 : 200, { 'subscription-protocol': 'callback/1.0' }).end();
-    });
-    await once(router.listen(0, '127.0.0.1'), 'listening');
-    gateway = await startTestGateway({
-      ...quickPolls,
-      MAX_ANSWER_BYTES: `${maxBytes}`,
-      CALLBACK_ORIGINS: routerOrigin(),
-      FEDERATION_SHARED_SECRET: secret,
-    });
+    gateway = await startTestGateway({ ...quickPolls, MAX_ANSWER_BYTES: `${maxBytes}` });
     id = gateway.sandbox.control.addTaxpayer({ metadata: { notes: 'é'.repeat(20_000) } }).id; // 40 kB
   });
 
-  afterAll(async () => {
-    await gateway.stop();
-    router.closeAllConnections();
-    router.close();
-  });
+  afterAll(() => gateway.stop());
 
-  const routerOrigin = () => `http://127.0.0.1:${(router.address() as AddressInfo).port}`;
   const ask = (body: object, accept = 'application/json', path = '/graphql') =>
     fetch(`${gateway.origin}${path}`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-gateway-router-secret': secret, accept },
+      headers: { 'content-type': 'application/json', accept },
       body: JSON.stringify(body),
     });
   const subscription = () => {
@@ -137,14 +114,6 @@ describe('an answer larger than MAX_ANSWER_BYTES is one error', () => {
     const part = (await parts.next('--graphql'))?.split('\r\n\r\n')[1] ?? '';
     expect(JSON.parse(part)).toEqual({ payload: refused });
     await parts.cancel();
-  });
-
-  it('in a callback', async () => {
-    const callback = { callbackUrl: `${routerOrigin()}/1`, subscriptionId: '1', verifier: 'v', heartbeatIntervalMs: 0 };
-    const body = { ...subscription(), extensions: { subscription: callback } };
-    await ask(body, 'application/json;callbackSpec=1.0');
-    await until(() => posted.some(({ action }) => action === 'next'));
-    expect(posted.find(({ action }) => action === 'next')?.payload).toEqual(refused);
   });
 });
 

@@ -64,7 +64,7 @@ export async function startGatewayOf(
   const identify = identifier(new Authenticator({ mode: 'disabled' }), { accept: () => undefined });
   const given = { pipeline, identify, ledger, unread: new Unread(ledger) };
   const streams = new OpenStreams(() => {});
-  const live = new LiveEdge({ ...given, streams, allowedOrigins: [], callbackOrigins: [], maxOperations: 10 });
+  const live = new LiveEdge({ ...given, streams, allowedOrigins: [], maxOperations: 10 });
   const endpoint = new GraphQLEndpoint(given, live);
   const http = new HttpServer({
     host: '127.0.0.1',
