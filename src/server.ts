@@ -32,7 +32,6 @@ import { Pipeline } from './operations/Pipeline.js';
 import type { PlanMode } from './operations/plans/PlanCache.js';
 import { TrustedDocuments } from './operations/TrustedDocuments.js';
 import { serveMetrics } from './process/metricsServer.js';
-import type { GatewayFacts } from './process/startupScreen.js';
 import { resolvers } from './resolvers/index.js';
 import type { Sandbox } from './sandbox/Sandbox.js';
 import { buildSchema } from './schema/buildSchema.js';
@@ -51,7 +50,11 @@ export interface GatewayOptions {
 }
 
 /** A gateway that serves. */
-export interface Gateway extends GatewayFacts {
+export interface Gateway {
+  readonly port: number;
+  /** The query to begin with, shown on the first screen and in the explorers. */
+  readonly firstQuery: string;
+  /** The embedded sandbox, when it is the service. */
   readonly sandbox: Sandbox | undefined;
   readonly log: Logger;
   /** Answers what is in flight, closes everything, and resolves when nothing of the gateway is left. */

@@ -36,24 +36,10 @@ export interface AnswerHeaders {
   readonly rateLimit: RateLimit | undefined;
 }
 
-/** Writes a refusal as JSON, unless an answer has begun or the client has gone. */
-export function writeRefusal(
-  response: ServerResponse,
-  requestId: string,
-  refusal: Answer,
-  rateLimit?: RateLimit | undefined,
-): void {
-  if (response.headersSent || response.destroyed) return;
-  const form = readAccept(response.req.headers.accept).json;
-  const status = statusIn(form, refusal);
-  const retryAfterSeconds = refusal.errors[0]?.extensions?.['retryAfterSeconds'];
-  const more: string[] = [];
-  if (status === 401) more.push('www-authenticate', 'Bearer');
-  if (retryAfterSeconds !== undefined) more.push('retry-after', `${retryAfterSeconds}`);
-  writeJson(response, status, refusal, { requestId, form, rateLimit }, more);
-}
-
-/** Writes a refusal when its caller's turn comes; destroys the connection when too many of the caller's refusals wait. */
+/**
+ * Writes a refusal as JSON when its caller's turn comes, unless an answer has begun or the client has gone. Destroys the
+ * connection when too many of the caller's refusals wait.
+ */
 export async function refuseInTurn(
   response: ServerResponse,
   pipeline: Pipeline,
@@ -67,7 +53,15 @@ export async function refuseInTurn(
   // Not `response.socket`: a pipelined response has none yet.
   if (waitMs === Number.POSITIVE_INFINITY) return void response.req.socket.destroy();
   if (waitMs > 0) await delay(waitMs, undefined, { ref: false });
-  writeRefusal(response, facts.requestId, refusal, caller && pipeline.rateLimitOf({ caller, remoteAddress }));
+  if (response.headersSent || response.destroyed) return;
+  const form = readAccept(response.req.headers.accept).json;
+  const status = statusIn(form, refusal);
+  const retryAfterSeconds = refusal.errors[0]?.extensions?.['retryAfterSeconds'];
+  const more: string[] = [];
+  if (status === 401) more.push('www-authenticate', 'Bearer');
+  if (retryAfterSeconds !== undefined) more.push('retry-after', `${retryAfterSeconds}`);
+  const rateLimit = caller && pipeline.rateLimitOf({ caller, remoteAddress });
+  writeJson(response, status, refusal, { requestId: facts.requestId, form, rateLimit }, more);
 }
 
 /** Writes an answer as JSON with these headers and `more`, a list of names and values. */

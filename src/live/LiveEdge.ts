@@ -9,11 +9,17 @@ import type { StreamHandler } from '../http/GraphQLEndpoint.js';
 import { type Handler, pathAndQueryOf } from '../http/HttpServer.js';
 import { addressOf } from '../network/peer.js';
 import { clientOf } from '../operations/clientName.js';
-import type { LiveTransport } from '../operations/observeOperations.js';
-import { refusalOfStream, type Serve, type Visit } from './admitStream.js';
 import type { LiveOptions } from './LiveOptions.js';
+import { refusalOfStream } from './refusalOfStream.js';
 import { SocketConnection } from './SocketConnection.js';
-import { eventStreamFormat, multipartFormat, refuseUnlessEvents, streamEndpoint } from './streamEndpoint.js';
+import {
+  eventStreamFormat,
+  multipartFormat,
+  refuseUnlessEvents,
+  type StreamFormat,
+  streamEndpoint,
+  type Visit,
+} from './streamEndpoint.js';
 
 /** Milliseconds that a peer may take to answer our close frame, or to end the connection after sending its own. */
 const closeGraceMs = 1000;
@@ -28,13 +34,9 @@ export class LiveEdge {
   readonly #sockets: WebSocketServer;
 
   constructor(private readonly options: LiveOptions) {
-    const events = streamEndpoint(eventStreamFormat, options);
-    this.events = this.#handler('sse', events);
-    this.stream = this.#handler('sse', (request, ...rest) => {
-      refuseUnlessEvents(request);
-      return events(request, ...rest);
-    });
-    this.multipart = this.#handler('multipart', streamEndpoint(multipartFormat, options));
+    this.events = this.#handler(eventStreamFormat);
+    this.stream = this.#handler(eventStreamFormat, refuseUnlessEvents);
+    this.multipart = this.#handler(multipartFormat);
     const settings: ServerOptions & { readonly closeTimeout: number } = {
       noServer: true,
       maxPayload: options.pipeline.limits.bodyBytes,
@@ -47,7 +49,9 @@ export class LiveEdge {
     this.#sockets = new WebSocketServer(settings);
   }
 
-  #handler(transport: LiveTransport, serve: Serve): StreamHandler {
+  /** `check` throws when a request may not have this form. */
+  #handler(format: StreamFormat, check?: (request: IncomingMessage) => void): StreamHandler {
+    const answer = streamEndpoint(format, this.options);
     return async (request, response, begun) => {
       const {
         requestId = requestIdOf(request),
@@ -57,11 +61,12 @@ export class LiveEdge {
       const known = { requestId, startedAt, client: clientOf(request.headers), peer: request.peer };
       const visit: Visit = { known, ...found };
       try {
-        await serve(request, response, visit);
+        check?.(request);
+        await answer(request, response, visit);
       } catch (error) {
         const { remoteAddress } = credentialsOf(request);
         const facts = { remoteAddress, ...visit.identity, ...known };
-        await refuseInTurn(response, this.options.pipeline, error, facts, transport);
+        await refuseInTurn(response, this.options.pipeline, error, facts, format.transport);
       }
     };
   }

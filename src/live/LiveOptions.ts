@@ -11,11 +11,11 @@ export interface LiveOptions extends GraphQLEndpointOptions {
   readonly maxOperations: number;
   /** Heartbeat interval of an open stream in milliseconds, by default 12 s: proxies close idle streams. */
   readonly keepAliveMs?: number | undefined;
-  readonly tracing?: (LiveTracing & HttpTracing) | undefined;
+  readonly tracing?: LiveTracing | undefined;
 }
 
-/** Spans of sockets. */
-export interface LiveTracing {
+/** Spans of operations over plain HTTP and of sockets. */
+export interface LiveTracing extends HttpTracing {
   readonly socket: (
     request: IncomingMessage,
     route: string,

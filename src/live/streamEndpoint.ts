@@ -1,22 +1,31 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Holder } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
-import type { Identity } from '../auth/identify.js';
+import { credentialsOf, type Identity } from '../auth/identify.js';
 import { rateLimitHeaders } from '../http/answering.js';
 import { readGraphQLRequest } from '../http/graphqlRequest.js';
 import { readAccept } from '../http/mediaTypes.js';
 import type { Answer } from '../operations/Exit.js';
-import { badRequest } from '../operations/GraphQLRequest.js';
+import { badRequest, type GraphQLRequest } from '../operations/GraphQLRequest.js';
+import type { OperationFacts } from '../operations/OperationContext.js';
 import type { LiveTransport } from '../operations/observeOperations.js';
 import { forEachAnswer } from '../operations/ResultStream.js';
 import { atTime } from '../process/atTime.js';
-import { admitStream, type Serve, type Visit } from './admitStream.js';
 import { interruption, shuttingDown } from './draining.js';
 import { defaultKeepAliveMs } from './keepAlive.js';
 import type { LiveOptions } from './LiveOptions.js';
+import { refusalOfStream } from './refusalOfStream.js';
+
+/** A request that stays open, and what is known about it so far. */
+export interface Visit {
+  readonly known: Pick<OperationFacts, 'requestId' | 'startedAt' | 'client' | 'peer'>;
+  identity?: Identity;
+  /** Its operation, if it was already read. */
+  readonly asked?: GraphQLRequest;
+}
 
 /** How results are written into a response that stays open. */
-interface StreamFormat {
+export interface StreamFormat {
   readonly transport: LiveTransport;
   readonly contentType: string;
   readonly opening: string;
@@ -57,18 +66,26 @@ function part(json: string): string {
 /** Milliseconds after its caller's token expires that a stream may take to say so. */
 const lastWordsMs = 1000;
 
-/** Answers one operation with a response that stays open. A client that leaves before it opens costs nothing more. */
-export function streamEndpoint(format: StreamFormat, options: LiveOptions): Serve {
-  const { pipeline } = options;
-  return async (request, response, visit) => {
+/**
+ * Answers one operation with a response that stays open. A client that leaves before it opens costs nothing more.
+ * @throws GatewayError when it is refused
+ */
+export function streamEndpoint(format: StreamFormat, options: LiveOptions) {
+  const { pipeline, ledger } = options;
+  return async (request: IncomingMessage, response: ServerResponse, visit: Visit): Promise<void> => {
     const left = new AbortController();
     response.once('close', () => left.abort());
     if (request.method === 'GET' && !mayBeEventSource(request.headers)) {
       throw badRequest('A GET from a page must be that of an EventSource', 400);
     }
-    const identity = await admitStream(request, visit, options);
-    if (left.signal.aborted) return; // the client has left: its body cannot be read
+    const refusal = refusalOfStream(request, options);
+    if (refusal !== undefined) throw refusal;
+    const identity = visit.identity ?? (await options.identify(credentialsOf(request)));
+    visit.identity = identity;
     const holder = holderOf(identity.caller);
+    const noPlace = ledger.refusalOf('streams', holder);
+    if (noPlace !== undefined) throw noPlace;
+    if (left.signal.aborted) return; // the client has left: its body cannot be read
     // An EventSource can add no header to its GET: the origin and the fetch metadata were checked instead.
     const reading = { ...options, simpleGet: true };
     const read = () => readGraphQLRequest(request, holder, reading);

@@ -11,8 +11,7 @@ export async function serve(): Promise<void> {
   endOnBugs(createLogger(config.logLevel, output));
   const starting = startGateway(config, { logDestination: output });
   stopOnSignal(async () => (await starting).stop());
-  const gateway = await starting;
-  announce(gateway, config, gateway.log, output);
+  announce(await starting, config, output);
 }
 
 /** An uncaught error or rejection ends the process with one log line; Node.js would print the error's message. */

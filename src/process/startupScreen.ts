@@ -1,23 +1,10 @@
 import type { Config } from '../config/config.js';
-import type { Logger } from '../observability/log.js';
 import type { StandardOutput } from '../observability/StandardOutput.js';
 import type { DemoData } from '../sandbox/demoData.js';
-
-/** What a started gateway can tell about itself. */
-export interface GatewayFacts {
-  readonly port: number;
-  readonly firstQuery: string;
-  /** The embedded sandbox, when it is the service. */
-  readonly sandbox?: { readonly url: string; readonly demo: DemoData } | undefined;
-}
+import type { Gateway } from '../server.js';
 
 /** Tells where everything is: a readable screen in a terminal, one JSON line anywhere else. */
-export function announce(
-  { port, firstQuery, sandbox }: GatewayFacts,
-  config: Config,
-  log: Logger,
-  output: StandardOutput,
-): void {
+export function announce({ port, firstQuery, sandbox, log }: Gateway, config: Config, output: StandardOutput): void {
   const { upstream } = config;
   const origin = originOf(config, port);
   const places = {

@@ -61,7 +61,6 @@ afterEach(async () => {
 /** Starts a gateway that logs to `stdout` and resolves when it serves; its log is not looked at for that. */
 async function start(
   stdout: number | 'pipe',
-  env: Readonly<Record<string, string>> = {},
   [command = '', ...args]: readonly string[] = [process.execPath, entry],
 ): Promise<void> {
   const port = await freePort();
@@ -76,7 +75,6 @@ async function start(
       CACHE_URL: 'memory:',
       RATE_LIMIT_PER_MINUTE: '0',
       TOKEN_BUDGET_PER_HOUR: '0',
-      ...env,
     },
     cwd: directory,
     stdio: ['ignore', stdout, 'inherit'],
@@ -154,7 +152,7 @@ describe('A reader of the log that stalls', () => {
         closeSync(writeEnd);
       } else if (kind === 'a socket')
         await start('pipe'); // which is a socket pair in Node.js
-      else await start('pipe', {}, ['script', '-qec', `"${process.execPath}" "${entry}"`, '/dev/null']);
+      else await start('pipe', ['script', '-qec', `"${process.execPath}" "${entry}"`, '/dev/null']);
       await writeLines(tooMuch);
       await expectLive();
       expect(await linesDropped()).toBeGreaterThan(0);
