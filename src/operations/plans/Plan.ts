@@ -1,9 +1,11 @@
 import type { Variables } from '../GraphQLRequest.js';
-import type { Asked, OperationContext } from '../OperationContext.js';
+import type { OperationContext } from '../OperationContext.js';
 
 /** An operation as a list of steps, which give the answer graphql-js would give. Everything constant is looked up once. */
-export interface Plan extends Asked {
+export interface Plan {
   readonly type: 'query' | 'mutation';
+  /** See {@link operationLabel}. */
+  readonly label: string;
   readonly operationName: string | undefined;
   readonly steps: readonly Step[];
   /** Coerces the variables. Returns undefined for malformed ones, and for those that need special rules: Apollo answers. */

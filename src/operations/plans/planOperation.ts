@@ -25,7 +25,6 @@ import {
   valueFromAST,
   visit,
 } from 'graphql';
-import { neededScopes } from '../neededScopes.js';
 import { operationLabel } from '../observeOperations.js';
 import { mayAnswer, rootFieldsOf } from '../operationSize.js';
 import { variableReader } from '../variables.js';
@@ -61,7 +60,6 @@ export function planOf(schema: GraphQLSchema, text: string, maxRepresentations: 
   return {
     type,
     label: operationLabel(schema, operation, document),
-    scopes: neededScopes(schema, document),
     operationName: name?.value,
     steps,
     readVariables: (given) => {
