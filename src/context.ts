@@ -1,6 +1,6 @@
 import DataLoader from 'dataloader';
 import type { Ledger } from './admission/Ledger.js';
-import { type Caller, holderOf, type Scope, type TaxpayerScope, taxpayerScopes } from './auth/caller.js';
+import { type Caller, holderOf, type Scope, type TaxpayerScope } from './auth/caller.js';
 import type { Decision, DecisionPoint, Question } from './auth/DecisionPoint.js';
 import type { ClientLinks, CreatedLink } from './datasources/ClientLinks.js';
 import type { IdentifierReader, JobId, TaxpayerId } from './datasources/identifiers.js';
@@ -17,7 +17,7 @@ import { badInput, GatewayError } from './errors/errors.js';
 import { isNestedWithin, pathOfInfinity } from './json.js';
 import type { AuditEvent, AuditLog } from './observability/AuditLog.js';
 import { Trail } from './observability/Trail.js';
-import type { Asked, OperationContext, OperationFacts } from './operations/OperationContext.js';
+import type { OperationContext, OperationFacts } from './operations/OperationContext.js';
 
 /** What every request works with; wired once in `services.ts`. */
 export interface Services {
@@ -51,13 +51,13 @@ export class RequestContext implements OperationContext, ReadCall {
   readonly maxAnswerBytes: number;
   private reads: DataLoader<Read, unknown, string> | undefined;
   private questions: DataLoader<Question, Decision> | undefined;
-  private neededScopes: readonly TaxpayerScope[] | undefined;
 
   // No `#private` members: Apollo runs operations on a copy of the context, which would lack them.
   constructor(
     private readonly facts: OperationFacts,
     private readonly services: Services,
-    private readonly asked: Asked,
+    /** See `operationLabel`. */
+    private readonly operation: string,
     /** An object, because Apollo's copy of the context has to share it. */
     readonly trail = new Trail(),
   ) {
@@ -107,20 +107,12 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   private decide(decisions: DecisionPoint, question: Question): Decision | Promise<Decision> {
-    const known = decisions.known(this.caller, this.asked.label, question);
+    const known = decisions.known(this.caller, this.operation, question);
     if (known !== undefined) return this.allowing(known, question);
     this.services.onWait?.();
     // No cache here: the decision point remembers decisions, which may expire before the request ends.
     this.questions ??= new DataLoader<Question, Decision>((batch) => this.ask(decisions, batch), { cache: false });
-    this.neededScopes ??= taxpayerScopes.filter(
-      (scope) => this.asked.scopes.has(scope) && this.caller.scopes.has(scope),
-    );
-    const asking = this.questions.load(question);
-    // The same call asks about every other scope that the operation needs for this taxpayer.
-    for (const action of this.neededScopes) {
-      if (action !== question.action) this.questions.load({ ...question, action }).catch(() => {});
-    }
-    return asking.then(
+    return this.questions.load(question).then(
       (decision) => this.allowing(decision, question),
       (error: GatewayError) => {
         if (error.code === 'AUTH_UNAVAILABLE') {
@@ -132,11 +124,11 @@ export class RequestContext implements OperationContext, ReadCall {
   }
 
   private async ask(decisions: DecisionPoint, questions: readonly Question[]) {
-    const { caller, holder, requestId, asked } = this;
+    const { caller, holder, requestId, operation } = this;
     const { subject, properties = {} } = caller;
     const release = this.services.ledger.take('decisions', holder);
     try {
-      return await decisions.ask(caller, { subject, properties, operation: asked.label, requestId }, questions);
+      return await decisions.ask(caller, { subject, properties, operation, requestId }, questions);
     } finally {
       release();
     }

@@ -238,7 +238,7 @@ function pipelineOf(
   const onBug = (err: unknown, requestId?: string) => log.error({ requestId, err }, 'a bug of the gateway');
   return new Pipeline({
     schema,
-    contextFor: (facts, asked, trail) => new RequestContext(facts, services, asked, trail),
+    contextFor: (facts, label, trail) => new RequestContext(facts, services, label, trail),
     admission,
     ledger: services.ledger,
     limits: config.limits,

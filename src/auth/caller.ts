@@ -12,13 +12,7 @@ export const allScopes = [
 export type Scope = (typeof allScopes)[number];
 
 /** The scopes that concern one taxpayer: the actions that a decision point is asked about. */
-export const taxpayerScopes = [
-  'taxpayers:read',
-  'taxpayer-tokens:read',
-  'refresh-jobs:read',
-] as const satisfies readonly Scope[];
-
-export type TaxpayerScope = (typeof taxpayerScopes)[number];
+export type TaxpayerScope = Extract<Scope, 'taxpayers:read' | 'taxpayer-tokens:read' | 'refresh-jobs:read'>;
 
 /** Who is calling and what they may do. Made only from a verified token, or by a mode that asks for none. */
 export interface Caller {

@@ -1,11 +1,12 @@
 /** Most bytes that V8 takes for an object or array besides its members: those of an empty one with room to grow. */
 const containerBytes = 64;
-const scalarBytes = 16; // a number, boolean or null, and its JSON
+const scalarBytes = 16; // a number or, rounded up, a boolean or null
 const slotBytes = 8; // a slot that holds a member
+const textHeaderBytes = 16;
 
 /**
- * About how many bytes of memory a JSON value takes, as objects and as text together. (An empty object takes twenty times as
- * much as its JSON.) Recursive, so only for values of bounded depth.
+ * About how many bytes of memory a JSON value takes. (An empty object takes twenty times as much as its JSON.) Recursive, so
+ * only for values of bounded depth.
  */
 export function heldBytes(value: unknown): number {
   if (typeof value === 'string') return textBytes(value);
@@ -18,7 +19,5 @@ export function heldBytes(value: unknown): number {
 
 /** One byte per character, or two when any character is beyond ASCII. (V8 takes two only beyond Latin-1.) */
 function textBytes(text: string): number {
-  const json = JSON.stringify(text);
-  const characters = text.length + json.length;
-  return 8 + (Buffer.byteLength(json) === json.length ? characters : 2 * characters);
+  return textHeaderBytes + (Buffer.byteLength(text) === text.length ? text.length : 2 * text.length);
 }

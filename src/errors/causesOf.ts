@@ -1,6 +1,6 @@
 import { unwrapResolverError } from '@apollo/server/errors';
 import { GatewayError } from './errors.js';
-import { HiddenMistake, isBug, maskError } from './maskError.js';
+import { isBug, maskError } from './maskError.js';
 
 const maxLength = 160;
 const maxCauses = 3;
@@ -14,8 +14,7 @@ function causeOf(error: unknown): string {
   const original = unwrapResolverError(error);
   if (original instanceof GatewayError) return original.reason ?? withoutNames(expectationOf(original));
   if (isBug(error)) return original instanceof Error ? original.name : typeof original;
-  const mistake = error instanceof HiddenMistake ? error.mistake : error;
-  return withoutNames(maskError(mistake, { requestId: '', openSchema: true }).message);
+  return withoutNames(maskError(error, { requestId: '', openSchema: true }).message);
 }
 
 /** The expectation without paths, which may hold keys of metadata and names that a client gave to its variables. */

@@ -1,5 +1,5 @@
 import { unwrapResolverError } from '@apollo/server/errors';
-import { type ASTNode, GraphQLError, type GraphQLFormattedError, Kind } from 'graphql';
+import { GraphQLError, type GraphQLFormattedError, Kind } from 'graphql';
 import { boundedLocations, boundedText } from './errorBounds.js';
 import { errorCodes, GatewayError } from './errors.js';
 
@@ -14,16 +14,6 @@ const usualRetrySeconds = 1;
 
 /** The message for an `operationName` that matches no operation, or that is missing although there are several. */
 export const unknownOperation = 'operationName must name one of the operations in the document';
-
-/** Replaces a mistake of which the caller may learn only that there is one; the log has the mistake. */
-export class HiddenMistake extends GraphQLError {
-  constructor(
-    readonly mistake: GraphQLError,
-    node: ASTNode | undefined,
-  ) {
-    super('The document does not fit the schema', { nodes: node ?? null });
-  }
-}
 
 /**
  * The one exit of errors, on every transport. Coded errors leave as they are. Errors of graphql-js about a document leave

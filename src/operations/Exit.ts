@@ -12,8 +12,6 @@ import type { OperationHooks } from './observeOperations.js';
 export interface Result {
   /** `data`; absent when the operation was not executed. */
   readonly data?: unknown;
-  /** `data` as JSON, when an execution has written it already. */
-  readonly json?: string;
   readonly errors?: readonly unknown[] | undefined;
   /** About how many milliseconds the event loop was busy with the execution after its first wait. */
   readonly busyMs?: number;
@@ -65,15 +63,12 @@ export class Exit {
     private readonly masking: Omit<MaskOptions, 'requestId'>,
   ) {}
 
-  answer({ data, json, errors }: Result, context: OperationContext): Answer {
-    if (data === undefined && json === undefined) return this.refusal(errors ?? [], context.requestId);
+  answer({ data, errors }: Result, context: OperationContext): Answer {
+    if (data === undefined) return this.refusal(errors ?? [], context.requestId);
     const masked = errors && this.#masked(errors, context.requestId);
     const answer = masked ? { errors: masked, data } : { data };
-    if (json === undefined && leftAfter(answer, context.maxAnswerBytes) < 0) return this.#tooLarge(context);
-    const text =
-      json === undefined
-        ? JSON.stringify(answer)
-        : `{${masked ? `"errors":${JSON.stringify(masked)},` : ''}"data":${json}}`;
+    if (leftAfter(answer, context.maxAnswerBytes) < 0) return this.#tooLarge(context);
+    const text = JSON.stringify(answer);
     const bytes = Buffer.byteLength(text);
     if (bytes > context.maxAnswerBytes) return this.#tooLarge(context);
     const status = masked ? partialSuccess : 200;
@@ -140,13 +135,12 @@ export class Exit {
 }
 
 /** The AUTH_UNAVAILABLE error of an operation that has one and no data at all: access could not be decided. */
-export function undecidedAsAWhole(errors: readonly unknown[], { data, json }: Result): GatewayError | undefined {
+export function undecidedAsAWhole(errors: readonly unknown[], { data }: Result): GatewayError | undefined {
   const isUndecided = (one: unknown) => one instanceof GatewayError && one.code === 'AUTH_UNAVAILABLE';
   const undecided = errors.map(unwrapResolverError).find(isUndecided) as GatewayError | undefined;
   if (undecided === undefined) return undefined;
-  const fields: object = (json === undefined ? data : JSON.parse(json)) ?? {};
   const isEmpty = (value: unknown) => value === null || (Array.isArray(value) && value.every((one) => one === null));
-  return Object.values(fields).every(isEmpty) ? undecided : undefined;
+  return Object.values(data ?? {}).every(isEmpty) ? undecided : undefined;
 }
 
 function written(answer: { readonly errors: Answer['errors']; readonly data?: null }) {

@@ -16,14 +16,6 @@ export interface OperationFacts extends Identity {
 /** What is known of a request that is refused before it is an operation. */
 export type RequestFacts = Pick<OperationFacts, 'requestId' | 'startedAt'> & Partial<OperationFacts>;
 
-/** What an operation asks for. */
-export interface Asked {
-  /** The operation's name in metrics, see {@link operationLabel}. */
-  readonly label: string;
-  /** Every scope that a field of the document needs, as the schema publishes it. */
-  readonly scopes: ReadonlySet<string>;
-}
-
 /** The part of the resolvers' context that the engine reads. */
 export interface OperationContext {
   readonly requestId: string;

@@ -9,7 +9,7 @@ import type { DocumentMemory } from './documents/DocumentMemory.js';
 import type { OperationLimits } from './documents/documentReader.js';
 import { type Answer, codesOf, Exit, type Result, undecidedAsAWhole } from './Exit.js';
 import type { GraphQLRequest } from './GraphQLRequest.js';
-import type { Asked, OperationContext, OperationFacts, RequestFacts } from './OperationContext.js';
+import type { OperationContext, OperationFacts, RequestFacts } from './OperationContext.js';
 import type { EndOfOperation, Transport } from './observeOperations.js';
 import { ResultStream } from './ResultStream.js';
 import { StreamSummary } from './StreamSummary.js';
@@ -17,7 +17,7 @@ import { refusing, type Subscription, type Work, WorkFinder, type WorkFinderOpti
 
 export interface PipelineOptions extends Omit<WorkFinderOptions, 'noteWork'> {
   /** Makes the context of one execution. */
-  readonly contextFor: (facts: OperationFacts, asked: Asked, trail?: Trail) => OperationContext;
+  readonly contextFor: (facts: OperationFacts, label: string, trail?: Trail) => OperationContext;
   readonly admission: Admission;
   readonly ledger: Ledger;
 }
@@ -81,7 +81,7 @@ export class Pipeline {
     const { size = 0 } = asked;
     const heldBytes = size > smallRequest ? bytesPerCharacter * size : 0;
     const work = this.#countFields(this.#works.find(asked, facts, transport), facts);
-    const context = this.options.contextFor(facts, work);
+    const context = this.options.contextFor(facts, work.label);
     return { facts, transport, context, work, heldBytes };
   }
 
@@ -167,7 +167,7 @@ export class Pipeline {
     await admission.turnOf(context.holder);
     const beganAt = performance.now();
     // Each event gets a context of its own, so that it does not see what an earlier event has read.
-    const executing = execute({ ...args, contextValue: contextFor(facts, work, context.trail), rootValue });
+    const executing = execute({ ...args, contextValue: contextFor(facts, work.label, context.trail), rootValue });
     const laterMs = executing instanceof Promise ? busyMs : 0;
     admission.noteWork(context.holder, performance.now() - beganAt + laterMs);
     return executing;

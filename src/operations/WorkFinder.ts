@@ -8,8 +8,7 @@ import { DocumentMemory } from './documents/DocumentMemory.js';
 import { documentReader, type OperationLimits } from './documents/documentReader.js';
 import type { Result } from './Exit.js';
 import { badRequest, type GraphQLRequest } from './GraphQLRequest.js';
-import { neededScopes } from './neededScopes.js';
-import type { Asked, OperationContext, OperationFacts } from './OperationContext.js';
+import type { OperationContext, OperationFacts } from './OperationContext.js';
 import { type EndOfOperation, type OperationHooks, operationLabel, type Transport } from './observeOperations.js';
 import { refuseTooMuch, rootFieldsOf } from './operationSize.js';
 import { PlanCache, type PlanMode } from './plans/PlanCache.js';
@@ -32,7 +31,9 @@ export interface WorkFinderOptions {
 /** An operation, and what answers it. */
 export type Work = KnownWork & (Execution | Subscription | Refusal);
 
-interface KnownWork extends Asked {
+interface KnownWork {
+  /** See {@link operationLabel}. */
+  readonly label: string;
   readonly type: Parameters<EndOfOperation>[1];
   readonly rootFields: number;
 }
@@ -52,7 +53,7 @@ type Refusal = { readonly by: 'refusal'; readonly errors: readonly unknown[]; re
 /** Estimated milliseconds that Apollo takes per field. Apollo waits before it executes, so the time cannot be measured. */
 const apolloFieldMs = 0.002;
 const noVariables = Object.freeze({});
-const refused = { by: 'refusal', scopes: new Set<string>(), rootFields: 0 } as const;
+const refused = { by: 'refusal', rootFields: 0 } as const;
 
 /** Finds what answers a request: a plan where there is one, or else Apollo, once the document and its variables are checked. */
 export class WorkFinder {
@@ -141,12 +142,7 @@ export class WorkFinder {
       const args = { schema, document, operationName, variableValues: variables };
       const way =
         type === 'subscription' ? ({ by: type, args, busyMs } as const) : ({ by: 'apollo', perform } as const);
-      return {
-        ...{ type, label, rootFields: roots.byKey.length, ...way },
-        get scopes() {
-          return neededScopes(schema, document); // computed on demand: seldom needed
-        },
-      };
+      return { type, label, rootFields: roots.byKey.length, ...way };
     } catch (error) {
       const errors = error instanceof AggregateError ? error.errors : [error];
       return { ...refused, type, label, errors, isThrown: false };

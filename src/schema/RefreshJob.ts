@@ -1,7 +1,6 @@
 import { GraphQLDateTime } from 'graphql-scalars';
 import { Directive, ID, ObjectType } from 'type-graphql';
 import type { JobView } from '../datasources/RefreshJobs.js';
-import { SharedObject } from '../operations/plans/SharedObject.js';
 import { Always, openEnum, Timestamp, type Vocabulary } from './Vocabulary.js';
 
 export const RefreshJobStatus = openEnum('RefreshJobStatus', "State of a job that refreshes a taxpayer's data.", {
@@ -18,7 +17,7 @@ const statusNames = { processing: 'PROCESSING', completed: 'COMPLETED', failed: 
 @Directive('@key(fields: "taxpayerId jobId")')
 @Directive('@cost(weight: 20)')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
-export class RefreshJob extends SharedObject {
+export class RefreshJob {
   @Always(() => ID, "The service's id of the taxpayer.") readonly taxpayerId: string;
   @Always(() => ID, "The service's id of the job.") readonly jobId: string;
   @Always(() => String, 'Name of the job.') readonly name: string;
@@ -27,7 +26,6 @@ export class RefreshJob extends SharedObject {
   @Always(() => GraphQLDateTime, 'When the gateway read this status from the service.') readonly observedAt: Date;
 
   constructor({ job, observedAt }: JobView, vocabulary: Vocabulary) {
-    super();
     this.taxpayerId = job.taxpayerId;
     this.jobId = job.jobId;
     this.name = job.name;

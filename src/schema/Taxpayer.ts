@@ -3,7 +3,6 @@ import { Directive, ID, ObjectType } from 'type-graphql';
 import type { Secret } from '../config/secret.js';
 import type { TokenView } from '../datasources/tokenAnswer.js';
 import { GatewayError } from '../errors/errors.js';
-import { SharedObject } from '../operations/plans/SharedObject.js';
 import { Provider } from './Provider.js';
 import { Always, JSONObject, Optional, openEnum, Personal, Timestamp, type Vocabulary } from './Vocabulary.js';
 
@@ -33,7 +32,7 @@ export class Taxpayer {
 @Directive('@key(fields: "taxpayerId")')
 @Directive('@cost(weight: 10)')
 @Directive('@cacheControl(maxAge: 0, scope: PRIVATE)')
-export class TaxpayerToken extends SharedObject {
+export class TaxpayerToken {
   @Always(() => ID, "The service's id of the taxpayer.") readonly taxpayerId: string;
 
   /** Revealed only by the resolver of `accessToken`, which needs a scope of its own. */
@@ -60,7 +59,6 @@ export class TaxpayerToken extends SharedObject {
   readonly stale: boolean;
 
   constructor({ record, fetchedAt, stale }: TokenView, vocabulary: Vocabulary) {
-    super();
     this.taxpayerId = record.taxpayerId;
     this.secretToken = record.accessToken;
     this.name = record.name;

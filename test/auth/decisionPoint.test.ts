@@ -99,23 +99,22 @@ describe('A caller whose token lists no taxpayer', () => {
     ]);
   });
 
-  it('has 5,000 taxpayers: fifty aliases are one call, with all that the operation needs; the next request is none', async () => {
+  it('has 5,000 taxpayers: fifty aliases are one call for each action that their fields need; the next request is none', async () => {
     point.allow(subject, many);
-    const names = many.slice(0, 50).map((id, n) => `a${n}: taxpayerToken(taxpayerId: "${id}") { name accessToken }`);
+    const fifty = many.slice(100, 150); // read by no test before
+    const names = fifty.map((id, n) => `a${n}: taxpayerToken(taxpayerId: "${id}") { name accessToken }`);
     const query = `{ ${names.join(' ')} }`;
-    for (const calls of [1, 1, 1]) {
+    for (let time = 0; time < 3; time += 1) {
       const answer = await gateway.query<Record<string, { name: string }>>(query, {}, headers);
       expect(codesOf(answer)).toEqual([]);
-      expect(Object.values(answer.data ?? {}).map(({ name }) => name)).toEqual(
-        many.slice(0, 50).map((id) => `Name of ${id}`),
-      );
-      expect(point.asked).toHaveLength(calls);
+      expect(Object.values(answer.data ?? {}).map(({ name }) => name)).toEqual(fifty.map((id) => `Name of ${id}`));
     }
-    const [asked] = point.asked;
-    expect(asked?.url).toBe('/pdp/access/v1/evaluations');
-    const actions = asked?.body.evaluations?.map(({ action, resource }) => `${action.name} ${resource.id}`) ?? [];
-    const expected = many.slice(0, 50).flatMap((id) => [`taxpayers:read ${id}`, `taxpayer-tokens:read ${id}`]);
-    expect(actions.toSorted()).toEqual(expected.toSorted());
+    expect(point.asked.map(({ url }) => url)).toEqual(Array(2).fill('/pdp/access/v1/evaluations'));
+    const questions = point.asked.map(({ body }) =>
+      body.evaluations?.map(({ action, resource }) => `${action.name} ${resource.id}`),
+    );
+    const expected = ['taxpayers:read', 'taxpayer-tokens:read'].map((action) => fifty.map((id) => `${action} ${id}`));
+    expect(questions).toEqual(expected);
   });
 
   it('has 200 entities for one call', async () => {
@@ -185,7 +184,7 @@ describe('The door', () => {
     return (id: string, key = subject) => {
       const caller = { kind: 'bearer', key, subject: key, scopes: new Set(), taxpayers: new Set(), properties: {} };
       const facts = { caller, requestId: 'request' } as never;
-      const context = new RequestContext(facts, services, { label: 'taxpayer', scopes: new Set() });
+      const context = new RequestContext(facts, services, 'taxpayer');
       return context.taxpayer(id, 'taxpayers:read', (taxpayer) => taxpayer.id);
     };
   }

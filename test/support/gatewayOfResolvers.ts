@@ -50,7 +50,7 @@ export async function startGatewayOf(
   const onEnd = whenOperationsEnd(services);
   const pipeline = new Pipeline({
     schema: buildSchema({ resolvers: [...resolvers, ...more], providers: defaultProviders }),
-    contextFor: (facts, asked) => new RequestContext(facts, services, asked),
+    contextFor: (facts, label) => new RequestContext(facts, services, label),
     admission: new Admission({ store, perMinute: 0, workTime }),
     ledger,
     limits: config.limits,

@@ -95,11 +95,11 @@ function planBytes(plan: KnownPlan, text: string): number {
 
 function bytesOfSteps(steps: readonly Step[]): number {
   let bytes = 0;
-  for (const { args, positions, selection, fields, members } of steps) {
+  for (const { args, positions, fields, members } of steps) {
     bytes += stepBytes + slotBytes * positions.length;
     for (const argument of args) if (argument.from === 'document') bytes += heldBytes(argument.value);
-    const selected = members ? [...members.byType.values()] : fields ? [{ fields, selection }] : [];
-    for (const one of selected) bytes += characterBytes * (one.selection?.length ?? 0) + bytesOfSteps(one.fields);
+    const selected = members ? [...members.byType.values()] : fields ? [fields] : [];
+    for (const one of selected) bytes += bytesOfSteps(one);
   }
   return bytes;
 }

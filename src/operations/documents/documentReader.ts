@@ -13,8 +13,9 @@ import {
   type ValidationRule,
   validate,
 } from 'graphql';
+import { causesOf } from '../../errors/causesOf.js';
 import { maxMistakes } from '../../errors/errorBounds.js';
-import { LimitError, withoutSchema } from './closedSchema.js';
+import { GatewayError } from '../../errors/errors.js';
 import { digestOf, type Recurring } from './DocumentMemory.js';
 import { fieldCounter } from './fieldCounter.js';
 
@@ -48,10 +49,24 @@ export function documentReader(
     if (known) return known;
     const document = parsed(query, limits.tokens);
     const errors = validate(schema, document, rules, { maxErrors: maxMistakes });
-    if (errors.length > 0) throw new AggregateError(introspection ? errors : withoutSchema(errors, document));
+    if (errors.length > 0) throw new AggregateError(introspection ? errors : withoutSchema(errors));
     memory.offer(name, document);
     return document;
   };
+}
+
+/** A document exceeds one of our limits: saying so reveals nothing about the schema. */
+class LimitError extends GraphQLError {}
+
+/**
+ * The errors that callers see when the schema must stay hidden: the limits that are exceeded, or else that something does not
+ * fit. To say what does not fit, or where, would reveal which names exist: only the log has it.
+ */
+function withoutSchema(errors: readonly GraphQLError[]): readonly GraphQLError[] {
+  const limits = errors.filter((error) => error instanceof LimitError);
+  const [reason] = causesOf(errors);
+  const hidden = new GatewayError('GRAPHQL_VALIDATION_FAILED', 'The document does not fit the schema', { reason });
+  return limits.length > 0 ? limits : [hidden];
 }
 
 /** Parses a document. A syntax error gets a code that tells it from other mistakes. */

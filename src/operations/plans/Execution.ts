@@ -1,37 +1,27 @@
 import { GraphQLError, Source } from 'graphql';
-import { answerTooLarge } from '../answerSize.js';
 import type { Result } from '../Exit.js';
 import type { Variables } from '../GraphQLRequest.js';
 import type { OperationContext } from '../OperationContext.js';
-import type { Members, Plan, Selection, Step } from './Plan.js';
-import { SharedObject } from './SharedObject.js';
+import type { Members, Plan, Step } from './Plan.js';
 
 /** An object or a list of the answer while its fields or members are being resolved. */
-interface Target {
-  readonly steps: readonly Step[];
-  /** One for each step or list member, in order. */
-  readonly values: Value[];
-  /** The enclosing object or list, and the key in it; both undefined for the root. */
-  readonly parent: Target | undefined;
-  readonly key: string | number | undefined;
+type Target = Record<string | number, unknown>;
+
+/** Where an object or a list is in the answer. The root has no place. */
+interface Place {
+  readonly key: string | number;
+  readonly around: Place | undefined;
 }
 
-/** Of an object its target or its JSON, of a list its target, of a leaf what `JSON.stringify` takes. The step tells which. */
-type Value = Target | string | NonNullable<unknown> | null;
-
-/** A field or a member of a list that has an error. */
-type Refused = Pick<Step, 'positions' | 'isNullable'> & { readonly key: string | number };
+/** A field, or a member of a list. */
+type Slot = Pick<Step, 'positions' | 'isNullable'> & { readonly key: string | number };
 
 /** Thrown inside an execution to make the enclosing object null; its cause was recorded as an error before. */
 const nulled = Symbol('nulled');
-/** Thrown inside an execution: the answer is larger than allowed. */
-const tooLarge = Symbol('too large');
 
 /** One execution of a plan. Methods return a promise only when they have to wait. */
 export class Execution {
   readonly #errors: GraphQLError[] = [];
-  /** Characters of JSON so far: the bytes are at least as many. */
-  #written = 0;
   /** Milliseconds that the event loop was busy with this execution after its first wait. */
   #busyMs = 0;
 
@@ -43,12 +33,12 @@ export class Execution {
 
   /** Errors that resolvers throw are in the result: they never make the returned promise reject. */
   run(): Result | Promise<Result> {
-    const root: Target = { steps: this.plan.steps, values: [], parent: undefined, key: undefined };
+    const data: Target = {};
     try {
-      const pending = this.#fill(root, undefined);
-      if (pending === undefined) return this.#finish(root);
+      const pending = this.#fill(data, this.plan.steps, undefined, undefined);
+      if (pending === undefined) return this.#resultOf(data);
       return pending
-        .then(() => this.#resume(() => this.#finish(root)))
+        .then(() => this.#resultOf(data))
         .catch((reason) => this.#end(reason))
         .then((result) => ({ ...result, busyMs: this.#busyMs }));
     } catch (reason) {
@@ -56,8 +46,13 @@ export class Execution {
     }
   }
 
-  #finish(root: Target): Result {
-    return { json: this.#jsonOf(root), errors: this.#errors.length > 0 ? this.#errors : undefined };
+  #resultOf(data: Target | null): Result {
+    return { data, errors: this.#errors.length > 0 ? this.#errors : undefined };
+  }
+
+  #end(reason: unknown): Result {
+    if (reason === nulled) return this.#resultOf(null);
+    throw reason;
   }
 
   /** Runs the work that follows a wait, and adds its duration to `#busyMs`. */
@@ -70,129 +65,104 @@ export class Execution {
     }
   }
 
-  #end(reason: unknown): Result {
-    if (reason === nulled) return { json: 'null', errors: this.#errors };
-    if (reason === tooLarge) return { json: 'null', errors: [answerTooLarge(this.context.maxAnswerBytes)] };
-    throw reason;
-  }
-
   /** Finds the values of an object's fields. Throws or rejects with {@link nulled} when the object has to be null. */
-  #fill(target: Target, source: unknown): Promise<unknown> | undefined {
-    const { steps } = target;
-    return forEach(steps.length, (place) => this.#take(steps[place] as Step, place, source, target));
+  #fill(target: Target, steps: readonly Step[], source: unknown, place: Place | undefined) {
+    return forEach(steps, (step) => this.#take(step, source, target, place));
   }
 
-  #take(step: Step, place: number, source: unknown, target: Target): Promise<unknown> | undefined {
-    target.values[place] = step.constant ?? null;
+  #take(step: Step, source: unknown, target: Target, around: Place | undefined): Promise<unknown> | undefined {
+    target[step.key] = step.constant ?? null; // at once: the keys are in the order of the document, whatever comes first
     if (step.constant !== undefined) return undefined;
     if (step.resolve === undefined) {
-      return this.#complete(step, place, (source as Record<string, unknown>)[step.name], target);
+      return this.#complete(step, (source as Record<string, unknown>)[step.name], target, around);
     }
     let value: unknown;
     try {
       value = step.resolve(source, this.#argumentsOf(step), this.context);
     } catch (error) {
-      return this.#refuse(step, error, target);
+      return this.#refuse(step, error, around);
     }
-    if (!(value instanceof Promise)) return this.#complete(step, place, value, target);
+    if (!(value instanceof Promise)) return this.#complete(step, value, target, around);
     return value.then(
-      (ready) => this.#resume(() => this.#complete(step, place, ready, target)),
-      (error) => this.#refuse(step, error, target),
+      (ready) => this.#resume(() => this.#complete(step, ready, target, around)),
+      (error) => this.#refuse(step, error, around),
     );
   }
 
-  #complete(step: Step, place: number, value: unknown, target: Target): Promise<unknown> | undefined {
+  #complete(step: Step, value: unknown, target: Target, around: Place | undefined): Promise<unknown> | undefined {
     if (value === null || value === undefined) {
       if (step.isNullable) return undefined;
       const missing = new Error(`Cannot return null for non-nullable field ${step.parentType}.${step.name}.`);
-      return this.#refuse(step, missing, target);
+      return this.#refuse(step, missing, around);
     }
-    if (value instanceof Error) return this.#refuse(step, value, target);
-    if (step.fields !== undefined) return this.#completeObject(step, step as Selection, place, value, target);
-    if (step.members !== undefined) return this.#completeList(step, step.members, place, value, target);
+    if (value instanceof Error) return this.#refuse(step, value, around);
+    if (step.fields !== undefined) return this.#completeObject(step, step.fields, value, target, around);
+    if (step.members !== undefined) return this.#completeList(step, step.members, value, target, around);
     try {
-      target.values[place] = step.serialize === undefined ? value : (step.serialize(value) as Value);
+      target[step.key] = step.serialize === undefined ? value : step.serialize(value);
     } catch (error) {
-      this.#refuse(step, error, target);
+      this.#refuse(step, error, around);
     }
     return undefined;
   }
 
-  #completeList(step: Step, members: Members, place: number, value: unknown, parent: Target) {
+  #completeList(step: Step, members: Members, value: unknown, target: Target, around: Place | undefined) {
     const values = value as readonly unknown[];
-    const list: Target = { steps: [], values: values.map(() => null), parent, key: step.key };
-    parent.values[place] = list;
-    return forEach(values.length, (index) => this.#takeMember(step, members, index, values[index], list));
+    const list: unknown[] = values.map(() => null);
+    target[step.key] = list;
+    const place = { key: step.key, around };
+    return forEach(values, (member, index) => {
+      const slot = { key: index, isNullable: true, positions: step.positions };
+      return this.#takeMember(slot, members, member, list as unknown as Target, place);
+    });
   }
 
   #takeMember(
-    step: Step,
+    slot: Slot,
     members: Members,
-    index: number,
     member: unknown,
     list: Target,
+    around: Place,
   ): Promise<unknown> | undefined {
     if (member instanceof Promise) {
       return member.then(
-        (ready) => this.#resume(() => this.#takeMember(step, members, index, ready, list)),
-        (error) => this.#refuse({ ...step, key: index, isNullable: true }, error, list),
+        (ready) => this.#resume(() => this.#takeMember(slot, members, ready, list, around)),
+        (error) => this.#refuse(slot, error, around),
       );
     }
     if (member === null || member === undefined) return undefined;
-    if (member instanceof Error) return this.#refuse({ ...step, key: index, isNullable: true }, member, list);
-    const selected = members.byType.get(members.typeOf(member)) as Selection;
-    return this.#completeObject({ key: index, isNullable: true }, selected, index, member, list);
+    if (member instanceof Error) return this.#refuse(slot, member, around);
+    const fields = members.byType.get(members.typeOf(member)) as readonly Step[];
+    return this.#completeObject(slot, fields, member, list, around);
   }
 
   #completeObject(
-    { key, isNullable }: Pick<Target, 'key'> & Pick<Step, 'isNullable'>,
-    { fields, selection }: Selection,
-    place: number,
+    { key, isNullable }: Slot,
+    fields: readonly Step[],
     value: unknown,
-    parent: Target,
+    target: Target,
+    around: Place | undefined,
   ): Promise<unknown> | undefined {
-    const shared = selection !== undefined && value instanceof SharedObject ? value : undefined;
-    const known = shared?.jsonOf(selection as string);
-    if (known !== undefined) {
-      this.#count(known.length);
-      parent.values[place] = known;
-      return undefined;
-    }
-    const target: Target = { steps: fields, values: [], parent, key };
-    parent.values[place] = target;
-    const errorsBefore = this.#errors.length;
+    const object: Target = {};
+    target[key] = object;
+    const orNull = (reason: unknown): undefined => {
+      if (reason !== nulled || !isNullable) throw reason;
+      target[key] = null;
+    };
     try {
-      const pending = this.#fill(target, value);
-      if (pending !== undefined) return pending.catch((reason) => this.#orNull(isNullable, place, reason, parent));
-      if (shared && this.#errors.length === errorsBefore) {
-        const json = this.#jsonOf(target);
-        shared.keepJson(selection as string, json);
-        parent.values[place] = json;
-      }
+      return this.#fill(object, fields, value, { key, around })?.catch(orNull);
     } catch (reason) {
-      this.#orNull(isNullable, place, reason, parent);
+      return orNull(reason);
     }
-    return undefined;
-  }
-
-  #orNull(isNullable: boolean, place: number, reason: unknown, target: Target): void {
-    if (reason !== nulled || !isNullable) throw reason;
-    target.values[place] = null;
   }
 
   /** Records a field's error. Throws {@link nulled} when the field must not be null. */
-  #refuse({ key, positions, isNullable }: Refused, error: unknown, target: Target): undefined {
+  #refuse({ key, positions, isNullable }: Slot, error: unknown, around: Place | undefined): undefined {
     const originalError = error instanceof Error ? error : new Error('Something else than an error was thrown');
     const path: (string | number)[] = [key];
-    for (let at: Target | undefined = target; at?.key !== undefined; at = at.parent) path.unshift(at.key);
-    this.#errors.push(
-      new GraphQLError(originalError.message, {
-        source: new Source(this.request.query),
-        positions,
-        path,
-        originalError,
-      }),
-    );
+    for (let at = around; at !== undefined; at = at.around) path.unshift(at.key);
+    const source = new Source(this.request.query);
+    this.#errors.push(new GraphQLError(originalError.message, { source, positions, path, originalError }));
     if (!isNullable) throw nulled;
   }
 
@@ -207,48 +177,17 @@ export class Execution {
     }
     return values;
   }
-
-  /** As `JSON.stringify` would write the object, in a fraction of the time. */
-  #jsonOf({ steps, values }: Target): string {
-    let json = '{';
-    for (let place = 0; place < steps.length; place += 1) {
-      const { prefix, fields, members } = steps[place] as Step;
-      const value = values[place];
-      if (place > 0) json += ',';
-      json += prefix;
-      if (members !== undefined) json += this.#jsonOfList(value as Target);
-      else if (fields === undefined) {
-        const text = JSON.stringify(value);
-        this.#count(prefix.length + text.length);
-        json += text;
-      } else if (typeof value === 'object' && value !== null) json += this.#jsonOf(value as Target);
-      else json += value; // JSON already, or null
-    }
-    return `${json}}`;
-  }
-
-  #jsonOfList({ values }: Target): string {
-    const members = values.map((member) => (typeof member === 'string' ? member : this.#jsonOfMember(member)));
-    return `[${members.join()}]`;
-  }
-
-  #jsonOfMember(member: unknown): string {
-    this.#count('null'.length);
-    return member === null ? 'null' : this.#jsonOf(member as Target);
-  }
-
-  #count(characters: number): void {
-    this.#written += characters;
-    if (this.#written > this.context.maxAnswerBytes) throw tooLarge;
-  }
 }
 
-/** Calls `take` for each place; returns a promise for the pending ones. When one throws, the others' results are ignored. */
-function forEach(places: number, take: (place: number) => Promise<unknown> | undefined): Promise<unknown> | undefined {
+/** Calls `take` for each item; returns a promise for the pending ones. When one throws, the others' results are ignored. */
+function forEach<Item>(
+  items: readonly Item[],
+  take: (item: Item, index: number) => Promise<unknown> | undefined,
+): Promise<unknown> | undefined {
   let waiting: Promise<unknown>[] | undefined;
   try {
-    for (let place = 0; place < places; place += 1) {
-      const pending = take(place);
+    for (let index = 0; index < items.length; index += 1) {
+      const pending = take(items[index] as Item, index);
       if (pending === undefined) continue;
       waiting ??= [];
       waiting.push(pending);

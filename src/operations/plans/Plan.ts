@@ -1,9 +1,11 @@
 import type { Variables } from '../GraphQLRequest.js';
-import type { Asked, OperationContext } from '../OperationContext.js';
+import type { OperationContext } from '../OperationContext.js';
 
 /** An operation as a list of steps, which give the answer graphql-js would give. Everything constant is looked up once. */
-export interface Plan extends Asked {
+export interface Plan {
   readonly type: 'query' | 'mutation';
+  /** See {@link operationLabel}. */
+  readonly label: string;
   readonly operationName: string | undefined;
   readonly steps: readonly Step[];
   /** Coerces the variables. Returns undefined for malformed ones, and for those that need special rules: Apollo answers. */
@@ -13,24 +15,15 @@ export interface Plan extends Asked {
 /** The plan of a document that was answered and came again; `none` for a document that cannot have one. */
 export type KnownPlan = Plan | { readonly type: 'none' };
 
-/** The fields that are selected on an object. */
-export interface Selection {
-  readonly fields: readonly Step[];
-  /** The fields as text, a cache key for their JSON; undefined unless every field is a plain property of the object. */
-  readonly selection: string | undefined;
-}
-
 /** The fields that are selected on the members of a list, by the name of a member's type. A member may be null. */
 export interface Members {
   readonly typeOf: (member: unknown) => unknown;
-  readonly byType: ReadonlyMap<unknown, Selection>;
+  readonly byType: ReadonlyMap<unknown, readonly Step[]>;
 }
 
 /** One field of an answer. */
 export interface Step {
   readonly key: string;
-  /** The key as JSON, with its colon. */
-  readonly prefix: string;
   /** The value of `__typename`; undefined for other fields. */
   readonly constant: string | undefined;
   readonly name: string;
@@ -39,8 +32,8 @@ export interface Step {
   readonly isNullable: boolean;
   /** Turns the value into what JSON shows; undefined when that is the value itself. */
   readonly serialize: ((value: unknown) => unknown) | undefined;
+  /** The fields that are selected on an object; undefined for other values. */
   readonly fields: readonly Step[] | undefined;
-  readonly selection: string | undefined;
   /** Only for the list `_entities`. */
   readonly members: Members | undefined;
   readonly parentType: string;

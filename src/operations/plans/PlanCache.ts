@@ -31,9 +31,9 @@ export class PlanCache {
     const coerced = plan.readVariables(variables);
     if (coerced === undefined) return undefined;
     const request = { query, variables: coerced };
-    const { type, label, scopes, steps } = plan;
+    const { type, label, steps } = plan;
     const perform = (context: OperationContext) => new Execution(plan, request, context).run();
-    return { by: 'plan' as const, type, label, scopes, rootFields: steps.length, perform };
+    return { by: 'plan' as const, type, label, rootFields: steps.length, perform };
   }
 
   /** Notes that Apollo answered a document: it is valid and within all limits on documents. */

@@ -21,14 +21,14 @@ import {
   Kind,
   parse,
   type SelectionSetNode,
+  TypeNameMetaFieldDef,
   valueFromAST,
   visit,
 } from 'graphql';
-import { neededScopes } from '../neededScopes.js';
 import { operationLabel } from '../observeOperations.js';
 import { mayAnswer, rootFieldsOf } from '../operationSize.js';
 import { variableReader } from '../variables.js';
-import type { Argument, Members, Plan, Resolve, Selection, Step } from './Plan.js';
+import type { Argument, Members, Plan, Resolve, Step } from './Plan.js';
 
 /** Most steps of a plan. Making a step takes about ten times as long as executing it; keeping it takes about a kilobyte. */
 const maxSteps = 2000;
@@ -60,7 +60,6 @@ export function planOf(schema: GraphQLSchema, text: string, maxRepresentations: 
   return {
     type,
     label: operationLabel(schema, operation, document),
-    scopes: neededScopes(schema, document),
     operationName: name?.value,
     steps,
     readVariables: (given) => {
@@ -120,46 +119,35 @@ class Planner {
   #step(parent: GraphQLObjectType, key: string, nodes: readonly FieldNode[]): Step {
     const [node] = nodes as [FieldNode];
     const name = node.name.value;
-    const common = {
-      key,
-      prefix: `${JSON.stringify(key)}:`,
-      name,
-      parentType: parent.name,
-      positions: nodes.map(({ loc }) => loc?.start ?? 0),
-    };
-    if (name === '__typename') {
-      const none = { resolve: undefined, args: [], serialize: undefined, ...noSelection };
-      return { ...common, ...none, constant: parent.name, isNullable: false };
-    }
-    const field = parent.getFields()[name] ?? notPlannable();
+    const isTypename = name === '__typename';
+    const field = isTypename ? TypeNameMetaFieldDef : (parent.getFields()[name] ?? notPlannable());
+    const resolve = isTypename ? undefined : (field.resolve as Resolve | undefined);
     const type = getNullableType(field.type);
     const members = this.#members(type, nodes);
     if (!members && !isLeafType(type) && !isObjectType(type)) notPlannable();
     const isWrittenAsIs = isEnumType(type) || (isLeafType(type) && isSpecifiedScalarType(type));
-    const selected = isObjectType(type) ? this.#selection(type, nodes) : noSelection;
+    // No spread: V8 would give each step a hidden class of its own, and a plan would run several times slower.
     return {
-      ...common,
-      constant: undefined,
-      resolve: field.resolve as Resolve | undefined,
-      args: field.resolve ? this.#arguments(field, node) : [],
+      key,
+      constant: isTypename ? parent.name : undefined,
+      name,
+      resolve,
+      args: resolve ? this.#arguments(field, node) : [],
       isNullable: !isNonNullType(field.type),
       // Our objects hold strings, booleans and enum values in the form that the answer shows.
       serialize: isLeafType(type) && !isWrittenAsIs ? (value) => type.serialize(value) : undefined,
-      ...selected,
+      fields: isObjectType(type) ? this.steps(type, nodes) : undefined,
       members,
+      parentType: parent.name,
+      positions: nodes.map(({ loc }) => loc?.start ?? 0),
     };
-  }
-
-  #selection(type: GraphQLObjectType, nodes: readonly FieldNode[]): Selection {
-    const fields = this.steps(type, nodes);
-    return { fields, selection: selectionOf(type.name, fields) };
   }
 
   /** The selections on the members of a list of a union; undefined for any other type. */
   #members(list: GraphQLOutputType, nodes: readonly FieldNode[]): Members | undefined {
     const type = isListType(list) ? list.ofType : undefined;
     if (!isUnionType(type) || !type.resolveType) return undefined;
-    const byType = new Map(type.getTypes().map((member) => [member.name, this.#selection(member, nodes)]));
+    const byType = new Map(type.getTypes().map((member) => [member.name, this.steps(member, nodes)]));
     return { typeOf: type.resolveType as Members['typeOf'], byType };
   }
 
@@ -176,18 +164,4 @@ class Planner {
     visit(node, { Variable: notPlannable }); // a null where a value is needed would be found only when it is read
     return { name, from: 'document', value: valueFromAST(node, type) };
   }
-}
-
-const noSelection = { fields: undefined, selection: undefined, members: undefined };
-const maxSelectionLength = 1000;
-
-/**
- * A selection as text, the cache key of its JSON. Undefined when a field has a resolver or fields of its own, and when
- * repeated fields or long aliases could make the JSON much larger than the object: memory is bounded by the size of objects.
- */
-function selectionOf(type: string, fields: readonly Step[]): string | undefined {
-  if (fields.some((field) => field.resolve || field.fields)) return undefined;
-  if (new Set(fields.map(({ name }) => name)).size < fields.length) return undefined;
-  const selection = `${type} ${fields.map(({ key, name }) => `${key}:${name}`).join(' ')}`;
-  return selection.length > maxSelectionLength ? undefined : selection;
 }
