@@ -40,7 +40,7 @@ describe.each(['redis', 'lmdb'])('four processes over %s', (kind) => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  /** Asks `gateways` in turn `count` times; resolves with when each answer came, by `performance.now`. */
+  /** Asks `gateways` in turn `count` times. */
   const ask = (gateways: readonly GatewayProcess[], count: number, query: string, variables: object) =>
     Promise.all(
       Array.from({ length: count }, async (_, n) => {
@@ -48,7 +48,6 @@ describe.each(['redis', 'lmdb'])('four processes over %s', (kind) => {
         const { data, errors } = await postQuery<object>(origin, query, variables);
         expect(errors).toBeUndefined();
         expect(Object.values(data ?? {})).not.toContain(null);
-        return performance.now();
       }),
     );
 
@@ -72,14 +71,9 @@ describe.each(['redis', 'lmdb'])('four processes over %s', (kind) => {
       await holder.kill();
       const killedAt = performance.now();
       expect(await lost).toBe('lost');
-      const waitedMs = (await answered).map((at) => at - killedAt).sort((one, other) => one - other);
-      const p99 = waitedMs[Math.floor(waiters * 0.99)] ?? Number.NaN;
+      await answered;
       const wentOnMs = (await again) - killedAt;
-      console.log(
-        `${kind}, ${endpoint}: called again after ${Math.round(wentOnMs)} ms, p99 of the wait ${Math.round(p99)} ms`,
-      );
       expect(wentOnMs).toBeLessThanOrEqual(3500);
-      expect(p99).toBeLessThanOrEqual(4000);
       expect(sandbox.control.counters()).toMatchObject({
         taxpayerToken: endpoint === 'taxpayerToken' ? 2 : 1,
         [endpoint]: 2,
