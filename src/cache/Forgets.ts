@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { pause, type Runtime, realRuntime, type Timer } from '../process/Runtime.js';
 import { leaseMs } from './keepLease.js';
 import { isSubjectKey } from './OneKeyStore.js';
-import type { SealedStore } from './SealedStore.js';
+import { heldPauseMs, type SealedStore } from './SealedStore.js';
 import type { SubjectEntries } from './SubjectEntries.js';
 
 const record = z.object({
@@ -24,8 +24,6 @@ export const recordMs = 3_600_000;
 const maxRecords = 1000;
 /** How often each process looks at the list, in milliseconds. */
 const lookEveryMs = 2000;
-/** Pause before the next try to write the list while another process writes it, in milliseconds. */
-const tryAgainMs = 100;
 
 /** Puts `next` on the list; it replaces the record with the same id. @throws StoreError */
 export async function writeForget(store: SealedStore, next: ForgetRecord, runtime = realRuntime): Promise<void> {
@@ -33,7 +31,7 @@ export async function writeForget(store: SealedStore, next: ForgetRecord, runtim
   for (;;) {
     const owner = runtime.randomUUID();
     const turn = await store.acquire(listName, owner, leaseMs, before);
-    if (turn.state === 'held') await pause(runtime, tryAgainMs);
+    if (turn.state === 'held') await pause(runtime, heldPauseMs);
     else if (turn.state === 'found') before = turn.entry.bytes;
     else {
       const records = await recordsOf(store);

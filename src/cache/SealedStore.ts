@@ -15,7 +15,8 @@ const skewMs = 10_000;
 const maxOwnMarks = 5000;
 /** How long the lease lasts under which a mark is written, in milliseconds. */
 const leaseOfMarkMs = 1000;
-const lookAgainMs = 100;
+/** Pause before the next try to take a lease that another process holds for one short write, in milliseconds. */
+export const heldPauseMs = 100;
 /** After this many tries to take the lease, a mark is written without it. */
 const mostTriesOfMark = 20;
 
@@ -88,7 +89,7 @@ export class SealedStore {
     for (let tries = 0, shorter: Buffer | undefined; tries < mostTriesOfMark && isLongest(); tries += 1) {
       const turn = await this.acquire(name, owner, leaseOfMarkMs, shorter);
       if (turn.state === 'taken' && (await this.settle(name, value, leftMs(), owner))) return;
-      if (turn.state === 'held') await pause(this.#runtime, lookAgainMs);
+      if (turn.state === 'held') await pause(this.#runtime, heldPauseMs);
       if (turn.state !== 'found') continue;
       if (lastsLonger(this.#believed(turn.entry))) return;
       shorter = turn.entry.bytes;

@@ -30,12 +30,10 @@ export function answerWithFault(fault: Fault, call: Received, response: ServerRe
   const { delayMs = 0, gate, dripMs, cut } = fault;
   const answer = answerOfFault(fault, call);
   const { status, headers, body } = answer;
-  if (gate !== undefined)
-    response.once(
-      'close',
-      hold(gate, () => sendAnswer(response, answer)),
-    );
-  else if (dripMs !== undefined) void drip(response, answer, dripMs);
+  if (gate !== undefined) {
+    const letGo = hold(gate, () => sendAnswer(response, answer));
+    response.once('close', letGo);
+  } else if (dripMs !== undefined) void drip(response, answer, dripMs);
   else if (cut === 'before') response.socket?.resetAndDestroy();
   else if (cut === 'half') {
     response.writeHead(status, headers).write(body.subarray(0, body.length / 2), () => response.socket?.end());

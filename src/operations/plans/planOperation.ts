@@ -47,7 +47,7 @@ export function planOf(schema: GraphQLSchema, text: string, maxRepresentations: 
   const { operation: type, selectionSet, variableDefinitions = [], name } = operation;
   const isOneMutation = selectionSet.selections.length === 1 && selectionSet.selections[0]?.kind === Kind.FIELD;
   if (type === 'subscription' || (type === 'mutation' && !isOneMutation)) notPlannable();
-  refuseDocument(document);
+  assertPlannable(document);
   const root = schema.getRootType(type) ?? notPlannable();
   const readVariables = variableReader(schema, variableDefinitions);
   const withDefault = variableDefinitions.filter((one) => one.defaultValue).map((one) => one.variable.name.value);
@@ -83,7 +83,8 @@ function notPlannable(): never {
   throw new NotPlannable();
 }
 
-function refuseDocument(document: DocumentNode): void {
+/** @throws NotPlannable for a document with anything that plans leave to Apollo */
+function assertPlannable(document: DocumentNode): void {
   visit(document, {
     Directive: notPlannable,
     Field: ({ name: { value: name } }) => (isForPlans(name) ? undefined : notPlannable()),
