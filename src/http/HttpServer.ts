@@ -29,6 +29,8 @@ export interface HttpServerOptions {
 }
 
 /** In milliseconds. A slower client gets 408 and is disconnected; `requestTimeout` covers the headers and the body. */
+/** A proxy that keeps a connection longer than we do sends a request into one that is closing: 502. Theirs are up to 600 s. */
+const keepAliveTimeout = 620_000;
 const defaultTimeouts = { headersTimeout: 20_000, requestTimeout: 60_000, connectionsCheckingInterval: 5000 };
 
 /** The phases of a drain: when each ends at the latest, in milliseconds from the start, or how long it takes at most. */
@@ -95,7 +97,7 @@ export class HttpServer {
     const { tls, timeouts = defaultTimeouts } = options;
     const limits = {
       ...timeouts,
-      ...{ keepAliveTimeout: 65_000, maxHeaderSize: 16_384, ServerResponse: SafeResponse },
+      ...{ keepAliveTimeout, maxHeaderSize: 16_384, ServerResponse: SafeResponse },
       // Node.js 25+ reads the body of an upgrade request separately, so `reissue` would lose it: grant no upgrade with a body.
       ...(nodeMajor >= 25 && {
         shouldUpgradeCallback: ({ headers }: IncomingMessage) =>

@@ -1,4 +1,4 @@
-import { BlockList, isIP } from 'node:net';
+import { BlockList, isIP, SocketAddress } from 'node:net';
 
 const form = /^(.*?)(?:\/(\d{1,3}))?$/;
 
@@ -24,13 +24,16 @@ export class AddressRanges {
 
   /** `address` may be an IPv4 address mapped to IPv6. False for text that is no address. */
   has(address: string): boolean {
-    const plain = unmapped(address);
-    const version = isIP(plain);
-    return version !== 0 && this.#list.check(plain, version === 4 ? 'ipv4' : 'ipv6');
+    const plain = canonical(address);
+    return plain !== undefined && this.#list.check(plain, isIP(plain) === 4 ? 'ipv4' : 'ipv6');
   }
 }
 
-/** A socket that listens on IPv6 shows IPv4 peers as `::ffff:192.0.2.1`. */
-export function unmapped(address: string): string {
-  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
+/**
+ * The one way to write an address (RFC 5952), so that two of the same are equal texts. IPv4 in IPv6, as a socket shows its peer
+ * that listens on IPv6, is IPv4. Undefined for text that is no address.
+ */
+export function canonical(text: string): string | undefined {
+  if (isIP(text) !== 6) return isIP(text) === 4 ? text : undefined;
+  return new SocketAddress({ family: 'ipv6', address: text }).address.replace(/^::ffff:(?=\d+\.)/, '');
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import { isIP, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import { type AddressRanges, unmapped } from './AddressRanges.js';
+import { type AddressRanges, canonical } from './AddressRanges.js';
 
 /** Who is at the other end of a request, as far as the settings require. */
 export interface Peer {
@@ -78,11 +78,12 @@ export class Peers {
  * proxies append: the caller may have sent the left part. A non-address ends the list.
  */
 export function callerAddress({ headers, socket }: IncomingMessage, trusted: AddressRanges): string | undefined {
-  let address = socket.remoteAddress && unmapped(socket.remoteAddress);
+  let address = canonical(socket.remoteAddress ?? '');
   const hops = String(headers['x-forwarded-for'] ?? '').split(',');
-  for (const hop of hops.reverse()) {
-    const next = unmapped(withoutPort(hop.trim()));
-    if (!address || !trusted.has(address) || isIP(next) === 0) break;
+  for (const hop of hops.map((text) => text.trim()).reverse()) {
+    if (hop === '') continue; // an empty element of a list counts for nothing (RFC 9110, 5.6.1.2)
+    const next = canonical(withoutPort(hop));
+    if (!address || !trusted.has(address) || next === undefined) break;
     address = next;
   }
   return address;

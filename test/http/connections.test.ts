@@ -62,6 +62,11 @@ describe('a connection', () => {
     expect(await connection.answer()).toMatchObject({ status: 200, body: '{"data":{"__typename":"Query"}}' });
   });
 
+  it('keeps an idle connection longer than balancers do, which use one for up to ten minutes', async () => {
+    const response = await fetch(`${gateway.origin}/health/live`);
+    expect(response.headers.get('keep-alive')).toBe('timeout=620');
+  });
+
   const smuggled = ['GET /health/live HTTP/1.1', host, '', ''].join('\r\n');
   it.each<[string, string, string[]]>([
     ['a long body', '/nowhere', ['Content-Length: 100000', '', smuggled]],

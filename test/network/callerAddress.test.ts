@@ -28,6 +28,8 @@ describe('the address of a caller', () => {
     ['one with a port', { 'x-forwarded-for': '203.0.113.7:4711' }, '203.0.113.7'],
     ['an IPv4 address in IPv6 form', { 'x-forwarded-for': '::ffff:203.0.113.7, ::ffff:10.1.2.3' }, '203.0.113.7'],
     ['an IPv6 address with a port', { 'x-forwarded-for': '[2001:db8::7]:4711, fd00::1' }, '2001:db8::7'],
+    ['the same however it is written', { 'x-forwarded-for': '2001:0DB8:0:0::1F' }, '2001:db8::1f'],
+    ['not the proxy’s because of a comma too many', { 'x-forwarded-for': '203.0.113.7, , 10.1.2.3,' }, '203.0.113.7'],
     ['not what is no address', { 'x-forwarded-for': '198.51.100.1, _hidden' }, '127.0.0.1'],
     ['not what Forwarded tells', { forwarded: 'for=198.51.100.1', 'x-forwarded-for': '203.0.113.7' }, '203.0.113.7'],
     ['the peer’s with Forwarded alone', { forwarded: 'for=203.0.113.7' }, '127.0.0.1'],
@@ -68,6 +70,15 @@ describe('the address of a caller', () => {
       expect(new Set(statuses)).toEqual(new Set([200, 429]));
     }
     expect(await statusFor('203.0.113.7, 203.0.113.9')).toBe(200);
+  });
+
+  test('counts as one, however an IPv6 address is written', async () => {
+    gateway = await startTestGateway({ TRUSTED_PROXIES: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '2' });
+    const statuses: unknown[] = [];
+    for (const address of ['2001:DB8::1f', '2001:db8::1F', '2001:db8:0::1f', '[2001:db8::1f]:4711', '2001:db8::1f,']) {
+      statuses.push((await gateway.query('{ __typename }', {}, { 'x-forwarded-for': address })).status);
+    }
+    expect(statuses).toContain(429);
   });
 
   test('is in the audit line of a refused token', async () => {
