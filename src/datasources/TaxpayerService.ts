@@ -71,7 +71,7 @@ export class TaxpayerService {
     return this.#watched(endpoint, async () => {
       const answer = await this.#callAsClient({ endpoint, path: ['client-links'], body, holder, trail });
       try {
-        return this.#decode.clientLink(jsonOf(answer, 201));
+        return this.#decode.clientLink(jsonOf(answer));
       } catch (error) {
         const isUnusable = error instanceof GatewayError && error.code === 'UPSTREAM_INVALID_RESPONSE';
         throw isUnusable ? outcomeUnknown(error) : error;
@@ -84,7 +84,7 @@ export class TaxpayerService {
     const path = ['auth', 'tax-payer', id, 'token'];
     return this.#watched('taxpayerToken', async () => {
       const answer = await this.#callAsClient({ ...call, endpoint: 'taxpayerToken', path, signal, beforeTry });
-      return this.#decode.tokenRecord(jsonOf(answer, 200), id);
+      return this.#decode.tokenRecord(foundIn(answer), id);
     });
   }
 
@@ -93,7 +93,7 @@ export class TaxpayerService {
     const path = ['tax-payer', taxpayerId, 'refresh', jobId];
     return this.#watched('refreshJob', async () => {
       const answer = await this.#callWithToken(credential, { endpoint: 'refreshJob', path, holder, trail, signal });
-      return this.#decode.jobStatus(jsonOf(answer, 200), taxpayerId, jobId);
+      return this.#decode.jobStatus(foundIn(answer), taxpayerId, jobId);
     });
   }
 
@@ -194,12 +194,17 @@ const forbiddenReason = "HTTP 403 to this caller's requests";
 const rejected = (status: number) =>
   new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request', { reason: `HTTP ${status}` });
 
-/** The body of an answer with the expected status. Statuses that need more than an error (401, 403, 429) came before. */
-function jsonOf({ status, json }: ServiceAnswer, expected: 200 | 201): unknown {
-  if (status === expected) return json;
-  const isAbsent = status === 404 && expected === 200;
-  if (isAbsent) {
-    throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer or job', { reason: 'HTTP 404' });
-  }
+/** As {@link jsonOf}, for an answer about one taxpayer or job. @throws GatewayError NOT_FOUND */
+function foundIn(answer: ServiceAnswer): unknown {
+  if (answer.status !== 404) return jsonOf(answer);
+  throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer or job', { reason: 'HTTP 404' });
+}
+
+/**
+ * The body of a 2xx answer: any 2xx will do, because its content is checked. Statuses that need more than an error (401, 403,
+ * 429) came before.
+ */
+function jsonOf({ status, json }: ServiceAnswer): unknown {
+  if (status >= 200 && status < 300) return json;
   throw status >= 400 && status < 500 ? rejected(status) : contractBreach(`HTTP ${status}`);
 }
