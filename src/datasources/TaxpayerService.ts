@@ -20,7 +20,7 @@ export interface TaxpayerServiceOptions {
   readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
   readonly http: ResilientFetch;
   readonly gate: CallGate;
-  /** Deepest nesting of an answer. */
+  /** Deepest nesting of a record's metadata. */
   readonly maxDepth: number;
   readonly runtime?: Runtime;
   /** Called when a caller's calls will be refused for a while, because several different requests of that caller got a 403. */
