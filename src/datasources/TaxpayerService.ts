@@ -8,7 +8,7 @@ import type { CallOptions, Endpoint, ResilientFetch } from '../upstream/Resilien
 import { type ServiceAnswer, TryFailure } from '../upstream/readAnswer.js';
 import { serviceUrl } from '../upstream/serviceUrl.js';
 import type { Credential } from './credentials.js';
-import type { JobId, TaxpayerId } from './identifiers.js';
+import type { JobId, TaxpayerId, WrittenIds } from './identifiers.js';
 import type { ClientLink, ClientLinkRequest, TokenRecord } from './wire.js';
 import { contractBreach, decoders } from './wire.js';
 
@@ -45,7 +45,9 @@ interface Call extends CallOptions {
   readonly beforeTry?: (() => Promise<void>) | undefined;
 }
 
-type Read = Omit<Call, 'endpoint' | 'path' | 'body'>;
+interface Read extends Omit<Call, 'endpoint' | 'path' | 'body'> {
+  readonly written?: WrittenIds | undefined;
+}
 
 /** Thrown when the service refuses a taxpayer's token, so that the token can be replaced; never leaves the datasources. */
 export class AccessTokenRefused extends Error {}
@@ -80,8 +82,8 @@ export class TaxpayerService {
   }
 
   /** Reads the token record of a taxpayer (interface, 4.2). */
-  async tokenRecord(id: TaxpayerId, { signal, beforeTry, ...call }: Read): Promise<TokenRecord> {
-    const path = ['auth', 'tax-payer', id, 'token'];
+  async tokenRecord(id: TaxpayerId, { signal, beforeTry, written, ...call }: Read): Promise<TokenRecord> {
+    const path = ['auth', 'tax-payer', written?.get(id) ?? id, 'token'];
     return this.#watched('taxpayerToken', async () => {
       const answer = await this.#callAsClient({ ...call, endpoint: 'taxpayerToken', path, signal, beforeTry });
       return this.#decode.tokenRecord(foundIn(answer), id);
@@ -89,10 +91,10 @@ export class TaxpayerService {
   }
 
   /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
-  async refreshJob(taxpayerId: TaxpayerId, jobId: JobId, credential: Credential, { holder, trail, signal }: Read) {
-    const path = ['tax-payer', taxpayerId, 'refresh', jobId];
+  async refreshJob(taxpayerId: TaxpayerId, jobId: JobId, credential: Credential, { written, ...call }: Read) {
+    const path = ['tax-payer', written?.get(taxpayerId) ?? taxpayerId, 'refresh', written?.get(jobId) ?? jobId];
     return this.#watched('refreshJob', async () => {
-      const answer = await this.#callWithToken(credential, { endpoint: 'refreshJob', path, holder, trail, signal });
+      const answer = await this.#callWithToken(credential, { ...call, endpoint: 'refreshJob', path });
       return this.#decode.jobStatus(foundIn(answer), taxpayerId, jobId);
     });
   }

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { Secret } from '../config/secret.js';
 import { GatewayError } from '../errors/errors.js';
 import { isNestedWithin, pathOfInfinity } from '../json.js';
+import { nameOfId } from '../uuid.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 
 /** Request body of client link creation, in the service's words (interface, 2.2). Absent members stay absent. */
@@ -87,14 +88,14 @@ export function decoders(maxDepth: number) {
 
     tokenRecord(json: unknown, expected: TaxpayerId): TokenRecord {
       const record = decode(tokenRecord, json);
-      if (record.taxpayer_id !== expected) throw contractBreach('taxpayer_id: of another taxpayer');
+      if (nameOfId(record.taxpayer_id) !== expected) throw contractBreach('taxpayer_id: of another taxpayer');
       const name = detail(z.string(), 'name', record.name);
       const metadata = metadataIn(record.metadata, maxDepth);
       const createdAt = detail(isoTime, 'created_at', record.created_at);
       const faults = { name: name.fault, metadata: metadata.fault, createdAt: createdAt.fault };
       return {
         accessToken: record.access_token,
-        taxpayerId: record.taxpayer_id,
+        taxpayerId: expected,
         name: name.value,
         metadata: metadata.value,
         providerId: record.provider_id,
@@ -106,9 +107,9 @@ export function decoders(maxDepth: number) {
 
     jobStatus(json: unknown, taxpayerId: TaxpayerId, jobId: JobId): JobStatus {
       const job = decode(jobStatus, json);
-      if (job.taxpayerId !== taxpayerId) throw contractBreach('taxpayerId: of another taxpayer');
-      if (job.jobId !== jobId) throw contractBreach('jobId: of another job');
-      return job;
+      if (nameOfId(job.taxpayerId) !== taxpayerId) throw contractBreach('taxpayerId: of another taxpayer');
+      if (nameOfId(job.jobId) !== jobId) throw contractBreach('jobId: of another job');
+      return { ...job, taxpayerId, jobId };
     },
   };
 }
