@@ -36,7 +36,7 @@ A 403 on \`taxpayerToken\` or \`createClientLink\` concerns that request alone. 
 row got a 403, that caller's calls stop for 30 seconds with \`UPSTREAM_CREDENTIALS_REJECTED\`. If they came from three callers, or
 callers have no identity, the calls of the whole fleet stop.
 
-Each process has a circuit breaker for an endpoint that keeps failing (network, timeout, 5xx). While it is open, requests fail at
+Each process has a circuit breaker for an endpoint that keeps failing (network, timeout, 5xx, 408, 425). While it is open, requests fail at
 once with \`UPSTREAM_UNAVAILABLE\`, without a call. After \`BREAKER_RESET_MS\` the next request is a trial. It opens:
 
 - For one caller, when of the last 20 taxpayers or jobs they asked for within 10 seconds at least 5 fail, and at least half.

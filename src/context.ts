@@ -49,6 +49,7 @@ export class RequestContext implements OperationContext, ReadCall {
   readonly requestId: string;
   readonly fromRouter: boolean | undefined;
   readonly maxAnswerBytes: number;
+  written: Map<string, string> | undefined;
   private reads: DataLoader<Read, unknown, string> | undefined;
   private questions: DataLoader<Question, Decision> | undefined;
 
@@ -94,7 +95,7 @@ export class RequestContext implements OperationContext, ReadCall {
     use: (taxpayer: TaxpayerAccess) => T | Promise<T>,
     path = 'taxpayerId',
   ): T | Promise<T> {
-    const taxpayerId = this.services.ids.taxpayerId(id, path);
+    const taxpayerId = this.named(this.services.ids.taxpayerId(id, path), id);
     const { taxpayers, properties } = this.caller;
     if (taxpayers === 'any' || taxpayers.has(taxpayerId))
       return use(new TaxpayerAccess(taxpayerId, this, this.services));
@@ -104,6 +105,12 @@ export class RequestContext implements OperationContext, ReadCall {
     const access = new TaxpayerAccess(taxpayerId, this, this.services, decide);
     const decision = decide();
     return decision instanceof Promise ? decision.then(() => use(access)) : use(access);
+  }
+
+  /** Notes how the caller wrote an id, where that is not its name. */
+  named<Id extends string>(id: Id, written: string): Id {
+    if (written !== id) this.written = (this.written ?? new Map()).set(id, written);
+    return id;
   }
 
   private decide(decisions: DecisionPoint, question: Question): Decision | Promise<Decision> {
@@ -210,14 +217,14 @@ export class TaxpayerAccess {
    */
   refreshJob(jobId: string, waitSeconds?: number): JobView | Promise<JobView> {
     const waitMs = waitSeconds == null ? 0 : 1000 * within(waitSeconds, 'waitSeconds', 300);
-    const id = this.services.ids.jobId(jobId);
+    const id = this.context.named(this.services.ids.jobId(jobId), jobId);
     const view = this.services.jobs.status(this.id, id, undefined, this.context);
     return this.shown('job-shown', waitMs > 0 ? this.settled(id, view, waitMs) : view);
   }
 
   /** A job's status now and after each change. @throws GatewayError RATE_LIMITED when there is no room for the watch */
   watchJob(jobId: string): AsyncIterableIterator<JobView> {
-    const id = this.services.ids.jobId(jobId);
+    const id = this.context.named(this.services.ids.jobId(jobId), jobId);
     return this.watch((options) => this.services.jobWatches.watch([this.id, id], options));
   }
 
@@ -225,15 +232,15 @@ export class TaxpayerAccess {
   private watch<View>(begin: (options: WatchOptions) => LatestValue<View>): LatestValue<View> {
     const { decide } = this;
     const { ledger, decisions } = this.services;
-    const { holder, trail } = this.context;
+    const { holder, trail, written } = this.context;
     const release = ledger.take('watches', holder);
-    if (decide === undefined || decisions === undefined) return begin({ holder, trail, onEnd: release });
+    if (decide === undefined || decisions === undefined) return begin({ holder, trail, written, onEnd: release });
     const ended = new AbortController();
     const onEnd = () => {
       ended.abort();
       release();
     };
-    const watch = begin({ holder, trail, onEnd });
+    const watch = begin({ holder, trail, written, onEnd });
     keepDeciding(decide, decisions, ended.signal).catch((error) => watch.fail(error));
     return watch;
   }
@@ -242,10 +249,10 @@ export class TaxpayerAccess {
     this.services.onWait?.();
     const view = await present;
     if (isTerminal(view.job)) return view;
-    const { caller, holder, trail, signal } = this.context;
+    const { caller, holder, trail, written, signal } = this.context;
     const onEnd = this.services.ledger.take('watches', holder);
     const maxMs = Math.min(waitMs, caller.expiresAt - Date.now());
-    return this.services.jobWatches.settle([this.id, id], view, { holder, trail, onEnd, maxMs, signal });
+    return this.services.jobWatches.settle([this.id, id], view, { holder, trail, written, onEnd, maxMs, signal });
   }
 
   /** Audits that the caller is shown a view, if the audit log takes every view. After a wait, access is checked again. */

@@ -22,7 +22,7 @@ export interface Caller {
   /** The `sub` claim. Unique within one issuer only, so compare callers by {@link Caller.key}; never log it. */
   readonly subject: string;
   readonly scopes: ReadonlySet<Scope>;
-  /** The taxpayers this caller may see; `any` needs the scope `taxpayers:any`. */
+  /** The taxpayers this caller may see, by name; `any` needs the scope `taxpayers:any`. */
   readonly taxpayers: ReadonlySet<string> | 'any';
   /** What a decision point is told besides the subject: the issuer and chosen claims. Undefined without a decision point. */
   readonly properties?: Readonly<Record<string, unknown>> | undefined;

@@ -39,7 +39,8 @@ export async function readJson(
     const response = await fetch(url, { ...init, headers, redirect: 'error', size: maxBodyBytes, signal });
     if (response.status === 200) return { json: await response.json() };
     (response.body as Readable | null)?.destroy(); // an unread body would keep the connection open
-    return { fault: 'status', cause: `HTTP ${response.status}` };
+    // Balancers end idle connections by a 408, which may cross a request that was not read.
+    return { fault: response.status === 408 ? 'network' : 'status', cause: `HTTP ${response.status}` };
   } catch (error) {
     if (signal.aborted) return { fault: 'timeout', cause: 'no answer in time' };
     if (error instanceof SyntaxError) return { json: undefined };

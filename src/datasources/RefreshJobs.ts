@@ -90,13 +90,13 @@ export class RefreshJobs {
    * Reads the status in the background when it is old enough. The read waits until this turn's answers are given, and is
    * skipped if the status expires before a place is free. Its failure is ignored: the next caller meets it.
    */
-  #renewWhenDue(taxpayerId: TaxpayerId, jobId: JobId, entry: Entry<Observation>, { holder }: ReadCall): void {
+  #renewWhenDue(taxpayerId: TaxpayerId, jobId: JobId, entry: Entry<Observation>, { holder, written }: ReadCall): void {
     const dueMs = renewedAtMs(entry.fetchedAt);
     if (this.#isCurrent(entry, dueMs)) return;
     shownOf(entry).renewalBegan = true;
     const { places, runtime } = this.options;
     const isShown = () => this.#cache.peek(idOf(taxpayerId, jobId)) === entry && this.#isCurrent(entry, sharedMs);
-    const renew = async () => void (isShown() && (await this.#read(taxpayerId, jobId, dueMs, { holder })));
+    const renew = async () => void (isShown() && (await this.#read(taxpayerId, jobId, dueMs, { holder, written })));
     runtime.setImmediate(() => void places.run(holder, renew).catch(() => undefined));
   }
 
@@ -105,15 +105,16 @@ export class RefreshJobs {
     return shownOf(await this.options.places.run(call.holder, read)).view;
   }
 
-  #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, { holder, trail }: ReadCall) {
+  #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, { holder, trail, written }: ReadCall) {
     const { service, broker } = this.options;
     const id = idOf(taxpayerId, jobId);
     return this.#cache.read(id, {
       acceptable: (held) => this.#isCurrent(held, maxAgeMs),
       takesFetchedMeanwhile: true,
       fetch: async (signal) => {
-        const job = await broker.readWithToken(taxpayerId, { signal, holder, trail }, (credential) =>
-          service.refreshJob(taxpayerId, jobId, credential, { holder, trail, signal }),
+        const call = { signal, holder, trail, written };
+        const job = await broker.readWithToken(taxpayerId, call, (credential) =>
+          service.refreshJob(taxpayerId, jobId, credential, call),
         );
         return this.#observationOf(id, job);
       },

@@ -8,7 +8,7 @@ import type { CallOptions, Endpoint, ResilientFetch } from '../upstream/Resilien
 import { type ServiceAnswer, TryFailure } from '../upstream/readAnswer.js';
 import { serviceUrl } from '../upstream/serviceUrl.js';
 import type { Credential } from './credentials.js';
-import type { JobId, TaxpayerId } from './identifiers.js';
+import type { JobId, TaxpayerId, WrittenIds } from './identifiers.js';
 import type { ClientLink, ClientLinkRequest, TokenRecord } from './wire.js';
 import { contractBreach, decoders } from './wire.js';
 
@@ -20,7 +20,7 @@ export interface TaxpayerServiceOptions {
   readonly credentials: () => { readonly clientId: string; readonly clientSecret: Secret };
   readonly http: ResilientFetch;
   readonly gate: CallGate;
-  /** Deepest nesting of an answer. */
+  /** Deepest nesting of a record's metadata. */
   readonly maxDepth: number;
   readonly runtime?: Runtime;
   /** Called when a caller's calls will be refused for a while, because several different requests of that caller got a 403. */
@@ -45,7 +45,9 @@ interface Call extends CallOptions {
   readonly beforeTry?: (() => Promise<void>) | undefined;
 }
 
-type Read = Omit<Call, 'endpoint' | 'path' | 'body'>;
+interface Read extends Omit<Call, 'endpoint' | 'path' | 'body'> {
+  readonly written?: WrittenIds | undefined;
+}
 
 /** Thrown when the service refuses a taxpayer's token, so that the token can be replaced; never leaves the datasources. */
 export class AccessTokenRefused extends Error {}
@@ -71,7 +73,7 @@ export class TaxpayerService {
     return this.#watched(endpoint, async () => {
       const answer = await this.#callAsClient({ endpoint, path: ['client-links'], body, holder, trail });
       try {
-        return this.#decode.clientLink(jsonOf(answer, 201));
+        return this.#decode.clientLink(jsonOf(answer));
       } catch (error) {
         const isUnusable = error instanceof GatewayError && error.code === 'UPSTREAM_INVALID_RESPONSE';
         throw isUnusable ? outcomeUnknown(error) : error;
@@ -80,20 +82,20 @@ export class TaxpayerService {
   }
 
   /** Reads the token record of a taxpayer (interface, 4.2). */
-  async tokenRecord(id: TaxpayerId, { signal, beforeTry, ...call }: Read): Promise<TokenRecord> {
-    const path = ['auth', 'tax-payer', id, 'token'];
+  async tokenRecord(id: TaxpayerId, { signal, beforeTry, written, ...call }: Read): Promise<TokenRecord> {
+    const path = ['auth', 'tax-payer', written?.get(id) ?? id, 'token'];
     return this.#watched('taxpayerToken', async () => {
       const answer = await this.#callAsClient({ ...call, endpoint: 'taxpayerToken', path, signal, beforeTry });
-      return this.#decode.tokenRecord(jsonOf(answer, 200), id);
+      return this.#decode.tokenRecord(foundIn(answer), id);
     });
   }
 
   /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
-  async refreshJob(taxpayerId: TaxpayerId, jobId: JobId, credential: Credential, { holder, trail, signal }: Read) {
-    const path = ['tax-payer', taxpayerId, 'refresh', jobId];
+  async refreshJob(taxpayerId: TaxpayerId, jobId: JobId, credential: Credential, { written, ...call }: Read) {
+    const path = ['tax-payer', written?.get(taxpayerId) ?? taxpayerId, 'refresh', written?.get(jobId) ?? jobId];
     return this.#watched('refreshJob', async () => {
-      const answer = await this.#callWithToken(credential, { endpoint: 'refreshJob', path, holder, trail, signal });
-      return this.#decode.jobStatus(jsonOf(answer, 200), taxpayerId, jobId);
+      const answer = await this.#callWithToken(credential, { ...call, endpoint: 'refreshJob', path });
+      return this.#decode.jobStatus(foundIn(answer), taxpayerId, jobId);
     });
   }
 
@@ -194,12 +196,17 @@ const forbiddenReason = "HTTP 403 to this caller's requests";
 const rejected = (status: number) =>
   new GatewayError('UPSTREAM_REJECTED', 'The service rejected the request', { reason: `HTTP ${status}` });
 
-/** The body of an answer with the expected status. Statuses that need more than an error (401, 403, 429) came before. */
-function jsonOf({ status, json }: ServiceAnswer, expected: 200 | 201): unknown {
-  if (status === expected) return json;
-  const isAbsent = status === 404 && expected === 200;
-  if (isAbsent) {
-    throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer or job', { reason: 'HTTP 404' });
-  }
+/** As {@link jsonOf}, for an answer about one taxpayer or job. @throws GatewayError NOT_FOUND */
+function foundIn(answer: ServiceAnswer): unknown {
+  if (answer.status !== 404) return jsonOf(answer);
+  throw new GatewayError('NOT_FOUND', 'The service knows no such taxpayer or job', { reason: 'HTTP 404' });
+}
+
+/**
+ * The body of a 2xx answer: any 2xx will do, because its content is checked. Statuses that need more than an error (401, 403,
+ * 429) came before.
+ */
+function jsonOf({ status, json }: ServiceAnswer): unknown {
+  if (status >= 200 && status < 300) return json;
   throw status >= 400 && status < 500 ? rejected(status) : contractBreach(`HTTP ${status}`);
 }

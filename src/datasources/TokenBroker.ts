@@ -1,6 +1,5 @@
 import { LeasedCache } from '../cache/LeasedCache.js';
 import { GatewayError } from '../errors/errors.js';
-import type { CallOptions } from '../upstream/ResilientFetch.js';
 import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
 import { type Credential, Credentials, isSuccessor, skewMs } from './credentials.js';
 import { type FreshnessRule, freshMsOf, unchangedSince } from './freshness.js';
@@ -48,7 +47,7 @@ const refetchCoolDownMs = 60_000; // after a new token was refused, no other is 
 const mostRefused = 3; // in one read: the token in memory, the one in the store, and a new one
 
 type Acceptable = (entry: TokenEntry) => boolean;
-type Call = CallOptions & Spender;
+type Call = ReadCall & Spender;
 
 /**
  * Brokers taxpayer tokens so that the token endpoint is called once per taxpayer and token lifetime (interface, 4.2:
@@ -130,7 +129,7 @@ export class TokenBroker {
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
    */
-  poll(id: TaxpayerId, call: CallOptions): Promise<TokenView> {
+  poll(id: TaxpayerId, call: ReadCall): Promise<TokenView> {
     return this.#find(id, (entry) => this.#isFresh(entry, Infinity), { ...call, isWatch: true });
   }
 
@@ -140,7 +139,7 @@ export class TokenBroker {
     return Math.min(freshMs, Math.max(0, fetchedAt + freshMs - this.options.runtime.now()));
   }
 
-  async #lookUp(id: TaxpayerId, acceptable: Acceptable, call: CallOptions): Promise<TokenView> {
+  async #lookUp(id: TaxpayerId, acceptable: Acceptable, call: ReadCall): Promise<TokenView> {
     try {
       return await this.#find(id, acceptable, call);
     } catch (error) {
@@ -170,7 +169,7 @@ export class TokenBroker {
    *
    * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
    */
-  credential(id: TaxpayerId, refused?: string, call: CallOptions = {}): Credential | Promise<Credential> {
+  credential(id: TaxpayerId, refused?: string, call: ReadCall = {}): Credential | Promise<Credential> {
     const acceptable: Acceptable = (entry) =>
       entry.version !== refused && (entry.value.kind === 'record' || this.#cache.isYoungerThan(entry, absenceMs));
     const read = this.#read(id, acceptable, call);
@@ -190,7 +189,7 @@ export class TokenBroker {
    */
   async readWithToken<T>(
     id: TaxpayerId,
-    { signal, ...call }: CallOptions & { readonly signal: AbortSignal },
+    { signal, ...call }: ReadCall & { readonly signal: AbortSignal },
     read: (credential: Credential) => Promise<T>,
   ): Promise<T> {
     const { runtime } = this.options;
@@ -217,7 +216,7 @@ export class TokenBroker {
     }
   }
 
-  async #replace(id: TaxpayerId, refused: string, signal: AbortSignal, call: CallOptions): Promise<Credential> {
+  async #replace(id: TaxpayerId, refused: string, signal: AbortSignal, call: ReadCall): Promise<Credential> {
     if ((await this.options.store.mark(tokenNames(id).refusal)) === refused) {
       this.options.onEvent('refetch-cool-down');
       throw notAuthorized();
@@ -248,14 +247,14 @@ export class TokenBroker {
   }
 
   async #fetch(id: TaxpayerId, signal: AbortSignal, call: Call, before?: TokenEntry): Promise<TokenAnswer> {
-    const { holder, trail } = call;
+    const { holder, trail, written } = call;
     const read = (onCall: () => void) => {
       const beforeTry = async () => {
         await this.#budget.spend(call); // for each try, because the service counts tries
         if (trail) trail.tokenCalls += 1;
         onCall();
       };
-      return this.options.service.tokenRecord(id, { holder, trail, signal, beforeTry });
+      return this.options.service.tokenRecord(id, { holder, trail, written, signal, beforeTry });
     };
     try {
       const record = await this.#failures.run(id, read);

@@ -1,15 +1,15 @@
 import { setMaxListeners } from 'node:events';
 import { type ErrorCode, GatewayError } from '../errors/errors.js';
 import { longestTimerMs, type Runtime, type Timer } from '../process/Runtime.js';
-import type { CallOptions } from '../upstream/ResilientFetch.js';
 import { LatestValue } from './LatestValue.js';
+import type { ReadCall } from './reading.js';
 
 /** How a {@link Watcher} reads, compares and schedules what it watches. Times are in milliseconds. */
 export interface Watched<Key, View> {
   /** The view in memory, if a query would be answered with it. */
   held(key: Key): View | undefined;
   /** Reads a view that is newer than `known`. */
-  read(key: Key, known: View | undefined, call: CallOptions): View | Promise<View>;
+  read(key: Key, known: View | undefined, call: ReadCall): View | Promise<View>;
   /** The view that a new reader gets while reads fail; `known` is the result of the last successful read. */
   standIn(key: Key, known: View | undefined): View | undefined;
   /** When the view was read from the service, since the epoch. */
@@ -33,7 +33,7 @@ interface WatcherOptions<Key, View> extends WatcherSurroundings {
   readonly watched: Watched<Key, View>;
 }
 
-export interface WatchOptions extends CallOptions {
+export interface WatchOptions extends ReadCall {
   /** Longest time for this watch, in milliseconds. Default `watchMaxMs`. */
   readonly maxMs?: number;
   /** Called once, however the watch ends. */
@@ -59,7 +59,7 @@ export class Watcher<Key, View> {
    * Yields the present view, then each change; ends after a final view, after `watchMaxMs`, or when the watcher stops. A
    * slow reader gets the newest view, not every one. Fails only with a permanent error.
    */
-  watch(key: Key, { holder, trail, onEnd, maxMs = Infinity }: WatchOptions = {}) {
+  watch(key: Key, { holder, trail, written, onEnd, maxMs = Infinity }: WatchOptions = {}) {
     const { runtime } = this.options;
     const loop = this.#loopOf(key);
     const reader = new LatestValue<View>(() => {
@@ -71,7 +71,7 @@ export class Watcher<Key, View> {
     const timer = runtime.setTimeout(() => reader.return(), Math.min(maxMs, this.options.watchMaxMs)).unref();
     this.options.onWatchers(++this.#watchers);
     if (this.#stopped) void reader.return();
-    else loop.join(reader, { holder, trail });
+    else loop.join(reader, { holder, trail, written });
     return reader;
   }
 
@@ -132,7 +132,7 @@ function idOf(key: unknown): string {
 
 /** `call` names the reader in polls made on its behalf; `given` is the view it was given last. */
 interface Reader<View> {
-  readonly call: CallOptions;
+  readonly call: ReadCall;
   given?: View;
 }
 
@@ -156,7 +156,7 @@ class PollLoop<Key, View> {
     this.#runtime = runtime;
   }
 
-  join(reader: LatestValue<View>, call: CallOptions): void {
+  join(reader: LatestValue<View>, call: ReadCall): void {
     const isFirst = this.#readers.size === 0;
     this.#readers.set(reader, { call });
     const present = this.#failures === 0 ? this.#latest : this.#watched.standIn(this.key, this.#latest);
@@ -201,7 +201,7 @@ class PollLoop<Key, View> {
   }
 
   /** Polls are made on behalf of the readers in turn, so that one whose calls are refused does not block the others. */
-  #nextCall(): CallOptions {
+  #nextCall(): ReadCall {
     const [first] = this.#readers;
     if (first === undefined) return {};
     const [reader, state] = first;
@@ -230,7 +230,7 @@ class PollLoop<Key, View> {
     to.push(view);
   }
 
-  #retryOrFail(error: unknown, call: CallOptions): void {
+  #retryOrFail(error: unknown, call: ReadCall): void {
     // An error without a code is a bug of ours, which every poll would meet again.
     if (!(error instanceof GatewayError) || final.includes(error.code)) {
       for (const reader of this.#readers.keys()) reader.fail(error);

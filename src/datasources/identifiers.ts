@@ -1,8 +1,9 @@
 import { badInput } from '../errors/errors.js';
+import { nameOfId } from '../uuid.js';
 
 declare const brand: unique symbol;
 
-/** The service's ids, checked by {@link identifierReader}. */
+/** The service's ids as we name them, checked by {@link identifierReader}. */
 export type TaxpayerId = string & { readonly [brand]: 'TaxpayerId' };
 export type JobId = string & { readonly [brand]: 'JobId' };
 
@@ -17,11 +18,14 @@ const usual = /^[\w:~-]+$/;
 /** Nothing visible: only white space and characters without width. */
 const blank = /^[\s\p{Default_Ignorable_Code_Point}]*$/u;
 
-/** Reads ids from callers; `maxLength` is in characters. */
+/** The ids that a caller wrote otherwise than we name them, by name: what is sent to the service is what the caller wrote. */
+export type WrittenIds = ReadonlyMap<string, string>;
+
+/** Reads ids from callers and gives their names; `maxLength` is in characters. */
 export function identifierReader(maxLength: number) {
   /** @throws GatewayError BAD_USER_INPUT naming `path` when `text` cannot be one segment of a URL path */
   function read(text: string, path: string): string {
-    if (usual.test(text) && text.length <= maxLength) return text;
+    if (usual.test(text) && text.length <= maxLength) return nameOfId(text);
     const problem = sizeProblemOf(text, maxLength) ?? problemOf(text);
     if (problem !== undefined) throw badInput(path, problem);
     return text;

@@ -5,6 +5,7 @@ import type { SealedStore } from '../cache/SealedStore.js';
 import { upstreamTimeout } from '../errors/errors.js';
 import type { Runtime } from '../process/Runtime.js';
 import type { CallOptions } from '../upstream/ResilientFetch.js';
+import type { WrittenIds } from './identifiers.js';
 import type { TaxpayerService } from './TaxpayerService.js';
 
 /** What every cached read of the service needs. */
@@ -23,6 +24,7 @@ export interface ReadingOptions {
 }
 
 export interface ReadCall extends CallOptions {
+  readonly written?: WrittenIds | undefined;
   /** Starts a read only once per name, however often one request asks for it. */
   once?<View>(name: string, start: () => Promise<View>): Promise<View>;
 }

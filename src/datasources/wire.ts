@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { Secret } from '../config/secret.js';
 import { GatewayError } from '../errors/errors.js';
 import { isNestedWithin, pathOfInfinity } from '../json.js';
+import { nameOfId } from '../uuid.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
 
 /** Request body of client link creation, in the service's words (interface, 2.2). Absent members stay absent. */
@@ -23,7 +24,7 @@ const isoDate = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
 const isoForm = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(?:(Z)|([+-]\d\d):?(\d\d)?)?)?$/i;
 
 /** Converts any usual form of ISO 8601 to RFC 3339; UTC if no zone is given. */
-const createdAt = z.string().transform((text, { addIssue }) => {
+const isoTime = z.string().transform((text, { addIssue }) => {
   const [, day, minutes, seconds = ':00', , hours, rest = '00'] = isoForm.exec(text) ?? [];
   const date = minutes === undefined ? day : `${day}T${minutes}${seconds}${hours ? `${hours}:${rest}` : 'Z'}`;
   if (date !== undefined && isoDate.safeParse(date).success) return date;
@@ -43,10 +44,14 @@ const tokenRecord = z.object({
   taxpayer_id: z.string(),
   provider_id: z.string(),
   status: z.string(),
-  name: z.string().nullish(),
-  metadata: jsonObject.nullish(),
-  created_at: createdAt.nullish(),
+  name: z.unknown().optional(),
+  metadata: z.unknown().optional(),
+  created_at: z.unknown().optional(),
 });
+
+/** Why a member cannot be shown: `message` for callers, `reason` for our own log. */
+const fault = z.object({ message: z.string(), reason: z.string() });
+type Fault = z.output<typeof fault>;
 
 /** A token record as we name and keep it. Provider and status are the service's own values, known to us or not. */
 export const storedTokenRecord = z.object({
@@ -54,12 +59,12 @@ export const storedTokenRecord = z.object({
   taxpayerId: z.string(),
   name: z.string().nullable(),
   metadata: jsonObject.nullable(),
-  /** Path of a number in the metadata that a double cannot hold, such as `crm.ids.0`; `metadata` is then null. */
-  lostNumber: z.string().exactOptional(),
   providerId: z.string(),
   /** ISO 8601. */
   createdAt: z.string().nullable(),
   status: z.string(),
+  /** The members that are null because what the service gave breaks its contract. */
+  faults: z.object({ name: fault, metadata: fault, createdAt: fault }).partial().exactOptional(),
 });
 export type TokenRecord = Readonly<z.output<typeof storedTokenRecord>>;
 
@@ -68,12 +73,12 @@ export const jobStatus = z.object({ status: z.string(), jobId: z.string(), taxpa
 export type JobStatus = Readonly<z.output<typeof jobStatus>>;
 
 /**
- * Decodes the service's answers, nested at most `maxDepth` levels. Each function throws GatewayError
- * UPSTREAM_INVALID_RESPONSE for an answer that breaks the contract, one about another taxpayer or job included.
+ * Decodes the service's answers; `maxDepth` is for metadata. Each function throws GatewayError UPSTREAM_INVALID_RESPONSE for
+ * an answer that breaks the contract, one about another taxpayer or job included. What a record is of use without breaks
+ * nothing else.
  */
 export function decoders(maxDepth: number) {
   function decode<T>(schema: z.ZodType<T>, json: unknown): T {
-    if (!isNestedWithin(json, maxDepth)) throw contractBreach('nested more deeply than MAX_METADATA_DEPTH');
     const result = schema.safeParse(json);
     if (!result.success) throw contractBreach(result.error.issues.map((issue) => mistakeIn(json, issue)).join('; '));
     return result.data;
@@ -83,24 +88,28 @@ export function decoders(maxDepth: number) {
 
     tokenRecord(json: unknown, expected: TaxpayerId): TokenRecord {
       const record = decode(tokenRecord, json);
-      if (record.taxpayer_id !== expected) throw contractBreach('taxpayer_id: of another taxpayer');
-      const lostNumber = pathOfInfinity(record.metadata);
+      if (nameOfId(record.taxpayer_id) !== expected) throw contractBreach('taxpayer_id: of another taxpayer');
+      const name = detail(z.string(), 'name', record.name);
+      const metadata = metadataIn(record.metadata, maxDepth);
+      const createdAt = detail(isoTime, 'created_at', record.created_at);
+      const faults = { name: name.fault, metadata: metadata.fault, createdAt: createdAt.fault };
       return {
         accessToken: record.access_token,
-        taxpayerId: record.taxpayer_id,
-        name: record.name ?? null,
-        ...(lostNumber === undefined ? { metadata: record.metadata ?? null } : { metadata: null, lostNumber }),
+        taxpayerId: expected,
+        name: name.value,
+        metadata: metadata.value,
         providerId: record.provider_id,
-        createdAt: record.created_at ?? null,
+        createdAt: createdAt.value,
         status: record.status,
+        ...(Object.values(faults).some(Boolean) && { faults }),
       };
     },
 
     jobStatus(json: unknown, taxpayerId: TaxpayerId, jobId: JobId): JobStatus {
       const job = decode(jobStatus, json);
-      if (job.taxpayerId !== taxpayerId) throw contractBreach('taxpayerId: of another taxpayer');
-      if (job.jobId !== jobId) throw contractBreach('jobId: of another job');
-      return job;
+      if (nameOfId(job.taxpayerId) !== taxpayerId) throw contractBreach('taxpayerId: of another taxpayer');
+      if (nameOfId(job.jobId) !== jobId) throw contractBreach('jobId: of another job');
+      return { ...job, taxpayerId, jobId };
     },
   };
 }
@@ -111,13 +120,43 @@ export function contractBreach(reason: string): GatewayError {
   return new GatewayError('UPSTREAM_INVALID_RESPONSE', message, { reason });
 }
 
+/** A member that a record is of use without: what it holds, if it can be shown. */
+interface Detail<T> {
+  readonly value: T | null;
+  readonly fault?: Fault;
+}
+
+function detail<T>(schema: z.ZodType<T>, member: string, found: unknown): Detail<T> {
+  const { success, data, error } = schema.nullish().safeParse(found);
+  if (success) return { value: data ?? null };
+  const reasons = error.issues.map((issue) => `${member}: ${mistake(found, issue)}`);
+  return faulty('The service gave a value that breaks its contract', reasons.join('; '));
+}
+
+function metadataIn(found: unknown, maxDepth: number): Detail<Readonly<Record<string, unknown>>> {
+  const metadata = detail(jsonObject, 'metadata', found);
+  if (!isNestedWithin(metadata.value, maxDepth)) {
+    return faulty('metadata is nested more deeply than MAX_METADATA_DEPTH');
+  }
+  const lost = pathOfInfinity(metadata.value);
+  if (lost === undefined) return metadata;
+  const message = `metadata.${lost} holds a number beyond 2^53 that would not arrive unchanged`;
+  return faulty(message, 'metadata: a number beyond 2^53');
+}
+
+const faulty = (message: string, reason = message) => ({ value: null, fault: { message, reason } });
+
 /** Which member is wrong and how, as `status: expected string, found null`. Only members of the schemas above are named. */
 function mistakeIn(json: unknown, issue: z.core.$ZodIssue): string {
   const where = issue.path.join('.') || 'the body';
   const found = issue.path.reduce<unknown>((value, step) => (value as Record<PropertyKey, unknown>)[step], json);
-  if (found === undefined) return `${where}: missing`;
-  if (issue.code === 'invalid_type') return `${where}: expected ${issue.expected}, found ${kindOf(found)}`;
-  return `${where}: ${kindOf(found)} ${issue.code === 'too_big' ? 'that is too long' : 'of another form'}`;
+  return `${where}: ${mistake(found, issue)}`;
+}
+
+function mistake(found: unknown, issue: z.core.$ZodIssue): string {
+  if (found === undefined) return 'missing';
+  if (issue.code === 'invalid_type') return `expected ${issue.expected}, found ${kindOf(found)}`;
+  return `${kindOf(found)} ${issue.code === 'too_big' ? 'that is too long' : 'of another form'}`;
 }
 
 function kindOf(value: unknown): string {

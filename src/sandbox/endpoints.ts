@@ -89,7 +89,7 @@ export function answerOfApi(called: ApiEndpoint, received: Received): Answer {
   const endpoint = endpoints[called];
   const { route, request, body, service } = received;
   const { authorization, 'service-api-version': version = service.apiVersion } = request.headers;
-  const taxpayer = service.state.taxpayers.get(route.taxpayerId);
+  const taxpayer = inEitherCase(route.taxpayerId, (id) => service.state.taxpayers.get(id));
   const clientBearer = `Bearer ${Buffer.from(`${service.clientId}:${service.clientSecret}`).toString('base64')}`;
   if (request.url?.includes('?')) return errorAnswer(400, 'The endpoint takes no query string');
   if (endpoint.credential === 'client' && authorization !== clientBearer) {
@@ -144,9 +144,14 @@ function tokenRecord(_: Received, taxpayer: SandboxTaxpayer): Answer {
   });
 }
 
-function refreshJob({ route, service }: Received): Answer {
-  const job = service.state.readJob(route.taxpayerId, route.jobId);
+function refreshJob({ route, service }: Received, taxpayer: SandboxTaxpayer): Answer {
+  const job = inEitherCase(route.jobId, (jobId) => service.state.readJob(taxpayer.id, jobId));
   if (!job) return errorAnswer(404, 'No such refresh job');
   const { status, jobId, taxpayerId, name } = job;
   return jsonAnswer(200, { status, jobId, taxpayerId, name });
+}
+
+/** Ids are UUIDs, which mean the same in upper and lower case. */
+function inEitherCase<T>(id: string, find: (id: string) => T | undefined): T | undefined {
+  return find(id) ?? find(id.toLowerCase());
 }

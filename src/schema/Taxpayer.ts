@@ -17,6 +17,8 @@ export const TaxpayerStatus = openEnum('TaxpayerStatus', 'State of the tax autho
 });
 export type TaxpayerStatus = keyof typeof TaxpayerStatus;
 
+const orBroken = 'Also null, with an UPSTREAM_INVALID_RESPONSE error, when the service gives something else.';
+
 @ObjectType('Taxpayer', {
   description: 'A person or business that can authorize access to its tax data. Other subgraphs extend it by `id`.',
 })
@@ -37,14 +39,18 @@ export class TaxpayerToken {
 
   /** Revealed only by the resolver of `accessToken`, which needs a scope of its own. */
   readonly secretToken: Secret;
-  @Personal(() => String, 'Name of the taxpayer. Null when the service has no name.') readonly name: string | null;
+  @Personal(() => String, `Name of the taxpayer. Null when the service has no name. ${orBroken}`)
+  readonly name: string | null | GatewayError;
   @Personal(
     () => JSONObject,
-    'The metadata given when the taxpayer was created, unchanged. Null when none was given. Also null, with an UPSTREAM_INVALID_RESPONSE error that names the place, when it holds an integer beyond 2^53 that would lose digits as a JSON number.',
+    `The metadata given when the taxpayer was created, unchanged; a decimal keeps the 15 significant digits of a double. Null when none was given. ${orBroken} So is metadata with an integer beyond 2^53 that would lose digits as a JSON number: the error names its place.`,
   )
   readonly metadata: Readonly<Record<string, unknown>> | null | GatewayError;
-  @Optional(() => GraphQLDateTime, 'When the service created the taxpayer. Null when the service does not say.')
-  readonly createdAt: Date | null;
+  @Optional(
+    () => GraphQLDateTime,
+    `When the service created the taxpayer. Null when the service does not say. ${orBroken}`,
+  )
+  readonly createdAt: Date | null | GatewayError;
   @Always(() => Provider, 'Where the tax data comes from. UNRECOGNIZED for a value that the gateway does not know.')
   readonly provider: string;
   @Always(() => String, 'The provider as the service names it. Use it when `provider` is UNRECOGNIZED.')
@@ -61,9 +67,10 @@ export class TaxpayerToken {
   constructor({ record, fetchedAt, stale }: TokenView, vocabulary: Vocabulary) {
     this.taxpayerId = record.taxpayerId;
     this.secretToken = record.accessToken;
-    this.name = record.name;
-    this.metadata = record.lostNumber === undefined ? record.metadata : lostIn(record.lostNumber);
-    this.createdAt = record.createdAt === null ? null : new Timestamp(record.createdAt);
+    const { name, metadata, createdAt, faults } = record;
+    this.name = faults?.name ? broken(faults.name) : name;
+    this.metadata = faults?.metadata ? broken(faults.metadata) : metadata;
+    this.createdAt = faults?.createdAt ? broken(faults.createdAt) : dateOf(createdAt);
     this.provider = vocabulary.provider(record.providerId);
     this.providerId = record.providerId;
     this.status = vocabulary.nameOf('taxpayer-status', TaxpayerStatus, record.status);
@@ -72,8 +79,9 @@ export class TaxpayerToken {
   }
 }
 
-/** The value of the field `metadata` when a number in it was lost: an error as a field's value makes the field null. */
-function lostIn(path: string): GatewayError {
-  const message = `metadata.${path} holds a number beyond 2^53 that would not arrive unchanged`;
-  return new GatewayError('UPSTREAM_INVALID_RESPONSE', message, { reason: 'metadata: a number beyond 2^53' });
+const dateOf = (text: string | null) => (text === null ? null : new Timestamp(text));
+
+/** The value of a field that the service answered in breach of its contract: an error as a field's value makes the field null. */
+function broken({ message, reason }: { readonly message: string; readonly reason: string }): GatewayError {
+  return new GatewayError('UPSTREAM_INVALID_RESPONSE', message, { reason });
 }

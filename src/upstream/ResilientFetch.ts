@@ -6,7 +6,7 @@ import { outcomeUnknown } from '../errors/errors.js';
 import type { Trail } from '../observability/Trail.js';
 import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
 import { type BreakerCall, type BreakerState, type CallRecord, EndpointBreaker } from './EndpointBreaker.js';
-import { readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
+import { nothingDone, readAnswer, type ServiceAnswer, TryFailure } from './readAnswer.js';
 
 /** The endpoints of the service (interface, part 4); also the label of metrics, gates and breakers. */
 export const endpoints = ['createClientLink', 'taxpayerToken', 'refreshJob'] as const;
@@ -144,7 +144,7 @@ export class ResilientFetch {
       record.outcome = failure.kind === 'invalid' ? 'answered' : 'failed';
       // Only these failures guarantee that the service did not act on the request.
       const isCertain =
-        failure.status === 503 || failure.status === 407 || certificateRefused.test(failure.reason ?? '');
+        nothingDone.has(failure.status) || failure.status === 407 || certificateRefused.test(failure.reason ?? '');
       throw connection.established && !isCertain ? outcomeUnknown(failure) : failure;
     } finally {
       this.#runtime.clearTimer(timer);

@@ -38,9 +38,13 @@ const longestBelievableSeconds = 3600;
 /** A date at most this many seconds ago means "now": it passed on the way to us. An older one comes from a wrong clock. */
 const justPassedSeconds = 1;
 
+/** Statuses that say that nothing was done, so the same request can be sent again: a late 408 is how balancers end idle connections. */
+export const nothingDone: ReadonlySet<number | undefined> = new Set([408, 425, 503]);
+
 /**
  * Reads an answer of at most `maxBytes` after decompression. Aborts `limit`, which ends the try and its connection, where the
- * body is not read or more bytes may follow it. Throws a TryFailure for a 5xx answer, or one that is too large or not JSON.
+ * body is not read or more bytes may follow it. Throws a TryFailure for a 5xx answer or another of `nothingDone`,
+ * and for one that is too large or not JSON.
  */
 export async function readAnswer(
   response: Response,
@@ -58,7 +62,7 @@ export async function readAnswer(
   response.body?.on('error', () => {}); // of the abort
   limit.abort();
   const seconds = retryAfterSeconds(headers.get('retry-after'), runtime.now());
-  if (status < 500) return { status, retryAfterSeconds: seconds, json: undefined };
+  if (status < 500 && !nothingDone.has(status)) return { status, retryAfterSeconds: seconds, json: undefined };
   const reason = `HTTP ${status}`;
   throw new TryFailure(
     'server-error',

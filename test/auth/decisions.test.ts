@@ -151,6 +151,7 @@ describe('The decision point, as it is asked', () => {
 
   it.each<[Misbehaviour, number, string, string]>([
     ['cuts the connection', 2, 'network', 'ECONNRESET'],
+    ['answers 408', 2, 'network', 'HTTP 408'],
     ['answers 500', 1, 'status', 'HTTP 500'],
     ['redirects', 1, 'redirect', 'redirects are not followed'],
     ['answers 200 with HTML', 1, 'wrong-shape', 'the answer does not decide what was asked'],

@@ -234,6 +234,23 @@ describe('a record of the service whose metadata has such an integer', () => {
     expect(errors).toMatchObject([errorAt('taxpayerToken', 'metadata')]);
   });
 
+  it('answers a decimal as the nearest double, so that 15 significant digits are kept', async () => {
+    const gateway = await start();
+    for (const [given, shown] of [
+      ['123456.789012345', '123456.789012345'],
+      ['-0.000123456789012345', '-0.000123456789012345'],
+      ['0.12345678901234567890', '0.12345678901234568'],
+    ]) {
+      spoil(gateway, `with-${given}`, given);
+      const response = await fetch(`${gateway.origin}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ query: `{ taxpayerToken(taxpayerId: "with-${given}") { metadata } }` }),
+      });
+      expect(await response.text()).toBe(`{"data":{"taxpayerToken":{"metadata":{"ok":1,"crm":{"ids":[1,${shown}]}}}}}`);
+    }
+  });
+
   it('answers byte for byte the same by a plan and by Apollo', async () => {
     const query = `query Q($id: ID!) { a: taxpayerToken(taxpayerId: $id) { ${fields} } b: taxpayer(id: $id) { token { metadata } } }`;
     const answers: string[] = [];

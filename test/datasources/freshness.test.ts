@@ -83,7 +83,7 @@ describe('Since when a record is unchanged', () => {
     { metadata: null },
     { metadata: { crm: { ids: [2, 1] }, note: 'x' } },
     { metadata: { crm: { ids: [1, 2] } } },
-    { metadata: null, lostNumber: 'crm.ids.0' },
+    { metadata: null, faults: { metadata: { message: 'broken', reason: 'broken' } } },
   ])('that was read before as something else than %j: now', (change) => {
     expect(unchangedSince(record(change), now, before)).toBe(now);
     expect(unchangedSince(record({ ...change, accessToken: new Secret('another') }), now, before)).toBe(now);

@@ -90,7 +90,6 @@ describe('TaxpayerService', () => {
     [400, rejected],
     [404, absent],
     [499, rejected],
-    [201, broken],
   ] as const)('says of a %i to a read: %j', async (status, [code, message]) => {
     next = { status };
     for (const work of [read, look]) {

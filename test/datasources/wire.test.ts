@@ -46,12 +46,30 @@ describe('A token record of the service', () => {
     expect(decode.tokenRecord({ ...record, created_at: created }, taxpayer)).toMatchObject({ createdAt });
   });
 
-  it('has no metadata in which a number is lost, and says where that stood', () => {
-    const metadata = { crm: { ids: [Number.POSITIVE_INFINITY] } };
-    expect(decode.tokenRecord({ ...record, metadata }, taxpayer)).toMatchObject({
-      ...{ metadata: null, lostNumber: 'crm.ids.0' },
-    });
-    expect(decode.tokenRecord(record, taxpayer)).not.toHaveProperty('lostNumber');
+  it.each([
+    ['name', { name: {} }, 'name: expected string, found object'],
+    ['metadata', { metadata: [] }, 'metadata: array of another form'],
+    ['metadata', { metadata: 'text' }, 'metadata: string of another form'],
+    [
+      'metadata',
+      { metadata: { a: { b: { c: { d: { e: 1 } } } } } },
+      'metadata is nested more deeply than MAX_METADATA_DEPTH',
+    ],
+    ['metadata', { metadata: { crm: { ids: [Infinity] } } }, 'metadata: a number beyond 2^53'],
+    ['createdAt', { created_at: '5 January' }, 'created_at: string of another form'],
+    ['createdAt', { created_at: '2026-02-30T10:00:00Z' }, 'created_at: string of another form'],
+    ['createdAt', { created_at: '2026-01-05T' }, 'created_at: string of another form'],
+    ['createdAt', { created_at: '' }, 'created_at: string of another form'],
+    ['createdAt', { created_at: 1767607200 }, 'created_at: expected string, found number'],
+  ] as const)('has no %s given as %j, and says why', (field, change, reason) => {
+    const decoded = decode.tokenRecord({ ...record, ...change }, taxpayer);
+    expect(decoded).toMatchObject({ status: 'CREATED', [field]: null, faults: { [field]: { reason } } });
+    expect(decode.tokenRecord(record, taxpayer)).not.toHaveProperty('faults');
+  });
+
+  it('may have metadata that is nested as deeply as callers may send it', () => {
+    const metadata = { a: { b: { c: { d: 1 } } } };
+    expect(decode.tokenRecord({ ...record, metadata }, taxpayer)).toMatchObject({ metadata });
   });
 
   it.each([
@@ -63,16 +81,7 @@ describe('A token record of the service', () => {
     [{ access_token: 7 }, 'access_token: expected string, found number'],
     [{ status: null }, 'status: expected string, found null'],
     [{ provider_id: [] }, 'provider_id: expected string, found array'],
-    [{ name: {} }, 'name: expected string, found object'],
-    [{ metadata: [] }, 'metadata: array of another form'],
-    [{ metadata: 'text' }, 'metadata: string of another form'],
-    [{ created_at: '5 January' }, 'created_at: string of another form'],
-    [{ created_at: '2026-02-30T10:00:00Z' }, 'created_at: string of another form'],
-    [{ created_at: '2026-01-05T' }, 'created_at: string of another form'],
-    [{ created_at: '' }, 'created_at: string of another form'],
-    [{ created_at: 1767607200 }, 'created_at: expected string, found number'],
     [{ taxpayer_id: 'somebody-else' }, 'taxpayer_id: of another taxpayer'],
-    [{ metadata: { a: { b: { c: { d: 1 } } } } }, 'nested more deeply than MAX_METADATA_DEPTH'],
   ])('breaks the contract with %j', (change, reason) => {
     expect(errorOf(() => decode.tokenRecord({ ...record, ...change }, taxpayer))).toMatchObject({
       ...{ code: 'UPSTREAM_INVALID_RESPONSE', reason },

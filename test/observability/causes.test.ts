@@ -79,11 +79,6 @@ describe('What the service did is said with its cause:', () => {
       { trouble: 'invalid', cause: 'status: expected string, found array' },
     ],
     [
-      'a date that is none',
-      { status: 200, body: JSON.stringify({ ...whole(planted), created_at: planted }) },
-      { trouble: 'invalid', cause: 'created_at: string of another form' },
-    ],
-    [
       'another taxpayer',
       { status: 200, body: JSON.stringify(whole(planted)) },
       { trouble: 'invalid', cause: 'taxpayer_id: of another taxpayer' },

@@ -67,7 +67,7 @@ describe('A fault of the sandbox in tests', () => {
     for (const fault of [faults.deepMetadata, faults.deepBody]) {
       once(fault);
       const { text } = await readToken(authorized);
-      expect(text.split('{"deeper":').length).toBe(100_001);
+      expect(text.split('{"d":').length).toBe(100_001);
       expect(() => JSON.parse(text)).not.toThrow();
     }
   });

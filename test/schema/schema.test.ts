@@ -11,6 +11,7 @@ import { resolvers } from '../../src/resolvers/index.js';
 import { buildSchema } from '../../src/schema/buildSchema.js';
 import { defaultProviders } from '../../src/schema/Provider.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { until } from '../support/until.js';
 
 /** Federation's and Apollo's own additions, which are not ours to describe. */
 const foreign = /^_|^CacheControlScope$|^federation__|^link__/;
@@ -213,10 +214,56 @@ describe('The date of creation', () => {
     expect((await read(given)).data).toEqual({ taxpayerToken: { createdAt: shown } });
   });
 
-  it.each(['5', '-1', 'order 66', '2024-02-30T00:00:00Z', '2024', 'Sat, 03 Feb 2024 04:05:06 GMT'])(
-    'is never guessed: %j refuses the record',
+  it.each(['5', '-1', 'order 66', '2024-02-30T00:00:00Z', '2024', 'Sat, 03 Feb 2024 04:05:06 GMT', ''])(
+    'is never guessed: %j is null, with an error',
     async (given) => {
-      expect((await read(given)).errors).toMatchObject([{ extensions: { code: 'UPSTREAM_INVALID_RESPONSE' } }]);
+      const { data, errors } = await read(given);
+      expect(data).toEqual({ taxpayerToken: { createdAt: null } });
+      expect(errors).toMatchObject([
+        { path: ['taxpayerToken', 'createdAt'], extensions: { code: 'UPSTREAM_INVALID_RESPONSE', retryable: false } },
+      ]);
     },
   );
+});
+
+describe('A record of the service with something of a wrong form', () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await startTestGateway();
+  });
+  afterAll(() => gateway.stop());
+
+  const deep = JSON.parse(`${'{"planted":'.repeat(21)}1${'}'.repeat(21)}`);
+  const broken = 'The service gave a value that breaks its contract';
+  const tooDeep = 'metadata is nested more deeply than MAX_METADATA_DEPTH';
+  it.each<[string, string, Readonly<Record<string, unknown>>, string]>([
+    ['name', 'name: expected string, found array', { name: ['planted'] }, broken],
+    ['metadata', 'metadata: array of another form', { metadata: ['planted'] }, broken],
+    ['metadata', tooDeep, { metadata: deep }, tooDeep],
+    ['createdAt', 'created_at: string of another form', { created_at: 'planted' }, broken],
+    ['createdAt', 'created_at: expected string, found number', { created_at: 1_706_933_106_000 }, broken],
+  ])('answers all but %s, and so do the jobs: %s', async (field, reason, set, message) => {
+    const { sandbox, query, logs } = gateway;
+    const { id } = sandbox.control.addTaxpayer({ name: 'Ada', metadata: { a: 1 }, createdAt: '2024-02-03T00:00:00Z' });
+    const { jobId } = sandbox.control.addJob({ taxpayerId: id, status: 'completed' });
+    sandbox.control.arm({ endpoint: 'taxpayerToken', taxpayerId: id, fault: { set } });
+    const variables = { id, jobId };
+    const record = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { name metadata createdAt status } }';
+    const job = 'query ($id: ID!, $jobId: ID!) { refreshJob(taxpayerId: $id, jobId: $jobId) { status } }';
+    const whole = { name: 'Ada', metadata: { a: 1 }, createdAt: '2024-02-03T00:00:00.000Z', status: 'CREATED' };
+    for (let time = 0; time < 3; time += 1) {
+      const { data, errors } = await query(record, variables);
+      expect(data).toEqual({ taxpayerToken: { ...whole, [field]: null } });
+      expect(errors).toMatchObject([
+        {
+          message,
+          ...{ path: ['taxpayerToken', field], extensions: { code: 'UPSTREAM_INVALID_RESPONSE' } },
+        },
+      ]);
+    }
+    expect(await query(job, variables)).toMatchObject({ data: { refreshJob: { status: 'COMPLETED' } } });
+    expect(sandbox.control.tokenCalls(id)).toBe(1);
+    await until(() => logs.some((line) => line.includes(reason)));
+    expect(logs.join('')).not.toContain('planted');
+  });
 });

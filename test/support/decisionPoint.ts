@@ -23,6 +23,7 @@ export const misbehaviours = {
   'stops in mid-answer': (response) => void response.writeHead(200, { 'content-length': 100 }).write('{"decision":'),
   'cuts the connection': (response) => void response.destroy(),
   'answers 500': (response, _, words) => end(response, 500, JSON.stringify({ decision: true, words })),
+  'answers 408': (response) => end(response, 408, ''),
   'answers 401': (response) => end(response, 401, '"no"'),
   'answers 403': (response) => end(response, 403, '"no"'),
   redirects: (response) => void response.writeHead(307, { location: '/elsewhere' }).end(),

@@ -10,8 +10,8 @@ const telling: Readonly<Record<ApiEndpoint, string>> = {
   refreshJob: 'status',
 };
 const tellingOf = ({ route }: Received) => telling[route.endpoint as ApiEndpoint];
-/** By hand: JSON.stringify would overflow the stack long before JSON.parse does. */
-const nested = `${'{"deeper":'.repeat(100_000)}null${'}'.repeat(100_000)}`;
+/** By hand: JSON.stringify would overflow the stack long before JSON.parse does. Shorter than MAX_RESPONSE_BYTES. */
+const nested = `${'{"d":'.repeat(100_000)}null${'}'.repeat(100_000)}`;
 const otherTaxpayer = '11111111-1111-4111-8111-111111111111';
 
 /** Answers that break the contract, by the names that faultTable.json calls them. */
@@ -40,6 +40,7 @@ export const faults = {
     set: { metadata: undefined },
     change: (answer) => withBody(answer, `${answer.body.toString().slice(0, -1)},"metadata":${nested}}`),
   },
+  noDate: { set: { created_at: 'soon' } },
   deepBody: { body: nested },
   huge: { change: (answer) => padded(answer, 5_000_000) },
   hugeInChunks: {

@@ -156,7 +156,8 @@ function outcomeOf({ code, retryAfterSeconds }: z.output<typeof expectation>): O
 
 /** The operation, on a taxpayer and a job that nobody has asked for yet, and what goes wrong with it. */
 async function stage({ sandbox, query, origin }: TestGateway, { endpoint, document, readsToken }: Operation) {
-  const { id: taxpayerId } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED' });
+  const createdAt = new Date(Date.now()).toISOString(); // by the clock of this test
+  const { id: taxpayerId } = sandbox.control.addTaxpayer({ status: 'AUTHORIZED', createdAt });
   const { jobId } = sandbox.control.addJob({ taxpayerId });
   let triesBefore = 0;
   return {
