@@ -7,7 +7,7 @@ import { Secret } from './secret.js';
 import { type Expect, type Parsed, type Setting, type SettingName, settings, webUrl } from './settings.js';
 import { serverTlsOf, serviceTlsOf } from './tlsFileSettings.js';
 import { tracesOf } from './traceSettings.js';
-import { warningsOf } from './warnings.js';
+import { explorersAreOpen, warningsOf } from './warnings.js';
 import { readCompleteSync, secretIn } from './watchFile.js';
 
 /** The version in our package.json. */
@@ -32,7 +32,7 @@ export function loadConfig(env: Environment = process.env): Config {
   const names = Object.keys(settings) as SettingName[];
   const parsed = Object.fromEntries(names.map((name) => [name, parse(env, name, problems)])) as Parsed;
   const config = assemble(parsed, env, problems);
-  if (problems.size > 0) throw new ConfigError([...problems.values(), ...config.warnings]);
+  if (problems.size > 0) throw new ConfigError([...problems.values(), ...warningsOf(env)]);
   return config;
 }
 
@@ -82,6 +82,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   expect('JOB_POLL_MAX_MS', pollMaxMs >= pollMinMs, 'JOB_POLL_MAX_MS must not be below JOB_POLL_MIN_MS');
   expect('METRICS_PORT', parsed.METRICS_PORT !== parsed.PORT, 'METRICS_PORT must differ from PORT');
   const isProduction = parsed.NODE_ENV === 'production';
+  const isOpen = !isSandbox && !isLoopback(host) && !isProduction && parsed.INTROSPECTION === undefined;
   const sandboxOrigins = ['https://studio.apollographql.com', 'https://sandbox.embed.apollographql.com'];
 
   return Object.freeze({
@@ -147,7 +148,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
       connections: parsed.MAX_CONNECTIONS,
       subscriptions: parsed.MAX_SUBSCRIPTIONS,
     },
-    warnings: warningsOf(env),
+    warnings: [...warningsOf(env), ...(isOpen ? [explorersAreOpen] : [])],
   });
 }
 

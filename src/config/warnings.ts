@@ -3,6 +3,9 @@ import { settings } from './settings.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+export const explorersAreOpen =
+  'NODE_ENV is not production: introspection, the explorers and CORS for Apollo Sandbox are on for everyone who can reach HOST. Set NODE_ENV=production, or INTROSPECTION if this is meant';
+
 /** What looks like a typing mistake: worth a warning, not a refusal. */
 export function warningsOf(env: Environment): string[] {
   return [...unknown(env), ...almostProduction(env)];
