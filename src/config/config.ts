@@ -38,8 +38,13 @@ export function loadConfig(env: Environment = process.env): Config {
 
 /** The value of a setting. If it is unset or wrong: its default, or undefined for an optional setting. */
 function parse(env: Environment, name: SettingName, problems: Problems): unknown {
-  const { schema, fallback, optional }: Setting = settings[name];
+  const { schema, fallback, optional, secret, example }: Setting = settings[name];
   const text = readText(env, name, problems);
+  // Anybody knows it. The printed URLs hold nothing confidential, and may well be somebody's own.
+  if (secret && text === example && !text.includes('://') && env['NODE_ENV'] === 'production') {
+    const own = 'expected one of your own with NODE_ENV=production';
+    problems.set(name, `${name} is the example of the documentation: ${own}`);
+  }
   const result = text === undefined ? undefined : schema.safeParse(text);
   if (result?.success) return result.data;
   if (result) problems.set(name, `${name} ${result.error.issues[0]?.message ?? 'is malformed'}`);

@@ -237,6 +237,28 @@ describe('A mistake', () => {
   });
 });
 
+describe('The examples that are printed', () => {
+  const confidential = Object.entries(settings).filter(([, { secret, example }]) => secret && !example.includes('://'));
+  const printed = Object.fromEntries(confidential.map(([name, { example }]) => [name, example]));
+  const env = { ...service, ...issuer, AUTH_DECISION_URL: 'https://decisions.example', ...printed };
+
+  it('are refused with NODE_ENV=production, one line for each credential', () => {
+    expect(Object.keys(printed)).toHaveLength(6);
+    expect(problemsOf({ ...env, NODE_ENV: 'production' })).toEqual(
+      Object.keys(printed).map(
+        (name) => `${name} is the example of the documentation: expected one of your own with NODE_ENV=production`,
+      ),
+    );
+    const fromFile = { AUTH_DECISION_TOKEN: '', AUTH_DECISION_TOKEN_FILE: join(directory, 'example') };
+    writeFileSync(fromFile.AUTH_DECISION_TOKEN_FILE, `${printed['AUTH_DECISION_TOKEN']}\n`);
+    expect(problemsOf({ ...env, ...fromFile, NODE_ENV: 'production' })).toHaveLength(6);
+  });
+
+  it('may be tried out without it', () => {
+    expect(problemsOf(env)).toEqual([]);
+  });
+});
+
 describe('A secret from a file', () => {
   const secrets = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name] : []));
   const key = Buffer.alloc(32, 7).toString('base64');
