@@ -8,7 +8,7 @@ import { type Expect, type Parsed, type Setting, type SettingName, settings, web
 import { serverTlsOf, serviceTlsOf } from './tlsFileSettings.js';
 import { tracesOf } from './traceSettings.js';
 import { explorersAreOpen, warningsOf } from './warnings.js';
-import { readCompleteSync, secretIn } from './watchFile.js';
+import { readCompleteSync, valueIn } from './watchFile.js';
 
 /** The version in our package.json. */
 export function packageVersion(): string {
@@ -23,11 +23,13 @@ type Problems = Map<SettingName, string>;
 export type Config = ReturnType<typeof assemble>;
 
 /**
- * Reads the settings from an environment, by default the process's own. An empty variable counts as unset.
+ * Reads the settings from an environment, by default the process's own. An empty variable counts as unset, and a line
+ * break at the end of one as absent.
  *
  * @throws ConfigError naming every variable that is wrong and what was expected of it
  */
-export function loadConfig(env: Environment = process.env): Config {
+export function loadConfig(environment: Environment = process.env): Config {
+  const env = Object.fromEntries(Object.entries(environment).map(([name, value = '']) => [name, valueIn(value)]));
   const problems: Problems = new Map();
   const names = Object.keys(settings) as SettingName[];
   const parsed = Object.fromEntries(names.map((name) => [name, parse(env, name, problems)])) as Parsed;
@@ -58,7 +60,7 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
   if (!file) return direct;
   if (direct) return void problems.set(name, `${name} and ${name}_FILE are both set: expected one of them`);
   try {
-    const text = secretIn(readCompleteSync(file).toString());
+    const text = valueIn(readCompleteSync(file).toString());
     if (text !== '') return text;
     // An empty file ends a rotation. Not for CACHE_ENCRYPTION_KEY_PREVIOUS: stored entries may still need that key.
     if (name === 'FEDERATION_SHARED_SECRET_PREVIOUS') return undefined;

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { allScopes } from '../auth/caller.js';
 import { isAddressRange } from '../network/AddressRanges.js';
 import { Secret } from './secret.js';
+import { hasControlCharacters } from './watchFile.js';
 
 /** One environment variable: what it accepts, and its default. Its meaning is in `settingMeanings.ts`. */
 export interface Setting<T = unknown> {
@@ -25,7 +26,8 @@ function optional<T>(schema: z.ZodType<T>, words: string, example: string, secre
 
 // What the text of a variable may be; the message of a failed check is shown to the operator.
 
-const text = z.string();
+const control = 'must not contain line breaks, tabs or other control characters';
+const text = z.string().refine((value) => !hasControlCharacters(value), { error: control });
 const fitting = (fits: (text: string) => boolean, error: string) => text.refine(fits, { error });
 
 const integer = (min: number, max: number) => {
@@ -47,14 +49,16 @@ export const webUrl = fitting(
   'must be an absolute http: or https: URL without user name, query, fragment, blanks or backslashes',
 ).transform((address) => address.replace(/^https?:/i, (scheme) => scheme.toLowerCase()));
 
+// Lists and JSON may be written on several lines: only what they hold is checked.
 const list = (item: z.ZodType<string, string>) =>
-  text
+  z
+    .string()
     .transform((items) => items.split(',').flatMap((part) => part.trim() || []))
     .pipe(z.array(item).min(1, 'must name at least one'));
 
 const scope = z.enum(allScopes);
 const mapOfScopes = z.record(z.string(), z.array(scope).or(scope.transform((one) => [one])));
-const scopesMap = text.transform((json, context) => {
+const scopesMap = z.string().transform((json, context) => {
   const map = mapOfScopes.safeParse(parseJson(json)).data;
   if (map) return new Map(Object.entries(map));
   const expected = 'a JSON object such as {"Taxpayers.Read":"taxpayers:read"}, each value a scope or a list of scopes';
@@ -96,7 +100,8 @@ function isProxy(address: string): boolean {
 }
 
 /** As in curl: separated by commas or spaces. */
-const proxyExceptions = text
+const proxyExceptions = z
+  .string()
   .transform((entries) => entries.split(/[\s,]+/).filter(Boolean))
   .pipe(
     z.array(
@@ -112,7 +117,10 @@ const addressRange = fitting(isAddressRange, 'must be addresses and ranges such 
 const flag = z.enum(['true', 'false'], { error: 'must be true or false' }).transform((word) => word === 'true');
 
 /** For OpenTelemetry's own flags, which may be in upper or lower case. */
-const flagInAnyCase = text.transform((word) => word.toLowerCase()).pipe(flag);
+const flagInAnyCase = z
+  .string()
+  .transform((word) => word.toLowerCase())
+  .pipe(flag);
 
 const secret = (schema: z.ZodType<string>) => schema.transform((confidential) => new Secret(confidential));
 

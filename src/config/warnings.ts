@@ -8,7 +8,13 @@ export const explorersAreOpen =
 
 /** What looks like a typing mistake: worth a warning, not a refusal. */
 export function warningsOf(env: Environment): string[] {
-  return [...unknown(env), ...almostProduction(env)];
+  return [...unknown(env), ...quoted(env), ...almostProduction(env)];
+}
+
+/** A shell removes quotation marks; files of variables such as those of `docker run --env-file` keep them. */
+function quoted(env: Environment): string[] {
+  const names = Object.keys(settings).filter((name) => /^(["']).*\1$/.test(env[name] ?? ''));
+  return names.map((name) => `${name} is in quotation marks, which count as part of it: did you mean that?`);
 }
 
 /** Begin like a setting, but are of Node.js, OpenTelemetry, curl, or a Kubernetes service with a name such as `cache`. */
