@@ -74,10 +74,15 @@ function parseJson(json: string): unknown {
   }
 }
 
+/** An app's own scheme, as in `capacitor://localhost`; `URL` gives its origin as `null`, browsers send it as it is. */
+const appOrigin = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\]+$/;
 const origin = fitting(
-  (address) => URL.canParse(address) && new URL(address).origin === address,
-  'must be origins such as https://app.example, separated by commas',
-);
+  (address) => !address.includes('*'),
+  'must name each origin: * is no pattern, and would never match',
+).refine((address) => appOrigin.test(address) || (URL.canParse(address) && new URL(address).origin === address), {
+  error:
+    'must be origins as browsers send them, such as https://app.example or capacitor://localhost, without a slash at the end, separated by commas',
+});
 
 /** As in curl, a proxy without a scheme is an http: one. */
 const proxy = text

@@ -119,7 +119,16 @@ describe('A mistake', () => {
     [{ AUTH_MODE: planted }, /^AUTH_MODE must be jwt, developer or disabled$/],
     [{ CACHE_URL: `redi://${planted}` }, /^CACHE_URL must be memory:/],
     [{ CACHE_ENCRYPTION_KEY: planted }, /^CACHE_ENCRYPTION_KEY must be 32 bytes in base64$/],
-    [{ CORS_ORIGINS: 'https://a.example/path' }, /^CORS_ORIGINS must be origins/],
+    ...[
+      ...['https://a.example/path', 'https://a.example/', 'https://A.example', 'https://a.example:443', 'a.example'],
+      ...['capacitor://localhost/', 'capacitor://', 'https://a.example?b', 'tauri://a#b', 'tauri://a@b', 'null'],
+    ].map((CORS_ORIGINS): [Env, RegExp] => [{ CORS_ORIGINS }, /^CORS_ORIGINS must be origins as browsers send them/]),
+    ...['*', 'https://*.example.com', 'https://a.example,http://*', 'chrome-extension://*'].map(
+      (CORS_ORIGINS): [Env, RegExp] => [
+        { CORS_ORIGINS },
+        /^CORS_ORIGINS must name each origin: \* is no pattern, and would never match$/,
+      ],
+    ),
     [{ AUTH_DECISION_URL: 'decisions.example' }, /^AUTH_DECISION_URL must be an absolute http: or https: URL/],
     [{ AUTH_DECISION_URL: `https://user:${planted}@x.example` }, /^AUTH_DECISION_URL must/],
     [{ ...open, AUTH_DECISION_URL: 'https://x.example' }, /^AUTH_DECISION_URL is .* without AUTH_MODE=disabled$/],
