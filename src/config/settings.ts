@@ -35,6 +35,10 @@ const integer = (min: number, max: number) => {
   return fitting(fits, `must be a whole number from ${min} to ${max}`).transform(Number);
 };
 
+const listenAddress = text.refine((host) => !host.startsWith('['), {
+  error: 'must be an IPv6 address without brackets, such as ::1',
+});
+
 const isShare = (number: string) => /^(0?\.\d+|[01](\.0+)?)$/.test(number);
 const share = fitting(
   (number) => isShare(number) && Number(number) > 0,
@@ -152,7 +156,7 @@ const decisionToken = fitting(
  */
 export const settings = {
   PORT: setting(integer(0, 65535), '4000', '8080'),
-  HOST: optional(text, '127.0.0.1 with the embedded sandbox, 0.0.0.0 with UPSTREAM_BASE_URL', '0.0.0.0'),
+  HOST: optional(listenAddress, '127.0.0.1 with the embedded sandbox, 0.0.0.0 with UPSTREAM_BASE_URL', '0.0.0.0'),
   DRAIN_TIMEOUT_MS: setting(integer(0, 600_000), '10000', '25000'),
   TLS_CERT_FILE: optional(text, 'none (plain HTTP)', '/run/tls/tls.crt'),
   TLS_KEY_FILE: optional(text, 'none (plain HTTP)', '/run/tls/tls.key'),
@@ -197,10 +201,16 @@ export const settings = {
   PROVIDERS_FILE: optional(text, 'none (the built-in values)', './providers.json'),
 
   CACHE_URL: setting(
-    text.regex(
-      /^(memory:|lmdb:.+|rediss?(\+sentinel|\+cluster)?:\/\/.+)$/,
-      'must be memory:, lmdb:<directory>, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
-    ),
+    text
+      .regex(
+        /^(memory:|lmdb:.+|rediss?(\+sentinel|\+cluster)?:\/\/.+)$/,
+        'must be memory:, lmdb:<directory>, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
+      )
+      // No host is meant after it, and no shell replaces the tilde: both would become directories of another name.
+      .regex(
+        /^(?!lmdb:(\/\/|~))/,
+        'must have a directory after lmdb:, without // or ~, such as lmdb:/var/lib/taxpayer-gateway',
+      ),
     'lmdb:.taxpayer-gateway/cache',
     'redis://cache:6379',
     'secret',

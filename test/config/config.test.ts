@@ -118,6 +118,14 @@ describe('A mistake', () => {
     [{ INTROSPECTION: 'yes' }, /^INTROSPECTION must be true or false$/],
     [{ AUTH_MODE: planted }, /^AUTH_MODE must be jwt, developer or disabled$/],
     [{ CACHE_URL: `redi://${planted}` }, /^CACHE_URL must be memory:/],
+    ...['lmdb://var/cache', 'lmdb:///var/cache', 'lmdb:~/cache', 'lmdb:~'].map((CACHE_URL): [Env, RegExp] => [
+      { CACHE_URL },
+      /^CACHE_URL must have a directory after lmdb:, without \/\/ or ~, such as lmdb:\/var\/lib\/taxpayer-gateway$/,
+    ]),
+    ...['[::1]', '[::]'].map((HOST): [Env, RegExp] => [
+      { ...open, HOST },
+      /^HOST must be an IPv6 address without brackets, such as ::1$/,
+    ]),
     [{ CACHE_ENCRYPTION_KEY: planted }, /^CACHE_ENCRYPTION_KEY must be 32 bytes in base64$/],
     ...[
       ...['https://a.example/path', 'https://a.example/', 'https://A.example', 'https://a.example:443', 'a.example'],
