@@ -41,7 +41,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
     'JSON list of { name, value, description } that replaces the values of the enum Provider: name in the schema, value at the service. Set it to name tax-preparation products, for which the built-in values are placeholders.',
 
   CACHE_URL:
-    'Store of token records, job statuses, leases and counters. lmdb:<directory> (relative to the working directory, or absolute as in lmdb:/var/lib/taxpayer-gateway) is shared by the processes of one machine; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group and redis+cluster://host:6379,host:6379 by the whole fleet (with rediss in place of redis: over TLS); memory: is separate in each process.',
+    'Store of token records, job statuses, leases and counters. lmdb:<directory> (relative to the working directory, or absolute as in lmdb:/var/lib/gateway) is shared by the processes of one machine; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group and redis+cluster://host:6379,host:6379 by the whole fleet (with rediss in place of redis: over TLS); memory: is separate in each process.',
   CACHE_ENCRYPTION_KEY:
     'Key that encrypts stored entries: 32 bytes in base64, the same in the whole fleet. Set it in production, so that the cache survives a change of the client secret.',
   CACHE_ENCRYPTION_KEY_PREVIOUS:

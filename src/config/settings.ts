@@ -35,9 +35,7 @@ const integer = (min: number, max: number) => {
   return fitting(fits, `must be a whole number from ${min} to ${max}`).transform(Number);
 };
 
-const listenAddress = text.refine((host) => !host.startsWith('['), {
-  error: 'must be an IPv6 address without brackets, such as ::1',
-});
+const listenAddress = fitting((host) => !host.startsWith('['), 'must be an IPv6 address without brackets, such as ::1');
 
 const isShare = (number: string) => /^(0?\.\d+|[01](\.0+)?)$/.test(number);
 const share = fitting(
@@ -63,20 +61,15 @@ const list = (item: z.ZodType<string, string>) =>
 const scope = z.enum(allScopes);
 const mapOfScopes = z.record(z.string(), z.array(scope).or(scope.transform((one) => [one])));
 const scopesMap = z.string().transform((json, context) => {
-  const map = mapOfScopes.safeParse(parseJson(json)).data;
-  if (map) return new Map(Object.entries(map));
-  const expected = 'a JSON object such as {"Taxpayers.Read":"taxpayers:read"}, each value a scope or a list of scopes';
-  context.addIssue({ code: 'custom', message: `must be ${expected}; the scopes are ${allScopes.join(', ')}` });
-  return z.NEVER;
-});
-
-function parseJson(json: string): unknown {
   try {
-    return JSON.parse(json);
+    return new Map(Object.entries(mapOfScopes.parse(JSON.parse(json))));
   } catch {
-    return undefined;
+    const expected =
+      'a JSON object such as {"Taxpayers.Read":"taxpayers:read"}, each value a scope or a list of scopes';
+    context.addIssue({ code: 'custom', message: `must be ${expected}; the scopes are ${allScopes.join(', ')}` });
+    return z.NEVER;
   }
-}
+});
 
 /** An app's own scheme, as in `capacitor://localhost`; `URL` gives its origin as `null`, browsers send it as it is. */
 const appOrigin = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\]+$/;
@@ -207,10 +200,7 @@ export const settings = {
         'must be memory:, lmdb:<directory>, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
       )
       // No host is meant after it, and no shell replaces the tilde: both would become directories of another name.
-      .regex(
-        /^(?!lmdb:(\/\/|~))/,
-        'must have a directory after lmdb:, without // or ~, such as lmdb:/var/lib/taxpayer-gateway',
-      ),
+      .regex(/^(?!lmdb:(\/\/|~))/, 'must be lmdb: and a directory without // or ~, such as lmdb:/var/lib/gateway'),
     'lmdb:.taxpayer-gateway/cache',
     'redis://cache:6379',
     'secret',

@@ -120,7 +120,7 @@ describe('A mistake', () => {
     [{ CACHE_URL: `redi://${planted}` }, /^CACHE_URL must be memory:/],
     ...['lmdb://var/cache', 'lmdb:///var/cache', 'lmdb:~/cache', 'lmdb:~'].map((CACHE_URL): [Env, RegExp] => [
       { CACHE_URL },
-      /^CACHE_URL must have a directory after lmdb:, without \/\/ or ~, such as lmdb:\/var\/lib\/taxpayer-gateway$/,
+      /^CACHE_URL must be lmdb: and a directory without \/\/ or ~, such as lmdb:\/var\/lib\/gateway$/,
     ]),
     ...['[::1]', '[::]'].map((HOST): [Env, RegExp] => [
       { ...open, HOST },
