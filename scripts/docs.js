@@ -38,10 +38,11 @@ function configurationPage(all) {
 
 The gateway is configured by environment variables, read once at the start. Every mistake is reported in one go, one line
 each, and ends the process with exit code 1. An empty variable counts as unset. A variable that begins like a setting and is none
-is a warning that names the nearest setting.
+is a warning that names the nearest setting; so is a value in quotation marks, which \`docker run --env-file\` keeps as part of it.
 
-A confidential setting may come from a file instead: \`<NAME>_FILE\` holds the path. A byte order mark at the beginning of the
-file and one line break at its end are ignored. Set the one or the other, not both.
+A confidential setting may come from a file instead: \`<NAME>_FILE\` holds the path. Set the one or the other, not both. In a
+variable as in a file, a byte order mark at the beginning and one line break at the end are ignored. Other control characters are
+refused, but for line breaks and tabs between the parts of a list or of JSON.
 
 | Variable | Default | Meaning | Example |
 | --- | --- | --- | --- |

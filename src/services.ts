@@ -275,6 +275,7 @@ function followClientSecret(upstream: UpstreamCredentials, log: Logger, rotate: 
       rotate(secret);
       log.info('the client secret was rotated');
     },
-    onRefused: () => log.warn('the client secret is empty in its file: the one in use stays'),
+    onRefused: () =>
+      log.warn('the client secret in its file is empty or has a control character: the one in use stays'),
   });
 }

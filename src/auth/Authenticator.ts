@@ -7,14 +7,7 @@ import type { DeveloperKeys } from './developerKeys.js';
 import type { KeyPlace } from './discovery.js';
 import { KeySet } from './KeySet.js';
 import type { AgentFor, ReadFault } from './readJson.js';
-import {
-  boundRefused,
-  maxTokenLength,
-  type TokenPolicy,
-  type TrustedIssuer,
-  type VerifiedToken,
-  verifyToken,
-} from './verifyToken.js';
+import { boundRefused, type TokenPolicy, type TrustedIssuer, type VerifiedToken, verifyToken } from './verifyToken.js';
 
 /** Who may call; see AUTH_MODE. */
 type Mode =
@@ -105,9 +98,6 @@ export class Authenticator {
     if (!this.#policy) return anyone;
     if (authorization === undefined && this.#unnamed) return this.#unnamed;
     if (authorization === undefined) throw unauthenticated('An Authorization header with a Bearer token is required');
-    if (authorization.length > maxTokenLength + 'Bearer '.length) {
-      throw unauthenticated(`The access token must have at most ${maxTokenLength} characters`);
-    }
     const prefix = scheme.exec(authorization);
     if (!prefix) throw unauthenticated(/^dpop /i.test(authorization) ? boundRefused : malformedHeader);
     const token = authorization.slice(prefix[0].length);

@@ -34,7 +34,7 @@ const lookAgainMs = 10_000;
 const firstBackoffMs = 1_000;
 const lastBackoffMs = 10_000;
 /** Most keys tried for a token without `kid`, so that a forged token has a bounded cost. */
-const maxCandidates = 8;
+export const maxCandidates = 8;
 
 /**
  * The published keys of one identity provider (RFC 7517), read in the background once started, on first need otherwise.

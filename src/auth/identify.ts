@@ -107,7 +107,10 @@ export class RouterSecrets {
           },
         }),
         onRefused: () =>
-          log.warn({ which }, 'the secret shared with the router is too short in its file: the one in use stays'),
+          log.warn(
+            { which },
+            'the secret shared with the router is too short in its file, or has a control character: the one in use stays',
+          ),
       });
     });
   }

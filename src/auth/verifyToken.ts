@@ -2,7 +2,7 @@ import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } 
 import * as z from 'zod';
 import { unauthenticated, withoutStack } from '../errors/errors.js';
 import { type Caller, callerKey } from './caller.js';
-import type { KeySource } from './KeySet.js';
+import { type KeySource, maxCandidates } from './KeySet.js';
 import { signatureAlgorithms } from './readKeySet.js';
 import { claimAt, type RightsRules, rightsIn } from './rights.js';
 import { isOtherThanAccessToken, tokenType } from './tokenKind.js';
@@ -33,7 +33,6 @@ export interface VerifiedToken {
   readonly version: number;
 }
 
-export const maxTokenLength = 8192;
 const toleranceSeconds = 5;
 /** Seconds since the epoch, at most the last one that a Date can hold. */
 const seconds = z.number().min(0).max(8.64e12);
@@ -51,6 +50,8 @@ export const tokenExpired = 'The access token has expired';
 export const boundRefused =
   'The access token is bound to a key or a certificate (DPoP, cnf); the gateway does not support bound tokens';
 const malformed = 'The access token is malformed: expected a signed JWT (RFC 7519)';
+const unpublishedKey = 'The access token is not signed with a key that its issuer publishes';
+const namesNoKey = `The access token names no key (kid), and none of the ${maxCandidates} tried has signed it`;
 const notYetValid = 'The access token is not valid yet (nbf, iat)';
 const wrongClaims: Readonly<Record<PropertyKey, string>> = {
   sub: 'The access token has no valid subject (sub): expected 1 to 255 characters',
@@ -113,7 +114,7 @@ async function verifySignature(token: string, policy: TokenPolicy) {
       }
     }
     if (!(await source.lookAgain(version))) {
-      throw unauthenticated('The access token is not signed with a key that its issuer publishes');
+      throw unauthenticated(keys.length < maxCandidates ? unpublishedKey : namesNoKey);
     }
   }
 }

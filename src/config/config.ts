@@ -7,8 +7,8 @@ import { Secret } from './secret.js';
 import { type Expect, type Parsed, type Setting, type SettingName, settings, webUrl } from './settings.js';
 import { serverTlsOf, serviceTlsOf } from './tlsFileSettings.js';
 import { tracesOf } from './traceSettings.js';
-import { warningsOf } from './warnings.js';
-import { readCompleteSync, secretIn } from './watchFile.js';
+import { explorersAreOpen, warningsOf } from './warnings.js';
+import { readCompleteSync, valueIn } from './watchFile.js';
 
 /** The version in our package.json. */
 export function packageVersion(): string {
@@ -23,23 +23,30 @@ type Problems = Map<SettingName, string>;
 export type Config = ReturnType<typeof assemble>;
 
 /**
- * Reads the settings from an environment, by default the process's own. An empty variable counts as unset.
+ * Reads the settings from an environment, by default the process's own. An empty variable counts as unset, and a line
+ * break at the end of one as absent.
  *
  * @throws ConfigError naming every variable that is wrong and what was expected of it
  */
-export function loadConfig(env: Environment = process.env): Config {
+export function loadConfig(environment: Environment = process.env): Config {
+  const env = Object.fromEntries(Object.entries(environment).map(([name, value = '']) => [name, valueIn(value)]));
   const problems: Problems = new Map();
   const names = Object.keys(settings) as SettingName[];
   const parsed = Object.fromEntries(names.map((name) => [name, parse(env, name, problems)])) as Parsed;
   const config = assemble(parsed, env, problems);
-  if (problems.size > 0) throw new ConfigError([...problems.values(), ...config.warnings]);
+  if (problems.size > 0) throw new ConfigError([...problems.values(), ...warningsOf(env)]);
   return config;
 }
 
 /** The value of a setting. If it is unset or wrong: its default, or undefined for an optional setting. */
 function parse(env: Environment, name: SettingName, problems: Problems): unknown {
-  const { schema, fallback, optional }: Setting = settings[name];
+  const { schema, fallback, optional, secret, example }: Setting = settings[name];
   const text = readText(env, name, problems);
+  // Anybody knows it. The printed URLs hold nothing confidential, and may well be somebody's own.
+  if (secret && text === example && !text.includes('://') && env['NODE_ENV'] === 'production') {
+    const own = 'expected one of your own with NODE_ENV=production';
+    problems.set(name, `${name} is the example of the documentation: ${own}`);
+  }
   const result = text === undefined ? undefined : schema.safeParse(text);
   if (result?.success) return result.data;
   if (result) problems.set(name, `${name} ${result.error.issues[0]?.message ?? 'is malformed'}`);
@@ -53,7 +60,7 @@ function readText(env: Environment, name: SettingName, problems: Problems): stri
   if (!file) return direct;
   if (direct) return void problems.set(name, `${name} and ${name}_FILE are both set: expected one of them`);
   try {
-    const text = secretIn(readCompleteSync(file).toString());
+    const text = valueIn(readCompleteSync(file).toString());
     if (text !== '') return text;
     // An empty file ends a rotation. Not for CACHE_ENCRYPTION_KEY_PREVIOUS: stored entries may still need that key.
     if (name === 'FEDERATION_SHARED_SECRET_PREVIOUS') return undefined;
@@ -82,6 +89,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   expect('JOB_POLL_MAX_MS', pollMaxMs >= pollMinMs, 'JOB_POLL_MAX_MS must not be below JOB_POLL_MIN_MS');
   expect('METRICS_PORT', parsed.METRICS_PORT !== parsed.PORT, 'METRICS_PORT must differ from PORT');
   const isProduction = parsed.NODE_ENV === 'production';
+  const isOpen = !isSandbox && !isLoopback(host) && !isProduction && parsed.INTROSPECTION === undefined;
   const sandboxOrigins = ['https://studio.apollographql.com', 'https://sandbox.embed.apollographql.com'];
 
   return Object.freeze({
@@ -147,7 +155,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
       connections: parsed.MAX_CONNECTIONS,
       subscriptions: parsed.MAX_SUBSCRIPTIONS,
     },
-    warnings: warningsOf(env),
+    warnings: [...warningsOf(env), ...(isOpen ? [explorersAreOpen] : [])],
   });
 }
 

@@ -3,7 +3,7 @@ import type { SettingName } from './settings.js';
 /** What each setting means, for the documentation; the gateway itself does not load it. */
 export const settingMeanings: Readonly<Record<SettingName, string>> = {
   PORT: 'Port to listen on; 0 picks a free one. Serves every path, except /metrics when METRICS_PORT is set.',
-  HOST: 'Address to listen on. With AUTH_MODE=developer it must be a loopback address.',
+  HOST: 'Address to listen on; :: for all of IPv6 and IPv4, 0.0.0.0 for IPv4 alone. With AUTH_MODE=developer it must be a loopback address.',
   DRAIN_TIMEOUT_MS: 'How long requests in flight may take to finish after SIGTERM, in milliseconds.',
   TLS_CERT_FILE: 'PEM certificate chain to serve HTTPS with; needs TLS_KEY_FILE. Reloaded when the file changes.',
   TLS_KEY_FILE: 'PEM private key of TLS_CERT_FILE, without a passphrase. Reloaded when the file changes.',
@@ -24,7 +24,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   AUDIT:
     'Which events get an audit line. decisions: refused callers, access tokens shown, links created and taxpayers erased. all: also every token record and job status shown.',
 
-  UPSTREAM_BASE_URL: 'Base URL of the taxpayer-authorization service.',
+  UPSTREAM_BASE_URL: 'Base URL of the taxpayer-authorization service, with or without a slash at the end.',
   UPSTREAM_CLIENT_ID: 'Client id issued by the service.',
   UPSTREAM_CLIENT_SECRET: 'Client secret issued by the service. From a file, it is reloaded when the file changes.',
   UPSTREAM_CA_FILE:
@@ -41,7 +41,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
     'JSON list of { name, value, description } that replaces the values of the enum Provider: name in the schema, value at the service. Set it to name tax-preparation products, for which the built-in values are placeholders.',
 
   CACHE_URL:
-    'Store of token records, job statuses, leases and counters. lmdb:<directory> is shared by the processes of one machine; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group and redis+cluster://host:6379,host:6379 by the whole fleet (with rediss in place of redis: over TLS); memory: is separate in each process.',
+    'Store of token records, job statuses, leases and counters. lmdb:<directory> (relative to the working directory, or absolute as in lmdb:/var/lib/gateway) is shared by the processes of one machine; redis://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/group and redis+cluster://host:6379,host:6379 by the whole fleet (with rediss in place of redis: over TLS); memory: is separate in each process.',
   CACHE_ENCRYPTION_KEY:
     'Key that encrypts stored entries: 32 bytes in base64, the same in the whole fleet. Set it in production, so that the cache survives a change of the client secret.',
   CACHE_ENCRYPTION_KEY_PREVIOUS:
@@ -69,7 +69,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   AUTH_MODE:
     'How callers are authenticated. jwt: by an access token. developer: a caller without a token is the local developer, with every scope (embedded sandbox only). disabled: not at all; anybody may read and create everything.',
   AUTH_ISSUER:
-    'Accepted iss claims of access tokens, compared exactly, separated by commas. Without AUTH_JWKS_URL, the key set of each issuer is found by OpenID Connect discovery or RFC 8414.',
+    'Accepted iss claims of access tokens, separated by commas. Compared exactly: a slash at the end counts. Without AUTH_JWKS_URL, the key set of each issuer is found by OpenID Connect discovery or RFC 8414.',
   AUTH_JWKS_URL:
     'URLs of the key sets (JWKS) of the issuers in AUTH_ISSUER, one for each in the same order, separated by commas. Set it when an issuer publishes no metadata.',
   AUTH_AUDIENCE:
@@ -95,7 +95,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
     'Secret that a router sends in the header x-gateway-router-secret. When set, _service and _entities answer only the router. From a file, it is reloaded when the file changes.',
   FEDERATION_SHARED_SECRET_PREVIOUS:
     'The FEDERATION_SHARED_SECRET used before a rotation, which is still accepted. From a file, it is reloaded when the file changes; an empty file withdraws it.',
-  CORS_ORIGINS: 'Origins of web pages that may call the gateway and open streams (CORS), separated by commas.',
+  CORS_ORIGINS:
+    'Origins of web pages that may call the gateway and open streams (CORS), separated by commas, and exactly as browsers send them: of apps and browser extensions with their own scheme, such as capacitor://localhost. There are no wildcards.',
   INTROSPECTION:
     'true allows introspection and serves the explorers at / and /graphiql. With false, error messages do not reveal the schema either.',
   TRUSTED_DOCUMENTS_FILE:

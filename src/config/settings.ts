@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { allScopes } from '../auth/caller.js';
 import { isAddressRange } from '../network/AddressRanges.js';
 import { Secret } from './secret.js';
+import { hasControlCharacters } from './watchFile.js';
 
 /** One environment variable: what it accepts, and its default. Its meaning is in `settingMeanings.ts`. */
 export interface Setting<T = unknown> {
@@ -25,13 +26,16 @@ function optional<T>(schema: z.ZodType<T>, words: string, example: string, secre
 
 // What the text of a variable may be; the message of a failed check is shown to the operator.
 
-const text = z.string();
+const control = 'must not contain line breaks, tabs or other control characters';
+const text = z.string().refine((value) => !hasControlCharacters(value), { error: control });
 const fitting = (fits: (text: string) => boolean, error: string) => text.refine(fits, { error });
 
 const integer = (min: number, max: number) => {
   const fits = (digits: string) => /^\d+$/.test(digits) && Number(digits) >= min && Number(digits) <= max;
   return fitting(fits, `must be a whole number from ${min} to ${max}`).transform(Number);
 };
+
+const listenAddress = fitting((host) => !host.startsWith('['), 'must be an IPv6 address without brackets, such as ::1');
 
 const isShare = (number: string) => /^(0?\.\d+|[01](\.0+)?)$/.test(number);
 const share = fitting(
@@ -47,33 +51,35 @@ export const webUrl = fitting(
   'must be an absolute http: or https: URL without user name, query, fragment, blanks or backslashes',
 ).transform((address) => address.replace(/^https?:/i, (scheme) => scheme.toLowerCase()));
 
+// Lists and JSON may be written on several lines: only what they hold is checked.
 const list = (item: z.ZodType<string, string>) =>
-  text
+  z
+    .string()
     .transform((items) => items.split(',').flatMap((part) => part.trim() || []))
     .pipe(z.array(item).min(1, 'must name at least one'));
 
 const scope = z.enum(allScopes);
 const mapOfScopes = z.record(z.string(), z.array(scope).or(scope.transform((one) => [one])));
-const scopesMap = text.transform((json, context) => {
-  const map = mapOfScopes.safeParse(parseJson(json)).data;
-  if (map) return new Map(Object.entries(map));
-  const expected = 'a JSON object such as {"Taxpayers.Read":"taxpayers:read"}, each value a scope or a list of scopes';
-  context.addIssue({ code: 'custom', message: `must be ${expected}; the scopes are ${allScopes.join(', ')}` });
-  return z.NEVER;
+const scopesMap = z.string().transform((json, context) => {
+  try {
+    return new Map(Object.entries(mapOfScopes.parse(JSON.parse(json))));
+  } catch {
+    const expected =
+      'a JSON object such as {"Taxpayers.Read":"taxpayers:read"}, each value a scope or a list of scopes';
+    context.addIssue({ code: 'custom', message: `must be ${expected}; the scopes are ${allScopes.join(', ')}` });
+    return z.NEVER;
+  }
 });
 
-function parseJson(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
-
+/** An app's own scheme, as in `capacitor://localhost`; `URL` gives its origin as `null`, browsers send it as it is. */
+const appOrigin = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[^\s/?#@\\]+$/;
 const origin = fitting(
-  (address) => URL.canParse(address) && new URL(address).origin === address,
-  'must be origins such as https://app.example, separated by commas',
-);
+  (address) => !address.includes('*'),
+  'must name each origin: * is no pattern, and would never match',
+).refine((address) => appOrigin.test(address) || (URL.canParse(address) && new URL(address).origin === address), {
+  error:
+    'must be origins as browsers send them, such as https://app.example or capacitor://localhost, without a slash at the end, separated by commas',
+});
 
 /** As in curl, a proxy without a scheme is an http: one. */
 const proxy = text
@@ -96,7 +102,8 @@ function isProxy(address: string): boolean {
 }
 
 /** As in curl: separated by commas or spaces. */
-const proxyExceptions = text
+const proxyExceptions = z
+  .string()
   .transform((entries) => entries.split(/[\s,]+/).filter(Boolean))
   .pipe(
     z.array(
@@ -112,7 +119,10 @@ const addressRange = fitting(isAddressRange, 'must be addresses and ranges such 
 const flag = z.enum(['true', 'false'], { error: 'must be true or false' }).transform((word) => word === 'true');
 
 /** For OpenTelemetry's own flags, which may be in upper or lower case. */
-const flagInAnyCase = text.transform((word) => word.toLowerCase()).pipe(flag);
+const flagInAnyCase = z
+  .string()
+  .transform((word) => word.toLowerCase())
+  .pipe(flag);
 
 const secret = (schema: z.ZodType<string>) => schema.transform((confidential) => new Secret(confidential));
 
@@ -139,7 +149,7 @@ const decisionToken = fitting(
  */
 export const settings = {
   PORT: setting(integer(0, 65535), '4000', '8080'),
-  HOST: optional(text, '127.0.0.1 with the embedded sandbox, 0.0.0.0 with UPSTREAM_BASE_URL', '0.0.0.0'),
+  HOST: optional(listenAddress, '127.0.0.1 with the embedded sandbox, 0.0.0.0 with UPSTREAM_BASE_URL', '0.0.0.0'),
   DRAIN_TIMEOUT_MS: setting(integer(0, 600_000), '10000', '25000'),
   TLS_CERT_FILE: optional(text, 'none (plain HTTP)', '/run/tls/tls.crt'),
   TLS_KEY_FILE: optional(text, 'none (plain HTTP)', '/run/tls/tls.key'),
@@ -184,10 +194,13 @@ export const settings = {
   PROVIDERS_FILE: optional(text, 'none (the built-in values)', './providers.json'),
 
   CACHE_URL: setting(
-    text.regex(
-      /^(memory:|lmdb:.+|rediss?(\+sentinel|\+cluster)?:\/\/.+)$/,
-      'must be memory:, lmdb:<directory>, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
-    ),
+    text
+      .regex(
+        /^(memory:|lmdb:.+|rediss?(\+sentinel|\+cluster)?:\/\/.+)$/,
+        'must be memory:, lmdb:<directory>, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
+      )
+      // No host is meant after it, and no shell replaces the tilde: both would become directories of another name.
+      .regex(/^(?!lmdb:(\/\/|~))/, 'must be lmdb: and a directory without // or ~, such as lmdb:/var/lib/gateway'),
     'lmdb:.taxpayer-gateway/cache',
     'redis://cache:6379',
     'secret',

@@ -3,9 +3,18 @@ import { settings } from './settings.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+export const explorersAreOpen =
+  'NODE_ENV is not production: introspection, the explorers and CORS for Apollo Sandbox are on for everyone who can reach HOST. Set NODE_ENV=production, or INTROSPECTION if this is meant';
+
 /** What looks like a typing mistake: worth a warning, not a refusal. */
 export function warningsOf(env: Environment): string[] {
-  return [...unknown(env), ...almostProduction(env)];
+  return [...unknown(env), ...quoted(env), ...almostProduction(env)];
+}
+
+/** A shell removes quotation marks; files of variables such as those of `docker run --env-file` keep them. */
+function quoted(env: Environment): string[] {
+  const names = Object.keys(settings).filter((name) => /^(["']).*\1$/.test(env[name] ?? ''));
+  return names.map((name) => `${name} is in quotation marks, which count as part of it: did you mean that?`);
 }
 
 /** Begin like a setting, but are of Node.js, OpenTelemetry, curl, or a Kubernetes service with a name such as `cache`. */

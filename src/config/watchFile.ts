@@ -88,19 +88,24 @@ export function watchSecretFile(path: string, options: FollowedSecret): () => vo
   const { secret, minLength, onRotated, onWithdrawn, onRefused } = options;
   let inUse = secret?.reveal() ?? '';
   return watchFile(path, (content) => {
-    const text = secretIn(content.toString());
+    const text = valueIn(content.toString());
     if (text === inUse) return;
     if (text === '' && onWithdrawn) {
       inUse = text;
       return onWithdrawn();
     }
-    if (text.length < minLength) return onRefused();
+    if (text.length < minLength || hasControlCharacters(text)) return onRefused();
     inUse = text;
     onRotated(new Secret(text));
   });
 }
 
-/** The text of a file that holds one secret, without the line break that editors add. */
-export function secretIn(content: string): string {
+/** The value in a variable or a file, without the line break that shells and editors add. */
+export function valueIn(content: string): string {
   return withoutByteOrderMark(content).replace(/\r?\n$/, '');
+}
+
+/** Whether a value has a character that nobody types on purpose, such as a line break between two secrets. */
+export function hasControlCharacters(value: string): boolean {
+  return /\p{Cc}/u.test(value);
 }

@@ -49,7 +49,10 @@ describe('The secrets shared with the router', () => {
       await until(() => secrets.accept(previous.reveal()) === true);
       expect(secrets.accept(current.reveal())).toBe(false);
       expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-        { which: 'current', msg: 'the secret shared with the router is too short in its file: the one in use stays' },
+        {
+          which: 'current',
+          msg: 'the secret shared with the router is too short in its file, or has a control character: the one in use stays',
+        },
         { which: 'current', msg: 'the secret shared with the router was rotated' },
       ]);
     } finally {

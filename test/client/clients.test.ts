@@ -144,6 +144,16 @@ describe('urql', () => {
     await expectStatuses(client);
   });
 
+  it('asks by GET unless it is told, which takes a header', async () => {
+    const ask = async (headers: Readonly<Record<string, string>>) => {
+      const fetchOptions = { headers: { authorization, ...headers } };
+      const client = new UrqlClient({ url: httpUrl(), fetchOptions, exchanges: [fetchExchange] });
+      return client.query(TaxpayerTokenDocument, { taxpayerId: job.taxpayerId }).toPromise();
+    };
+    expect((await ask({})).error?.message).toMatch(/A GET needs the header apollo-require-preflight/);
+    expect((await ask({ 'apollo-require-preflight': 'yes' })).data?.taxpayerToken?.status).toBe('AUTHORIZED');
+  });
+
   async function expectStatuses(client: InstanceType<typeof UrqlClient>) {
     const watch = watching();
     client.subscription(RefreshJobUpdatedDocument, job).subscribe((result: { data?: unknown }) => {

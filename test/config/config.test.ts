@@ -11,6 +11,12 @@ const open = { ...service, AUTH_MODE: 'disabled' };
 const issuer = { AUTH_ISSUER: 'https://a.example', AUTH_AUDIENCE: 'x' };
 const planted = 'planted-secret-value';
 
+/** Settings that take almost any text, or whose form would let a control character pass. */
+const controlled = [
+  ...['HOST', 'UPSTREAM_BASE_URL', 'UPSTREAM_CLIENT_ID', 'UPSTREAM_CLIENT_SECRET', 'UPSTREAM_API_VERSION', 'CACHE_URL'],
+  ...['HTTPS_PROXY', 'AUTH_TAXPAYERS_CLAIM', 'FEDERATION_SHARED_SECRET', 'PROVIDERS_FILE', 'NODE_ENV'],
+] as SettingName[];
+
 type Env = Readonly<Record<string, string>>;
 const problemsOf = (env: Env): readonly string[] => {
   try {
@@ -40,9 +46,35 @@ describe('Without any variable', () => {
     });
   });
 
-  it('an empty variable counts as absent', () => {
-    expect(loadConfig(Object.fromEntries(Object.keys(settings).map((name) => [name, ''])))).toEqual(loadConfig({}));
+  it.each(['', '\n', '\r\n'])('an empty variable counts as absent: %j', (value) => {
+    expect(loadConfig(Object.fromEntries(Object.keys(settings).map((name) => [name, value])))).toEqual(loadConfig({}));
   });
+});
+
+it.each(Object.entries(settings))('One line break at the end of %s is not part of it', (name, { example }) => {
+  const outcomeOf = (value: string) => {
+    const env = { ...(name.startsWith('UPSTREAM_CLIENT') ? open : {}), [name]: value };
+    const problems = problemsOf(env);
+    return problems.length > 0 ? problems : JSON.stringify([loadConfig(env), revealed(loadConfig(env))]);
+  };
+  for (const end of ['\n', '\r\n']) expect(outcomeOf(`${example}${end}`)).toEqual(outcomeOf(example));
+});
+
+it('Lists and JSON may be written on several lines', () => {
+  const env = {
+    CORS_ORIGINS: 'https://a.example,\n\thttps://b.example\n',
+    NO_PROXY: 'a\nb',
+    AUTH_SCOPES_MAP: '{\n"a":\t[]}',
+  };
+  expect(loadConfig(env)).toMatchObject({
+    corsOrigins: ['https://a.example', 'https://b.example'],
+    proxies: { noProxy: ['a', 'b'] },
+  });
+});
+
+it.each(['"b"', "'b'"])('Quotation marks around a value are a warning: %s', (UPSTREAM_CLIENT_SECRET) => {
+  const warning = 'UPSTREAM_CLIENT_SECRET is in quotation marks, which count as part of it: did you mean that?';
+  expect(loadConfig({ ...open, HOST: '127.0.0.1', UPSTREAM_CLIENT_SECRET }).warnings).toEqual([warning]);
 });
 
 it('An address may be written in any case', () => {
@@ -86,8 +118,25 @@ describe('A mistake', () => {
     [{ INTROSPECTION: 'yes' }, /^INTROSPECTION must be true or false$/],
     [{ AUTH_MODE: planted }, /^AUTH_MODE must be jwt, developer or disabled$/],
     [{ CACHE_URL: `redi://${planted}` }, /^CACHE_URL must be memory:/],
+    ...['lmdb://var/cache', 'lmdb:///var/cache', 'lmdb:~/cache', 'lmdb:~'].map((CACHE_URL): [Env, RegExp] => [
+      { CACHE_URL },
+      /^CACHE_URL must be lmdb: and a directory without \/\/ or ~, such as lmdb:\/var\/lib\/gateway$/,
+    ]),
+    ...['[::1]', '[::]'].map((HOST): [Env, RegExp] => [
+      { ...open, HOST },
+      /^HOST must be an IPv6 address without brackets, such as ::1$/,
+    ]),
     [{ CACHE_ENCRYPTION_KEY: planted }, /^CACHE_ENCRYPTION_KEY must be 32 bytes in base64$/],
-    [{ CORS_ORIGINS: 'https://a.example/path' }, /^CORS_ORIGINS must be origins/],
+    ...[
+      ...['https://a.example/path', 'https://a.example/', 'https://A.example', 'https://a.example:443', 'a.example'],
+      ...['capacitor://localhost/', 'capacitor://', 'https://a.example?b', 'tauri://a#b', 'tauri://a@b', 'null'],
+    ].map((CORS_ORIGINS): [Env, RegExp] => [{ CORS_ORIGINS }, /^CORS_ORIGINS must be origins as browsers send them/]),
+    ...['*', 'https://*.example.com', 'https://a.example,http://*', 'chrome-extension://*'].map(
+      (CORS_ORIGINS): [Env, RegExp] => [
+        { CORS_ORIGINS },
+        /^CORS_ORIGINS must name each origin: \* is no pattern, and would never match$/,
+      ],
+    ),
     [{ AUTH_DECISION_URL: 'decisions.example' }, /^AUTH_DECISION_URL must be an absolute http: or https: URL/],
     [{ AUTH_DECISION_URL: `https://user:${planted}@x.example` }, /^AUTH_DECISION_URL must/],
     [{ ...open, AUTH_DECISION_URL: 'https://x.example' }, /^AUTH_DECISION_URL is .* without AUTH_MODE=disabled$/],
@@ -99,7 +148,7 @@ describe('A mistake', () => {
       /^AUTH_DECISION_TTL_SECONDS must be a/,
     ],
     [
-      { AUTH_DECISION_URL: 'https://x.example', AUTH_DECISION_TOKEN: `a\n${planted}` },
+      { AUTH_DECISION_URL: 'https://x.example', AUTH_DECISION_TOKEN: `a b ${planted}` },
       /^AUTH_DECISION_TOKEN must be a/,
     ],
     [{ AUTH_DECISION_URL: 'https://x.example', AUTH_DECISION_CLAIMS: ',' }, /^AUTH_DECISION_CLAIMS must name at least/],
@@ -111,13 +160,12 @@ describe('A mistake', () => {
     [{ ...open, UPSTREAM_BASE_URL: 'ftp://x.example' }, /^UPSTREAM_BASE_URL must/],
     ...[
       ...['https://x.example/v1?', 'https://x.example/v1#', 'https://x.example/a b', ' https://x.example'],
-      ...['https://x.exa\tmple', 'https:x.example', 'https:\\\\x.example', 'https:///x.example', 'https://@x.example'],
+      ...['https:x.example', 'https:\\\\x.example', 'https:///x.example', 'https://@x.example'],
     ].map((UPSTREAM_BASE_URL): [Env, RegExp] => [
       { ...open, UPSTREAM_BASE_URL },
       /^UPSTREAM_BASE_URL must be an absolute http: or https: URL without user name, query, fragment, blanks or backs/,
     ]),
     [{ ...open, UPSTREAM_CLIENT_ID: `a:${planted}` }, /^UPSTREAM_CLIENT_ID must not contain a colon$/],
-    [{ ...open, UPSTREAM_API_VERSION: 'a\nb' }, /^UPSTREAM_API_VERSION must be/],
     [{ JOB_POLL_MIN_MS: '5000', JOB_POLL_MAX_MS: '1000' }, /^JOB_POLL_MAX_MS must not be below JOB_POLL_MIN_MS$/],
     ...['-0.1', '1.1', '2', '0,1', '1e-1', 'NaN', planted].map((TOKEN_FRESH_SHARE): [Env, RegExp] => [
       { TOKEN_FRESH_SHARE },
@@ -167,7 +215,7 @@ describe('A mistake', () => {
       { ...issuer, AUTH_ISSUER: 'https://a.example,https://b.example', AUTH_AUDIENCE: 'https://a.example x' },
       /^AUTH_AUDIENCE must name one for each of AUTH_ISSUER$/,
     ],
-    ...['x', '[]', '{"a":', '"a"', `{"a":"${planted}"}`, '{"a":["taxpayers:read",7]}', '{"a":null}'].map(
+    ...['x', '[]', '{"a":', '7', `{"a":"${planted}"}`, '{"a":["taxpayers:read",7]}', '{"a":null}'].map(
       (AUTH_SCOPES_MAP): [Env, RegExp] => [
         { AUTH_SCOPES_MAP },
         /^AUTH_SCOPES_MAP must be a JSON object such as \{.*; the scopes are client-links:create, .*taxpayers:any$/,
@@ -181,6 +229,13 @@ describe('A mistake', () => {
     expect(problems).toEqual([expect.stringMatching(line)]);
     expect(problems.join()).not.toContain(planted);
     expect(problems.join()).not.toContain('\n');
+  });
+
+  it.each(controlled)('in %s that is a control character is refused by name', (name) => {
+    for (const character of ['\n', '\t', '\u0001', '\u0085']) {
+      const env = { ...open, [name]: `${settings[name].example}${character}${planted}` };
+      expect(problemsOf(env)).toEqual([`${name} must not contain line breaks, tabs or other control characters`]);
+    }
   });
 
   it('hides no other: all are reported together', () => {
@@ -234,6 +289,28 @@ describe('A mistake', () => {
     ...['OTEL_SERVICE_NAME', 'KUBERNETES_PORT', 'CACHE_SERVICE_HOST', 'CACHE_PORT', 'CACHE_PORT_6379_TCP_ADDR'],
   ])('is not seen in %s, which others own', (name) => {
     expect(loadConfig({ [name]: 'x' }).warnings).toEqual([]);
+  });
+});
+
+describe('The examples that are printed', () => {
+  const confidential = Object.entries(settings).filter(([, { secret, example }]) => secret && !example.includes('://'));
+  const printed = Object.fromEntries(confidential.map(([name, { example }]) => [name, example]));
+  const env = { ...service, ...issuer, AUTH_DECISION_URL: 'https://decisions.example', ...printed };
+
+  it('are refused with NODE_ENV=production, one line for each credential', () => {
+    expect(Object.keys(printed)).toHaveLength(6);
+    expect(problemsOf({ ...env, NODE_ENV: 'production' })).toEqual(
+      Object.keys(printed).map(
+        (name) => `${name} is the example of the documentation: expected one of your own with NODE_ENV=production`,
+      ),
+    );
+    const fromFile = { AUTH_DECISION_TOKEN: '', AUTH_DECISION_TOKEN_FILE: join(directory, 'example') };
+    writeFileSync(fromFile.AUTH_DECISION_TOKEN_FILE, `${printed['AUTH_DECISION_TOKEN']}\n`);
+    expect(problemsOf({ ...env, ...fromFile, NODE_ENV: 'production' })).toHaveLength(6);
+  });
+
+  it('may be tried out without it', () => {
+    expect(problemsOf(env)).toEqual([]);
   });
 });
 

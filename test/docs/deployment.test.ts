@@ -137,8 +137,20 @@ describe('The Kubernetes manifests', () => {
     ),
   );
   const find = (kind: string) => manifests.find((manifest) => manifest.kind === kind) as never;
+  const exampleSecret = parse(read('ops/secret.example.yaml')) as {
+    kind: 'Secret';
+    metadata: { name: string };
+    stringData: Record<string, string>;
+  };
 
-  it.each(manifests.map((manifest) => [manifest.kind, manifest]))('keep the schema: %s', (kind, manifest) => {
+  it('bring no Secret of their own, which would replace the real one', () => {
+    expect(manifests.map(({ kind }) => kind)).not.toContain('Secret');
+    const { volumes } = podOf(find);
+    expect(volumes.map(({ secret }) => secret.secretName)).toEqual([exampleSecret.metadata.name]);
+  });
+
+  const all = [...manifests, exampleSecret];
+  it.each(all.map((manifest) => [manifest.kind, manifest]))('keep the schema: %s', (kind, manifest) => {
     const Model = kinds[kind as keyof typeof kinds] as unknown as new (data: unknown) => { validate(): void };
     expect(() => new Model(manifest).validate()).not.toThrow();
     const broken = { ...(manifest as object), spec: 'none', stringData: 'none' };
@@ -149,26 +161,33 @@ describe('The Kubernetes manifests', () => {
     const spec = podOf(find);
     const env = spec.containers[0]?.env ?? [];
     for (const { name } of env) expect(knownSettings).toContain(name);
-    const keys = Object.keys((find('Secret') as { stringData: object }).stringData);
+    const keys = Object.keys(exampleSecret.stringData);
     const files = env.filter(({ name }) => name.endsWith('_FILE')).map(({ value }) => value.split('/').at(-1));
     expect(files.sort()).toEqual(keys.sort());
     const drainMs = Number(env.find(({ name }) => name === 'DRAIN_TIMEOUT_MS')?.value);
     expect(spec.terminationGracePeriodSeconds * 1000).toBeGreaterThan(drainMs + 5000);
   });
 
-  it('start the image: what both set is accepted', () => {
+  it('start the image: what both set is accepted, but for the printed key and secret, which are refused by name', () => {
     const folder = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-secrets-'));
     scratch.push(folder);
     const inImage = instructions.flatMap((line) =>
       [...line.matchAll(/^ENV (\w+)=(\S+)$/g)].map(([, name, value]) => [name, value]),
     );
-    const { stringData } = find('Secret') as { stringData: Record<string, string> };
-    for (const [name, text] of Object.entries(stringData)) writeFileSync(join(folder, name), text);
+    const write = (secret: Readonly<Record<string, string>>) => {
+      for (const [name, text] of Object.entries(secret)) writeFileSync(join(folder, name), text);
+    };
     const inPod = podOf(find).containers[0]?.env.map(({ name, value }) => [
       name,
       name.endsWith('_FILE') ? join(folder, value.split('/').at(-1) ?? '') : value,
     ]);
-    const config = loadConfig(Object.fromEntries([...inImage, ...(inPod ?? [])]));
+    const env = Object.fromEntries([...inImage, ...(inPod ?? [])]);
+    write(exampleSecret.stringData);
+    expect(() => loadConfig(env)).toThrow(
+      /^UPSTREAM_CLIENT_SECRET is the example .*\nCACHE_ENCRYPTION_KEY is the example .*$/,
+    );
+    write({ 'client-secret': 'our-own', 'cache-encryption-key': Buffer.alloc(32, 7).toString('base64') });
+    const config = loadConfig(env);
     expect(config.cache.url).toMatch(/^rediss?:/);
     expect(config.introspection).toBe(false);
   });
@@ -179,8 +198,9 @@ describe('The Kubernetes manifests', () => {
     const portsOf = (rules: NetworkPolicy['spec']['ingress']) =>
       rules.flatMap((rule) => rule.ports.map(({ port }) => port));
     expect(portsOf(ingress)).toEqual(ports.map(({ name }) => name));
-    const { stringData } = find('Secret') as { stringData: Record<string, string> };
-    const urls = [...env.map(({ value }) => value), ...Object.values(stringData)].filter((text) => URL.canParse(text));
+    const urls = [...env.map(({ value }) => value), ...Object.values(exampleSecret.stringData)].filter((text) =>
+      URL.canParse(text),
+    );
     const wellKnown: Readonly<Record<string, number>> = { 'https:': 443, 'redis:': 6379 };
     const named = urls.map((url) => Number(new URL(url).port) || wellKnown[new URL(url).protocol]);
     expect(new Set(portsOf(egress))).toEqual(new Set([53, ...named]));
@@ -219,6 +239,7 @@ describe('The Kubernetes manifests', () => {
 });
 
 interface Pod {
+  readonly volumes: { readonly secret: { readonly secretName: string } }[];
   readonly terminationGracePeriodSeconds: number;
   readonly topologySpreadConstraints: { readonly labelSelector: { readonly matchLabels: object } }[];
   readonly containers: {

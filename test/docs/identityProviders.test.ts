@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { signatureAlgorithms } from '../../src/auth/readKeySet.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
 import { type IdentityProvider, startIdentityProvider } from '../support/identityProvider.js';
 
@@ -170,6 +171,11 @@ describe.each(Object.entries(samples))('docs/identity-providers.md, %s:', (headi
       jobOfT1: await outcomeOf(job),
     }).toEqual(reads);
   });
+});
+
+it('docs/identity-providers.md names the accepted algorithms', () => {
+  const [, named = ''] = /Accepted are ([^.]*)\./.exec(page) ?? [];
+  expect(named.split(/, | and /)).toEqual([...signatureAlgorithms]);
 });
 
 it('docs/identity-providers.md has no settings that are not tried here', () => {

@@ -122,3 +122,30 @@ describe('a GET without a browser', () => {
     expect(await get(accept)).toEqual([status, status === 200 ? 1 : 0]);
   });
 });
+
+describe('an app in a web view, or a browser extension, whose origin has a scheme of its own', () => {
+  const origins = [
+    ...['capacitor://localhost', 'ionic://localhost', 'tauri://localhost'],
+    ...['chrome-extension://abcdefghijklmnopabcdefghijklmnop', 'moz-extension://0b4c9b0e-8a3f-4c1e-9a55-1d2f3a4b5c6d'],
+  ];
+  let named: TestGateway;
+  beforeAll(async () => {
+    named = await startTestGateway({ CORS_ORIGINS: origins.join() });
+  });
+  afterAll(() => named?.stop());
+
+  it.each(origins)('may call and open streams when CORS_ORIGINS names it: %s', async (origin) => {
+    const preflight = { origin, 'access-control-request-method': 'POST' };
+    const asked = await fetch(`${named.origin}/graphql`, { method: 'OPTIONS', headers: preflight });
+    expect([asked.status, asked.headers.get('access-control-allow-origin')]).toEqual([204, origin]);
+    for (const [target, status] of [
+      [named, 200],
+      [gateway, 403],
+    ] as const) {
+      const headers = { origin, accept: 'text/event-stream' };
+      const stream = await fetch(addressOf(target), { headers });
+      expect(stream.status).toBe(status);
+      await stream.body?.cancel();
+    }
+  });
+});

@@ -46,13 +46,27 @@ describe('Client credentials that the service refuses', () => {
     expect(gateway.logs.join('')).not.toMatch(/rotated-secret|test-secret/);
   });
 
-  it('stay as they are when the file is emptied by mistake, and the log says so', async () => {
-    writeFileSync(file, '\n');
+  it.each([
+    ['emptied', '\n'],
+    ['filled with several lines', 'rotated-secret\ntest-secret\n'],
+  ])('stay as they are when the file is %s by mistake, and the log says so', async (_, content) => {
+    writeFileSync(file, content);
     const { id } = gateway.sandbox.control.addTaxpayer();
-    while (!gateway.logs.some((line) => line.includes('the client secret is empty in its file'))) {
+    while (!gateway.logs.some((line) => line.includes('the client secret in its file is empty or has a control'))) {
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     const { errors } = await gateway.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
+    expect(errors).toBeUndefined();
+  });
+});
+
+describe('Client credentials in variables', () => {
+  it('are sent without the line break that a shell or a secret store leaves at their end', async () => {
+    const withLineBreaks = { UPSTREAM_CLIENT_ID: 'test-client\n', UPSTREAM_CLIENT_SECRET: 'test-secret\r\n' };
+    const other = await startTestGateway(withLineBreaks);
+    const { id } = other.sandbox.control.addTaxpayer();
+    const { errors } = await other.query('query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }', { id });
+    await other.stop();
     expect(errors).toBeUndefined();
   });
 });
