@@ -2,11 +2,11 @@
 FROM node:22.23.3-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY packages/client/package.json ./packages/client/
 RUN npm ci --no-audit
 COPY tsconfig.json ./
 COPY scripts ./scripts
 COPY src ./src
-COPY packages ./packages
 RUN node scripts/build.js
 RUN npm prune --omit=dev --no-audit
 

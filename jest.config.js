@@ -1,10 +1,10 @@
-export default {
+/** What every project runs with. */
+export const shared = {
+  rootDir: import.meta.dirname,
   testEnvironment: 'node',
-  testMatch: ['<rootDir>/test/**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
-  globalSetup: '<rootDir>/test/support/builtGateway.js',
-  testSequencer: '<rootDir>/test/support/slowestFirst.js',
+  globalSetup: '<rootDir>/test/support/setup.js',
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',
@@ -18,9 +18,17 @@ export default {
       },
     ],
   },
-  modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.build/'],
+  modulePathIgnorePatterns: ['<rootDir>/dist/'],
   reporters: ['default', '<rootDir>/test/support/closingLineReporter.js'],
   testTimeout: 120_000,
   // What a worker keeps of the modules of earlier tests is only let go with the worker.
   workerIdleMemoryLimit: '1.5GB',
+  maxWorkers: 2,
+};
+
+export default {
+  ...shared,
+  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/nightly/'],
+  testSequencer: '<rootDir>/test/support/slowestFirst.js',
 };

@@ -2,11 +2,11 @@
 // line by line on a running gateway, so the page cannot promise what the gateway does not do.
 
 /** `errorCodes` of the gateway say which codes may be tried again. */
-export function faultsPage({ operations, classes }, errorCodes, command) {
+export function faultsPage({ operations, classes }, errorCodes) {
   const names = Object.keys(operations);
   const bound = ({ times, setting, readsToken }) =>
     `${times} × \`${setting}\`${readsToken ? " (the taxpayer's token may have to be read first)" : ''}`;
-  return `<!-- Printed from test/upstream/faultTable.json by \`${command}\`. Change it there. -->
+  return `<!-- Printed from test/upstream/faultTable.json by \`npm run codegen\`. Change it there. -->
 
 # When the service misbehaves
 

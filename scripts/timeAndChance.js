@@ -3,11 +3,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readArguments } from './readArguments.js';
-
-const help = `Usage: node scripts/timeAndChance.js
-
-Names each line of src/ that takes time or chance from anywhere but the Runtime.`;
 
 const rooms = ['auth', 'cache', 'datasources', 'stores', 'upstream'];
 /** Drivers of real stores: what they talk to has a clock of its own. */
@@ -15,7 +10,6 @@ const drivers = /^(?:lmdb|redis)/i;
 const direct =
   /\b(?:Date\.now|new Date\(\)|performance\.now|process\.hrtime|Math\.random)|(?<![.\w])(?:setTimeout|setInterval|setImmediate|clearTimeout|clearInterval)\(|\bnode:timers\b|\b(?:randomUUID|randomBytes|randomInt|randomFill(?:Sync)?|getRandomValues)\b(?=.*'node:crypto')|\bcrypto\.random/g;
 
-readArguments(help);
 const src = fileURLToPath(new URL('../src', import.meta.url));
 const found = rooms.flatMap((room) => filesOf(room).flatMap(usesIn));
 console.log(found.length === 0 ? 'Time and chance come from the Runtime alone.' : found.join('\n'));

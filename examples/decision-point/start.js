@@ -1,4 +1,4 @@
-// Starts the example decision point (npm run example:decisions).
+// Starts the example decision point (node examples/decision-point/start.js).
 
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -6,7 +6,7 @@ import { startDecisionPoint } from './decisionPoint.js';
 
 const usage = `Serves an OpenID AuthZEN decision point on loopback that decides by lists in a file.
 
-  npm run example:decisions -- [options]
+  node examples/decision-point/start.js [options]
 
   --lists <file>    { "<subject>": ["<taxpayer id>"] }, read for each call (examples/decision-point/lists.json)
   --port <number>   4180

@@ -1,4 +1,4 @@
-// Composes the gateway and the cases into a supergraph, with an MIT-licensed composer.
+// Composes the gateway and the cases into a supergraph, with an MIT-licensed composer. Run as a command it prints the supergraph.
 
 import { readFileSync } from 'node:fs';
 import { composeServices } from '@theguild/federation-composition';
@@ -36,4 +36,9 @@ function withoutScopes(subgraph) {
     [Kind.STRING]: ({ value }) => (scopeDirectives.has(value.slice(1)) && value.startsWith('@') ? null : undefined),
   });
   return { ...subgraph, typeDefs };
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const urls = { taxpayersUrl: 'http://taxpayers.example/graphql', casesUrl: 'http://cases.example/graphql' };
+  console.log(composeSupergraph(urls));
 }

@@ -1,6 +1,5 @@
 // A supergraph on this machine (npm run example:supergraph): the gateway with its sandbox, a second subgraph, and a router
-// in front of both: Hive Gateway, or with `-- grafbase` Grafbase. Ports: ROUTER_PORT (4000), GATEWAY_PORT (4001), CASES_PORT
-// (4002).
+// in front of both: Hive Gateway. Ports: ROUTER_PORT (4000), GATEWAY_PORT (4001), CASES_PORT (4002).
 
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -8,18 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { orSentence } from '../../scripts/orSentence.js';
-import { providePackages } from '../../scripts/providePackages.js';
 import { demoCase, startCases } from './casesSubgraph.js';
 import { composeSupergraph } from './composeSupergraph.js';
-import { grafbase, grafbaseConfig, grafbaseVariables } from './grafbase/grafbase.js';
-
-const routers = { hive: startHive, grafbase: startGrafbase };
-const [name = 'hive'] = process.argv.slice(2);
-await orSentence(async () => {
-  if (!(name in routers)) throw new Error(`Name one router of: ${Object.keys(routers).join(', ')} (found: ${name})`);
-  await providePackages(`examples/supergraph/${name}`);
-});
 
 const { ROUTER_PORT = '4000', GATEWAY_PORT = '4001', CASES_PORT = '4002' } = process.env;
 const gatewayOrigin = `http://127.0.0.1:${GATEWAY_PORT}`;
@@ -29,10 +18,10 @@ const children = [];
 let stopping = false;
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => void stop(0));
 
-start(process.execPath, [here('../../scripts/start.js')], { PORT: GATEWAY_PORT });
+start(process.execPath, [here('../../dist/main.js')], { PORT: GATEWAY_PORT });
 const cases = await startCases({ port: Number(CASES_PORT) });
 await answers(`${gatewayOrigin}/health/ready`);
-await routers[name](`${gatewayOrigin}/graphql`, cases.url);
+await startHive(`${gatewayOrigin}/graphql`, cases.url);
 
 const query = `{ case(id: "${demoCase.id}") { title taxpayer { token { status } refreshJob(jobId: "${demoCase.jobId}") { status } } } }`;
 console.log(`The supergraph answers on ${routerOrigin}/graphql. One query that crosses both subgraphs:
@@ -44,17 +33,10 @@ curl -s ${routerOrigin}/graphql -H 'content-type: application/json' \\
 async function startHive(taxpayersUrl, casesUrl) {
   const supergraph = join(directory, 'supergraph.graphql');
   await writeFile(supergraph, composeSupergraph({ taxpayersUrl, casesUrl }));
-  const hive = here('hive/node_modules/@graphql-hive/gateway/dist/bin.js');
+  const hive = here('node_modules/@graphql-hive/gateway/dist/bin.js');
   const options = ['-c', here('gateway.config.js'), '-h', '127.0.0.1', '-p', ROUTER_PORT];
   start(process.execPath, [hive, 'supergraph', supergraph, ...options]);
   await answers(`${routerOrigin}/readiness`);
-}
-
-/** Composes by itself. */
-async function startGrafbase(taxpayersUrl, casesUrl) {
-  const args = ['--home', directory, 'dev', '-c', grafbaseConfig, '-p', ROUTER_PORT];
-  start(grafbase, args, grafbaseVariables({ taxpayersUrl, casesUrl }));
-  await answers(`${routerOrigin}/health`);
 }
 
 /** Quiet children: what the router prints about itself would hide the query above. */

@@ -14,8 +14,10 @@ if (!existsSync(`${repository}/node_modules`)) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
+spawnSync('npm', ['run', '--silent', 'build'], { cwd: repository, stdio: ['ignore', 2, 2] });
+
 const appPort = Number(process.env.APP_PORT ?? 5173);
-const gateway = spawn(process.execPath, [fileURLToPath(new URL('../../scripts/start.js', import.meta.url))], {
+const gateway = spawn(process.execPath, [fileURLToPath(new URL('../../dist/main.js', import.meta.url))], {
   env: {
     CACHE_URL: 'memory:',
     // The sandbox may be asked every second, so that the page shows each step at once; a real service may not.

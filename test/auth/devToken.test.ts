@@ -26,7 +26,8 @@ describe('dev-token script', () => {
   const root = path.resolve(import.meta.dirname, '../..');
   const run = promisify(execFile);
   const directoryOfBuild = path.join(tmpdir(), `developer-build-${process.pid}`);
-  const script = (...args: string[]) => run(process.execPath, ['scripts/dev-token.js', ...args], { cwd: root });
+  const script = (...args: string[]) =>
+    run(process.execPath, ['--import', 'tsx', 'scripts/devToken.ts', ...args], { cwd: root });
 
   // Where something has to be built first, it says so beside the token.
   beforeAll(() => script('--dir', directoryOfBuild), 120_000);

@@ -129,7 +129,7 @@ describe('A process that is stopped while it holds a lease', () => {
 
   /** A reader in a process of its own, which holds the lease. */
   async function startReader(url: string): Promise<ChildProcess> {
-    const args = ['--import', './test/support/typescript.mjs', join('test', 'support', 'readerProcess.ts'), url];
+    const args = ['--import', 'tsx', join('test', 'support', 'readerProcess.ts'), url];
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
     ends.push(async () => {
       if (child.exitCode !== null || child.signalCode !== null) return;

@@ -14,7 +14,6 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { loadConfig } from '../../src/config/config.js';
 import { Secret } from '../../src/config/secret.js';
@@ -109,8 +108,7 @@ describe('A secret that comes from a pipe', () => {
     const child = `
       import { readCompleteSync } from '${new URL('../../src/config/watchFile.ts', import.meta.url)}';
       console.log(String(readCompleteSync('/dev/stdin')));`;
-    const loader = fileURLToPath(new URL('../support/typescript.mjs', import.meta.url));
-    expect(execFileSync('sh', ['-c', script, process.execPath, loader, child]).toString()).toBe('the-secret\n');
+    expect(execFileSync('sh', ['-c', script, process.execPath, 'tsx', child]).toString()).toBe('the-secret\n');
   });
 });
 

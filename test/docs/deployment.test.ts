@@ -4,6 +4,7 @@ import {
   copyFileSync,
   cpSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -12,18 +13,14 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
-import { providePackages } from '../../scripts/providePackages.js';
 import { loadConfig } from '../../src/config/config.js';
 import { settings } from '../../src/config/settings.js';
 import { issueCertificate } from '../support/certificate.js';
 import { startTestGateway } from '../support/gateway.js';
-
-await providePackages('test/manifests');
-const kinds = await import('../manifests/kubernetes.js');
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -132,9 +129,7 @@ describe('compose.yaml', () => {
 
 describe('The Kubernetes manifests', () => {
   const manifests = readdirSync(join(root, 'ops/kubernetes')).flatMap((file) =>
-    parseAllDocuments(read(`ops/kubernetes/${file}`)).map(
-      (document) => document.toJS() as { kind: keyof typeof kinds },
-    ),
+    parseAllDocuments(read(`ops/kubernetes/${file}`)).map((document) => document.toJS() as { kind: string }),
   );
   const find = (kind: string) => manifests.find((manifest) => manifest.kind === kind) as never;
   const exampleSecret = parse(read('ops/secret.example.yaml')) as {
@@ -147,14 +142,6 @@ describe('The Kubernetes manifests', () => {
     expect(manifests.map(({ kind }) => kind)).not.toContain('Secret');
     const { volumes } = podOf(find);
     expect(volumes.map(({ secret }) => secret.secretName)).toEqual([exampleSecret.metadata.name]);
-  });
-
-  const all = [...manifests, exampleSecret];
-  it.each(all.map((manifest) => [manifest.kind, manifest]))('keep the schema: %s', (kind, manifest) => {
-    const Model = kinds[kind as keyof typeof kinds] as unknown as new (data: unknown) => { validate(): void };
-    expect(() => new Model(manifest).validate()).not.toThrow();
-    const broken = { ...(manifest as object), spec: 'none', stringData: 'none' };
-    expect(() => new Model(broken).validate()).toThrow();
   });
 
   it('name settings and secrets that exist, and give the drain the time it takes', () => {
@@ -258,5 +245,8 @@ const podOf = (find: (kind: string) => never) =>
 function copyInto(folder: string, source: string): void {
   if (existsSync(join(root, source)) && !source.includes('.'))
     cpSync(join(root, source), join(folder, source), { recursive: true });
-  else copyFileSync(join(root, source), join(folder, source));
+  else {
+    mkdirSync(dirname(join(folder, source)), { recursive: true });
+    copyFileSync(join(root, source), join(folder, source));
+  }
 }

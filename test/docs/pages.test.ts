@@ -12,7 +12,7 @@ const pages = [
   ),
 ];
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-const commands = ['ci', 'audit', 'test', 'start', 'publish', 'install', 'pack', ...Object.keys(scripts)];
+const commands = ['ci', 'audit', 'test', 'start', 'publish', 'install', 'pack', 'sbom', ...Object.keys(scripts)];
 
 /** The headings of a page, as links name them. */
 function anchorsOf(page: string): string[] {
@@ -35,7 +35,7 @@ function deadEndsOf(page: string): string[] {
   });
   const named = [...text.matchAll(/npm (?:run )?(?:--silent )?(\w[\w:]*)/g)];
   const unknown = named.filter(([, command = '']) => !commands.includes(command));
-  const paths = [...text.matchAll(/`((?:src|docs|test|ops|examples)\/[\w./-]+)`/g)];
+  const paths = [...text.matchAll(/`((?:src|docs|test|bench|ops|examples)\/[\w./-]+)`/g)];
   const gone = paths.filter(([, path]) => !existsSync(`${root}${path}`));
   return [...deadLinks, ...unknown, ...gone].map(([found]) => `${page}: ${found}`);
 }

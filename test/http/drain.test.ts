@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { freePort } from '../../scripts/freePort.js';
+import { freePort } from '../support/freePort.js';
 import {
   environmentFor,
   type GatewayProcess,

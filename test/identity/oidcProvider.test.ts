@@ -4,12 +4,10 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
-import { providePackages } from '../../scripts/providePackages.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
 
 // A certified OpenID provider, with nothing but its address told to the gateway.
 
-await providePackages('test/identity');
 // Of its views for development, and of Node 20, on which it runs all the same.
 for (const level of ['warn', 'info'] as const) jest.spyOn(console, level).mockImplementation(() => {});
 const { default: Provider } = await import('oidc-provider');

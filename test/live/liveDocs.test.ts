@@ -1,17 +1,12 @@
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
 import { composeSupergraph } from '../../examples/supergraph/composeSupergraph.js';
-import { freePort } from '../../scripts/freePort.js';
-import { providePackages } from '../../scripts/providePackages.js';
 import { settings } from '../../src/config/settings.js';
-import { postQuery, startTestGateway } from '../support/gateway.js';
+import { startTestGateway } from '../support/gateway.js';
 import { quickPolls } from '../support/liveJob.js';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -58,51 +53,6 @@ describe('The typed client', () => {
     } finally {
       await gateway.stop();
     }
-  });
-});
-
-describe('docs/federation.md', () => {
-  const [start, query, answer, compose, ...others] = page('federation.md');
-
-  beforeAll(() => providePackages('examples/supergraph/hive'), 600_000);
-
-  it('starts a supergraph with one command, whose answer is the one shown', async () => {
-    const home = await mkdtemp(join(tmpdir(), 'supergraph-docs-'));
-    const [router, gateway, cases] = await Promise.all([freePort(), freePort(), freePort()]);
-    const child = spawn('sh', ['-c', `exec ${start?.code.trim()}`], {
-      cwd: root,
-      env: {
-        PATH: process.env['PATH'],
-        HOME: home,
-        CACHE_URL: `lmdb:${join(home, 'cache')}`,
-        ROUTER_PORT: `${router}`,
-        GATEWAY_PORT: `${gateway}`,
-        CASES_PORT: `${cases}`,
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
-      detached: true,
-    });
-    const closed = once(child, 'close');
-    try {
-      let output = '';
-      for await (const chunk of child.stdout) {
-        output += String(chunk);
-        if (output.includes('curl')) break;
-      }
-      const { data, errors } = await postQuery(`http://127.0.0.1:${router}`, query?.code ?? '');
-      expect({ errors, data }).toEqual(JSON.parse(answer?.code ?? ''));
-    } finally {
-      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGINT');
-      await closed;
-      await rm(home, { recursive: true, force: true });
-    }
-  }, 90_000);
-
-  it('checks a supergraph with the command shown', async () => {
-    expect(others).toEqual([]);
-    expect((await run('sh', ['-c', compose?.code ?? ''], { cwd: root })).stdout).toContain(
-      'Composed taxpayers and cases',
-    );
   });
 });
 

@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TlsOptions } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { freePort } from '../../scripts/freePort.js';
 import { demoData } from '../../src/sandbox/demoData.js';
 import { type CertificateFiles, makeAuthority } from '../support/certificate.js';
 import { startCollector } from '../support/collector.js';
 import { startTestDecisionPoint } from '../support/decisionPoint.js';
+import { freePort } from '../support/freePort.js';
 import {
   type Environment,
   environmentFor,

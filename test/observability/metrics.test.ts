@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { freePort } from '../../scripts/freePort.js';
+import { freePort } from '../support/freePort.js';
 import { startTestGateway } from '../support/gateway.js';
 
 const stops: (() => Promise<unknown>)[] = [];

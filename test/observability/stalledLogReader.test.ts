@@ -8,8 +8,8 @@ import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { freePort } from '../../scripts/freePort.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
+import { freePort } from '../support/freePort.js';
 import { environmentFor } from '../support/gateway.js';
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { until } from '../support/until.js';
@@ -232,8 +232,7 @@ describe('A process that crashes', () => {
       import { createLogger } from '${new URL('../../src/observability/log.ts', import.meta.url)}';
       createLogger('info').info('last words');
       throw new Error('a crash');`;
-    const loader = fileURLToPath(new URL('../support/typescript.mjs', import.meta.url));
-    child = spawn(process.execPath, ['--import', loader, '--input-type=module', '--eval', script], {
+    child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', script], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     const log = collect(child.stdout as Readable);

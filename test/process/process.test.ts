@@ -11,7 +11,7 @@ import { environmentFor, type GatewayProcess, launchGateway, postQuery, spawnGat
 import { type Sandbox, startSandbox } from '../support/sandbox.js';
 import { until } from '../support/until.js';
 
-const startScript = fileURLToPath(new URL('../../scripts/start.js', import.meta.url));
+const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string;
 };
@@ -46,7 +46,7 @@ const start = async (env: Readonly<Record<string, string | undefined>>) => {
 
 describe('Without configuration', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)('npm start serves what it prints, and %s ends it', async (signal) => {
-    const child = spawn(process.execPath, [startScript], {
+    const child = spawn(process.execPath, [entry], {
       env: { PATH: process.env['PATH'], PORT: '0' },
       cwd: directory,
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { freePort } from '../../scripts/freePort.js';
 import { loadConfig } from '../../src/config/config.js';
 import { demoData } from '../../src/sandbox/demoData.js';
 import { startGateway } from '../../src/server.js';
+import { freePort } from '../support/freePort.js';
 import { launchGateway, postQuery, spawnGateway } from '../support/gateway.js';
 
 const entry = fileURLToPath(new URL('../../dist/main.js', import.meta.url));

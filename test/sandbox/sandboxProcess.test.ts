@@ -5,11 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from '@jest/globals';
 
 describe('The sandbox as a process of its own', () => {
-  // The build's entry: `npm test` builds before the tests run.
-  const entry = fileURLToPath(new URL('../../dist/sandbox/main.js', import.meta.url));
+  const entry = ['--import', 'tsx', fileURLToPath(new URL('../../src/sandbox/main.ts', import.meta.url))];
 
   it('prints its loopback address as one line of JSON when ready, and ends on SIGTERM though connections are open', async () => {
-    const child = spawn(process.execPath, [entry, '--client-id', 'someone', '--client-secret', 's']);
+    const child = spawn(process.execPath, [...entry, '--client-id', 'someone', '--client-secret', 's']);
     const ended = once(child, 'exit');
     const [line] = await once(createInterface(child.stdout), 'line');
     const { url, demo } = JSON.parse(line);
@@ -22,7 +21,7 @@ describe('The sandbox as a process of its own', () => {
   });
 
   it.each(['port', 'job-duration-ms'])('names --%s that it cannot use in one line and ends with 1', async (flag) => {
-    const child = spawn(process.execPath, [entry, `--${flag}`, 'abc']);
+    const child = spawn(process.execPath, [...entry, `--${flag}`, 'abc']);
     const ended = once(child, 'exit');
     const lines: string[] = [];
     for await (const line of createInterface(child.stderr)) lines.push(line);

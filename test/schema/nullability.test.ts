@@ -1,15 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { composeServices } from '@theguild/federation-composition';
 import { buildASTSchema, type GraphQLField, isNonNullType, isObjectType, parse } from 'graphql';
 import { composeSupergraph, subgraphs } from '../../examples/supergraph/composeSupergraph.js';
 import type { AccessTokenQuery, RefreshJobQuery, TaxpayerTokenQuery } from '../../packages/client/src/index.js';
-import { providePackages } from '../../scripts/providePackages.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { faultSamples } from '../support/faults.js';
 import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';
-
-await providePackages('test/supergraph');
-const { composeServices } = await import('../supergraph/apollo.js');
 
 const sdl = readFileSync(new URL('../../src/schema/schema.graphql', import.meta.url), 'utf8');
 const schema = buildASTSchema(parse(sdl), { assumeValidSDL: true });

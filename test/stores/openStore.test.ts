@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { freePort } from '../../scripts/freePort.js';
 import { openStore } from '../../src/stores/openStore.js';
+import { freePort } from '../support/freePort.js';
 
 describe('openStore', () => {
   let directory: string;
@@ -87,7 +87,7 @@ describe('openStore', () => {
         lmdb: native.some((file) => file.includes('@lmdb')),
       }));`;
     const run = async (url: string) => {
-      const args = ['--import', './test/support/typescript.mjs', '--input-type=module', '-e', script, url];
+      const args = ['--import', 'tsx', '--input-type=module', '-e', script, url];
       return JSON.parse((await promisify(execFile)(process.execPath, args)).stdout);
     };
     expect(await run('memory:')).toEqual({ ioredis: false, lmdb: false });

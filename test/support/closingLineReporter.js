@@ -1,15 +1,9 @@
-/**
- * Tells how many tests passed and failed, once, at the end: to scripts/test.js, which prints it as its last line, or on
- * stdout where Jest was started by hand. A file that could not run at all counts as one failure.
- */
+/** Tells how many tests passed and failed, as the last line. A file that could not run at all counts as one failure. */
 export default class ClosingLineReporter {
   onRunComplete(_contexts, results) {
-    const testCounts = {
-      passed: results.numPassedTests,
-      failed: results.numFailedTests + results.numRuntimeErrorTestSuites,
-      skipped: results.numPendingTests + results.numTodoTests,
-    };
-    if (process.send) process.send({ testCounts });
-    else console.log(`${testCounts.passed} passed, ${testCounts.failed} failed`);
+    const skipped = results.numPendingTests + results.numTodoTests;
+    const failed = results.numFailedTests + results.numRuntimeErrorTestSuites;
+    if (skipped > 0) console.log(`${skipped} skipped`);
+    console.log(`${results.numPassedTests} passed, ${failed} failed`);
   }
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
-import { freePort } from '../../scripts/freePort.js';
+import { freePort } from './freePort.js';
 import { until } from './until.js';
 
 export interface StartRedisOptions {
@@ -140,7 +140,7 @@ export async function startRedisCluster(): Promise<TestRedisCluster> {
       const [source, target] = await Promise.all([from, to].map((n) => masters[n]?.command('CLUSTER', 'MYID')));
       const ends = ['--cluster-from', `${source}`, '--cluster-to', `${target}`];
       const order = ['--cluster', 'reshard', `127.0.0.1:${masters[0]?.port}`, ...ends, '--cluster-slots', `${slots}`];
-      await promisify(execFile)(process.env['REDIS_CLI_PATH'] ?? 'redis-cli', [...order, '--cluster-yes'], {
+      await promisify(execFile)('redis-cli', [...order, '--cluster-yes'], {
         maxBuffer: 1 << 26,
       });
     },

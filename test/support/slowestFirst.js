@@ -3,7 +3,7 @@
 
 import Sequencer from '@jest/test-sequencer';
 
-const slowest = ['sparing.test.ts', 'canary.test.ts', 'watchersOnFourProcesses.test.ts'];
+const slowest = ['faultTable.test.ts', 'canary.test.ts', 'watchersOnFourProcesses.test.ts'];
 
 export default class SlowestFirst extends Sequencer {
   sort(tests) {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort } from '../../scripts/freePort.js';
+import { freePort } from './freePort.js';
 import { until } from './until.js';
 
 /** Debian's Squid on a free loopback port. It resolves `service.test` to loopback, and requires `login` if given. */
@@ -29,7 +29,7 @@ export async function startSquid(login?: { readonly user: string; readonly passw
       ? []
       : ['acl known proxy_auth REQUIRED', 'http_access allow known', 'http_access deny all']),
   ];
-  const program = process.env['SQUID_PATH'] ?? '/usr/sbin/squid';
+  const program = 'squid';
   const child = spawn(program, ['-N', '-f', file('squid.conf', `${config.join('\n')}\n`)], { stdio: 'ignore' });
   const killWithUs = () => void child.kill('SIGKILL');
   process.once('exit', killWithUs);

@@ -1,0 +1,8 @@
+import { shared } from './jest.config.js';
+
+/** Campaigns, and what changes rarely: npm run test:nightly. */
+export default {
+  ...shared,
+  testMatch: ['<rootDir>/test/nightly/**/*.test.ts'],
+  globalSetup: '<rootDir>/test/nightly/setup.js',
+};

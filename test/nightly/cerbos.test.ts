@@ -1,0 +1,69 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { resolve } from 'node:path';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
+import { freePort } from '../support/freePort.js';
+import { type Answer, startTestGateway, type TestGateway } from '../support/gateway.js';
+import { until } from '../support/until.js';
+
+// The decision point as somebody else built it: Cerbos, with the policy of the example.
+
+const folder = resolve(import.meta.dirname, '../../examples/decision-point/cerbos');
+
+let provider: TrustedProvider;
+let gateway: TestGateway;
+let stopCerbos: (() => Promise<unknown>) | undefined;
+
+beforeAll(async () => {
+  const [port, grpcPort] = [await freePort(), await freePort()];
+  const url = `http://127.0.0.1:${port}`;
+  const program = resolve(import.meta.dirname, 'node_modules/@cerbos/cerbos-linux-x64/cerbos-linux-x64');
+  const cerbos = spawn(program, ['server', '--config=cerbos.yaml'], {
+    cwd: folder,
+    env: { PATH: process.env['PATH'], CERBOS_PORT: String(port), CERBOS_GRPC_PORT: String(grpcPort) },
+    stdio: 'ignore',
+  });
+  stopCerbos = async () => {
+    cerbos.kill('SIGTERM');
+    await once(cerbos, 'exit');
+  };
+  const health = () => fetch(`${url}/_cerbos/health`);
+  await until(
+    () =>
+      health()
+        .then(({ ok }) => ok)
+        .catch(() => false),
+    60_000,
+  );
+  provider = await startTrustedProvider();
+  const decisions = { AUTH_DECISION_URL: url, AUTH_DECISION_CLAIMS: 'tenant' };
+  gateway = await startTestGateway({ ...provider.env, ...decisions, MAX_REPRESENTATIONS: '200' });
+}, 180_000);
+afterAll(async () => {
+  await gateway?.stop();
+  await Promise.all([provider?.stop(), stopCerbos?.()]);
+});
+
+it('Cerbos decides by its policy: one taxpayer, fifty aliases, two hundred entities, and no access token', async () => {
+  const scope = 'taxpayers:read taxpayer-tokens:read refresh-jobs:read';
+  const headers = { authorization: `Bearer ${await provider.token({ scope, tenant: 'acme' })}` };
+  const mine = Array.from({ length: 200 }, (_, n) => `acme-${n}`);
+  for (const id of [...mine.slice(0, 50), 'other-1'])
+    gateway.sandbox.control.addTaxpayer({ id, name: `Name of ${id}` });
+  const ask = (query: string, variables = {}): Promise<Answer<Record<string, unknown>>> =>
+    gateway.query(query, variables, headers);
+
+  const allowed = await ask('{ taxpayerToken(taxpayerId: "acme-1") { name } }');
+  expect(allowed).toMatchObject({ status: 200, data: { taxpayerToken: { name: 'Name of acme-1' } } });
+  const refused = await ask('{ taxpayerToken(taxpayerId: "other-1") { name } }');
+  expect(refused.errors).toMatchObject([{ path: ['taxpayerToken'], extensions: { code: 'FORBIDDEN' } }]);
+  const inPart = await ask('{ taxpayerToken(taxpayerId: "acme-2") { name accessToken } }');
+  expect(inPart.data).toEqual({ taxpayerToken: { name: 'Name of acme-2', accessToken: null } });
+  expect(inPart.errors).toMatchObject([{ path: ['taxpayerToken', 'accessToken'], extensions: { code: 'FORBIDDEN' } }]);
+  const aliases = mine.slice(0, 50).map((id, n) => `a${n}: taxpayerToken(taxpayerId: "${id}") { name }`);
+  expect((await ask(`{ ${aliases.join(' ')} }`)).errors).toBeUndefined();
+  const entities = 'query($r: [_Any!]!) { _entities(representations: $r) { ... on Taxpayer { id } } }';
+  const r = [...mine.slice(1), 'other-1'].map((id) => ({ __typename: 'Taxpayer', id }));
+  expect((await ask(entities, { r })).errors).toMatchObject([{ path: ['_entities', 199] }]);
+});

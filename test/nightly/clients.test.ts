@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { print } from 'graphql';
+import { createClient as createSseClient } from 'graphql-sse';
+import { createClient as createWsClient } from 'graphql-ws';
+import { WebSocket } from 'ws';
+import {
+  CreateClientLinkDocument,
+  RefreshJobDocument,
+  RefreshJobUpdatedDocument,
+  type RefreshJobUpdatedSubscription,
+  TaxpayerTokenDocument,
+} from '../../packages/client/src/generated/graphql.js';
+import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { addJob, quickPolls } from '../support/liveJob.js';
+
+const { ApolloClient, HttpLink, InMemoryCache } = await import('@apollo/client');
+const { GraphQLWsLink } = await import('@apollo/client/link/subscriptions');
+const { fetchExchange, subscriptionExchange, Client: UrqlClient } = await import('@urql/core');
+const { GraphQLClient } = await import('graphql-request');
+
+let provider: TrustedProvider;
+let gateway: TestGateway;
+let job: { taxpayerId: string; jobId: string };
+let authorization: string;
+
+beforeAll(async () => {
+  provider = await startTrustedProvider();
+  gateway = await startTestGateway({ ...provider.env, ...quickPolls });
+});
+
+afterAll(async () => {
+  await gateway.stop();
+  await provider.stop();
+});
+
+beforeEach(async () => {
+  job = addJob(gateway);
+  const scope = 'taxpayers:read refresh-jobs:read client-links:create';
+  authorization = await provider.watcherOf([job.taxpayerId], 300, scope);
+});
+
+const httpUrl = () => `${gateway.origin}/graphql`;
+const wsUrl = () => httpUrl().replace('http', 'ws');
+const input = { settings: { flowType: 'full' } };
+
+/** Notes what a subscription brings, and completes the job at the first status. */
+function watching() {
+  const statuses: string[] = [];
+  let over: () => void;
+  let failed: (error: unknown) => void;
+  const complete = new Promise<void>((resolve, reject) => {
+    over = resolve;
+    failed = reject;
+  });
+  return {
+    statuses,
+    complete,
+    sink: {
+      next: ({ data }: { data?: unknown }) => {
+        statuses.push((data as RefreshJobUpdatedSubscription).refreshJobUpdated.status);
+        if (statuses.length === 1) {
+          gateway.sandbox.control.updateJob(job.taxpayerId, job.jobId, { status: 'completed' });
+        }
+      },
+      error: (error: unknown) => failed(error),
+      complete: () => over(),
+    },
+  };
+}
+
+describe('Apollo Client', () => {
+  const cache = () => new InMemoryCache();
+
+  it('queries and mutates', async () => {
+    const client = new ApolloClient({
+      cache: cache(),
+      link: new HttpLink({ uri: httpUrl(), headers: { authorization } }),
+    });
+    const token = await client.query({ query: TaxpayerTokenDocument, variables: { taxpayerId: job.taxpayerId } });
+    expect(token.data?.taxpayerToken?.status).toBe('AUTHORIZED');
+    const link = await client.mutate({ mutation: CreateClientLinkDocument, variables: { input } });
+    expect(link.data?.createClientLink.clientLink.url).toMatch(/^http/);
+    await expect(
+      client.query({ query: TaxpayerTokenDocument, variables: { taxpayerId: 'somebody-else' } }),
+    ).rejects.toMatchObject({ errors: [{ extensions: { code: 'FORBIDDEN' } }] });
+    client.stop();
+  });
+
+  it.each(['WebSocket', 'multipart over HTTP'])('subscribes by %s', async (way) => {
+    const sockets = createWsClient({
+      url: wsUrl(),
+      webSocketImpl: WebSocket,
+      connectionParams: { authorization },
+    });
+    const link =
+      way === 'WebSocket' ? new GraphQLWsLink(sockets) : new HttpLink({ uri: httpUrl(), headers: { authorization } });
+    const client = new ApolloClient({ cache: cache(), link });
+    const watch = watching();
+    client.subscribe({ query: RefreshJobUpdatedDocument, variables: job }).subscribe(watch.sink);
+    await watch.complete;
+    expect(watch.statuses).toEqual(['PROCESSING', 'COMPLETED']);
+    client.stop();
+    await sockets.dispose();
+  });
+});
+
+describe('urql', () => {
+  it('queries, mutates, and subscribes by WebSocket', async () => {
+    const sockets = createWsClient({ url: wsUrl(), webSocketImpl: WebSocket, connectionParams: { authorization } });
+    const client = new UrqlClient({
+      url: httpUrl(),
+      preferGetMethod: false,
+      fetchOptions: { headers: { authorization } },
+      exchanges: [
+        fetchExchange,
+        subscriptionExchange({
+          forwardSubscription: ({ query, variables }: { query: string; variables: Record<string, unknown> }) => ({
+            subscribe: (sink: never) => ({
+              unsubscribe: sockets.subscribe({ query, variables }, sink),
+            }),
+          }),
+        }),
+      ],
+    });
+    const token = await client.query(TaxpayerTokenDocument, { taxpayerId: job.taxpayerId }).toPromise();
+    expect(token.data?.taxpayerToken?.status).toBe('AUTHORIZED');
+    const link = await client.mutation(CreateClientLinkDocument, { input }).toPromise();
+    expect(link.data?.createClientLink.replayed).toBe(false);
+    await expectStatuses(client);
+    await sockets.dispose();
+  });
+
+  it('subscribes with its own fetch, which asks for events', async () => {
+    const client = new UrqlClient({
+      url: httpUrl(),
+      preferGetMethod: false,
+      fetchSubscriptions: true,
+      fetchOptions: { headers: { authorization } },
+      exchanges: [fetchExchange],
+    });
+    await expectStatuses(client);
+  });
+
+  it('asks by GET unless it is told, which takes a header', async () => {
+    const ask = async (headers: Readonly<Record<string, string>>) => {
+      const fetchOptions = { headers: { authorization, ...headers } };
+      const client = new UrqlClient({ url: httpUrl(), fetchOptions, exchanges: [fetchExchange] });
+      return client.query(TaxpayerTokenDocument, { taxpayerId: job.taxpayerId }).toPromise();
+    };
+    expect((await ask({})).error?.message).toMatch(/A GET needs the header apollo-require-preflight/);
+    expect((await ask({ 'apollo-require-preflight': 'yes' })).data?.taxpayerToken?.status).toBe('AUTHORIZED');
+  });
+
+  async function expectStatuses(client: InstanceType<typeof UrqlClient>) {
+    const watch = watching();
+    client.subscription(RefreshJobUpdatedDocument, job).subscribe((result: { data?: unknown }) => {
+      watch.sink.next(result);
+      if (watch.statuses.length === 2) watch.sink.complete();
+    });
+    await watch.complete;
+    expect(watch.statuses).toEqual(['PROCESSING', 'COMPLETED']);
+  }
+});
+
+it('graphql-request queries and mutates', async () => {
+  const client = new GraphQLClient(httpUrl(), { headers: { authorization } });
+  const { refreshJob } = await client.request(RefreshJobDocument, job);
+  expect(refreshJob).toMatchObject({ ...job, status: 'PROCESSING' });
+  const { createClientLink } = await client.request(CreateClientLinkDocument, { input });
+  expect(createClientLink.replayed).toBe(false);
+});
+
+it('graphql-ws queries and subscribes', async () => {
+  const client = createWsClient({
+    url: wsUrl(),
+    webSocketImpl: WebSocket,
+    connectionParams: { Authorization: authorization },
+  });
+  const asked = client.iterate({ query: print(RefreshJobDocument), variables: job });
+  expect((await asked.next()).value).toMatchObject({ data: { refreshJob: { status: 'PROCESSING' } } });
+  const watch = watching();
+  client.subscribe({ query: print(RefreshJobUpdatedDocument), variables: job }, watch.sink);
+  await watch.complete;
+  expect(watch.statuses).toEqual(['PROCESSING', 'COMPLETED']);
+  await client.dispose();
+});
+
+it('graphql-sse subscribes', async () => {
+  const client = createSseClient({ url: `${gateway.origin}/graphql/stream`, headers: { authorization } });
+  const watch = watching();
+  client.subscribe({ query: print(RefreshJobUpdatedDocument), variables: job }, watch.sink as never);
+  await watch.complete;
+  expect(watch.statuses).toEqual(['PROCESSING', 'COMPLETED']);
+  client.dispose();
+});

@@ -1,0 +1,70 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { print } from 'graphql';
+import { composeSupergraph, subgraphs } from '../../examples/supergraph/composeSupergraph.js';
+import { composeWithGrafbase } from './support/grafbase.js';
+
+const urls = { taxpayersUrl: 'http://127.0.0.1:1/graphql', casesUrl: 'http://127.0.0.1:2/' };
+
+const { composeServices } = await import('./support/apollo.js');
+const { composeForCosmo } = await import('./support/composeForCosmo.js');
+
+describe('the supergraph', () => {
+  const composed = new Map<string, string>();
+  let cosmo: ReturnType<typeof composeForCosmo>;
+
+  beforeAll(async () => {
+    cosmo = composeForCosmo(subgraphs(urls));
+    const { errors, supergraphSdl = '' } = composeServices(subgraphs(urls) as never);
+    expect(errors).toBeUndefined();
+    const sdls = {
+      Apollo: supergraphSdl,
+      'the Guild': composeSupergraph(urls),
+      Cosmo: print(cosmo.federatedGraphAST),
+      Grafbase: await composeWithGrafbase(urls),
+    };
+    for (const [name, sdl] of Object.entries(sdls)) composed.set(name, sdl.replace(/\s+/g, ' '));
+  });
+
+  it.each(['Apollo', 'the Guild', 'Cosmo', 'Grafbase'])(
+    'of %s has the fields of both, with scopes and tags',
+    (name) => {
+      const sdl = composed.get(name) ?? '';
+      for (const part of [
+        'type Subscription',
+        'cases: [Case!]!',
+        '@requiresScopes(scopes: [["taxpayer-tokens:read"]])',
+        'ssn: String @tag(name: "personal-data")',
+      ]) {
+        expect(sdl).toContain(part);
+      }
+      expect(sdl).not.toMatch(/_entities|_service/);
+    },
+  );
+
+  it.each(['Apollo', 'the Guild', 'Grafbase'])('of %s finds entities by their keys', (name) => {
+    expect(composed.get(name)).toMatch(/@join__type\(graph: TAXPAYERS, key: "taxpayerId jobId"/);
+  });
+
+  it('of Cosmo finds entities by their keys', () => {
+    const { configurationDataByTypeName } = cosmo.subgraphConfigBySubgraphName.get('taxpayers');
+    expect(configurationDataByTypeName.get('RefreshJob').keys).toMatchObject([{ selectionSet: 'jobId taxpayerId' }]);
+  });
+
+  it.each(['Apollo', 'the Guild'])('of %s prices what reaches the service', (name) => {
+    const sdl = composed.get(name) ?? '';
+    expect(sdl).toMatch(/type RefreshJob [^{]*@cost\(weight: 20\) \{/);
+    expect(sdl).toMatch(/type TaxpayerToken [^{]*@cost\(weight: 10\) \{/);
+    expect(sdl).toMatch(/\): CreateClientLinkPayload! [^}]*@cost\(weight: 10\) \}/);
+    expect(sdl).toContain('@listSize(assumedSize: 10)');
+  });
+
+  it('of Cosmo prices what reaches the service', () => {
+    const { costs } = cosmo.subgraphConfigBySubgraphName.get('taxpayers');
+    expect(Object.fromEntries(costs.typeWeights)).toEqual({ RefreshJob: 20, TaxpayerToken: 10 });
+    expect(costs.fieldWeights.get('Mutation.createClientLink').weight).toBe(10);
+  });
+
+  it('of Grafbase has no prices, because it reads no @cost that is imported', () => {
+    expect(composed.get('Grafbase')).not.toContain('@cost');
+  });
+});

@@ -1,0 +1,81 @@
+import { type SpawnOptions, spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { postQuery } from '../support/gateway.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const scratch = mkdtempSync(join(tmpdir(), 'taxpayer-gateway-package-'));
+const app = join(scratch, 'app');
+let tarball: string;
+
+beforeAll(async () => {
+  await run('npm', ['pack', '--ignore-scripts', '--pack-destination', scratch], { cwd: root });
+  tarball = join(scratch, readdirSync(scratch).find((name) => name.endsWith('.tgz')) ?? '');
+}, 120_000);
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+describe('The package', () => {
+  it('is small', () => {
+    expect(statSync(tarball).size).toBeLessThan(900_000);
+  });
+
+  it('keeps what publint asks for', async () => {
+    const publint = fileURLToPath(new URL('node_modules/publint/src/cli.js', import.meta.url));
+    const { code, output } = await run(process.execPath, [publint, tarball, '--strict']);
+    expect({ code, output }).toMatchObject({ code: 0 });
+  }, 120_000);
+
+  it('starts by npx from an empty folder and serves', async () => {
+    await run('mkdir', [app]);
+    writeFileSync(join(app, 'package.json'), '{"private":true,"type":"module"}');
+    const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error', tarball];
+    const installed = await run('npm', install, { cwd: app });
+    expect(installed).toMatchObject({ code: 0 });
+
+    const help = await run('npx', ['--no-install', 'taxpayer-gateway', '--help'], { cwd: app });
+    expect(help.output).toContain('Usage: taxpayer-gateway');
+    const version = await run('npx', ['--no-install', 'taxpayer-gateway', '--version'], { cwd: app });
+    expect(version.output).toMatch(/^\d+\.\d+\.\d+/m);
+
+    const child = spawn('npx', ['--no-install', 'taxpayer-gateway'], {
+      cwd: app,
+      env: { ...process.env, PORT: '0', NODE_OPTIONS: '' },
+      detached: true,
+    });
+    try {
+      const port = await new Promise<string>((resolve, reject) => {
+        let text = '';
+        child.stdout.on('data', (chunk: Buffer) => {
+          text += chunk.toString();
+          const ready = /"graphql":"http:\/\/[^"]*:(\d+)\/graphql"/.exec(text)?.[1];
+          if (ready) resolve(ready);
+        });
+        child.once('exit', (exit) => reject(new Error(`exited with ${exit}: ${text}`)));
+      });
+      expect(await postQuery(`http://127.0.0.1:${port}`, '{ __typename }')).toMatchObject({
+        data: { __typename: 'Query' },
+      });
+    } finally {
+      process.kill(-(child.pid ?? 0), 'SIGTERM');
+    }
+  }, 300_000);
+});
+
+function run(command: string, args: readonly string[], options: SpawnOptions = {}) {
+  const env = { ...process.env, NODE_OPTIONS: '', npm_config_update_notifier: 'false' };
+  const child = spawn(command, args, { env, ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  child.stdout?.on('data', (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  child.stderr?.on('data', (chunk: Buffer) => {
+    // npm warns of what a machine's own configuration holds
+    if (!/^npm warn/.test(chunk.toString())) output += chunk.toString();
+  });
+  return new Promise<{ code: number | null; output: string }>((resolve, reject) => {
+    child.once('error', reject).once('close', (code) => resolve({ code, output }));
+  });
+}

@@ -1,0 +1,186 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type DocumentNode, parse, print } from 'graphql';
+import { problemsOf, retryAfterSeconds } from '../../packages/client/src/index.js';
+import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
+import { startTestGateway, type TestGateway } from '../support/gateway.js';
+
+const apollo4 = await import('@apollo/client');
+const { PersistedQueryLink } = await import('@apollo/client/link/persisted-queries');
+const apollo3 = await import('apollo-client-3/core');
+const { Client: UrqlClient, fetchExchange } = await import('@urql/core');
+const { GraphQLClient } = await import('graphql-request');
+const { Environment, fetchQuery, Network, RecordSource, Store } = (await import('relay-runtime')).default;
+
+const taxpayerId = '44444444-4444-4444-8444-444444444444';
+let provider: TrustedProvider;
+let gateway: TestGateway;
+/** Where one operation per minute is allowed. */
+let narrow: TestGateway;
+let authorization: string;
+
+beforeAll(async () => {
+  provider = await startTrustedProvider();
+  gateway = await startTestGateway(provider.env);
+  narrow = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '1' });
+  authorization = await provider.watcherOf([taxpayerId]);
+});
+afterAll(async () => {
+  await gateway.stop();
+  await narrow.stop();
+  await provider.stop();
+});
+
+interface Asked {
+  readonly query: DocumentNode;
+  readonly variables: Record<string, unknown>;
+  readonly headers: Record<string, string>;
+  readonly fetch: typeof fetch;
+}
+/** What a client makes of an answer: data, or what it throws or hands out as errors. */
+type Ask = (asked: Asked, url: string) => Promise<{ readonly data?: unknown; readonly failure?: unknown }>;
+
+const thrown = (failure: unknown) => ({ failure });
+const read = ({ data, error }: { data?: unknown; error?: unknown }) => ({ data, failure: error });
+
+/** A document for Relay, as its compiler writes one for a single field with one subfield. */
+function relayRequest(query: DocumentNode) {
+  const text = print(query);
+  const selections = [
+    {
+      kind: 'LinkedField',
+      ...{ alias: null, name: 'taxpayerToken', storageKey: null, concreteType: 'TaxpayerToken', plural: false },
+      args: [{ kind: 'Variable', name: 'taxpayerId', variableName: 'id' }],
+      selections: ['status', 'accessToken']
+        .filter((name) => text.includes(name))
+        .map((name) => ({ kind: 'ScalarField', alias: null, args: null, name, storageKey: null })),
+    },
+  ];
+  const argumentDefinitions = [{ kind: 'LocalArgument', defaultValue: null, name: 'id' }];
+  const named = { name: 'Token', argumentDefinitions, selections };
+  return {
+    kind: 'Request',
+    fragment: { kind: 'Fragment', ...named, metadata: null, type: 'Query', abstractKey: null },
+    operation: { kind: 'Operation', ...named },
+    params: { id: null, cacheID: text, metadata: {}, name: 'Token', operationKind: 'query', text },
+  };
+}
+
+/** `isPublished`: it accepts `application/graphql-response+json`. */
+const clients: Readonly<Record<string, { readonly isPublished: boolean; readonly ask: Ask }>> = {
+  'Apollo Client 4': {
+    isPublished: true,
+    ask: ({ query, variables, ...options }, uri) => {
+      const link = new apollo4.HttpLink({ uri, ...options });
+      const client = new apollo4.ApolloClient({ link, cache: new apollo4.InMemoryCache() });
+      return client.query({ query, variables, errorPolicy: 'all' }).then(read, thrown);
+    },
+  },
+  'Apollo Client 4 with persisted queries': {
+    isPublished: true,
+    ask: ({ query, variables, ...options }, uri) => {
+      const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+      const link = new PersistedQueryLink({ sha256 }).concat(new apollo4.HttpLink({ uri, ...options }));
+      const client = new apollo4.ApolloClient({ link, cache: new apollo4.InMemoryCache() });
+      return client.query({ query, variables, errorPolicy: 'all' }).then(read, thrown);
+    },
+  },
+  'Apollo Client 3': {
+    isPublished: false,
+    ask: ({ query, variables, ...options }, uri) => {
+      const link = new apollo3.HttpLink({ uri, ...options });
+      const client = new apollo3.ApolloClient({ link, cache: new apollo3.InMemoryCache() });
+      return client
+        .query({ query, variables, errorPolicy: 'all' })
+        .then(({ data, errors }: { data?: unknown; errors?: unknown }) => ({ data, failure: errors }), thrown);
+    },
+  },
+  urql: {
+    isPublished: true,
+    ask: async ({ query, variables, headers, fetch }, url) => {
+      const exchanges = [fetchExchange];
+      const client = new UrqlClient({ url, fetch, fetchOptions: { headers }, exchanges, preferGetMethod: false });
+      return read(await client.query(query, variables).toPromise());
+    },
+  },
+  Relay: {
+    isPublished: true,
+    ask: async ({ query, variables, headers, fetch }, url) => {
+      // The fetch function of Relay's guide.
+      const accept = 'application/graphql-response+json; charset=utf-8, application/json; charset=utf-8';
+      const all = { 'content-type': 'application/json', accept, ...headers };
+      const network = Network.create(async ({ text }: { text: string }, values: object) => {
+        const body = JSON.stringify({ query: text, variables: values });
+        return (await fetch(url, { method: 'POST', headers: all, body })).json() as never;
+      });
+      const environment = new Environment({ network, store: new Store(new RecordSource()) });
+      return fetchQuery(environment, relayRequest(query) as never, variables)
+        .toPromise()
+        .then((data: unknown) => ({ data }), thrown);
+    },
+  },
+  'graphql-request': {
+    isPublished: true,
+    ask: ({ query, variables, headers, fetch }, url) =>
+      new GraphQLClient(url, { headers, fetch, errorPolicy: 'all' })
+        .rawRequest(print(query), variables)
+        .then(({ data, errors }: { data?: unknown; errors?: unknown }) => ({ data, failure: errors }), thrown),
+  },
+};
+
+describe.each(Object.entries(clients))('%s', (name, { isPublished, ask }) => {
+  async function attempt(query: string, id: unknown, headers: Record<string, string>, { origin } = gateway) {
+    const statuses: number[] = [];
+    const noted: typeof fetch = async (...request) => {
+      const response = await fetch(...request);
+      statuses.push(response.status);
+      return response;
+    };
+    const asked = { query: parse(query), variables: { id }, headers, fetch: noted };
+    const { data, failure } = await ask(asked, `${origin}/graphql`);
+    const codes = problemsOf(failure).map(({ code }) => code);
+    return { status: statuses.at(-1), data: data ?? null, codes, failure };
+  }
+  async function beyondTheLimit(): ReturnType<typeof attempt> {
+    for (;;) {
+      const found = await attempt(status, taxpayerId, { authorization }, narrow);
+      if (found.status !== 200) return found; // the first of a minute is answered
+    }
+  }
+  const status = 'query Token($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
+  const withField = 'query Token($id: ID!) { taxpayerToken(taxpayerId: $id) { status accessToken } }';
+  const notValid = 'query Token($id: ID!) { taxpayerToken(taxpayerId: $id) { nothing } }';
+
+  it('reads data', async () => {
+    const { data, ...rest } = await attempt(status, taxpayerId, { authorization });
+    expect(rest).toEqual({ status: 200, codes: [], failure: undefined });
+    expect(data).toMatchObject({ taxpayerToken: { status: 'AUTHORIZED' } });
+  });
+
+  it('reads data with errors', async () => {
+    const { data, codes, status: found } = await attempt(withField, taxpayerId, { authorization });
+    expect(found).toBe(isPublished ? 294 : 200);
+    // Relay hands out the data of a partial answer and not its errors, unless the query asks for them.
+    expect(codes).toEqual(name === 'Relay' ? [] : ['FORBIDDEN']);
+    expect(data).toMatchObject({ taxpayerToken: { status: 'AUTHORIZED', accessToken: null } });
+  });
+
+  it.each([
+    ['a document that is not valid', notValid, 'x', 'GRAPHQL_VALIDATION_FAILED'],
+    ['a variable that does not fit', status, { not: 'an id' }, 'BAD_USER_INPUT'],
+  ])('reads the refusal of %s', async (_, query, id, code) => {
+    const { data, codes, status: found } = await attempt(query, id, { authorization });
+    expect({ data, found, code: codes[0] }).toEqual({ data: null, found: isPublished ? 422 : 400, code });
+  });
+
+  it('reads the refusal of a caller without a token', async () => {
+    const found = await attempt(status, taxpayerId, {});
+    expect(found).toMatchObject({ status: 401, data: null, codes: ['UNAUTHENTICATED'] });
+  });
+
+  it('reads the refusal of a caller who asks too often, and how long to wait', async () => {
+    const found = await beyondTheLimit();
+    expect(found).toMatchObject({ status: 429, data: null, codes: ['RATE_LIMITED'] });
+    expect(retryAfterSeconds(found.failure)).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,61 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { freePort } from '../../support/freePort.js';
+
+export interface PrometheusOptions {
+  /** Host and port to scrape, as the job `taxpayer-gateway`. */
+  readonly target: string;
+  /** Paths of rule files. */
+  readonly rules: readonly string[];
+}
+
+/** A real Prometheus on a free loopback port that scrapes and evaluates five times a second. */
+export async function startPrometheus({ target, rules }: PrometheusOptions) {
+  const directory = await mkdtemp(join(tmpdir(), 'prometheus-'));
+  const job = { job_name: 'taxpayer-gateway', static_configs: [{ targets: [target] }] };
+  const global = { scrape_interval: '200ms', scrape_timeout: '200ms', evaluation_interval: '200ms' };
+  const config = join(directory, 'prometheus.yml');
+  await writeFile(config, JSON.stringify({ global, rule_files: rules, scrape_configs: [job] })); // JSON is YAML
+  const address = `127.0.0.1:${await freePort()}`;
+  const child = spawn(
+    'prometheus',
+    [`--config.file=${config}`, `--storage.tsdb.path=${join(directory, 'data')}`, `--web.listen-address=${address}`],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  );
+  let output = '';
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    output += text;
+  });
+  const exited = once(child, 'exit');
+  let isOver = false;
+  void exited.then(() => {
+    isOver = true;
+  });
+  const isReady = () =>
+    fetch(`http://${address}/-/ready`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  while (!(await isReady())) {
+    if (isOver) throw new Error(`Prometheus exited: ${output}`);
+    await delay(50);
+  }
+  return {
+    /** The `data` of a response of its HTTP API, below `/api/v1/`. */
+    async get<Data>(path: string, parameters: Readonly<Record<string, string>> = {}): Promise<Data> {
+      const response = await fetch(`http://${address}/api/v1/${path}?${new URLSearchParams(parameters)}`);
+      const { status, data, error } = (await response.json()) as { status: string; data: Data; error?: string };
+      if (status !== 'success') throw new Error(`${JSON.stringify(parameters)}: ${error}`);
+      return data;
+    },
+    async stop() {
+      child.kill();
+      await exited;
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}

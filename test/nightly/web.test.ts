@@ -1,0 +1,229 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { pipeline } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type Browser, chromium, type Page } from 'playwright-core';
+
+const folder = fileURLToPath(new URL('../../examples/web/', import.meta.url));
+const artefacts = fileURLToPath(new URL('../../test-artifacts/web/', import.meta.url));
+const axe = readFileSync(fileURLToPath(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url)), 'utf8');
+
+let started: ChildProcess;
+let app: string;
+let browser: Browser;
+
+beforeAll(async () => {
+  mkdirSync(artefacts, { recursive: true });
+  if (!existsSync(`${folder}node_modules/vite`)) {
+    const env = { ...process.env, NODE_OPTIONS: '' };
+    const { status, stderr } = spawnSync('npm', ['ci', '--prefer-offline', '--no-audit'], { cwd: folder, env });
+    if (status !== 0) throw new Error(`npm ci in examples/web failed: ${stderr}`);
+  }
+  started = launch('0');
+  app = await addressOf(started);
+  browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+  });
+}, 300_000);
+afterAll(async () => {
+  await browser?.close();
+  if (started === undefined || started.exitCode !== null) return;
+  started.kill('SIGTERM');
+  await once(started, 'close');
+});
+
+/** Starts the app and what it needs, in a process group of its own, as a terminal does. */
+function launch(appPort: string): ChildProcess {
+  return spawn(process.execPath, ['start.js'], {
+    cwd: folder,
+    env: { PATH: process.env['PATH'], APP_PORT: appPort, GATEWAY_PORT: '0' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+}
+
+/** Where the app is, once it is ready. */
+function addressOf(child: ChildProcess): Promise<string> {
+  let output = '';
+  return new Promise<string>((resolve, reject) => {
+    child.stdout?.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      const [, url] = /"app":"([^"]+)"/.exec(output) ?? [];
+      if (url) resolve(url);
+    });
+    child.stderr?.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+    child.once('exit', (code) => reject(new Error(`npm start exited with ${code}: ${output}`)));
+  });
+}
+
+describe('npm start in examples/web', () => {
+  it('leaves no gateway behind when the port of the app is taken', async () => {
+    const child = launch(new URL(app).port);
+    child.stdout?.resume();
+    child.stderr?.resume();
+    // The streams close when the gateway, which writes to the same ones, has ended as well.
+    expect(await once(child, 'close')).toEqual([1, null]);
+  }, 60_000);
+
+  it('ends in order on Ctrl-C, which every process of the terminal gets', async () => {
+    const child = launch('0');
+    await addressOf(child);
+    const closed = once(child, 'close');
+    process.kill(-(child.pid ?? 0), 'SIGINT');
+    expect(await closed).toEqual([0, null]);
+  }, 60_000);
+});
+
+describe('The example web app', () => {
+  it('leads from a link by the hosted page to an authorized taxpayer and a completed job', async () => {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    const page = await context.newPage();
+    await page.goto(app);
+    await page.getByText('Nobody is followed yet').waitFor();
+    await picture(page, '1-empty');
+    expect(await seriousViolations(page)).toEqual([]);
+
+    await page.getByLabel('Your reference').fill('case-17');
+    await page.getByLabel('First name').fill('Fay');
+    await page.getByLabel('Last name').fill('Example');
+    await page.getByLabel('Social security number').fill('900-00-1234');
+    await page.locator('summary', { hasText: 'Business' }).click();
+    await page.getByLabel('Business name').fill('Example Bakery');
+    await page.locator('summary', { hasText: 'Address' }).click();
+    await page.getByLabel('City').fill('Springfield');
+    await page.locator('summary', { hasText: 'Transcripts' }).click();
+    await page.getByLabel('1095-A').fill('2022, 2023');
+    await page.getByRole('button', { name: 'Create link' }).click();
+    await page.getByText('The link is ready').waitFor();
+    await page.getByRole('button', { name: 'Copy' }).click();
+    await page.getByRole('button', { name: 'Copied' }).waitFor();
+    const link = await page.evaluate('navigator.clipboard.readText()');
+    await picture(page, '2-link');
+    expect(await seriousViolations(page)).toEqual([]);
+
+    const opening = context.waitForEvent('page');
+    await page.getByRole('link', { name: 'Open' }).click();
+    const hosted = await opening;
+    expect(hosted.url()).toBe(link);
+    await hosted.getByText('Example Bakery').waitFor();
+    expect(await hosted.content()).toContain('1095-A');
+    const taxpayerId = (await hosted.locator('#taxpayer-id').textContent()) ?? '';
+    await page.locator('#taxpayer-id').fill(taxpayerId);
+    await page.getByRole('button', { name: 'Follow' }).press('Enter');
+    await page.locator('#taxpayer-status', { hasText: 'created' }).waitFor();
+    await page.getByText(/Since .* \(\d+ s ago\)/).waitFor();
+    await hosted.getByRole('button', { name: 'Give consent' }).click();
+    await page.locator('#taxpayer-status', { hasText: 'consent received' }).waitFor();
+    await hosted.getByLabel('Type your full name').fill('Fay Example');
+    await hosted.getByLabel('I sign').check();
+    await hosted.getByRole('button', { name: 'Sign and submit' }).click();
+    await hosted.getByRole('button', { name: 'Authority accepts' }).click();
+    await hosted.getByRole('button', { name: 'Start a data refresh' }).click();
+    const jobId = (await hosted.locator('#job-id').textContent()) ?? '';
+    await picture(hosted, '3-hosted');
+
+    await page.locator('#taxpayer-status', { hasText: 'authorized' }).waitFor();
+    await page.locator('#job-taxpayer-id').fill(taxpayerId);
+    await page.locator('#job-id').fill(jobId);
+    await page.locator('#job-id').press('Enter');
+    await page.locator('#job-status', { hasText: 'processing' }).waitFor();
+    await picture(page, '4-processing');
+    expect(await seriousViolations(page)).toEqual([]);
+    await page.locator('#job-status', { hasText: 'completed' }).waitFor({ timeout: 60_000 });
+    await page.locator('#taxpayer-status', { hasText: 'completed' }).waitFor();
+    await picture(page, '5-completed');
+    expect(await seriousViolations(page)).toEqual([]);
+    await context.close();
+  }, 180_000);
+
+  it('tells what to do about an error, by its code', async () => {
+    const page = await browser.newPage({ viewport: { width: 420, height: 900 }, colorScheme: 'dark' });
+    await page.goto(app);
+    await page.locator('#taxpayer-id').fill('00000000-0000-4000-8000-000000000000');
+    await page.getByRole('button', { name: 'Follow' }).click();
+    await page.getByText('Check the id').waitFor();
+    await page.getByText('NOT_FOUND').waitFor();
+    await page.locator('#job-taxpayer-id').fill('00000000-0000-4000-8000-000000000000');
+    await page.locator('#job-id').fill('x');
+    await page.getByRole('button', { name: 'Watch' }).click();
+    await page.locator('section[aria-labelledby=job]').getByText('NOT_FOUND').waitFor();
+    const again = page.waitForEvent('websocket', (socket) => socket.url().endsWith('/graphql'));
+    await page.getByRole('button', { name: 'Watch' }).click();
+    await again;
+    await page.locator('section[aria-labelledby=job]').getByText('NOT_FOUND').waitFor();
+    await picture(page, '6-errors');
+    expect(await seriousViolations(page)).toEqual([]);
+    await page.close();
+  }, 120_000);
+
+  it('says when its connections are lost, until they are back', async () => {
+    const toGateway = new Set<Socket>();
+    let isDown = false;
+    const link = createServer((near) => {
+      near.on('data', (bytes) => {
+        if (!bytes.includes(' /graphql')) return;
+        if (isDown) near.destroy();
+        else toGateway.add(near);
+      });
+      pipeline(near, connect(Number(new URL(app).port), '127.0.0.1'), near, () => {});
+    }).listen(0, '127.0.0.1');
+    await once(link, 'listening');
+    const page = await browser.newPage();
+    await page.goto(`http://127.0.0.1:${(link.address() as AddressInfo).port}`);
+    const [taxpayerId, jobId] = ['44444444-4444-4444-8444-444444444444', 'bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb'];
+    await page.locator('#taxpayer-id').fill(taxpayerId);
+    await page.getByRole('button', { name: 'Follow' }).click();
+    await page.locator('#taxpayer-status', { hasText: 'authorized' }).waitFor();
+    await page.locator('#job-taxpayer-id').fill(taxpayerId);
+    await page.locator('#job-id').fill(jobId);
+    await page.getByRole('button', { name: 'Watch' }).click();
+    await page.locator('#job-status', { hasText: 'processing' }).waitFor();
+
+    isDown = true;
+    for (const socket of toGateway) socket.destroy();
+    const sections = ['taxpayer', 'job'].map((name) => page.locator(`section[aria-labelledby=${name}]`));
+    for (const section of sections) await section.getByText('Reconnecting…').waitFor();
+    await picture(page, '7-reconnecting');
+    isDown = false;
+    for (const section of sections) await section.getByText('Reconnecting…').waitFor({ state: 'detached' });
+    expect(await page.locator('#taxpayer-status').textContent()).toBe('authorized');
+    await page.close();
+    link.close();
+  }, 120_000);
+
+  it('can be used by keyboard alone', async () => {
+    const page = await browser.newPage();
+    await page.goto(app);
+    await page.getByText('Skip to the content').waitFor({ state: 'attached' });
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.name')).toBe('reference');
+    await page.keyboard.press('Enter');
+    await page.getByText('The link is ready').waitFor();
+    expect(await page.evaluate('document.activeElement.className')).toBe('result');
+    await page.close();
+  }, 120_000);
+});
+
+async function picture(page: Page, name: string): Promise<void> {
+  await page.screenshot({ path: `${artefacts}${name}.png`, fullPage: true });
+}
+
+async function seriousViolations(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const { violations } = (await page.evaluate('axe.run()')) as {
+    violations: { id: string; impact: string; nodes: { html: string }[] }[];
+  };
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+}
