@@ -1,7 +1,8 @@
 import type { ApolloServer } from '@apollo/server';
-import { type DocumentNode, type ExecutionArgs, type GraphQLSchema, getOperationAST } from 'graphql';
+import { type DocumentNode, type ExecutionArgs, GraphQLError, type GraphQLSchema, getOperationAST } from 'graphql';
 import type { Holder } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
+import { GatewayError } from '../errors/errors.js';
 import { unknownOperation } from '../errors/maskError.js';
 import { createApolloServer, type Logger } from './apolloServer.js';
 import { DocumentMemory } from './documents/DocumentMemory.js';
@@ -145,7 +146,13 @@ export class WorkFinder {
       return { type, label, rootFields: roots.byKey.length, ...way };
     } catch (error) {
       const errors = error instanceof AggregateError ? error.errors : [error];
-      return { ...refused, type, label, errors, isThrown: false };
+      return {
+        ...refused,
+        type,
+        label,
+        errors: errors.some(isOverflow) ? [nestedTooDeeply()] : errors,
+        isThrown: false,
+      };
     }
   }
 
@@ -164,6 +171,16 @@ export class WorkFinder {
 /** Refuses a request, whatever its document says. */
 export function refusing(error: unknown): Work {
   return { ...refused, type: 'none', label: 'none', errors: [error], isThrown: true };
+}
+
+/** Documents are read recursively, here and in graphql-js: that the stack overflows is the mistake of whoever nested them. */
+function isOverflow(error: unknown): boolean {
+  const cause = error instanceof GraphQLError ? error.originalError : error;
+  return cause instanceof RangeError && cause.message === 'Maximum call stack size exceeded';
+}
+
+function nestedTooDeeply(): GatewayError {
+  return new GatewayError('GRAPHQL_VALIDATION_FAILED', 'The document is nested too deeply', { httpStatus: 422 });
 }
 
 function refuseOverPlainHttp(method: GraphQLRequest['method'], type: Work['type']): void {
