@@ -122,13 +122,12 @@ export class WorkFinder {
 
   #checked(request: GraphQLRequest, transport: Transport): Work {
     const { schema, introspection } = this.options;
-    const { query, operationName, variables = noVariables, extensions, method } = request;
+    const { query, operationName, variables = noVariables, method } = request;
     let type: Work['type'] = 'none';
     let label = 'none';
     try {
-      // Apollo's own message for this case, on which its clients send the text.
-      const isPersisted = transport === 'http' && extensions?.['persistedQuery'];
-      if (!query || isPersisted) throw badRequest('PersistedQueryNotSupported', 200);
+      // Apollo's own message for a hash alone, on which its clients send the text, some with the hash beside it.
+      if (!query) throw badRequest('PersistedQueryNotSupported', 200);
       const document = this.#read(query);
       const operation = getOperationAST(document, operationName);
       if (!operation) throw badRequest(unknownOperation);

@@ -240,6 +240,15 @@ describe('TRUSTED_DOCUMENTS_MODE=report', () => {
     });
   });
 
+  it('runs and names a text that comes with the hash of another', async () => {
+    const file = write('all.json', { a: named('A') });
+    await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
+    const extensions = { persistedQuery: { version: 1, sha256Hash: digest('sha256', named('A')) } };
+    expect(await send({ query: named('B'), extensions })).toEqual({ status: 200, data: { B: 'Query' } });
+    await gateway?.stop();
+    expect(linesOf('untrusted document')).toMatchObject([{ hash: digest('sha256', named('B')) }]);
+  });
+
   it('tells nothing of what is refused for another reason', async () => {
     const file = write('all.json', { a: named('A') });
     await start({ TRUSTED_DOCUMENTS_FILE: file, TRUSTED_DOCUMENTS_MODE: 'report' });
