@@ -1,6 +1,7 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
 import * as z from 'zod';
 import { unauthenticated, withoutStack } from '../errors/errors.js';
+import { isNestedWithin } from '../json.js';
 import { type Caller, callerKey } from './caller.js';
 import { type KeySource, maxCandidates } from './KeySet.js';
 import { signatureAlgorithms } from './readKeySet.js';
@@ -34,6 +35,8 @@ export interface VerifiedToken {
 }
 
 const toleranceSeconds = 5;
+/** Levels of nested claims. A decision point may be told any claim, and `JSON.stringify` overflows the stack at some 4,000. */
+const maxClaimsDepth = 64;
 /** Seconds since the epoch, at most the last one that a Date can hold. */
 const seconds = z.number().min(0).max(8.64e12);
 /** Refuses what jose lets through: an empty or huge `sub`, and times that are no finite number (`1e999`). */
@@ -66,6 +69,7 @@ const wrongClaims: Readonly<Record<PropertyKey, string>> = {
  */
 export async function verifyToken(token: string, policy: TokenPolicy): Promise<VerifiedToken> {
   const { header, payload, issuer, source, version } = await verifySignature(token, policy);
+  if (!isNestedWithin(payload, maxClaimsDepth)) throw unauthenticated(malformed);
   const claims = claimsSchema.safeParse(payload);
   if (!claims.success) throw unauthenticated(wrongClaims[claims.error.issues[0]?.path[0] ?? ''] ?? malformed);
   const { sub: subject, exp, nbf, iat } = claims.data;

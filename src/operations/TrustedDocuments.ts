@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { Lexer, Source, TokenKind } from 'graphql';
+import { Lexer, Source, stripIgnoredCharacters, TokenKind } from 'graphql';
 import * as z from 'zod';
 import { watch } from '../config/watchFile.js';
 import { GatewayError } from '../errors/errors.js';
@@ -10,8 +10,8 @@ import type { OperationFacts } from './OperationContext.js';
 
 /** An operation whose document is not listed: it runs only because the mode is `report`. */
 export interface UntrustedDocument extends Client {
-  /** SHA-256 of its text, in hexadecimal, as Apollo's clients name it. Undefined for a text that may hold personal data. */
-  readonly hash: string | undefined;
+  /** SHA-256 of its text {@link withoutValues}, in hexadecimal, as Apollo's clients name it. */
+  readonly hash: string;
   /** See {@link operationLabel}. */
   readonly operation: string;
   readonly requestId: string;
@@ -83,9 +83,7 @@ export class TrustedDocuments {
 
   /** Reports a document that runs although it is not listed. */
   report(query: string, operation: string, { requestId, client }: OperationFacts): void {
-    // A hash does not hide short values such as an SSN: anybody can try them all.
-    const name = holdsValues(query) ? undefined : hash('sha256', query);
-    this.options.onUntrusted({ hash: name, operation, ...client, requestId });
+    this.options.onUntrusted({ hash: hash('sha256', withoutValues(query)), operation, ...client, requestId });
   }
 }
 
@@ -106,14 +104,27 @@ export function withDocument(
   return request;
 }
 
-const valueKinds: readonly TokenKind[] = [TokenKind.STRING, TokenKind.BLOCK_STRING, TokenKind.INT, TokenKind.FLOAT];
+const emptied: Readonly<Record<string, string>> = {
+  [TokenKind.STRING]: '""',
+  [TokenKind.BLOCK_STRING]: '""',
+  [TokenKind.INT]: '0',
+  [TokenKind.FLOAT]: '0',
+};
 
-/** Whether a valid document contains string or number literals, or comments. */
-function holdsValues(query: string): boolean {
-  if (query.includes('#')) return true;
+/**
+ * A valid document as it is, unless it holds strings, numbers or comments: then without comments and layout, each string as
+ * `""` and each number as `0`. A hash does not hide short values such as an SSN: anybody can try them all.
+ */
+function withoutValues(query: string): string {
+  let holdsValues = query.includes('#');
+  const tokens: string[] = [];
   const lexer = new Lexer(new Source(query));
-  while (lexer.advance().kind !== TokenKind.EOF) if (valueKinds.includes(lexer.token.kind)) return true;
-  return false;
+  while (lexer.advance().kind !== TokenKind.EOF) {
+    const { kind, value } = lexer.token;
+    holdsValues ||= kind in emptied;
+    tokens.push(emptied[kind] ?? value ?? kind);
+  }
+  return holdsValues ? stripIgnoredCharacters(tokens.join(' ')) : query;
 }
 
 /** Most lines of a document: graphql-js counts them again for each location that it reports. */

@@ -1,7 +1,8 @@
 import type { ApolloServer } from '@apollo/server';
-import { type DocumentNode, type ExecutionArgs, type GraphQLSchema, getOperationAST } from 'graphql';
+import { type DocumentNode, type ExecutionArgs, GraphQLError, type GraphQLSchema, getOperationAST } from 'graphql';
 import type { Holder } from '../admission/Ledger.js';
 import { holderOf } from '../auth/caller.js';
+import { GatewayError } from '../errors/errors.js';
 import { unknownOperation } from '../errors/maskError.js';
 import { createApolloServer, type Logger } from './apolloServer.js';
 import { DocumentMemory } from './documents/DocumentMemory.js';
@@ -121,13 +122,12 @@ export class WorkFinder {
 
   #checked(request: GraphQLRequest, transport: Transport): Work {
     const { schema, introspection } = this.options;
-    const { query, operationName, variables = noVariables, extensions, method } = request;
+    const { query, operationName, variables = noVariables, method } = request;
     let type: Work['type'] = 'none';
     let label = 'none';
     try {
-      // Apollo's own message for this case, on which its clients send the text.
-      const isPersisted = transport === 'http' && extensions?.['persistedQuery'];
-      if (!query || isPersisted) throw badRequest('PersistedQueryNotSupported', 200);
+      // Apollo's own message for a hash alone, on which its clients send the text, some with the hash beside it.
+      if (!query) throw badRequest('PersistedQueryNotSupported', 200);
       const document = this.#read(query);
       const operation = getOperationAST(document, operationName);
       if (!operation) throw badRequest(unknownOperation);
@@ -145,7 +145,13 @@ export class WorkFinder {
       return { type, label, rootFields: roots.byKey.length, ...way };
     } catch (error) {
       const errors = error instanceof AggregateError ? error.errors : [error];
-      return { ...refused, type, label, errors, isThrown: false };
+      return {
+        ...refused,
+        type,
+        label,
+        errors: errors.some(isOverflow) ? [nestedTooDeeply()] : errors,
+        isThrown: false,
+      };
     }
   }
 
@@ -164,6 +170,16 @@ export class WorkFinder {
 /** Refuses a request, whatever its document says. */
 export function refusing(error: unknown): Work {
   return { ...refused, type: 'none', label: 'none', errors: [error], isThrown: true };
+}
+
+/** Documents are read recursively, here and in graphql-js: that the stack overflows is the mistake of whoever nested them. */
+function isOverflow(error: unknown): boolean {
+  const cause = error instanceof GraphQLError ? error.originalError : error;
+  return cause instanceof RangeError && cause.message === 'Maximum call stack size exceeded';
+}
+
+function nestedTooDeeply(): GatewayError {
+  return new GatewayError('GRAPHQL_VALIDATION_FAILED', 'The document is nested too deeply', { httpStatus: 422 });
 }
 
 function refuseOverPlainHttp(method: GraphQLRequest['method'], type: Work['type']): void {

@@ -1,7 +1,10 @@
 import {
   coerceInputValue,
+  GraphQLID,
   type GraphQLInputType,
   type GraphQLSchema,
+  GraphQLString,
+  getNullableType,
   isNonNullType,
   type OperationDefinitionNode,
   typeFromAST,
@@ -11,7 +14,6 @@ import {
 import { countOf, maxMistakes, maxViolations } from '../errors/errorBounds.js';
 import type { Violation } from '../errors/errors.js';
 import { badRequest, type Variables } from './GraphQLRequest.js';
-import { plainReader } from './plainReader.js';
 
 /**
  * Coerces the variables. The error names each value that does not fit by its path, where graphql-js would quote the value.
@@ -51,24 +53,22 @@ export function variableReader(schema: GraphQLSchema, definitions: readonly Vari
   const expected = definitions.map(({ variable, type: typeNode, defaultValue }) => {
     const type = typeFromAST(schema, typeNode as never) as GraphQLInputType;
     const otherwise = defaultValue && valueFromAST(defaultValue, type);
-    const read = plainReader(type);
-    return { name: variable.name.value, type, read, hasDefault: defaultValue !== undefined, otherwise };
+    const isText = [GraphQLID, GraphQLString].some((text) => text === getNullableType(type));
+    return { name: variable.name.value, type, isText, hasDefault: defaultValue !== undefined, otherwise };
   });
   return (given: Variables, onViolation: (path: string, message: string) => void): Variables => {
     let values = given; // copied only if coercion changes a value, which it never does for ids and strings
-    for (const { name, type, read, hasDefault, otherwise } of expected) {
+    for (const { name, type, isText, hasDefault, otherwise } of expected) {
       const value = Object.hasOwn(given, name) ? given[name] : undefined;
       if (value === undefined) {
         if (hasDefault) values = { ...values, [name]: otherwise };
         else if (isNonNullType(type)) onViolation(name, `${missing} expected ${type}`);
         continue;
       }
-      let input = read(value);
-      if (input === undefined) {
-        input = coerceInputValue(value, type, (path, _, { message }) =>
-          onViolation([name, ...path].join('.'), withoutValues(message)),
-        );
-      }
+      if (isText && typeof value === 'string') continue; // the usual case, without the cost of coercion
+      const input = coerceInputValue(value, type, (path, _, { message }) =>
+        onViolation([name, ...path].join('.'), withoutValues(message)),
+      );
       if (input !== value) values = { ...values, [name]: input };
     }
     return values;

@@ -54,7 +54,7 @@ export class LmdbStore implements Store {
     try {
       return new LmdbStore(openOrCreate(path, options.onSetAside), options);
     } catch (error) {
-      throw unusable(error);
+      throw unusable(path, error);
     }
   }
 
@@ -62,10 +62,10 @@ export class LmdbStore implements Store {
   static openExisting(directory: string): LmdbStore {
     const path = resolve(directory);
     try {
-      if (inodeIn(path) === undefined) throw new Error(`there is no store in ${path}`);
+      if (inodeIn(path) === undefined) throw new Error('there is no store in it');
       return new LmdbStore(openDatabase(path), { careEveryMs: 0 });
     } catch (error) {
-      throw unusable(error);
+      throw unusable(path, error);
     }
   }
 

@@ -82,8 +82,8 @@ function pause(ms: number): void {
 }
 
 /** The error that is shown for a directory that cannot be used. */
-export function unusable(error: unknown): StoreError {
-  return new StoreError('misconfigured', `CACHE_URL: the directory of lmdb: cannot be opened: ${textOf(error)}`);
+export function unusable(directory: string, error: unknown): StoreError {
+  return new StoreError('misconfigured', `CACHE_URL: the directory ${directory} cannot be opened: ${textOf(error)}`);
 }
 
 /** The message of anything thrown. */

@@ -57,6 +57,7 @@ describe('Authenticator', () => {
     ],
     ['an exp that has passed 2 seconds ago', () => ({ exp: nowSeconds() - 2 })],
     ['the longest sub', () => ({ sub: 's'.repeat(255) })],
+    ['the deepest claims', () => ({ a: JSON.parse('['.repeat(64) + ']'.repeat(64)) })],
   ])('accepts %s', async (_, claims) => {
     expect((await authenticate(bearer(await provider.token(claims())))).kind).toBe('bearer');
   });
@@ -140,6 +141,11 @@ describe('Authenticator', () => {
     ['a sub in __proto__ only', (p) => p.token({}, { payload: inPrototype(p) }), /subject|expiry/],
     ['a payload that is a list', (p) => p.token({}, { payload: '[]' }), /malformed/],
     ['a payload nested 3,000 deep', (p) => p.token({}, { payload: '['.repeat(3000) }), /malformed/],
+    [
+      'claims nested more than 64 deep',
+      (p) => p.token({ a: JSON.parse('['.repeat(65) + ']'.repeat(65)) }),
+      /malformed/,
+    ],
   ])('refuses %s', async (_, tokenOf, expected) => {
     const token = await tokenOf(provider);
     const message = await refusalOf(authenticator, bearer(token));

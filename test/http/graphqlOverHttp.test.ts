@@ -189,6 +189,11 @@ describe.each(['on', 'off'] as const)('With plans %s, an answer', (plans) => {
       { extensions: { persistedQuery: { version: 1, sha256Hash: 'a' } } },
       [422, 200, 200],
     ],
+    [
+      'to a text with its hash beside it',
+      { query: token(authorized), extensions: { persistedQuery: { version: 1, sha256Hash: 'a' } } },
+      [200, 200, 200],
+    ],
     ['to a body that is no JSON', 'NONSENSE', [400, 400, 400]],
     ['to variables that are a list', { query: '{ __typename }', variables: [7] }, [422, 400, 400]],
     ['to a name that is a number', { query: '{ __typename }', operationName: 7 }, [422, 400, 400]],
