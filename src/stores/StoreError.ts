@@ -18,6 +18,7 @@ const causes: Readonly<Record<string, string>> = {
   NOPERM: 'does not permit the command',
   WRONGPASS: 'refused the password',
   NOAUTH: 'wants a password',
+  'ERR DB index is out of range': 'has no database of this number',
   ENOSPC: 'cannot write: disk full',
   EDQUOT: 'cannot write: disk quota used up',
   EFBIG: 'cannot write: file size limit reached',
@@ -26,10 +27,13 @@ const causes: Readonly<Record<string, string>> = {
 };
 
 /** In a few words for the log: `Redis refused the password (WRONGPASS)`. */
-export function storeCause(kind: 'memory' | 'lmdb' | 'redis', trouble: StoreTrouble, detail?: string): string {
+export function storeCause(kind: 'memory' | 'lmdb' | 'redis', trouble: StoreTrouble, detail = ''): string {
   const name = kind === 'redis' ? 'Redis' : 'LMDB';
-  const what = causes[detail ?? ''] ?? messages[trouble].replace(/^The store /, '').replace(/\.$/, '');
-  return `${name} ${what}${detail === undefined ? '' : ` (${detail})`}`;
+  const what =
+    causes[detail] ??
+    causes[detail.split(' ', 1)[0] ?? ''] ??
+    messages[trouble].replace(/^The store /, '').replace(/\.$/, '');
+  return `${name} ${what}${detail && ` (${detail})`}`;
 }
 
 /**
@@ -42,7 +46,7 @@ export class StoreError extends Error {
   constructor(
     readonly trouble: StoreTrouble,
     message: string = messages[trouble],
-    /** The code of the server, the driver or the system, such as `WRONGPASS` or `ENOSPC`. */
+    /** The code of the server, the driver or the system, such as `WRONGPASS` or `ENOSPC`; for the log, never a value. */
     readonly detail?: string,
   ) {
     super(message);
