@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Cluster, type Redis } from 'ioredis';
 import { createRedisClient, keepConnected, parseRedisUrl } from './redisClient.js';
-import { connectionFaultOf, replyCode, storeErrorOf, wasNotSent } from './redisFaults.js';
+import { closed, connectionFault, replyCode, storeErrorOf, wasNotSent } from './redisFaults.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
 import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
 import { StoreError } from './StoreError.js';
@@ -18,22 +18,26 @@ export class RedisStore implements Store {
   #closing: Promise<void> | undefined;
   /** Why there is no connection; undefined while there is one. */
   #connectionFault: StoreError | undefined;
+  readonly #onFault = (error: Error): void => {
+    this.#connectionFault = connectionFault(error, this.#connectionFault);
+  };
 
   /** Throws a `misconfigured` {@link StoreError} when `url` is wrong. Operations reject until the server can be reached. */
   static async open(url: string): Promise<RedisStore> {
     const client = createRedisClient(parseRedisUrl(url));
     const store = new RedisStore(client);
-    const failed = new Promise((resolve) => client.once('error', resolve));
-    const connected = client.connect().catch(() => undefined);
-    await timeLimit(() => Promise.race([connected, failed]), connectWaitMs).catch(() => undefined);
+    const failed = new Promise<void>((resolve) => client.once('error', () => resolve()));
+    const connected = client.connect().catch(store.#onFault);
+    await timeLimit(() => Promise.race([connected, failed]), connectWaitMs).catch(store.#onFault);
     return store;
   }
 
   private constructor(client: Redis | Cluster) {
     for (const [name, script] of Object.entries(redisScripts)) client.defineCommand(name, script);
     this.#client = client as (Redis | Cluster) & ScriptedCommands;
-    client.on('error', (error) => {
-      this.#connectionFault = connectionFaultOf(error) ?? this.#connectionFault;
+    client.on('error', this.#onFault).on('node error', this.#onFault);
+    client.on('close', () => {
+      this.#connectionFault ??= closed;
     });
     client.on('ready', () => {
       this.#connectionFault = undefined;
