@@ -40,7 +40,8 @@ function endOnBugs(log: Logger): void {
  */
 function stopOnSignal(stop: () => Promise<void>): void {
   let stopping = false;
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  // All that Node.js would end the process by and that supervisors, terminals and process managers send.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const) {
     process.on(signal, () => {
       if (stopping) process.exit(1);
       stopping = true;
