@@ -5,7 +5,21 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What looks like a typing mistake: worth a warning, not a refusal. */
 export function warningsOf(env: Environment): string[] {
-  return [...unknown(env), ...almostProduction(env)];
+  return [...unknown(env), ...almostProduction(env), ...ofServices(env)];
+}
+
+/** Kubernetes sets the variable `<NAME>_PORT` to an address for a Service of that name in the namespace. */
+export function isOfService(name: string, text: string | undefined): boolean {
+  return name.endsWith('_PORT') && /^(tcp|udp|sctp):\/\//.test(text ?? '');
+}
+
+function ofServices(env: Environment): string[] {
+  const names = Object.keys(settings).filter((name) => isOfService(name, env[name]));
+  return names.map((name) => {
+    const service = name.slice(0, -'_PORT'.length).toLowerCase();
+    const why = `Kubernetes sets it to an address for a Service called ${service}`;
+    return `${name} is ignored: ${why}; expected a port, or enableServiceLinks: false`;
+  });
 }
 
 /** Begin like a setting, but are of Node.js, OpenTelemetry, curl, or a Kubernetes service with a name such as `cache`. */
