@@ -75,7 +75,7 @@ function documents({ trustedDocuments }: Config): Promise<Part>[] {
   ];
 }
 
-/** Writes and deletes an entry that no gateway looks for. */
+/** Writes and deletes entries that no gateway looks for. */
 async function store({ cache: { url } }: Config): Promise<Found> {
   if (url === 'memory:') return { ok: true, detail: 'memory: each process has its own' };
   const missing = url.startsWith('lmdb:') && !existsSync(join(url.slice('lmdb:'.length), 'data.mdb'));
@@ -84,9 +84,12 @@ async function store({ cache: { url } }: Config): Promise<Found> {
     const opened = await openExistingStore(url);
     try {
       const startedAt = performance.now();
-      const [key, bytes] = [`check-${randomUUID()}`, Buffer.from('check')];
-      await opened.set(key, bytes, limitMs);
-      const isWritten = await opened.compareAndDelete(key, bytes);
+      const bytes = Buffer.from('check');
+      // Several, because a cluster keeps them on several servers.
+      const keys = Array.from({ length: 8 }, () => `check-${randomUUID()}`);
+      await Promise.all(keys.map((key) => opened.set(key, bytes, limitMs)));
+      const deleted = await Promise.all(keys.map((key) => opened.compareAndDelete(key, bytes)));
+      const isWritten = deleted.every(Boolean);
       const detail = isWritten
         ? `${opened.kind} writes, reads and deletes in ${msSince(startedAt)} ms`
         : 'it loses writes';

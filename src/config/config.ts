@@ -7,7 +7,7 @@ import { Secret } from './secret.js';
 import { type Expect, type Parsed, type Setting, type SettingName, settings, webUrl } from './settings.js';
 import { serverTlsOf, serviceTlsOf } from './tlsFileSettings.js';
 import { tracesOf } from './traceSettings.js';
-import { explorersAreOpen, warningsOf } from './warnings.js';
+import { explorersAreOpen, isOfService, warningsOf } from './warnings.js';
 import { readCompleteSync, valueIn } from './watchFile.js';
 
 /** The version in our package.json. */
@@ -56,6 +56,7 @@ function parse(env: Environment, name: SettingName, problems: Problems): unknown
 function readText(env: Environment, name: SettingName, problems: Problems): string | undefined {
   // As in curl, the name in lower case comes first.
   const direct = (name.endsWith('_PROXY') && env[name.toLowerCase()]) || env[name] || undefined;
+  if (isOfService(name, direct)) return undefined;
   const file = settings[name].secret && env[`${name}_FILE`];
   if (!file) return direct;
   if (direct) return void problems.set(name, `${name} and ${name}_FILE are both set: expected one of them`);

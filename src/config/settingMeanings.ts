@@ -5,7 +5,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   PORT: 'Port to listen on; 0 picks a free one. Serves every path, except /metrics when METRICS_PORT is set.',
   HOST: 'Address to listen on; :: for all of IPv6 and IPv4, 0.0.0.0 for IPv4 alone. With AUTH_MODE=developer it must be a loopback address.',
   DRAIN_TIMEOUT_MS: 'How long requests in flight may take to finish after SIGTERM, in milliseconds.',
-  TLS_CERT_FILE: 'PEM certificate chain to serve HTTPS with; needs TLS_KEY_FILE. Reloaded when the file changes.',
+  TLS_CERT_FILE:
+    'PEM certificate chain to serve HTTPS with, the own certificate first; needs TLS_KEY_FILE. Reloaded when the file changes.',
   TLS_KEY_FILE: 'PEM private key of TLS_CERT_FILE, without a passphrase. Reloaded when the file changes.',
   TLS_CLIENT_CA_FILE:
     'Turns on mutual TLS: on every path but /health/, clients must present a certificate issued by an authority in this PEM file. Reloaded when the file changes.',
@@ -29,7 +30,8 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   UPSTREAM_CLIENT_SECRET: 'Client secret issued by the service. From a file, it is reloaded when the file changes.',
   UPSTREAM_CA_FILE:
     "PEM file of the certificate authorities trusted for the service, instead of the public ones. Set it when a private authority issued the service's certificate. Reloaded when the file changes.",
-  UPSTREAM_CERT_FILE: 'PEM certificate chain to present to the service (mutual TLS). Reloaded when the file changes.',
+  UPSTREAM_CERT_FILE:
+    'PEM certificate chain to present to the service (mutual TLS), the own certificate first. Reloaded when the file changes.',
   UPSTREAM_KEY_FILE: 'PEM private key of UPSTREAM_CERT_FILE, without a passphrase. Reloaded when the file changes.',
   UPSTREAM_API_VERSION: 'Service-API-Version header to send on reads of token records and job statuses.',
   UPSTREAM_TIMEOUT_MS: 'Time limit for one try of a call to the service, in milliseconds.',

@@ -8,13 +8,27 @@ export const explorersAreOpen =
 
 /** What looks like a typing mistake: worth a warning, not a refusal. */
 export function warningsOf(env: Environment): string[] {
-  return [...unknown(env), ...quoted(env), ...almostProduction(env)];
+  return [...unknown(env), ...quoted(env), ...almostProduction(env), ...ofServices(env)];
 }
 
 /** A shell removes quotation marks; files of variables such as those of `docker run --env-file` keep them. */
 function quoted(env: Environment): string[] {
   const names = Object.keys(settings).filter((name) => /^(["']).*\1$/.test(env[name] ?? ''));
   return names.map((name) => `${name} is in quotation marks, which count as part of it: did you mean that?`);
+}
+
+/** Kubernetes sets the variable `<NAME>_PORT` to an address for a Service of that name in the namespace. */
+export function isOfService(name: string, text: string | undefined): boolean {
+  return name.endsWith('_PORT') && /^(tcp|udp|sctp):\/\//.test(text ?? '');
+}
+
+function ofServices(env: Environment): string[] {
+  const names = Object.keys(settings).filter((name) => isOfService(name, env[name]));
+  return names.map((name) => {
+    const service = name.slice(0, -'_PORT'.length).toLowerCase();
+    const why = `Kubernetes sets it to an address for a Service called ${service}`;
+    return `${name} is ignored: ${why}; expected a port, or enableServiceLinks: false`;
+  });
 }
 
 /** Begin like a setting, but are of Node.js, OpenTelemetry, curl, or a Kubernetes service with a name such as `cache`. */

@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { ConfigError } from '../config/ConfigError.js';
 import { readCompleteSync, readRegular, watch } from '../config/watchFile.js';
@@ -64,24 +64,32 @@ function written(material: TlsMaterial): Buffer {
 /** Checks each authority by itself: in a list of authorities OpenSSL silently skips those it cannot read. */
 function checked(files: TlsFiles, material: TlsMaterial): TlsMaterial {
   const { ca, cert, key } = material;
+  const [certSetting, keySetting] = [files.cert?.setting, files.key?.setting];
   let problem = `${files.ca?.setting} does not hold certificates in PEM`;
   try {
-    if (ca) for (const one of pemBlocks(ca)) new X509Certificate(one);
-    problem = `${files.cert?.setting} does not hold a certificate in PEM`;
-    if (cert) new X509Certificate(cert);
-    problem = `${files.key?.setting} does not hold the private key, in PEM and without a passphrase, of ${files.cert?.setting}`;
-    if (cert && key) createSecureContext({ cert, key });
+    if (ca) certificatesIn(ca);
+    if (!cert || !key) return material;
+    problem = `${certSetting} does not hold a certificate in PEM`;
+    const [own, ...others] = certificatesIn(cert);
+    problem = `${keySetting} does not hold a private key in PEM without a passphrase`;
+    const privateKey = createPrivateKey(key);
+    problem = others.some((one) => one.checkPrivateKey(privateKey))
+      ? `${certSetting} must begin with the certificate that ${keySetting} belongs to, before those of its authorities`
+      : `${keySetting} does not hold the private key of ${certSetting}`;
+    if (!own?.checkPrivateKey(privateKey)) throw new Error('another key');
+    problem = `${certSetting} and ${keySetting} cannot be used by this Node.js`;
+    createSecureContext({ cert, key });
     return material;
   } catch {
     throw new ConfigError([problem]);
   }
 }
 
-/** @throws Error when there is no certificate */
-function pemBlocks(pem: Buffer): string[] {
-  const blocks = pem.toString('latin1').match(/-----BEGIN (?:TRUSTED )?CERTIFICATE-----[^-]*-----END[^-]*-----/g);
+/** @throws Error when there is none, or one cannot be read */
+function certificatesIn(pem: Buffer): X509Certificate[] {
+  const blocks = pem.toString('latin1').match(/-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[^-]*-----END[^-]*-----/g);
   if (blocks === null) throw new Error('no certificate');
-  return blocks;
+  return blocks.map((block) => new X509Certificate(block));
 }
 
 function read({ setting, file }: NamedFile): Buffer {

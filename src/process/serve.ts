@@ -8,10 +8,22 @@ import { announce } from './startupScreen.js';
 export async function serve(): Promise<void> {
   const config = loadConfig();
   const output = new StandardOutput();
-  endOnBugs(createLogger(config.logLevel, output));
+  const log = createLogger(config.logLevel, output);
+  endOnBugs(log);
+  logConsole(log);
   const starting = startGateway(config, { logDestination: output });
   stopOnSignal(async () => (await starting).stop());
   announce(await starting, config, output);
+}
+
+/** What a library prints becomes a line of the log: its first line, without what it quotes, which may be confidential. */
+function logConsole(log: Logger): void {
+  const warn = (...parts: unknown[]) => {
+    const text = parts.filter((part) => typeof part === 'string').join(' ');
+    const [printed = ''] = text.replace(/(["'`]).*?\1/gs, '"…"').split('\n', 1);
+    log.warn({ printed: printed.slice(0, 200) }, 'a library printed a warning');
+  };
+  Object.assign(console, { log: warn, info: warn, warn, error: warn });
 }
 
 /** An uncaught error or rejection ends the process with one log line; Node.js would print the error's message. */
@@ -28,7 +40,8 @@ function endOnBugs(log: Logger): void {
  */
 function stopOnSignal(stop: () => Promise<void>): void {
   let stopping = false;
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  // All that Node.js would end the process by and that supervisors, terminals and process managers send.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const) {
     process.on(signal, () => {
       if (stopping) process.exit(1);
       stopping = true;

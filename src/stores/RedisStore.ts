@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { Cluster, type Redis } from 'ioredis';
 import { createRedisClient, keepConnected, parseRedisUrl } from './redisClient.js';
+import { closed, connectionFault, replyCode, storeErrorOf, wasNotSent } from './redisFaults.js';
 import { redisScripts, type ScriptedCommands } from './redisScripts.js';
 import { baseKeyOf, leaseKeyOf, type Store, type StoreEntry, type Turn } from './Store.js';
-import { StoreError, type StoreTrouble } from './StoreError.js';
+import { StoreError } from './StoreError.js';
 import { timeLimit } from './timeLimit.js';
 
 const connectWaitMs = 1000; // how long opening waits for the first connection, which then goes on in the background
@@ -15,31 +16,28 @@ export class RedisStore implements Store {
   readonly #client: (Redis | Cluster) & ScriptedCommands;
   #reconnecting: Promise<unknown> | undefined;
   #closing: Promise<void> | undefined;
-  /** The latest connection error; undefined while there is a connection. */
-  #connectionFault: unknown;
+  /** Why there is no connection; undefined while there is one. */
+  #connectionFault: StoreError | undefined;
+  readonly #onFault = (error: Error): void => {
+    this.#connectionFault = connectionFault(error, this.#connectionFault);
+  };
 
   /** Throws a `misconfigured` {@link StoreError} when `url` is wrong. Operations reject until the server can be reached. */
   static async open(url: string): Promise<RedisStore> {
     const client = createRedisClient(parseRedisUrl(url));
-    let fault: unknown;
-    const failed = new Promise<void>((resolve) => {
-      client.once('error', (error) => {
-        fault = error;
-        resolve();
-      });
-    });
-    const connected = client.connect().catch(() => undefined);
-    await timeLimit(() => Promise.race([connected, failed]), connectWaitMs).catch(() => undefined);
     const store = new RedisStore(client);
-    store.#connectionFault = fault;
+    const failed = new Promise<void>((resolve) => client.once('error', () => resolve()));
+    const connected = client.connect().catch(store.#onFault);
+    await timeLimit(() => Promise.race([connected, failed]), connectWaitMs).catch(store.#onFault);
     return store;
   }
 
   private constructor(client: Redis | Cluster) {
     for (const [name, script] of Object.entries(redisScripts)) client.defineCommand(name, script);
     this.#client = client as (Redis | Cluster) & ScriptedCommands;
-    client.on('error', (error) => {
-      this.#connectionFault = error;
+    client.on('error', this.#onFault).on('node error', this.#onFault);
+    client.on('close', () => {
+      this.#connectionFault ??= closed;
     });
     client.on('ready', () => {
       this.#connectionFault = undefined;
@@ -117,19 +115,8 @@ export class RedisStore implements Store {
         return work();
       });
     } catch (error) {
-      throw this.#storeError(error);
+      throw storeErrorOf(error, this.#connectionFault);
     }
-  }
-
-  /** The error of a command that could not be sent does not say why: that is in the latest connection error. */
-  #storeError(error: unknown): StoreError {
-    const trouble = troubleOfRedis(error);
-    if (trouble !== 'unreachable' || replyCode(error) !== undefined) {
-      return new StoreError(trouble, undefined, replyCode(error));
-    }
-    const fault = this.#connectionFault;
-    const code = replyCode(fault) ?? (fault as NodeJS.ErrnoException | undefined)?.code;
-    return new StoreError(troubleOfRedis(fault), undefined, /^[A-Z][A-Z_]{2,40}$/.test(code ?? '') ? code : undefined);
   }
 
   /**
@@ -157,30 +144,6 @@ async function end(client: Redis | Cluster): Promise<void> {
   // The driver forgets to clear this timer when a command was still unanswered, which would keep the process alive.
   for (const node of nodes) clearTimeout(Reflect.get(node, 'socketTimeoutTimer'));
 }
-
-const troublesOfReplies: readonly (readonly [RegExp, StoreTrouble])[] = [
-  [/^(OOM|MISCONF)$/, 'full'],
-  [/^(READONLY|NOREPLICAS)$/, 'read-only'],
-  [/^(NOAUTH|WRONGPASS|NOPERM)$/, 'not-permitted'],
-  [/^(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)$/, 'unreachable'],
-  [/^BUSY$/, 'timed-out'],
-];
-
-/** An error that is no reply of the server means a lost connection or no answer in time. */
-function troubleOfRedis(error: unknown): StoreTrouble {
-  const code = replyCode(error);
-  if (code !== undefined) return troublesOfReplies.find(([codes]) => codes.test(code))?.[1] ?? 'failed';
-  return error instanceof Error && error.message === 'Command timed out' ? 'timed-out' : 'unreachable';
-}
-
-/** The first word of an error the server replied with, such as `WRONGTYPE`. Older servers wrap the error of a script. */
-function replyCode(error: unknown): string | undefined {
-  if (!(error instanceof Error) || error.name !== 'ReplyError') return undefined;
-  return /^ERR Error running script .*?: -([A-Z]+) /.exec(error.message)?.[1] ?? error.message.split(' ', 1)[0];
-}
-
-/** The driver had no connection to send the command on, so it can be tried again without doing anything twice. */
-const wasNotSent = (error: unknown): boolean => error instanceof Error && error.message.includes('enableOfflineQueue');
 
 /** The name in Redis. That of a derived key has its base in braces (a hash tag): a cluster then keeps both in one slot. */
 function nameOf(key: string): string {

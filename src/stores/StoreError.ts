@@ -18,6 +18,15 @@ const causes: Readonly<Record<string, string>> = {
   NOPERM: 'does not permit the command',
   WRONGPASS: 'refused the password',
   NOAUTH: 'wants a password',
+  MOVED: 'is part of a cluster: expected redis+cluster:// in CACHE_URL',
+  ECONNRESET: 'closed the connection',
+  ETIMEDOUT: 'did not answer in time',
+  ParserError: 'answered in another protocol',
+  'ERR DB index is out of range': 'has no database of this number',
+  'ERR max number of clients reached': 'takes no more connections',
+  'ERR This instance has cluster support disabled': 'is no cluster: expected redis:// in CACHE_URL',
+  'ERR No such master with that name': 'has no group of this name',
+  'ERR unknown command': 'does not know a command that the gateway needs',
   ENOSPC: 'cannot write: disk full',
   EDQUOT: 'cannot write: disk quota used up',
   EFBIG: 'cannot write: file size limit reached',
@@ -26,10 +35,13 @@ const causes: Readonly<Record<string, string>> = {
 };
 
 /** In a few words for the log: `Redis refused the password (WRONGPASS)`. */
-export function storeCause(kind: 'memory' | 'lmdb' | 'redis', trouble: StoreTrouble, detail?: string): string {
+export function storeCause(kind: 'memory' | 'lmdb' | 'redis', trouble: StoreTrouble, detail = ''): string {
   const name = kind === 'redis' ? 'Redis' : 'LMDB';
-  const what = causes[detail ?? ''] ?? messages[trouble].replace(/^The store /, '').replace(/\.$/, '');
-  return `${name} ${what}${detail === undefined ? '' : ` (${detail})`}`;
+  const what =
+    causes[detail] ??
+    causes[detail.split(' ', 1)[0] ?? ''] ??
+    messages[trouble].replace(/^The store /, '').replace(/\.$/, '');
+  return `${name} ${what}${detail && ` (${detail})`}`;
 }
 
 /**
@@ -42,7 +54,7 @@ export class StoreError extends Error {
   constructor(
     readonly trouble: StoreTrouble,
     message: string = messages[trouble],
-    /** The code of the server, the driver or the system, such as `WRONGPASS` or `ENOSPC`. */
+    /** The code of the server, the driver or the system, such as `WRONGPASS` or `ENOSPC`; for the log, never a value. */
     readonly detail?: string,
   ) {
     super(message);

@@ -56,7 +56,8 @@ export function createRedisClient(address: RedisAddress): Redis | Cluster {
     isReconnecting = false;
     return atOnce ? 0 : Math.min(50 * 2 ** Math.min(attempt, 10), 2000) * (0.5 + Math.random() / 2);
   };
-  const reconnectOnError = (error: Error) => {
+  const reconnectOnError = (error: Error & { readonly command?: { readonly name: string } }) => {
+    if (error.command?.name === 'select') return true; // the driver would go on in database 0
     if (!error.message.includes('READONLY') || performance.now() - reconnectedAt < reconnectEveryMs) return false;
     reconnectedAt = performance.now();
     isReconnecting = true;

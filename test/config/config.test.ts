@@ -314,6 +314,21 @@ describe('The examples that are printed', () => {
   });
 });
 
+describe('A variable that Kubernetes sets for a Service', () => {
+  it.each(['tcp://10.0.0.7:9464', 'udp://[fd00::7]:9464'])('called metrics, %s, is no METRICS_PORT', (address) => {
+    const { metricsPort, warnings } = loadConfig({ METRICS_PORT: address });
+    expect({ metricsPort, warnings }).toEqual({
+      metricsPort: undefined,
+      warnings: [
+        'METRICS_PORT is ignored: Kubernetes sets it to an address for a Service called metrics; expected a port, or enableServiceLinks: false',
+      ],
+    });
+    expect(problemsOf({ METRICS_PORT: `http://${planted}` })).toEqual([
+      expect.stringMatching(/^METRICS_PORT must be a whole number/),
+    ]);
+  });
+});
+
 describe('A secret from a file', () => {
   const secrets = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name] : []));
   const key = Buffer.alloc(32, 7).toString('base64');

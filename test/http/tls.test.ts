@@ -113,7 +113,7 @@ describe('HTTPS', () => {
     [
       'a key of another certificate',
       { cert: 'tls.crt', key: 'other.key' },
-      'TLS_KEY_FILE does not hold the private key, in PEM and without a passphrase, of TLS_CERT_FILE',
+      'TLS_KEY_FILE does not hold the private key of TLS_CERT_FILE',
     ],
   ])('%s ends the process with one line', async (_, { cert, key }, line) => {
     issueCertificate('other', { certFile: join(directory, 'other.crt'), keyFile: join(directory, 'other.key') });

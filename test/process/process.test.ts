@@ -206,6 +206,21 @@ describe('A running gateway', () => {
     expect(output()).not.toMatch(/debugger/i);
   });
 
+  it.each(['SIGHUP', 'SIGQUIT', 'SIGUSR2'] as const)('answers what is under way when %s ends it', async (signal) => {
+    const gateway = await start({ ...environmentFor(sandbox), CACHE_URL: 'memory:', DRAIN_TIMEOUT_MS: '10000' });
+    const { id } = sandbox.control.addTaxpayer();
+    sandbox.control.setLatency(500);
+    sandbox.control.resetCounters();
+    const called = sandbox.control.whenCalled('taxpayerToken', 1);
+    const asked = postQuery(gateway.origin, `{ taxpayerToken(taxpayerId: "${id}") { status } }`);
+    await called;
+    const exited = once(gateway.child, 'exit');
+    gateway.child.kill(signal);
+    expect((await asked).data).toEqual({ taxpayerToken: { status: 'CREATED' } });
+    expect(await exited).toEqual([0, null]);
+    sandbox.control.setLatency(0);
+  });
+
   it('keeps every token through a kill and a restart', async () => {
     const env = { ...environmentFor(sandbox), CACHE_URL: `lmdb:${join(directory, 'cache')}` };
     const { id } = sandbox.control.addTaxpayer({ name: 'Kept' });

@@ -1,0 +1,63 @@
+import { StoreError, type StoreTrouble } from './StoreError.js';
+
+const troublesOfReplies: readonly (readonly [RegExp, StoreTrouble])[] = [
+  [/^(OOM|MISCONF)$/, 'full'],
+  [/^(READONLY|NOREPLICAS)$/, 'read-only'],
+  [/^(NOAUTH|WRONGPASS|NOPERM)$/, 'not-permitted'],
+  [/^(LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN)$/, 'unreachable'],
+  [/^BUSY$/, 'timed-out'],
+];
+
+/** Replies whose code is only `ERR`: these words of the server are told instead. */
+const toldInWords =
+  /^ERR (DB index is out of range|max number of clients reached|This instance has cluster support disabled|No such master with that name|unknown command)/;
+
+/** Why a command failed. One that could not be sent does not say why: that is in the latest fault of the connection. */
+export function storeErrorOf(error: unknown, connectionFault: StoreError | undefined): StoreError {
+  const reply = replyOf(error);
+  if (reply !== undefined) return refusal(reply);
+  return isTimeout(error) ? new StoreError('timed-out') : (connectionFault ?? new StoreError('unreachable'));
+}
+
+/** Why there is no connection, after one more error of it; `known` is what the earlier ones told. */
+export function connectionFault(error: Error, known: StoreError | undefined): StoreError | undefined {
+  if (error instanceof StoreError) return known ?? error;
+  const reply = replyOf(error);
+  if (reply !== undefined) return refusal(reply);
+  if (isTimeout(error)) return new StoreError('timed-out');
+  const code = error.name === 'ParserError' ? error.name : ((error as NodeJS.ErrnoException).code ?? '');
+  if (!/^([A-Z][A-Z0-9_]{2,60}|ParserError)$/.test(code)) return known; // such as that nothing can be sent
+  if (code !== 'ECONNRESET' && code !== 'EPIPE') return new StoreError('unreachable', undefined, code);
+  // A server that refuses says why once, and from then on only closes.
+  return known === undefined || ['unreachable', 'timed-out'].includes(known.trouble) ? closed : known;
+}
+
+/** The connection ended without a reason. */
+export const closed = new StoreError('unreachable', undefined, 'ECONNRESET');
+
+/** The first word of an error the server replied with, such as `WRONGTYPE`. */
+export function replyCode(error: unknown): string | undefined {
+  return replyOf(error)?.split(' ', 1)[0];
+}
+
+/** The driver had no connection to send the command on, so it can be tried again without doing anything twice. */
+export const wasNotSent = (error: unknown): boolean =>
+  error instanceof Error && error.message.includes('enableOfflineQueue');
+
+const isTimeout = (error: unknown): boolean => error instanceof Error && error.message === 'Command timed out';
+
+/** What the server replied. Older servers wrap the error of a script; the driver wraps those of a cluster and of sentinels. */
+function replyOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  if (error.name === 'ReplyError') return error.message.replace(/^ERR Error running script .*?: -(?=[A-Z]+ )/, '');
+  if ('lastNodeError' in error) return replyOf(error.lastNodeError);
+  return /^All sentinels are unreachable.* Last error: ([A-Z]+ .*)/.exec(error.message)?.[1];
+}
+
+/** Only words of closed sets are told: a reply may hold the name of a user or a key. */
+function refusal(reply: string): StoreError {
+  const [code = ''] = reply.split(' ', 1);
+  const trouble = troublesOfReplies.find(([codes]) => codes.test(code))?.[1] ?? 'failed';
+  const command = code === 'NOPERM' ? /'([a-z|]{1,30})' command/.exec(reply)?.[1] : undefined;
+  return new StoreError(trouble, undefined, toldInWords.exec(reply)?.[0] ?? (command ? `${code} ${command}` : code));
+}
