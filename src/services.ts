@@ -259,7 +259,6 @@ function servicePlaces(config: Config, workTime: WorkTime, runtime: Runtime): Fa
     perProcess: 256,
     maxWaiting: 1000,
     maxWaitMs: config.service.deadlineMs,
-    isContended: () => workTime.isContended,
     runtime,
     onEnter: (holder) => workTime.spend(holder, readWorkMs),
   });

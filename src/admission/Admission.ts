@@ -56,10 +56,9 @@ export class Admission {
    * @throws GatewayError RATE_LIMITED (429); a refused field does not count
    */
   admit(caller: Caller, remoteAddress: string | undefined): Promise<void> | undefined {
-    if (this.options.perMinute === 0) return undefined;
-    const holder = holderOf(caller);
-    const turn = this.options.workTime.admit(holder);
-    this.#count(keyOf(caller, remoteAddress));
+    const { workTime, perMinute } = this.options;
+    const turn = workTime.admit(holderOf(caller));
+    if (perMinute !== 0) this.#count(keyOf(caller, remoteAddress));
     return turn;
   }
 

@@ -10,18 +10,13 @@ export interface FairQueueOptions {
   readonly maxWaitMs: number;
   /** Called for each arrival, also for those that wait or are refused. */
   readonly onEnter?: (holder: Holder) => void;
-  /** Whether holders compete: each then has only a sixteenth of its places, but at least one. */
-  readonly isContended?: () => boolean;
   readonly runtime?: Runtime;
 }
 
-/**
- * A bounded number of places for concurrent work; no holder gets more than its share. Work waits while no place is free. Free
- * places go to the holders in turn, so a holder with much work waiting delays the others by at most one place each.
- */
+/** A bounded number of places for concurrent work; no holder gets more than its share. Work waits while it has no place. */
 export class FairQueue {
   readonly #running = new Map<Holder, number>();
-  /** Functions that begin waiting work: holders in the order of their turns, work in order of arrival. No set is empty. */
+  /** Functions that begin waiting work, in order of arrival. A holder whose turn it was moves to the end. No set is empty. */
   readonly #waiting = new Map<Holder, Set<() => void>>();
   #total = 0;
   #whenIdle: (() => void)[] = [];
@@ -33,16 +28,15 @@ export class FairQueue {
    * @throws GatewayError RATE_LIMITED (429) when too much of the holder's work waits already, or the wait took too long
    */
   async run<T>(holder: Holder, work: () => T | Promise<T>): Promise<T> {
-    const { onEnter, perProcess, maxWaiting } = this.options;
+    const { onEnter } = this.options;
     onEnter?.(holder);
-    const waiting = this.#waiting.get(holder)?.size ?? 0;
-    if (waiting === 0 && this.#total < perProcess && this.#hasShare(holder)) this.#count(holder, 1);
-    else if (waiting < maxWaiting) await this.#wait(holder);
-    else throw this.#refused(holder);
+    if (this.#hasPlace(holder)) this.#count(holder, 1);
+    else await this.#wait(holder);
     try {
       return await work();
     } finally {
-      this.#leave(holder);
+      this.#count(holder, -1);
+      this.#beginNext();
     }
   }
 
@@ -52,8 +46,9 @@ export class FairQueue {
   }
 
   #wait(holder: Holder): Promise<void> {
-    const { runtime = realRuntime, maxWaitMs } = this.options;
+    const { runtime = realRuntime, maxWaiting, maxWaitMs } = this.options;
     const waiting = this.#waiting.get(holder) ?? new Set();
+    if (waiting.size >= maxWaiting) throw this.#refused(holder);
     this.#waiting.set(holder, waiting);
     return new Promise((resolve, reject) => {
       const begin = () => {
@@ -69,49 +64,31 @@ export class FairQueue {
     });
   }
 
+  /** Gives the place that has become free to the first holder in line that may have it. */
+  #beginNext(): void {
+    for (const [holder, waiting] of this.#waiting) {
+      const [begin] = waiting;
+      if (begin === undefined || !this.#hasPlace(holder)) continue;
+      waiting.delete(begin);
+      this.#waiting.delete(holder);
+      if (waiting.size > 0) this.#waiting.set(holder, waiting);
+      this.#count(holder, 1);
+      begin();
+      break;
+    }
+    if (this.#total === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+  }
+
   #count(holder: Holder, change: 1 | -1): void {
     this.#total += change;
-    const running = this.#runningOf(holder) + change;
+    const running = (this.#running.get(holder) ?? 0) + change;
     if (running > 0) this.#running.set(holder, running);
     else this.#running.delete(holder);
   }
 
-  #leave(holder: Holder): void {
-    if (!this.#hasShare(holder)) this.#moveToEnd(holder); // it may run work again: it joins the end of the line
-    this.#count(holder, -1);
-    while (this.#total < this.options.perProcess) if (!this.#beginNext()) break;
-    if (this.#total === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
-  }
-
-  /** Begins work of the first holder in line that has a share; the holder moves to the end. False when there is none. */
-  #beginNext(): boolean {
-    for (const [holder, waiting] of this.#waiting) {
-      const [begin] = waiting;
-      if (begin === undefined || !this.#hasShare(holder)) continue;
-      waiting.delete(begin);
-      this.#moveToEnd(holder);
-      this.#count(holder, 1);
-      begin();
-      return true;
-    }
-    return false;
-  }
-
-  #moveToEnd(holder: Holder): void {
-    const waiting = this.#waiting.get(holder);
-    this.#waiting.delete(holder);
-    if (waiting !== undefined && waiting.size > 0) this.#waiting.set(holder, waiting);
-  }
-
-  /** A holder that runs nothing may always begin work, so that the end of its work always admits its next. */
-  #hasShare(holder: Holder): boolean {
-    const running = this.#runningOf(holder);
-    const most = this.#most(holder);
-    return running === 0 || (running < most && (running < most / 16 || !this.options.isContended?.()));
-  }
-
-  #runningOf(holder: Holder): number {
-    return this.#running.get(holder) ?? 0;
+  #hasPlace(holder: Holder): boolean {
+    const { perProcess } = this.options;
+    return this.#total < perProcess && (this.#running.get(holder) ?? 0) < this.#most(holder);
   }
 
   #most(holder: Holder): number {

@@ -48,7 +48,7 @@ export class WorkTime {
     this.#latest = holder;
     if (holder === undefined) return undefined;
     const excessMs = this.#excessOf(holder);
-    if (excessMs > burstMs && this.isContended) {
+    if (excessMs > burstMs && this.#hasOthers && this.load.utilization() >= busyUtilization) {
       const retryAfterSeconds = Math.ceil((excessMs - burstMs) / (share * 1000));
       throw rateLimited('Your operations take too much of the time that all callers share', { retryAfterSeconds });
     }
@@ -58,11 +58,6 @@ export class WorkTime {
   /** Returns what to wait for before work of `holder` that is never refused begins, if anything. */
   turnOf(holder: Holder): Promise<void> | undefined {
     return holder !== undefined && this.#hadItsTurn(holder) ? this.#nextTurn(holder) : undefined;
-  }
-
-  /** Whether several callers ask and the event loop has little time left for them. */
-  get isContended(): boolean {
-    return this.#hasOthers && this.load.utilization() >= busyUtilization;
   }
 
   /** Notes that `holder` held up the event loop for `ms` milliseconds, and charges those in which it had the CPU. */

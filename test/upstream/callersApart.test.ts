@@ -1,7 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { pause, realRuntime } from '../../src/process/Runtime.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { type Fleet, outcomeOf, startFleet } from '../support/fleet.js';
 import { startTestGateway, type TestGateway } from '../support/gateway.js';
+import { until } from '../support/until.js';
 
 const readJob = 'query ($t: ID!, $j: ID!) { refreshJob(taxpayerId: $t, jobId: $j) { status } }';
 
@@ -120,5 +122,47 @@ describe('A read that a refused caller began', () => {
       outcomeOf(member.jobs.status(id, job, undefined, { holder })),
     );
     expect(await Promise.all(reads)).toEqual(['UPSTREAM_UNAVAILABLE', 'UPSTREAM_UNAVAILABLE', 'answered', 'answered']);
+  });
+});
+
+describe('A caller who asks for a page of jobs while others keep the event loop busy', () => {
+  it('has as many calls under way as at any other time', async () => {
+    const provider = await startTrustedProvider();
+    const gateway = await startTestGateway({ ...provider.env, TOKEN_BUDGET_PER_HOUR: '0' });
+    const { control } = gateway.sandbox;
+    const [ada, bob] = control.addTaxpayers(2, { status: 'AUTHORIZED' }) as [string, string];
+    const authorizationOf = async (sub: string, id: string) => ({
+      authorization: `Bearer ${await provider.token({ sub, scope: 'refresh-jobs:read', taxpayer_ids: [id] })}`,
+    });
+    const [page, other] = [await authorizationOf('page', ada), await authorizationOf('other', bob)];
+    const { jobId } = control.addJob({ taxpayerId: ada, endsAs: null });
+    await gateway.query(readJob, { t: ada, j: jobId }, page); // its access token is in memory
+    let isOver = false;
+    const burn = () => {
+      for (const until = performance.now() + 10; performance.now() < until; );
+      if (!isOver) setImmediate(burn);
+    };
+    burn();
+    const asks = async () => {
+      while (!isOver) await gateway.query('{ __typename }', {}, other);
+    };
+    const asking = asks();
+    try {
+      const gated = control.arm({ endpoint: 'refreshJob', taxpayerId: ada, fault: { gate: 'page' } });
+      await pause(realRuntime, 1000); // the load of the last half second counts
+      const before = control.counters().refreshJob;
+      const field = (m: number) => `a${m}: refreshJob(taxpayerId: "${ada}", jobId: "job-${m}") { status }`;
+      const asked = gateway.query(`{ ${Array.from({ length: 50 }, (_, m) => field(m)).join(' ')} }`, {}, page);
+      await until(() => control.counters().refreshJob === before + 32);
+      control.disarm(gated);
+      control.release('page');
+      expect((await asked).errors?.map(({ extensions }) => extensions.code)).toEqual(Array(50).fill('NOT_FOUND'));
+      expect(control.counters().refreshJob).toBe(before + 50);
+    } finally {
+      isOver = true;
+      await asking;
+      await gateway.stop();
+      await provider.stop();
+    }
   });
 });
