@@ -34,12 +34,20 @@ function ofServices(env: Environment): string[] {
 /** Begin like a setting, but are of Node.js, OpenTelemetry, curl, or a Kubernetes service with a name such as `cache`. */
 const ofOthers = /^(NODE|OTEL|HTTPS?|NO)_|_(SERVICE_(HOST|PORT)|PORT)(_|$)/;
 
+/** Were settings once and begin like none: what stands in their place. */
+const gone: Readonly<Record<string, string>> = {
+  WORKERS: 'each process is one gateway; run several over one store',
+  CALLBACK_ORIGINS: 'HTTP callbacks are not served; routers subscribe over WebSocket',
+  DOCS_URL: 'errors link no page; docs/errors.md explains their codes',
+};
+
 /** Variables that begin like a setting and are none, and those with a letter wrong: `UPSTREAM_BASEURL`, `UPSTRAEM_BASE_URL`. */
 function unknown(env: Environment): string[] {
   const all = Object.entries(settings).flatMap(([name, { secret }]) => (secret ? [name, `${name}_FILE`] : [name]));
   const known = all.filter((name) => name.includes('_'));
   return Object.keys(env).flatMap((name) => {
     if (known.includes(name) || name === 'FTP_PROXY') return [];
+    if (Object.hasOwn(gone, name)) return [`${name} is not a setting: ${gone[name]}`];
     const begin = ofOthers.test(name) ? undefined : /^[A-Z]+_/.exec(name)?.[0];
     const alike = begin === undefined ? [] : known.filter((each) => each.startsWith(begin));
     const nearest = alike.length > 0 ? closest(name, alike) : known.find((each) => distance(each, name) <= 2);

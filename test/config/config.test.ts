@@ -258,12 +258,30 @@ describe('A mistake', () => {
     ['UPSTRAEM_BASE_URL', 'UPSTREAM_BASE_URL'],
     ['METRIC_PORT', 'METRICS_PORT'],
     ['TRUSTED_PEERS', 'TRUSTED_PROXIES'],
-    ['FEDERATION_CERTIFICATE_NAMES', 'FEDERATION_SHARED_SECRET'],
-    ['CACHE_CA_FILE', 'NODE_EXTRA_CA_CERTS or CACHE_URL_FILE'],
   ])('of a name, as in %s, is a warning that names %s', (typed, meant) => {
     const warning = `${typed} is not a setting: did you mean ${meant}?`;
     expect(loadConfig({ [typed]: planted }).warnings).toEqual([warning]);
     expect(problemsOf({ PORT: 'x', [typed]: planted })).toContain(warning);
+  });
+
+  // Every setting that the gateway once had, with what stands in its place where something does.
+  it.each([
+    ['AUTH_CA_FILE', 'NODE_EXTRA_CA_CERTS'],
+    ['AUTH_CERT_FILE', ''],
+    ['AUTH_KEY_FILE', ''],
+    ['CACHE_CA_FILE', 'NODE_EXTRA_CA_CERTS'],
+    ['CACHE_CERT_FILE', ''],
+    ['CACHE_KEY_FILE', ''],
+    ['CALLBACK_ORIGINS', 'WebSocket'],
+    ['DOCS_URL', 'docs/errors.md'],
+    ['FEDERATION_CERTIFICATE_NAMES', 'FEDERATION_SHARED_SECRET'],
+    ['WORKERS', 'run several over one store'],
+  ])('of %s, which is gone, is a warning that names it', (name, instead) => {
+    const [warning, ...more] = loadConfig({ [name]: planted }).warnings;
+    expect(warning).toMatch(new RegExp(`^${name} is not a setting: `));
+    expect(warning).toContain(instead);
+    expect(warning).not.toContain(planted);
+    expect(more).toEqual([]);
   });
 
   it.each(['Production', 'prod', 'PROD'])('in NODE_ENV is a warning when it looks like production: %s', (NODE_ENV) => {
