@@ -39,6 +39,9 @@ variables work as it documents them, and the first row also as \`OTEL_EXPORTER_O
 | \`OTEL_SERVICE_NAME\`, \`OTEL_RESOURCE_ATTRIBUTES\` | What the gateway is called; by default \`taxpayer-gateway\` |
 | \`OTEL_TRACES_SAMPLER\`, \`OTEL_TRACES_SAMPLER_ARG\` | Which traces are recorded; by default all, except those that the caller does not record |
 | \`OTEL_BSP_SCHEDULE_DELAY\`, \`OTEL_BSP_MAX_EXPORT_BATCH_SIZE\` | When spans are sent: by default after 1000 ms, or 512 of them |
+| \`OTEL_TRACES_EXPORTER\` | \`none\` turns traces off, as \`OTEL_SDK_DISABLED=true\` does |
+
+One that is wrong is a warning at start and in \`check\`, and has no effect.
 `;
 }
 

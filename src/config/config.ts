@@ -6,7 +6,7 @@ import { decisionOf } from './decisionSettings.js';
 import { Secret } from './secret.js';
 import { type Expect, type Parsed, type Setting, type SettingName, settings, webUrl } from './settings.js';
 import { serverTlsOf, serviceTlsOf } from './tlsFileSettings.js';
-import { tracesOf } from './traceSettings.js';
+import { tracesOf, traceWarnings } from './traceSettings.js';
 import { explorersAreOpen, isOfService, warningsOf } from './warnings.js';
 import { readCompleteSync, valueIn } from './watchFile.js';
 
@@ -89,6 +89,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
   const [pollMinMs, pollMaxMs] = [parsed.JOB_POLL_MIN_MS, atLeast('JOB_POLL_MAX_MS', parsed.JOB_POLL_MIN_MS)];
   expect('JOB_POLL_MAX_MS', pollMaxMs >= pollMinMs, 'JOB_POLL_MAX_MS must not be below JOB_POLL_MIN_MS');
   expect('METRICS_PORT', parsed.METRICS_PORT !== parsed.PORT, 'METRICS_PORT must differ from PORT');
+  const traces = tracesOf(parsed, env, expect);
   const isProduction = parsed.NODE_ENV === 'production';
   const isOpen = !isSandbox && !isLoopback(host) && !isProduction && parsed.INTROSPECTION === undefined;
   const sandboxOrigins = ['https://studio.apollographql.com', 'https://sandbox.embed.apollographql.com'];
@@ -104,7 +105,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
     operationLog: { which: parsed.LOG_OPERATIONS, slowMs: parsed.LOG_SLOW_MS },
     audit: parsed.AUDIT,
     metricsPort: parsed.METRICS_PORT,
-    traces: tracesOf(parsed, expect),
+    traces,
     upstream,
     service: {
       tls: serviceTlsOf(parsed, isSandbox || upstream.baseUrl.startsWith('https:'), expect),
@@ -156,7 +157,7 @@ function assemble(parsed: Parsed, env: Environment, problems: Problems) {
       connections: parsed.MAX_CONNECTIONS,
       subscriptions: parsed.MAX_SUBSCRIPTIONS,
     },
-    warnings: [...warningsOf(env), ...(isOpen ? [explorersAreOpen] : [])],
+    warnings: [...warningsOf(env), ...(traces ? traceWarnings(env) : []), ...(isOpen ? [explorersAreOpen] : [])],
   });
 }
 

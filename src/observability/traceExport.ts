@@ -77,6 +77,12 @@ export function shareOfNewTraces(): number {
   return share >= 0 && share <= 1 ? share : 1;
 }
 
+/** Undefined when the variable is unset, wrong or below `least`; the configuration warns of it. */
+function numberFromEnv(name: string, least: number): number | undefined {
+  const number = getNumberFromEnv(name) ?? Number.NaN;
+  return number >= least ? number : undefined;
+}
+
 /** A batch processor that counts the spans that wait or are on their way, and reports each dropped one. */
 function boundedProcessor({ exporter, onDropped, onSent }: TraceExportOptions): SpanProcessor {
   let waiting = 0;
@@ -90,8 +96,12 @@ function boundedProcessor({ exporter, onDropped, onSent }: TraceExportOptions): 
       }),
     shutdown: () => exporter.shutdown(),
   };
-  const scheduledDelayMillis = getNumberFromEnv('OTEL_BSP_SCHEDULE_DELAY') ?? 1000;
-  const batches = new BatchSpanProcessor(counting, { maxQueueSize: maxWaiting, scheduledDelayMillis });
+  const batches = new BatchSpanProcessor(counting, {
+    maxQueueSize: maxWaiting,
+    scheduledDelayMillis: numberFromEnv('OTEL_BSP_SCHEDULE_DELAY', 0) ?? 1000,
+    // With none or less, the SDK would send empty batches without end.
+    maxExportBatchSize: numberFromEnv('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 1) ?? 512,
+  });
   return {
     onStart: () => {},
     onEnd: (span) => {

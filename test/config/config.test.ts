@@ -86,6 +86,55 @@ it.each(['true', 'TRUE', 'True'])('OTEL_SDK_DISABLED=%s turns tracing off', (OTE
   expect(loadConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c.example', OTEL_SDK_DISABLED }).traces).toBeUndefined();
 });
 
+it.each(['none', ' none '])('OTEL_TRACES_EXPORTER=%j turns tracing off', (OTEL_TRACES_EXPORTER) => {
+  const { traces, warnings } = loadConfig({
+    ...{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c.example', OTEL_TRACES_EXPORTER, OTEL_TRACES_SAMPLER: 'x' },
+  });
+  expect({ traces, warnings }).toEqual({ traces: undefined, warnings: [] });
+});
+
+describe('A standard variable of OpenTelemetry', () => {
+  const ratio = { OTEL_TRACES_SAMPLER: 'parentbased_traceidratio' };
+  const warningsOf = (env: Env) => loadConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c.example', ...env }).warnings;
+
+  it.each<[string, Env]>([
+    ['OTEL_TRACES_EXPORTER', { OTEL_TRACES_EXPORTER: 'otlp,console' }],
+    ['OTEL_TRACES_SAMPLER', { OTEL_TRACES_SAMPLER: 'ratio' }],
+    ['OTEL_TRACES_SAMPLER', { OTEL_TRACES_SAMPLER: 'always_off ' }],
+    ['OTEL_TRACES_SAMPLER_ARG', { ...ratio, OTEL_TRACES_SAMPLER_ARG: '10%' }],
+    ['OTEL_TRACES_SAMPLER_ARG', { ...ratio, OTEL_TRACES_SAMPLER_ARG: '10' }],
+    ['OTEL_TRACES_SAMPLER_ARG', ratio],
+    ['OTEL_TRACES_SAMPLER_ARG', { OTEL_TRACES_SAMPLER_ARG: '0.1' }],
+    ...[`Authorization: ${planted}`, `a=b;c`, `a=b,=${planted}`, `a=100%`, `a b=${planted}`, 'a=', 'a=%0a'].map(
+      (OTEL_EXPORTER_OTLP_HEADERS): [string, Env] => ['OTEL_EXPORTER_OTLP_HEADERS', { OTEL_EXPORTER_OTLP_HEADERS }],
+    ),
+    ['OTEL_EXPORTER_OTLP_TRACES_HEADERS', { OTEL_EXPORTER_OTLP_TRACES_HEADERS: planted }],
+    ['OTEL_EXPORTER_OTLP_COMPRESSION', { OTEL_EXPORTER_OTLP_COMPRESSION: 'zstd' }],
+    ['OTEL_EXPORTER_OTLP_TIMEOUT', { OTEL_EXPORTER_OTLP_TIMEOUT: '10s' }],
+    ['OTEL_EXPORTER_OTLP_TRACES_TIMEOUT', { OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: '0' }],
+    ['OTEL_RESOURCE_ATTRIBUTES', { OTEL_RESOURCE_ATTRIBUTES: `a=b,${planted}` }],
+    ['OTEL_RESOURCE_ATTRIBUTES', { OTEL_RESOURCE_ATTRIBUTES: `a=b=${planted}` }],
+    ['OTEL_BSP_SCHEDULE_DELAY', { OTEL_BSP_SCHEDULE_DELAY: '5s' }],
+    ['OTEL_BSP_MAX_EXPORT_BATCH_SIZE', { OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '0' }],
+  ])('%s that is wrong, as in %j, is one warning in plain words without its value', (name, env) => {
+    const warnings = warningsOf(env);
+    expect(warnings).toEqual([expect.stringMatching(new RegExp(`^${name} must be .*: what is not has no effect$`))]);
+    expect(warnings.join()).not.toContain(planted);
+  });
+
+  it.each<Env>([
+    { OTEL_TRACES_EXPORTER: 'otlp', OTEL_TRACES_SAMPLER: 'always_on', OTEL_EXPORTER_OTLP_COMPRESSION: 'none' },
+    { ...ratio, OTEL_TRACES_SAMPLER_ARG: '0.05', OTEL_EXPORTER_OTLP_TIMEOUT: '5000', OTEL_BSP_SCHEDULE_DELAY: '0' },
+    {
+      OTEL_EXPORTER_OTLP_HEADERS: 'Authorization=Bearer a.b==, x-tenant=%C3%A4,',
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '64',
+    },
+    { OTEL_RESOURCE_ATTRIBUTES: 'service.namespace=tax, a=b%3Dc,', OTEL_SERVICE_NAME: 'edge', OTEL_TRACES_SAMPLER: '' },
+  ])('that is right has no warning: %j', (env) => {
+    expect(warningsOf(env)).toEqual([]);
+  });
+});
+
 describe('The freshness of a token record', () => {
   const day = 86_400_000;
   it.each<[Env, object]>([

@@ -252,11 +252,19 @@ describe('Traces', () => {
     expect((await spansOf({}, own)).spans).not.toEqual([]);
   });
 
-  it('go to the address for traces as it is, and nowhere when the SDK is disabled', async () => {
+  it('are sent although a variable that says how is wrong', async () => {
+    setStandard({ OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '0', OTEL_BSP_SCHEDULE_DELAY: '-1', OTEL_TRACES_SAMPLER: 'half' });
+    const { spans, requests } = await spansOf({});
+    named(spans, 'POST /graphql');
+    expect(requests.length).toBeLessThan(10);
+  });
+
+  it('go to the address for traces as it is, and nowhere when the SDK or the exporter is disabled', async () => {
     const collector = await startCollector();
     stops.push(collector.stop);
     const own = { OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own` };
     await traced(({ query }) => query('{ __typename }'), { ...own, OTEL_SDK_DISABLED: 'true' });
+    await traced(({ query }) => query('{ __typename }'), { ...own, OTEL_TRACES_EXPORTER: 'none' });
     expect(collector.requests).toEqual([]);
     await traced(({ query }) => query('{ __typename }'), own);
     expect(collector.requests.map(({ url }) => url)).toEqual(['/own']);
