@@ -6,7 +6,13 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TlsMaterial } from '../network/tlsFiles.js';
 import type { Logger } from '../observability/log.js';
-import { closeWithConnection, reissueWithoutUpgrade, whenAnswered, whenNobodyConnects } from './connections.js';
+import {
+  closeWithConnection,
+  followHandshakes,
+  reissueWithoutUpgrade,
+  whenAnswered,
+  whenNobodyConnects,
+} from './connections.js';
 
 /** Answers one request completely. A rejection is a bug: the client gets 500, or an answer that breaks off. */
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
@@ -28,10 +34,14 @@ export interface HttpServerOptions {
   readonly timeouts?: Pick<ServerOptions, 'headersTimeout' | 'requestTimeout' | 'connectionsCheckingInterval'>;
 }
 
-/** In milliseconds. A slower client gets 408 and is disconnected; `requestTimeout` covers the headers and the body. */
-/** A proxy that keeps a connection longer than we do sends a request into one that is closing: 502. Theirs are up to 600 s. */
-const keepAliveTimeout = 620_000;
+/**
+ * In milliseconds. A slower client gets 408 and is disconnected; `requestTimeout` covers the headers and the body. A TLS
+ * handshake may take as long as the headers.
+ */
 const defaultTimeouts = { headersTimeout: 20_000, requestTimeout: 60_000, connectionsCheckingInterval: 5000 };
+
+/** In milliseconds. Longer than load balancers keep idle connections, or they send requests on one that is being closed. */
+const keepAliveTimeout = 620_000;
 
 /** The phases of a drain: when each ends at the latest, in milliseconds from the start, or how long it takes at most. */
 const drainPhases = (timeoutMs: number) => ({
@@ -86,6 +96,7 @@ export class HttpServer {
   /** One `close` listener for all answers (`this` is the answer): cheaper than a closure for each. */
   readonly #onClose: (this: ServerResponse) => void;
   #draining = false;
+  #cutHandshakes = () => {};
   /** Set while the listening socket is being closed; requests wait for it. */
   #closingListener: Promise<void> | undefined;
 
@@ -107,10 +118,13 @@ export class HttpServer {
     };
     const listener = (request: IncomingMessage, response: ServerResponse) =>
       void this.#serve(request, response).catch((error) => this.#fail(response, error));
-    this.server =
-      tls === undefined
-        ? createServer(limits, listener)
-        : createTlsServer({ ...limits, ...contextOf(tls), ...asksClients(tls) }, listener);
+    if (tls === undefined) this.server = createServer(limits, listener);
+    else {
+      const handshakeTimeout = timeouts.headersTimeout;
+      const server = createTlsServer({ ...limits, handshakeTimeout, ...contextOf(tls), ...asksClients(tls) }, listener);
+      this.#cutHandshakes = followHandshakes(server);
+      this.server = server;
+    }
   }
 
   get draining(): boolean {
@@ -159,6 +173,7 @@ export class HttpServer {
       this.server.closeIdleConnections();
     }
     this.server.closeAllConnections();
+    this.#cutHandshakes();
     await closed;
   }
 

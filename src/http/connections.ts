@@ -1,4 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
 import type { Server as NetServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
@@ -55,6 +56,21 @@ export function reissueWithoutUpgrade(server: Server, request: IncomingMessage, 
   }
   socket.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]));
   server.emit(socket instanceof TLSSocket ? 'secureConnection' : 'connection', socket);
+}
+
+/** Follows the TLS handshakes of a server. Returns what cuts those under way, which `closeAllConnections` leaves open. */
+export function followHandshakes(server: TlsServer): () => void {
+  const unfinished = new Map<string, Socket>();
+  const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
+  server.on('connection', (socket: Socket) => {
+    const peer = peerOf(socket);
+    unfinished.set(peer, socket);
+    socket.once('close', () => unfinished.delete(peer));
+  });
+  server.on('secureConnection', (socket) => unfinished.delete(peerOf(socket)));
+  return () => {
+    for (const socket of unfinished.values()) socket.destroy();
+  };
 }
 
 const quietMs = 30;

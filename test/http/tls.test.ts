@@ -1,8 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, get } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type ConnectionOptions, connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { HttpServer } from '../../src/http/HttpServer.js';
@@ -127,6 +129,30 @@ describe('HTTPS', () => {
   });
 });
 
+describe('a gateway that is told to end', () => {
+  test.each([
+    ['TLS', 'never begins its handshake', ''],
+    ['TLS', 'has sent a part of its handshake', '\x16\x03\x01\x02\x00\x01'],
+    ['TCP', 'never sends a request', ''],
+    ['TCP', 'has sent a part of a request', 'POST /graphql HTTP/1.1\r\nHost: x\r\n'],
+  ])('over %s does not wait for a client that %s', async (transport, _, beginning) => {
+    const files = transport === 'TLS' ? { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } : {};
+    const stopping = await startTestGateway({ ...files, DRAIN_TIMEOUT_MS: '1000' });
+    const socket = connectPlain(stopping.gateway.port, '127.0.0.1').on('error', () => {});
+    const closed = new Promise((resolve) => socket.resume().once('close', resolve));
+    await once(socket, 'connect');
+    socket.write(beginning, 'latin1');
+    const stopped = stopping.stop().then(() => 'stopped');
+    try {
+      expect(await Promise.race([stopped, delay(20_000, 'still waiting', { ref: false })])).toBe('stopped');
+      await closed;
+    } finally {
+      socket.destroy();
+      await stopped;
+    }
+  });
+});
+
 describe('a client that sends slowly on purpose', () => {
   const plain = {
     ...{ host: '127.0.0.1', port: 0, tls: undefined, before: () => false, log: createLogger('silent') },
@@ -151,6 +177,16 @@ describe('a client that sends slowly on purpose', () => {
       socket.on('close', () => resolve(received));
     });
     expect(text).toMatch(/^HTTP\/1\.1 408 /);
+    await http.drain(0);
+  });
+
+  test('is cut off when it never begins its TLS handshake', async () => {
+    const material = { cert: readFileSync(certFile), key: readFileSync(keyFile), ca: undefined };
+    const timeouts = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 50 };
+    const http = new HttpServer({ ...plain, tls: material, timeouts });
+    const port = await http.listen();
+    const socket = connectPlain(port, '127.0.0.1').on('error', () => {});
+    await once(socket.resume(), 'close');
     await http.drain(0);
   });
 
