@@ -181,7 +181,7 @@ describe('a client that sends slowly on purpose', () => {
   });
 
   test('is cut off when it never begins its TLS handshake', async () => {
-    const material = { cert: readFileSync(certFile), key: readFileSync(keyFile), ca: undefined };
+    const material = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
     const timeouts = { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 50 };
     const http = new HttpServer({ ...plain, tls: material, timeouts });
     const port = await http.listen();
