@@ -130,15 +130,11 @@ export class RequestContext implements OperationContext, ReadCall {
     );
   }
 
-  private async ask(decisions: DecisionPoint, questions: readonly Question[]) {
+  private ask(decisions: DecisionPoint, questions: readonly Question[]) {
     const { caller, holder, requestId, operation } = this;
     const { subject, properties = {} } = caller;
-    const release = this.services.ledger.take('decisions', holder);
-    try {
-      return await decisions.ask(caller, { subject, properties, operation, requestId }, questions);
-    } finally {
-      release();
-    }
+    const takePlace = () => this.services.ledger.take('decisions', holder);
+    return decisions.ask(caller, { subject, properties, operation, requestId, takePlace }, questions);
   }
 
   private allowing(decision: Decision, { taxpayer }: Question): Decision {

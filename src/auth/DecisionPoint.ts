@@ -106,7 +106,7 @@ export class DecisionPoint {
 
   /**
    * Decides all questions with at most one call. Joins the calls in flight for questions that are already being asked.
-   * @returns for each question a decision, or GatewayError AUTH_UNAVAILABLE when there is none
+   * @returns for each question a decision, or GatewayError AUTH_UNAVAILABLE or RATE_LIMITED when there is none
    */
   ask(caller: Caller, asker: Asker, questions: readonly Question[]): Promise<readonly (Decision | GatewayError)[]> {
     const fresh = new Map<string, Question>();
@@ -138,9 +138,10 @@ export class DecisionPoint {
     }
   }
 
-  /** @throws GatewayError AUTH_UNAVAILABLE */
+  /** @throws GatewayError AUTH_UNAVAILABLE, or RATE_LIMITED when there is no place for the call */
   async #decide(asker: Asker, questions: readonly Question[]): Promise<readonly Decision[]> {
     const { ttlMs, onDecided } = this.options;
+    const leavePlace = asker.takePlace?.();
     const askedAt = this.#runtime.monotonicNow();
     const limit = new AbortController();
     const timer = this.#runtime.setTimeout(() => limit.abort(), deadlineMs);
@@ -148,6 +149,7 @@ export class DecisionPoint {
     // Retry once: the decision point may have closed a kept-alive connection, and asking twice changes nothing.
     if ('fault' in answer && answer.fault === 'network') answer = await this.#call(asker, questions, limit.signal);
     this.#runtime.clearTimer(timer);
+    leavePlace?.();
     if ('fault' in answer) throw undecided(answer.cause);
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
     return answer.map((isAllowed) => {

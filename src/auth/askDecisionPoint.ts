@@ -24,6 +24,8 @@ export interface Asker {
   /** As for metrics: a root field as the schema spells it. */
   readonly operation: string;
   readonly requestId: string;
+  /** Takes a place for a call, and returns how to give it back. @throws GatewayError RATE_LIMITED when none is free */
+  readonly takePlace?: () => () => void;
 }
 
 export type DecisionEndpoint = 'evaluation' | 'evaluations';

@@ -181,12 +181,14 @@ describe('The door', () => {
       ids: identifierReader(64),
       ledger: new Ledger(boundsFor({ connections: 10, answerBytes: 1000 })),
     } as unknown as Services;
-    return (id: string, key = subject) => {
+    /** Asks for these taxpayers in one request. */
+    const together = (ids: readonly string[], key = subject) => {
       const caller = { kind: 'bearer', key, subject: key, scopes: new Set(), taxpayers: new Set(), properties: {} };
       const facts = { caller, requestId: 'request' } as never;
       const context = new RequestContext(facts, services, 'taxpayer');
-      return context.taxpayer(id, 'taxpayers:read', (taxpayer) => taxpayer.id);
+      return ids.map((id) => context.taxpayer(id, 'taxpayers:read', (taxpayer) => taxpayer.id));
     };
+    return Object.assign((id: string, key?: string) => together([id], key)[0], { together });
   }
 
   it('opens at once, without a promise, when the decision is remembered', async () => {
@@ -209,6 +211,29 @@ describe('The door', () => {
     release();
     const refused = (await Promise.all(codes)).flatMap((code, place) => (code === 'RATE_LIMITED' ? [place] : []));
     expect(refused).toEqual([32, 33, 34, 35, 36, 37, 38, 39]);
+  });
+
+  it('takes one place for any number of requests about one taxpayer', async () => {
+    const open = doors();
+    point.allow(subject, many);
+    const release = point.hold();
+    const ids = [...Array(40).fill(many[0]), ...many.slice(1, 32)];
+    const answers = Promise.allSettled(ids.map((id) => open(id)));
+    await until(() => point.asked.length === 32);
+    release();
+    expect(await answers).toEqual(ids.map((value) => ({ status: 'fulfilled', value })));
+  });
+
+  it('answers, of an operation that may not ask any more, what others are asking already', async () => {
+    const open = doors();
+    point.allow(subject, many);
+    const release = point.hold();
+    const asking = many.slice(0, 32).map((id) => open(id));
+    const both = Promise.allSettled(open.together([many[0] ?? '', many[32] ?? '']));
+    await until(() => point.asked.length === 32);
+    release();
+    await Promise.all(asking);
+    expect(await both).toMatchObject([{ value: many[0] }, { reason: { code: 'RATE_LIMITED' } }]);
   });
 });
 
