@@ -6,6 +6,7 @@ import type { Answer } from '../operations/Exit.js';
 import { requestOf } from '../operations/GraphQLRequest.js';
 import type { Operation } from '../operations/Pipeline.js';
 import { forEachAnswer } from '../operations/ResultStream.js';
+import { shuttingDown } from './draining.js';
 import type { LiveOptions } from './LiveOptions.js';
 
 export interface SocketOperationsOptions extends LiveOptions {
@@ -45,13 +46,12 @@ export class SocketOperations {
 
   /** Runs an operation to its end. `id` must be free; `size` is that of the message, in characters. */
   async run(id: string, parameters: Parameters, size: number): Promise<void> {
-    const { maxOperations, pipeline, onIdle, identity, client } = this.options;
+    const { pipeline, onIdle, identity, client } = this.options;
     const operation: RunningOperation = { id, left: new AbortController(), isSubscription: false };
-    if (this.#running.size >= maxOperations) {
-      const message = `At most ${maxOperations} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
-      const error = new GatewayError('RATE_LIMITED', message);
+    const refusal = this.#refusalNow();
+    if (refusal !== undefined) {
       const facts = { ...identity, client, requestId: randomUUID(), startedAt: performance.now() };
-      return this.#refuse(operation, pipeline.refuse(error, facts, 'ws'), size);
+      return this.#refuse(operation, pipeline.refuse(refusal, facts, 'ws'), size);
     }
     this.#running.add(operation);
     try {
@@ -77,6 +77,15 @@ export class SocketOperations {
   /** Ends all, for a socket that is closing. */
   stop(): void {
     for (const { left } of this.#running) left.abort();
+  }
+
+  /** Why no operation may begin now, if so. */
+  #refusalNow(): GatewayError | undefined {
+    const { maxOperations, streams } = this.options;
+    if (streams.draining) return shuttingDown;
+    if (this.#running.size < maxOperations) return undefined;
+    const message = `At most ${maxOperations} operations at once on one connection (MAX_SUBSCRIPTIONS)`;
+    return new GatewayError('RATE_LIMITED', message);
   }
 
   #find(id: string): RunningOperation | undefined {

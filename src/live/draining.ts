@@ -1,7 +1,7 @@
 import { GatewayError } from '../errors/errors.js';
 
 const retryAfterSeconds = 1;
-/** Refuses a stream while the process drains. */
+/** Refuses a stream, or an operation on an open socket, while the process drains. */
 export const shuttingDown = new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down', {
   httpStatus: 503,
   retryAfterSeconds,

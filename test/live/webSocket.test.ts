@@ -1,5 +1,6 @@
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { faults } from '../support/faults.js';
@@ -281,6 +282,35 @@ describe('a full or stopping gateway', () => {
     expect([...watching.received, ...asking.received].filter(({ type }) => type === 'complete')).toEqual([
       { type: 'complete', id: 'q' },
     ]);
+  });
+
+  it('refuses what is sent while it answers what is under way', async () => {
+    const gateway = await startTestGateway({ ...quickPolls, DRAIN_TIMEOUT_MS: '20000' });
+    const { control } = gateway.sandbox;
+    const [idle, asking] = [socketTo(gateway), socketTo(gateway)];
+    await Promise.all([idle.init(), asking.init()]);
+    const { id } = control.addTaxpayer({ status: 'CREATED' });
+    control.arm({ endpoint: 'taxpayerToken', fault: { gate: 'g' } });
+    const called = control.whenCalled('taxpayerToken', 1);
+    const query = `{ taxpayerToken(taxpayerId: "${id}") { status } }`;
+    asking.send({ type: 'subscribe', id: 'q', payload: { query } });
+    await called;
+    const stopped = gateway.stop();
+    await idle.closed;
+    asking.send({ type: 'subscribe', id: 'query', payload: { query: '{ __typename }' } });
+    const create = 'mutation { createClientLink(input: {}) { replayed } }';
+    asking.send({ type: 'subscribe', id: 'mutation', payload: { query: create } });
+    asking.send(subscribe(addJob(gateway), 'subscription'));
+    for (const late of ['query', 'mutation', 'subscription']) {
+      const message = await Promise.race([asking.message(({ id }) => id === late), delay(10_000)]);
+      const extensions = { code: 'SHUTTING_DOWN', retryable: true, retryAfterSeconds: 1 };
+      expect(message).toMatchObject({ type: 'error', payload: [{ extensions }] });
+    }
+    expect(control.counters().createClientLink).toBe(0);
+    control.release('g');
+    expect(await asking.closed).toEqual({ code: 1001, reason: 'shutting down' });
+    await stopped;
+    expect(asking.received.filter(({ id }) => id === 'q').map(({ type }) => type)).toEqual(['next', 'complete']);
   });
 });
 
