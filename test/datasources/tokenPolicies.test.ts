@@ -119,6 +119,7 @@ describe('token policies', () => {
 
   it.each([
     ['0', 1],
+    ['7200', 3600],
     ['Thu, 01 Jan 1970 00:00:00 GMT', 5],
   ])('also stops the calls of the whole fleet after a 429 with Retry-After: %s', async (retryAfter, seconds) => {
     const { id, one, two, control } = await scene();
