@@ -45,8 +45,14 @@ class Hour {
   reserving = 0;
   /** Calls made that the store has not counted yet. */
   untold = 0;
+  /** Calls counted at each cap, as last known. */
+  readonly taken = new BoundedCache<number>({ max: maxCallers });
 
   constructor(readonly number: number) {}
+
+  takenOf(cap: Cap): number {
+    return this.taken.get(keyOf(cap)) ?? 0;
+  }
 }
 
 const hourMs = 3_600_000;
@@ -76,8 +82,6 @@ const watchers = 'watchers';
  */
 export class TokenBudget {
   #hour = new Hour(Number.NaN);
-  /** How many calls each caller has taken in an hour, as last known. */
-  readonly #takenBy = new BoundedCache<number>({ max: maxCallers });
 
   constructor(private readonly options: TokenBudgetOptions) {}
 
@@ -93,19 +97,17 @@ export class TokenBudget {
     const hour = this.#hour;
     const caps = this.#capsOf(spender);
     // Checked before counting: nothing is counted at one cap when another, or the fleet's, is known to be reached.
-    for (const cap of caps) if (this.#taken(hour, cap) >= cap.most) throw this.#refusal(hour, cap);
+    for (const cap of caps) if (hour.takenOf(cap) >= cap.most) throw this.#refusal(hour, cap);
     if (hour.seen >= perHour && hour.reserve === 0) throw this.#refusal(hour);
+    for (const cap of caps) hour.taken.set(keyOf(cap), hour.takenOf(cap) + 1); // now, so that concurrent calls see it
     const [reached, isCounted] = await Promise.all([this.#countAt(hour, caps), this.#takeFromStore(hour)]);
-    if (reached) {
-      if (isCounted) hour.reserve += 1;
-      throw this.#refusal(hour, reached);
-    }
-    const granted = isCounted || this.#takeWithoutStore(hour);
+    if (reached && isCounted) hour.reserve += 1;
+    const isGranted = !reached && (isCounted || this.#takeWithoutStore(hour));
     onLeft?.(Math.max(0, perHour - hour.seen) + hour.reserve, this.#restOf(hour));
     // Even if the store counts too few calls, one process does not make more than the fleet may.
-    if (!granted || hour.made >= perHour) {
-      for (const cap of caps) this.#takenBy.set(keyOf(hour, cap), this.#taken(hour, cap) - 1);
-      throw this.#refusal(hour);
+    if (!isGranted || hour.made >= perHour) {
+      for (const cap of caps) hour.taken.set(keyOf(cap), hour.takenOf(cap) - 1); // no call is made
+      throw this.#refusal(hour, reached);
     }
     hour.made += 1;
   }
@@ -120,21 +122,13 @@ export class TokenBudget {
     return caps.filter(({ most }) => most < perHour);
   }
 
-  #taken(hour: Hour, cap: Cap): number {
-    return this.#takenBy.get(keyOf(hour, cap)) ?? 0;
-  }
-
-  /** Counts a call at each cap. The first of them that is reached; nothing is counted at those after it. */
+  /** Counts a call at each cap in the store. The first of them that is reached; nothing is counted at those after it. */
   async #countAt(hour: Hour, caps: readonly Cap[]): Promise<Cap | undefined> {
     for (const cap of caps) {
-      const key = keyOf(hour, cap);
-      const taken = this.#taken(hour, cap) + 1;
-      if (taken > cap.most) return cap;
-      this.#takenBy.set(key, taken); // before the store answers, so that concurrent calls see it
       const name = [`token-budget-of-${cap.of}`, String(hour.number), cap.holder];
-      const counted = await this.#add(name, 1, this.options.perHour + maxRefused);
-      this.#takenBy.set(key, Math.max(counted ?? 0, this.#taken(hour, cap)));
-      if (counted !== undefined && counted > cap.most) return cap;
+      const counted = (await this.#add(name, 1, this.options.perHour + maxRefused)) ?? 0;
+      hour.taken.set(keyOf(cap), Math.max(counted, hour.takenOf(cap)));
+      if (counted > cap.most) return cap;
     }
     return undefined;
   }
@@ -223,4 +217,4 @@ const refusals = {
 const storeAway =
   'The store (CACHE_URL) does not answer, and the token calls this process may make without it are used up';
 
-const keyOf = ({ number }: Hour, { of, holder }: Cap) => `${number} ${of} ${holder}`;
+const keyOf = ({ of, holder }: Cap) => `${of} ${holder}`;
