@@ -67,7 +67,7 @@ export class RefreshJobs {
    * The status of a job, at most `maxAgeMs` old unless terminal; synchronously when memory has it. Gets the taxpayer's token
    * itself, and replaces a refused one by at most one fetch.
    *
-   * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
+   * @throws GatewayError NOT_FOUND, TAXPAYER_NOT_AUTHORIZED, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
   status(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs = sharedMs, call: ReadCall = {}): JobView | Promise<JobView> {
     const held = this.#held(taxpayerId, jobId, maxAgeMs);

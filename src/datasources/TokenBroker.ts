@@ -87,7 +87,7 @@ export class TokenBroker {
    * The record to show, at most `maxAgeMs` old (but {@link freshnessFloorMs} if that is more); synchronously when memory has
    * it. When the service cannot answer, an older record is shown as stale.
    *
-   * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code when there is nothing to show
+   * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code when there is nothing to show
    */
   record(id: TaxpayerId, maxAgeMs = Infinity, call: ReadCall = {}): TokenView | Promise<TokenView> {
     const acceptable: Acceptable = (entry) => this.#isFresh(entry, maxAgeMs);
@@ -127,7 +127,7 @@ export class TokenBroker {
   /**
    * A fresh record for watchers, within their share of the budget. Stale only where its token was refused.
    *
-   * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
+   * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
   poll(id: TaxpayerId, call: ReadCall): Promise<TokenView> {
     return this.#find(id, (entry) => this.#isFresh(entry, Infinity), { ...call, isWatch: true });
@@ -144,7 +144,8 @@ export class TokenBroker {
       return await this.#find(id, acceptable, call);
     } catch (error) {
       // Other errors are answers of the service, which an old record must not hide.
-      const isNoAnswer = error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$)/.test(error.code);
+      const isNoAnswer =
+        error instanceof GatewayError && /^(UPSTREAM_|TOKEN_BUDGET_EXHAUSTED$|RATE_LIMITED$)/.test(error.code);
       const stale = isNoAnswer ? this.stale(id) : undefined;
       if (stale === undefined) throw error;
       return stale;
@@ -167,7 +168,7 @@ export class TokenBroker {
    * A token to use, of any age, except the version `refused`. A refusal deletes nothing, so a late refusal cannot evict a
    * newer token, and the old record can still be shown while the token endpoint is down.
    *
-   * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED or an `UPSTREAM_` code
+   * @throws GatewayError NOT_FOUND, TOKEN_BUDGET_EXHAUSTED, RATE_LIMITED or an `UPSTREAM_` code
    */
   credential(id: TaxpayerId, refused?: string, call: ReadCall = {}): Credential | Promise<Credential> {
     const acceptable: Acceptable = (entry) =>

@@ -8,9 +8,9 @@ interface TokenBudgetOptions {
   readonly store: SealedStore;
   /** Calls per hour and fleet; 0 means no limit. */
   readonly perHour: number;
-  /** The share one caller may take of the calls that the others have left, from 0 to 1. */
+  /** The share of them that one caller may use, from 0 to 1. Each share is at least one call. */
   readonly callerShare: number;
-  /** The share all watchers together may take of the calls that the others have left, from 0 to 1. */
+  /** The share of them that all watchers together may use, from 0 to 1. */
   readonly watchShare: number;
   readonly runtime: Runtime;
   /** The calls left, and the milliseconds until the hour ends. */
@@ -25,13 +25,12 @@ export interface Spender {
   readonly isWatch?: boolean;
 }
 
-/** What one caller, or all watchers together, may take of the calls that the others have left. */
-interface Share {
+/** The most calls that one caller, or all watchers together, may make in an hour. */
+interface Cap {
   readonly of: 'caller' | 'watch';
   /** The caller; for all watchers together a name that no caller has. */
   readonly holder: string;
-  /** From 0 to 1. */
-  readonly size: number;
+  readonly most: number;
 }
 
 /** What this process knows of one clock hour. */
@@ -40,14 +39,20 @@ class Hour {
   seen = 0;
   /** Calls that this process has made. */
   made = 0;
-  /** Calls this process has counted in the store but not made: set aside for a store outage, or refused by a share. */
+  /** Calls this process has counted in the store but not made: set aside for a store outage, or refused at a cap. */
   reserve = 0;
   /** Calls for the reserve that the store is being asked to count. */
   reserving = 0;
   /** Calls made that the store has not counted yet. */
   untold = 0;
+  /** Calls counted at each cap, as last known. */
+  readonly taken = new BoundedCache<number>({ max: maxCallers });
 
   constructor(readonly number: number) {}
+
+  takenOf(cap: Cap): number {
+    return this.taken.get(keyOf(cap)) ?? 0;
+  }
 }
 
 const hourMs = 3_600_000;
@@ -67,7 +72,7 @@ const maxCallers = 10_000;
 const watchers = 'watchers';
 
 /**
- * The fleet's budget of calls to the token endpoint, with a share for each caller and one for all watchers, counted in the
+ * The fleet's budget of calls to the token endpoint, with a cap for each caller and one for all watchers, counted in the
  * shared store per clock hour. A counter's name holds the hour, so neither a wrong clock nor a wrong lifetime can prolong it.
  *
  * **While the store does not answer**, processes cannot know of each other's calls. Each then uses only calls it has already
@@ -77,62 +82,55 @@ const watchers = 'watchers';
  */
 export class TokenBudget {
   #hour = new Hour(Number.NaN);
-  /** How many calls each caller has taken in an hour, as last known. */
-  readonly #takenBy = new BoundedCache<number>({ max: maxCallers });
 
   constructor(private readonly options: TokenBudgetOptions) {}
 
-  /** Takes one call from the budget and from the shares of the spender. @throws GatewayError TOKEN_BUDGET_EXHAUSTED */
-  async spend({ holder, isWatch = false }: Spender): Promise<void> {
-    const { perHour, callerShare, watchShare, onLeft } = this.options;
+  /**
+   * Takes one call from the budget, and counts it at the caps of the spender.
+   * @throws GatewayError RATE_LIMITED at the cap of the caller; TOKEN_BUDGET_EXHAUSTED at that of the watchers or the fleet
+   */
+  async spend(spender: Spender): Promise<void> {
+    const { perHour, onLeft } = this.options;
     if (perHour === 0) return;
     const number = Math.floor(this.options.runtime.now() / hourMs);
     if (number !== this.#hour.number) this.#hour = new Hour(number);
     const hour = this.#hour;
-    const shares: Share[] = [];
-    if (isWatch) shares.push({ of: 'watch', holder: watchers, size: watchShare });
-    if (holder !== undefined) shares.push({ of: 'caller', holder, size: callerShare });
-    // Checked before taking: nothing is taken from one share when another is known to be spent.
-    for (const share of shares) if (this.#isSpent(hour, share)) throw this.#exhausted(hour, share);
-    const [spent, isCounted] = await Promise.all([this.#takeShares(hour, shares), this.#takeFromStore(hour)]);
-    if (spent) {
-      if (isCounted) hour.reserve += 1;
-      throw this.#exhausted(hour, spent);
-    }
-    const granted = isCounted || this.#takeWithoutStore(hour);
+    const caps = this.#capsOf(spender);
+    // Checked before counting: nothing is counted at one cap when another, or the fleet's, is known to be reached.
+    for (const cap of caps) if (hour.takenOf(cap) >= cap.most) throw this.#refusal(hour, cap);
+    if (hour.seen >= perHour && hour.reserve === 0) throw this.#refusal(hour);
+    for (const cap of caps) hour.taken.set(keyOf(cap), hour.takenOf(cap) + 1); // now, so that concurrent calls see it
+    const [reached, isCounted] = await Promise.all([this.#countAt(hour, caps), this.#takeFromStore(hour)]);
+    if (reached && isCounted) hour.reserve += 1;
+    const isGranted = !reached && (isCounted || this.#takeWithoutStore(hour));
     onLeft?.(Math.max(0, perHour - hour.seen) + hour.reserve, this.#restOf(hour));
     // Even if the store counts too few calls, one process does not make more than the fleet may.
-    if (!granted || hour.made >= perHour) throw this.#exhausted(hour);
+    if (!isGranted || hour.made >= perHour) {
+      for (const cap of caps) hour.taken.set(keyOf(cap), hour.takenOf(cap) - 1); // no call is made
+      throw this.#refusal(hour, reached);
+    }
     hour.made += 1;
   }
 
-  #isSpent(hour: Hour, share: Share): boolean {
-    const taken = this.#takenBy.get(keyOf(hour, share)) ?? 0;
-    return taken >= this.#mostOf(hour, share, taken);
+  /** Caps below that of the fleet. */
+  #capsOf({ holder, isWatch }: Spender): readonly Cap[] {
+    const { perHour, callerShare, watchShare } = this.options;
+    const mostOf = (share: number) => Math.max(1, Math.floor(share * perHour));
+    const caps: Cap[] = [];
+    if (isWatch) caps.push({ of: 'watch', holder: watchers, most: mostOf(watchShare) });
+    if (holder !== undefined) caps.push({ of: 'caller', holder, most: mostOf(callerShare) });
+    return caps.filter(({ most }) => most < perHour);
   }
 
-  /** The first of the shares that is spent; nothing is taken from those after it. */
-  async #takeShares(hour: Hour, shares: readonly Share[]): Promise<Share | undefined> {
-    for (const share of shares) if (!(await this.#takeShare(hour, share))) return share;
+  /** Counts a call at each cap in the store. The first of them that is reached; nothing is counted at those after it. */
+  async #countAt(hour: Hour, caps: readonly Cap[]): Promise<Cap | undefined> {
+    for (const cap of caps) {
+      const name = [`token-budget-of-${cap.of}`, String(hour.number), cap.holder];
+      const counted = (await this.#add(name, 1, this.options.perHour + maxRefused)) ?? 0;
+      hour.taken.set(keyOf(cap), Math.max(counted, hour.takenOf(cap)));
+      if (counted > cap.most) return cap;
+    }
     return undefined;
-  }
-
-  async #takeShare(hour: Hour, share: Share): Promise<boolean> {
-    if (this.#isSpent(hour, share)) return false;
-    const key = keyOf(hour, share);
-    this.#takenBy.set(key, (this.#takenBy.get(key) ?? 0) + 1); // set before the store answers, so that concurrent calls see it
-    const name = [`token-budget-of-${share.of}`, String(hour.number), share.holder];
-    const counted = await this.#add(name, 1, this.options.perHour + maxRefused);
-    if (counted === undefined) return true;
-    this.#takenBy.set(key, Math.max(counted, this.#takenBy.get(key) ?? 0));
-    return counted <= this.#mostOf(hour, share, counted - 1); // `hour.seen` does not include this call
-  }
-
-  /** The most calls a share allows in the hour when `own` of them are taken: at least one, however few are left. */
-  #mostOf(hour: Hour, { size }: Share, own: number): number {
-    const { perHour } = this.options;
-    const byOthers = Math.max(0, hour.seen - hour.reserve - own);
-    return Math.max(1, Math.floor(size * (perHour - byOthers)));
   }
 
   async #takeFromStore(hour: Hour): Promise<boolean> {
@@ -197,32 +195,26 @@ export class TokenBudget {
     return Math.min(hourMs, Math.max(0, (hour.number + 1) * hourMs - this.options.runtime.now()));
   }
 
-  /** With `share`, the error refuses its holder alone: others who wait for the same read then try for themselves. */
-  #exhausted(hour: Hour, share?: Share): GatewayError {
-    const onlyFor = share && { holder: share.holder };
-    this.options.onExhausted?.(share?.of ?? 'fleet');
-    const isSpent = share || Math.max(hour.seen, hour.made) >= this.options.perHour;
-    const waitMs = Math.min(this.#restOf(hour), isSpent ? hourMs : storeAwayRetryMs);
+  /** With `cap`, the error refuses its holder alone: others who wait for the same read then try for themselves. */
+  #refusal(hour: Hour, cap?: Cap): GatewayError {
+    const { perHour, onExhausted } = this.options;
+    onExhausted?.(cap?.of ?? 'fleet');
+    const isStoreAway = cap === undefined && Math.max(hour.seen, hour.made) < perHour;
+    const waitMs = Math.min(this.#restOf(hour), isStoreAway ? storeAwayRetryMs : hourMs);
     const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000));
-    const { message, reason } = exhausted[share?.of ?? 'fleet'];
-    return new GatewayError('TOKEN_BUDGET_EXHAUSTED', message, { retryAfterSeconds, reason, onlyFor });
+    const [code, whose] = refusals[cap?.of ?? 'fleet'];
+    const message = isStoreAway ? storeAway : `At most ${cap?.most ?? perHour} token calls per hour for ${whose}`;
+    return new GatewayError(code, message, { retryAfterSeconds, onlyFor: cap && { holder: cap.holder } });
   }
 }
 
-/** What callers are told, and the reason for the log. */
-const exhausted = {
-  fleet: {
-    message: "The fleet's hourly budget of token calls is spent",
-    reason: 'TOKEN_BUDGET_PER_HOUR is spent, or the store is away',
-  },
-  caller: {
-    message: 'Your share of the hourly budget of token calls is spent (TOKEN_BUDGET_CALLER_SHARE)',
-    reason: 'TOKEN_BUDGET_CALLER_SHARE is spent',
-  },
-  watch: {
-    message: 'The share of watchers in the hourly budget of token calls is spent (TOKEN_BUDGET_WATCH_SHARE)',
-    reason: 'TOKEN_BUDGET_WATCH_SHARE is spent',
-  },
+/** The code, and how its message ends. */
+const refusals = {
+  fleet: ['TOKEN_BUDGET_EXHAUSTED', 'the fleet (TOKEN_BUDGET_PER_HOUR)'],
+  watch: ['TOKEN_BUDGET_EXHAUSTED', 'all watchers together (TOKEN_BUDGET_WATCH_SHARE)'],
+  caller: ['RATE_LIMITED', 'one caller (TOKEN_BUDGET_CALLER_SHARE)'],
 } as const;
+const storeAway =
+  'The store (CACHE_URL) does not answer, and the token calls this process may make without it are used up';
 
-const keyOf = ({ number }: Hour, { of, holder }: Share) => `${number} ${of} ${holder}`;
+const keyOf = ({ of, holder }: Cap) => `${of} ${holder}`;

@@ -33,8 +33,10 @@ export class TryFailure extends GatewayError {
   }
 }
 
-/** Waits above this are not believed: a broken header must not silence the gateway for a year. */
-const longestBelievableSeconds = 3600;
+/** A longer wait counts as this one: nothing silences the gateway for longer. */
+const longestWaitSeconds = 3600;
+/** A wait above a day is not believed: it is rather a time since 1970, or milliseconds. */
+const longestBelievableSeconds = 86_400;
 /** A date at most this many seconds ago means "now": it passed on the way to us. An older one comes from a wrong clock. */
 const justPassedSeconds = 1;
 
@@ -71,14 +73,15 @@ export async function readAnswer(
   );
 }
 
-/** The whole seconds that a `Retry-After` header asks for (RFC 9110, section 10.2.3), if they can be believed. */
+/** The whole seconds that a `Retry-After` header asks for (RFC 9110, section 10.2.3), if they can be believed; at most an hour. */
 export function retryAfterSeconds(header: string | null, now: number): number | undefined {
   if (header === null) return undefined;
   const text = header.trim();
   // Only the date forms of RFC 9110, section 5.6.7: `Date.parse` alone would take "-5" or "2040" for a date.
   const at = /^[A-Z][a-z]+,? /.test(text) ? Date.parse(text) : Number.NaN;
   const seconds = /^\d+$/.test(text) ? Number(text) : Math.ceil((at - now) / 1000);
-  return seconds >= -justPassedSeconds && seconds <= longestBelievableSeconds ? Math.max(0, seconds) : undefined;
+  if (!(seconds >= -justPassedSeconds && seconds <= longestBelievableSeconds)) return undefined;
+  return Math.min(Math.max(0, seconds), longestWaitSeconds);
 }
 
 /** Reads by events: node-fetch iterates over the stream, which costs as much as parsing the body. */

@@ -50,9 +50,9 @@ const scenes: Readonly<Partial<Record<ErrorCode, Scene>>> = {
     cause: 'HTTP 500',
   },
   TOKEN_BUDGET_EXHAUSTED: {
-    env: { TOKEN_BUDGET_PER_HOUR: '1', TOKEN_BUDGET_CALLER_SHARE: '1' },
+    env: { TOKEN_BUDGET_PER_HOUR: '1' },
     before: 'another record',
-    cause: 'TOKEN_BUDGET_CALLER_SHARE is spent',
+    cause: 'At most 1 token calls per hour for the fleet (TOKEN_BUDGET_PER_HOUR)',
   },
   UPSTREAM_RATE_LIMITED: { fault: ['taxpayerToken', status(429)], cause: 'HTTP 429' },
   TAXPAYER_NOT_AUTHORIZED: {

@@ -250,7 +250,7 @@ function budgetIsKept(auditor: Auditor, call: ServiceCall): string | undefined {
  * restores the count with its next call; what other processes counted until then is lost. For calls close to the loss, it is
  * not known which came first, so the worst case counts.
  */
-function callsLostBy(loss: Disturbance, { asked, calls, plan }: Auditor): number {
+function callsLostBy(loss: Disturbance, { calls, plan }: Auditor): number {
   const reserve = Math.floor(plan.budgetPerHour / 16); // counted by a process in advance, on top of its calls
   const made = calls.filter(({ endpoint }) => endpoint === 'token');
   const [from, until] = [loss.from - marginMs, loss.until + marginMs];
@@ -263,10 +263,7 @@ function callsLostBy(loss: Disturbance, { asked, calls, plan }: Auditor): number
     const others = made.filter(({ life, sentAt }) => life !== last.life && sentAt > since && sentAt < to);
     return others.length + new Set(others.map(({ life }) => life)).size * reserve;
   });
-  // A call that a caller's share refused was counted too: when that count is lost, its process may make one more call.
-  const isForbidden = ({ error, isStale, endedAt = 0 }: Asked) =>
-    (error === 'TOKEN_BUDGET_EXHAUSTED' || isStale === true) && endedAt >= from && endedAt < until;
-  return Math.max(...lost) + new Set(asked.filter(isForbidden).map(({ life }) => life)).size;
+  return Math.max(...lost);
 }
 
 /** After a 429, no process calls that endpoint until the pause is over. */

@@ -16,6 +16,13 @@ describe('Retry-After', () => {
     expect(retryAfterSeconds(header, now)).toBe(seconds);
   });
 
+  it.each([['3601'], ['7200'], ['86400'], ['Mon, 06 May 2024 09:08:09 GMT'], ['Tue, 07 May 2024 07:08:09 GMT']])(
+    '%j counts as an hour, so that it is neither forgotten nor silences the gateway for longer',
+    (header) => {
+      expect(retryAfterSeconds(header, now)).toBe(3600);
+    },
+  );
+
   it('counts a part of a second as a whole one, so that nobody comes back too early', () => {
     expect(retryAfterSeconds('Mon, 06 May 2024 07:08:39 GMT', now + 1)).toBe(30);
     expect(retryAfterSeconds('Mon, 06 May 2024 07:08:39 GMT', now + 999)).toBe(30);
@@ -39,7 +46,7 @@ describe('Retry-After', () => {
     ['5 seconds'],
     ['2040'.repeat(3)],
     ['99999999999999999999999999'],
-    ['3601'],
+    ['86401'],
     ['Infinity'],
     ['NaN'],
     ['2024-05-06T07:08:39Z'],

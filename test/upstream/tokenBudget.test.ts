@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { MemoryStore } from '../../src/stores/MemoryStore.js';
 import type { Store } from '../../src/stores/Store.js';
+import { startTrustedProvider } from '../support/authenticated.js';
 import { type Fleet, type FleetOptions, type Member, outcomeOf, startFleet } from '../support/fleet.js';
+import { startTestGateway } from '../support/gateway.js';
 import { StoreLink } from '../support/StoreLink.js';
 
 const hour = 3_600_000;
@@ -98,6 +100,7 @@ describe('the hourly budget of token calls', () => {
     await expect(one.broker.record(second as never)).rejects.toMatchObject({
       code: 'TOKEN_BUDGET_EXHAUSTED',
       retryAfterSeconds: 30,
+      message: expect.stringContaining('The store (CACHE_URL) does not answer') as unknown as string,
     });
   });
 
@@ -146,31 +149,33 @@ describe("one caller's share of the hourly budget", () => {
     for (const [n, id] of fleet.sandbox.control.addTaxpayers(readers).entries()) {
       const { broker } = fleet.members[n % fleet.members.length] as Member;
       const outcome = await outcomeOf(broker.record(fleet.ids.taxpayerId(id), Infinity, { holder }));
-      expect(['answered', 'TOKEN_BUDGET_EXHAUSTED']).toContain(outcome);
+      expect(['answered', 'RATE_LIMITED', 'TOKEN_BUDGET_EXHAUSTED']).toContain(outcome);
       if (outcome === 'answered') answered += 1;
     }
     return answered;
   }
 
-  it('is a quarter of what the others left, over the whole fleet, also for ids that do not exist', async () => {
+  it('is a quarter of it, whatever others take, over the whole fleet, also for ids that do not exist', async () => {
     fleet = await startFleet({ size: 2, budgetPerHour: 64, budgetCallerShare: 0.25 });
     const unknown = Array.from({ length: 100 }, (_, n) => fleet.ids.taxpayerId(`nobody-${n}`));
     for (const [n, id] of unknown.entries()) {
       await outcomeOf((fleet.members[n % 2] as Member).broker.record(id, Infinity, { holder: 'hostile' }));
     }
-    const byHostile = fleet.sandbox.control.counters().taxpayerToken;
-    expect(byHostile).toBeLessThanOrEqual(64 / 4);
-    expect(byHostile).toBeGreaterThan(64 / 5); // of the reserve of another member it knows nothing
-    const byHonest = await read('honest', 100);
-    expect(byHonest).toBeLessThanOrEqual(64 / 4);
-    expect(byHonest).toBeGreaterThan(48 / 5);
-    expect(await read(undefined, 100)).toBe(64 - byHostile - byHonest);
+    expect(fleet.sandbox.control.counters().taxpayerToken).toBe(16);
+    expect(await read('honest', 100)).toBe(16);
+    expect(await read(undefined, 100)).toBe(32);
     fleet.advance(hour);
-    expect(await read('hostile', 100)).toBeGreaterThan(64 / 5);
+    expect(await read('hostile', 100)).toBe(16);
+  });
+
+  it('is at least one call', async () => {
+    fleet = await startFleet({ budgetPerHour: 3, budgetCallerShare: 0.1 });
+    expect(await read('one', 2)).toBe(1);
+    expect(await read('another', 2)).toBe(1);
   });
 
   it('is counted in the same turn as the call itself', async () => {
-    fleet = await startFleet({ budgetPerHour: 1600, budgetCallerShare: 1, store: new InPairs() });
+    fleet = await startFleet({ budgetPerHour: 1600, budgetCallerShare: 0.5, store: new InPairs() });
     expect(await read('alone', 3)).toBe(3);
   });
 
@@ -196,6 +201,28 @@ describe("one caller's share of the hourly budget", () => {
     expect(await read('greedy', 20)).toBe(6);
   });
 
+  it('is not used up by reads that are refused while the store is away', async () => {
+    const { links, connect } = cuttable();
+    fleet = await startFleet({ budgetPerHour: 64, budgetCallerShare: 0.25, connect });
+    expect(await read('one', 1)).toBe(1);
+    for (const link of links) link.state = 'down';
+    const byReserve = await read('one', 60);
+    expect(byReserve).toBeLessThan(15);
+    for (const link of links) await link.restore();
+    expect(await read('one', 60)).toBe(15 - byReserve);
+  });
+
+  it('shows an older record as stale when it is spent', async () => {
+    const freshness = { share: 0, minMs: hour };
+    fleet = await startFleet({ budgetPerHour: 3, budgetCallerShare: 0.1, freshness });
+    const { broker } = fleet.members[0] as Member;
+    const id = fleet.ids.taxpayerId(fleet.sandbox.control.addTaxpayer().id);
+    await broker.record(id);
+    fleet.advance(hour);
+    expect(await read('one', 1)).toBe(1);
+    expect(await broker.record(id, Infinity, { holder: 'one' })).toMatchObject({ stale: true });
+  });
+
   it('is all of it where the setting says so', async () => {
     fleet = await startFleet({ budgetPerHour: 64, budgetCallerShare: 1 });
     expect(await read('alone', 100)).toBe(64);
@@ -219,16 +246,13 @@ describe('the share of watchers in the hourly budget', () => {
     return answered;
   }
 
-  it('is a half of what queries left, over the whole fleet, so that queries always have some', async () => {
+  it('is a half of it, over the whole fleet, so that queries always have the other half', async () => {
     fleet = await startFleet({ size: 2, budgetPerHour: 64, budgetWatchShare: 0.5 });
-    const byWatchers = await read('poll', 100);
-    expect(byWatchers).toBeLessThanOrEqual(64 / 2);
-    expect(byWatchers).toBeGreaterThan(64 / 3); // of the reserve of another member it knows nothing
-    expect(await read('record', 100)).toBe(64 - byWatchers);
+    expect(await read('poll', 100)).toBe(32);
+    expect(await read('record', 100)).toBe(32);
     fleet.advance(hour);
-    const first = await read('record', 40);
-    expect(first).toBe(40);
-    expect(await read('poll', 100)).toBeLessThanOrEqual((64 - first) / 2);
+    expect(await read('record', 40)).toBe(40);
+    expect(await read('poll', 100)).toBe(24);
   });
 
   it('spends nothing of a caller whose watches are refused', async () => {
@@ -245,6 +269,34 @@ describe('the share of watchers in the hourly budget', () => {
     const id = fleet.ids.taxpayerId(fleet.sandbox.control.addTaxpayer().id);
     const [poll, query] = await Promise.all([outcomeOf(broker.poll(id, {})), outcomeOf(broker.record(id))]);
     expect([poll, query]).toEqual(['TOKEN_BUDGET_EXHAUSTED', 'answered']);
+  });
+});
+
+describe('A refused read', () => {
+  it('names the cap and the setting: RATE_LIMITED at the own one, TOKEN_BUDGET_EXHAUSTED at that of the fleet', async () => {
+    const provider = await startTrustedProvider();
+    const gateway = await startTestGateway({ ...provider.env, TOKEN_BUDGET_PER_HOUR: '12' });
+    const readAs = async (subject: string) => {
+      const { id } = gateway.sandbox.control.addTaxpayer();
+      const token = await provider.token({ sub: subject, scope: 'taxpayers:read', taxpayer_ids: [id] });
+      const document = 'query ($id: ID!) { taxpayerToken(taxpayerId: $id) { status } }';
+      const { errors } = await gateway.query(document, { id }, { authorization: `Bearer ${token}` });
+      return errors?.map(({ message, extensions: { code } }) => `${code}: ${message}`)[0] ?? 'answered';
+    };
+    try {
+      const own = 'RATE_LIMITED: At most 3 token calls per hour for one caller (TOKEN_BUDGET_CALLER_SHARE)';
+      for (const subject of ['one', 'two', 'three', 'four']) {
+        const outcomes = [];
+        for (let n = 0; n < 5; n += 1) outcomes.push(await readAs(subject));
+        expect(outcomes).toEqual(['answered', 'answered', 'answered', own, own]);
+      }
+      const fleets = 'TOKEN_BUDGET_EXHAUSTED: At most 12 token calls per hour for the fleet (TOKEN_BUDGET_PER_HOUR)';
+      for (let n = 0; n < 5; n += 1) expect(await readAs('five')).toBe(fleets);
+      expect(await readAs('one')).toBe(own);
+    } finally {
+      await gateway.stop();
+      await provider.stop();
+    }
   });
 });
 
