@@ -1,5 +1,5 @@
 import type { Agent } from 'node:http';
-import { type Context, type SpanContext, TraceFlags, trace } from '@opentelemetry/api';
+import { type Context, DiagLogLevel, diag, type SpanContext, TraceFlags, trace } from '@opentelemetry/api';
 import { ExportResultCode, getNumberFromEnv, getStringFromEnv } from '@opentelemetry/core';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
@@ -45,6 +45,7 @@ export function startExport(options: TraceExportOptions) {
     .merge(detectResources({ detectors: [envDetector] }));
   const instrumentationScope = { name: 'taxpayer-gateway', version: options.version };
   const processor = boundedProcessor(options);
+  tellRejected(options.onDropped);
   const origin: SpanOrigin = { resource, instrumentationScope, onEnd: (span) => processor.onEnd(span) };
   const sampler = new BasicTracerProvider().getTracer('taxpayer-gateway');
   const ids = new RandomIdGenerator();
@@ -62,7 +63,7 @@ export function startExport(options: TraceExportOptions) {
       return new RecordedSpan(origin, span, context, trace.getSpanContext(caller));
     },
     /** Sends what remains. */
-    stop: () => processor.shutdown(),
+    stop: () => processor.shutdown().finally(() => diag.disable()),
   };
 }
 
@@ -75,6 +76,19 @@ export function shareOfNewTraces(): number {
   if (sampler === 'always_off') return 0;
   const share = sampler === 'traceidratio' ? (getNumberFromEnv('OTEL_TRACES_SAMPLER_ARG') ?? 1) : 1;
   return share >= 0 && share <= 1 ? share : 1;
+}
+
+/** Spans that a collector rejects in a batch that it takes: the SDK tells that only its diagnostic log, one for the process. */
+function tellRejected(onDropped: TraceExportOptions['onDropped']): void {
+  const nothing = () => {};
+  const warn = (message: string, answer: unknown) => {
+    if (!message.startsWith('Received Partial Success')) return;
+    const { rejectedSpans } = JSON.parse(String(answer)) as { readonly rejectedSpans?: unknown };
+    const count = Number(rejectedSpans ?? 0);
+    if (Number.isSafeInteger(count) && count > 0) onDropped(count, 'the collector rejected a part');
+  };
+  const logger = { error: nothing, warn, info: nothing, debug: nothing, verbose: nothing };
+  diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
 }
 
 /** Undefined when the variable is unset, wrong or below `least`; the configuration warns of it. */

@@ -21,7 +21,7 @@ const causes: Readonly<Record<string, string>> = {
   MOVED: 'is part of a cluster: expected redis+cluster:// in CACHE_URL',
   ECONNRESET: 'closed the connection',
   ETIMEDOUT: 'did not answer in time',
-  ParserError: 'answered in another protocol',
+  EPROTO: 'answered in another protocol',
   'ERR DB index is out of range': 'has no database of this number',
   'ERR max number of clients reached': 'takes no more connections',
   'ERR This instance has cluster support disabled': 'is no cluster: expected redis:// in CACHE_URL',

@@ -6,6 +6,7 @@ import { freePort } from '../support/freePort.js';
 import { type Environment, startTestGateway, type TestGateway } from '../support/gateway.js';
 import { addJob, quickPolls, watchJob } from '../support/liveJob.js';
 import { rawSocket } from '../support/rawSocket.js';
+import { until } from '../support/until.js';
 
 const stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -295,6 +296,29 @@ describe('Traces', () => {
     for (let n = 0; n < 5000; n += 1) exporting.begin({ name: 'one', kind: 0, attributes: {}, startMs: 0 }).end();
     expect(dropped).toBe(5000 - 4096);
   });
+
+  it.each(['http/json', 'http/protobuf'])(
+    'that the collector rejects are counted and told once: %s',
+    async (protocol) => {
+      const collector = await startCollector({ rejected: 2 });
+      stops.push(collector.stop);
+      const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_PROTOCOL: protocol };
+      setStandard({ OTEL_BSP_SCHEDULE_DELAY: '10' });
+      const { origin, query, logs, stop } = await startTestGateway(env);
+      stops.unshift(stop);
+      const dropped = async () => {
+        const page = await (await fetch(`${origin}/metrics`)).text();
+        return Number(/^gateway_trace_spans_dropped_total (\d+)$/m.exec(page)?.[1]);
+      };
+      for (const count of [2, 4]) {
+        await query('{ __typename }');
+        await until(async () => (await dropped()) === count);
+      }
+      const told = logs.filter((line) => line.includes('the trace collector does not take spans'));
+      expect(told.map((line) => JSON.parse(line).cause)).toEqual(['the collector rejected a part']);
+      expect(logs.join()).not.toContain('plant');
+    },
+  );
 
   it('cost no request anything when the collector is away, and say so in a metric and one log line', async () => {
     setStandard({ OTEL_EXPORTER_OTLP_TIMEOUT: '1000' });

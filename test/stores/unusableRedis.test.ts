@@ -60,7 +60,7 @@ const wrongKinds: readonly (readonly [string, () => Promise<string>, string | Re
   [
     'plain text to a TLS port',
     tlsPort,
-    /^Redis (closed the connection \(ECONNRESET\)|answered in another protocol \(ParserError\))$/,
+    /^Redis (closed the connection \(ECONNRESET\)|answered in another protocol \(EPROTO\))$/,
   ],
   [
     'the URL of a cluster for a single server',
