@@ -49,6 +49,7 @@ export class RequestContext implements OperationContext, ReadCall {
   readonly requestId: string;
   readonly fromRouter: boolean | undefined;
   readonly maxAnswerBytes: number;
+  /** See `ReadCall`. */
   written: Map<string, string> | undefined;
   private reads: DataLoader<Read, unknown, string> | undefined;
   private questions: DataLoader<Question, Decision> | undefined;

@@ -24,6 +24,7 @@ export interface ReadingOptions {
 }
 
 export interface ReadCall extends CallOptions {
+  /** Undefined where the caller wrote every id by its name. */
   readonly written?: WrittenIds | undefined;
   /** Starts a read only once per name, however often one request asks for it. */
   once?<View>(name: string, start: () => Promise<View>): Promise<View>;

@@ -20,7 +20,7 @@ const bugs = {
   'a text': () => { throw message; },
   'a rejection with an object': () => void Promise.reject({ message, toString: () => message }),
 };
-process.on('SIGUSR2', () => setImmediate(bugs[process.env.BUG]));
+process.on('SIGWINCH', () => setImmediate(bugs[process.env.BUG]));
 `;
 
 let directory: string;
@@ -68,7 +68,7 @@ describe('A bug that nothing catches', () => {
     'ends the process with one line that tells where it is and not what it says: %s',
     async (bug, err, origin) => {
       const running = await start(bug);
-      running.child.kill('SIGUSR2');
+      running.child.kill('SIGWINCH');
       expect(await once(running.child, 'close')).toEqual([1, null]);
       expect(lastWords(running)).toMatchObject([{ msg: 'the process ends: a bug of the gateway', origin, err }]);
       expect(findCanaries(running.output(), canaries)).toEqual([]);
