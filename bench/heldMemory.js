@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 const collectOnSignal = `data:text/javascript,${encodeURIComponent(`
   import { renameSync, writeFileSync } from 'node:fs';
-  process.on('SIGUSR2', () => {
+  process.on('SIGWINCH', () => {
     globalThis.gc();
     const { heapUsed, external } = process.memoryUsage();
     writeFileSync('held.new', String(heapUsed + external));
@@ -21,7 +21,7 @@ export const collectingFlags = ['--expose-gc', '--import', collectOnSignal];
 export async function heldMegabytes({ pid, directory }, hasEnded) {
   const held = join(directory, 'held');
   rmSync(held, { force: true });
-  if (!hasEnded()) process.kill(pid, 'SIGUSR2');
+  if (!hasEnded()) process.kill(pid, 'SIGWINCH');
   while (!hasEnded() && !existsSync(held)) await delay(50);
   return hasEnded() ? Number.NaN : Number(readFileSync(held, 'utf8')) / 1e6;
 }

@@ -19,7 +19,7 @@ const profileOnSignal = `data:text/javascript,${encodeURIComponent(`
   session.post('Profiler.enable');
   session.post('Profiler.setSamplingInterval', { interval: ${sampleUs} });
   let isOn = false;
-  process.on('SIGUSR2', () => {
+  process.on('SIGWINCH', () => {
     isOn = !isOn;
     if (isOn) session.post('Profiler.start', () => writeFileSync('profiling', ''));
     else
@@ -72,7 +72,7 @@ function costsOfParts(profile, threadUs, cpuUs) {
 async function signal({ pid, directory }, answer) {
   const file = join(directory, answer);
   rmSync(file, { force: true });
-  process.kill(pid, 'SIGUSR2');
+  process.kill(pid, 'SIGWINCH');
   while (!existsSync(file)) await new Promise((resolve) => setTimeout(resolve, 20));
   return file;
 }
