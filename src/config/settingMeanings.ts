@@ -61,9 +61,9 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   TOKEN_BUDGET_PER_HOUR:
     'Token budget: the calls that the whole fleet may make to the token endpoint in each clock hour. 0 means no limit.',
   TOKEN_BUDGET_CALLER_SHARE:
-    'Share of the token budget that one caller may use, of what the other callers have left. 1 lets one caller use all of it.',
+    'Share of the token budget that one caller may use, at least one call. 1 lets one caller use all of it.',
   TOKEN_BUDGET_WATCH_SHARE:
-    'Share of the token budget that all subscriptions to token records together may use, of what queries have left. Once it is used up, they wait for the next clock hour.',
+    'Share of the token budget that all subscriptions to token records together may use, at least one call. Once it is used up, they wait for the next clock hour.',
   JOB_POLL_MIN_MS: 'First interval between two polls of a watched refresh job, in milliseconds, with 10 % jitter.',
   JOB_POLL_MAX_MS: 'Longest interval between two polls of a watched refresh job, in milliseconds, with 10 % jitter.',
   JOB_WATCH_MAX_SECONDS: 'Longest time for a subscription, in seconds; it then completes without an error.',

@@ -100,7 +100,7 @@ describe('the hourly budget of token calls', () => {
     await expect(one.broker.record(second as never)).rejects.toMatchObject({
       code: 'TOKEN_BUDGET_EXHAUSTED',
       retryAfterSeconds: 30,
-      message: expect.stringContaining('The store (CACHE_URL) does not answer') as unknown as string,
+      message: expect.stringContaining('The store (CACHE_URL) does not answer') as unknown,
     });
   });
 
