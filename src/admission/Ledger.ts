@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8';
-import { GatewayError, type GatewayErrorOptions, sharedRefusal } from '../errors/errors.js';
+import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
 
 /** Resources held for longer than one turn of the event loop, and the setting or number that bounds each. */
 const resources = {
@@ -85,8 +85,5 @@ export function boundsFor({ connections, answerBytes }: Record<'connections' | '
 }
 
 export function rateLimited(message: string, options: GatewayErrorOptions = {}): GatewayError {
-  const told = { retryAfterSeconds: 1, httpStatus: 429, ...options };
-  return options.onlyFor
-    ? new GatewayError('RATE_LIMITED', message, told)
-    : sharedRefusal('RATE_LIMITED', message, told);
+  return new GatewayError('RATE_LIMITED', message, { retryAfterSeconds: 1, httpStatus: 429, ...options });
 }

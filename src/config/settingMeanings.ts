@@ -102,7 +102,7 @@ export const settingMeanings: Readonly<Record<SettingName, string>> = {
   INTROSPECTION:
     'true allows introspection and serves the explorers at / and /graphiql. With false, error messages do not reveal the schema either.',
   TRUSTED_DOCUMENTS_FILE:
-    'Files, or folders of .json files, separated by commas, that list the only documents that may run, sent by id or as text. Each is a persisted-query manifest of Apollo, where a document with a clientName runs for that client only, or { hash: text } as GraphQL Code Generator and Relay write it. Reloaded when they change; the lists in use stay while the new ones are unusable. A router that presents the shared secret may send any document.',
+    'Files, or folders of .json files, separated by commas, that list the only documents that may run, sent by id or as text. Each is a persisted-query manifest of Apollo or { hash: text } as GraphQL Code Generator and Relay write it. Reloaded when they change; the lists in use stay while the new ones are unusable. A router that presents the shared secret may send any document.',
   TRUSTED_DOCUMENTS_MODE:
     'enforce refuses documents that TRUSTED_DOCUMENTS_FILE does not list; report lets them run, counts them, and logs each by hash, client and operation.',
   RATE_LIMIT_PER_MINUTE:

@@ -64,28 +64,9 @@ export function withoutStack<T>(work: () => T): T {
   }
 }
 
-/** Most distinct refusals kept. Few are expected: their texts are ours, and their retry times are bounded. */
-const maxShared = 500;
-const shared = new Map<string, GatewayError>();
-
-/** Returns the same error for equal refusals, so that a flood of them creates no new ones. */
-export function sharedRefusal(
-  code: ErrorCode,
-  message: string,
-  options: Pick<GatewayErrorOptions, 'httpStatus' | 'retryAfterSeconds' | 'allow'> = {},
-): GatewayError {
-  const name = `${code} ${options.httpStatus} ${options.retryAfterSeconds} ${options.allow} ${message}`;
-  let error = shared.get(name);
-  if (error !== undefined) return error;
-  error = new GatewayError(code, message, options);
-  if (shared.size >= maxShared) shared.clear();
-  shared.set(name, error);
-  return error;
-}
-
 /** Refuses a caller who is not known, with a status of 401. */
 export function unauthenticated(message: string): GatewayError {
-  return sharedRefusal('UNAUTHENTICATED', message, { httpStatus: 401 });
+  return new GatewayError('UNAUTHENTICATED', message, { httpStatus: 401 });
 }
 
 /** The service did not answer within the time of the whole call. */

@@ -1,6 +1,5 @@
 import { unwrapResolverError } from '@apollo/server/errors';
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
-import { causesOf } from '../errors/causesOf.js';
 import { boundedErrors } from '../errors/errorBounds.js';
 import { GatewayError } from '../errors/errors.js';
 import { isBug, type MaskOptions, maskError } from '../errors/maskError.js';
@@ -38,26 +37,10 @@ export function codesOf({ errors }: Answer): readonly string[] {
   return [...new Set(errors.map(({ extensions }) => String(extensions?.['code'])))];
 }
 
-/** A refusal, with the codes and causes to log. */
-export interface Refusal extends Answer {
-  readonly codes: readonly string[];
-  readonly causes: readonly string[];
-}
-
-/** The parts that all refusals with one error share. `before` and `after` are the text around the request id. */
-interface KnownRefusal extends Pick<Refusal, 'codes' | 'causes'> {
-  readonly formatted: GraphQLFormattedError;
-  readonly before: string;
-  readonly after: string;
-  readonly bytes: number;
-}
-
 const noErrors: readonly GraphQLFormattedError[] = [];
 
 /** The one exit of all transports: errors are masked, logged and counted, and the size is bounded. */
 export class Exit {
-  readonly #known = new WeakMap<GatewayError, KnownRefusal>();
-
   constructor(
     private readonly hooks: OperationHooks,
     private readonly masking: Omit<MaskOptions, 'requestId'>,
@@ -82,38 +65,6 @@ export class Exit {
     const masked = [...this.#masked(listed, requestId), ...this.#masked(more, requestId)];
     const allow = first instanceof GatewayError ? first.allow : undefined;
     return { ...written({ errors: masked }), status: statusOf(first), allow, isRefusal: true };
-  }
-
-  /** The answer to a request that is refused with `error`. Its text is cached for the next refusal with the same error. */
-  refuse(error: unknown, requestId: string): Refusal {
-    if (!(error instanceof GatewayError) || error.violations !== undefined) {
-      const answer = this.refusal([error], requestId);
-      return { ...answer, codes: codesOf(answer), causes: causesOf([error]) };
-    }
-    const { formatted, before, after, bytes, codes, causes } = this.#known.get(error) ?? this.#learn(error);
-    this.hooks.onError(error.code);
-    return {
-      status: statusOf(error),
-      allow: error.allow,
-      errors: [{ ...formatted, extensions: { ...formatted.extensions, requestId } }],
-      text: before + requestId + after,
-      bytes: bytes + requestId.length,
-      isRefusal: true,
-      codes,
-      causes,
-    };
-  }
-
-  #learn(error: GatewayError): KnownRefusal {
-    const formatted = maskError(error, { ...this.masking, requestId: '' });
-    const { text, bytes } = written({ errors: [formatted] });
-    const mark = '"requestId":"'; // cannot be in a message, where JSON escapes the quotes
-    const place = text.indexOf(mark) + mark.length;
-    const codes = [error.code];
-    const known = { formatted, before: text.slice(0, place), after: text.slice(place), bytes, codes };
-    const learned = { ...known, causes: causesOf([error]) };
-    this.#known.set(error, learned);
-    return learned;
   }
 
   #tooLarge({ requestId, maxAnswerBytes }: OperationContext): Answer {

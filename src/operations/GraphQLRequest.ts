@@ -1,4 +1,4 @@
-import { GatewayError, type GatewayErrorOptions, sharedRefusal } from '../errors/errors.js';
+import { GatewayError, type GatewayErrorOptions } from '../errors/errors.js';
 import { isNestedWithin } from '../json.js';
 
 export type Variables = Readonly<Record<string, unknown>>;
@@ -55,6 +55,5 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 
 /** A refusal of the request itself. The default status 422 is for a request that was read but cannot be executed. */
 export function badRequest(message: string, httpStatus = 422, more: GatewayErrorOptions = {}): GatewayError {
-  if (more.violations === undefined) return sharedRefusal('BAD_USER_INPUT', message, { ...more, httpStatus });
   return new GatewayError('BAD_USER_INPUT', message, { ...more, httpStatus });
 }

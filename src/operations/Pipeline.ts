@@ -216,10 +216,10 @@ export class Pipeline {
 
   /** Refuses a request: counts and logs the refusal, and returns the answer. */
   refuse(error: unknown, facts: RequestFacts, transport: Transport, work?: Work): Answer {
-    const refusal = this.#exit.refuse(error, facts.requestId);
+    const refusal = this.#exit.refusal([error], facts.requestId);
     const { hooks } = this.options;
     hooks.onRequest(transport, 'refused', refusal.errors);
-    const { codes, causes } = refusal;
+    const [codes, causes] = [codesOf(refusal), causesOf([error])];
     hooks.onEnd({ facts, transport, outcome: 'refused', label: work?.label, type: work?.type, codes, causes });
     return refusal;
   }

@@ -70,9 +70,9 @@ export class TrustedDocuments {
    * it), by its text in any layout, or by both if they agree. Undefined when the request goes on as it is.
    * @throws GatewayError BAD_USER_INPUT (400)
    */
-  resolve({ query, documentId, extensions }: GraphQLRequest, client: string | undefined): string | undefined {
+  resolve({ query, documentId, extensions }: GraphQLRequest): string | undefined {
     const id = documentId ?? byHash.safeParse(extensions).data?.persistedQuery.sha256Hash;
-    const document = this.#listed.find(id, query, client);
+    const document = this.#listed.find(id, query);
     if (document !== undefined) return document;
     if (query === undefined && id === undefined) throw refusal('The request has neither a document nor the id of one');
     if (this.options.mode === 'enforce' || (query === undefined && documentId !== undefined)) {
@@ -91,13 +91,9 @@ export class TrustedDocuments {
  * The request with the document to run: the listed one, or the request's own where any document may run.
  * @throws GatewayError BAD_USER_INPUT or GRAPHQL_VALIDATION_FAILED (422)
  */
-export function withDocument(
-  request: GraphQLRequest,
-  documents: TrustedDocuments | undefined,
-  facts: { readonly client?: Client | undefined },
-): GraphQLRequest {
+export function withDocument(request: GraphQLRequest, documents: TrustedDocuments | undefined): GraphQLRequest {
   if (request.query) refuseManyLines(request.query);
-  const trusted = documents?.resolve(request, facts.client?.client);
+  const trusted = documents?.resolve(request);
   if (trusted !== undefined) return { ...request, query: trusted, extensions: undefined };
   // An automatic persisted query has an answer of its own, which tells Apollo's clients to send the text.
   if (!request.query && !request.extensions?.['persistedQuery']) throw badRequest('The request must have a query');

@@ -98,7 +98,7 @@ export class WorkFinder {
     const trusted = facts.fromRouter === true ? undefined : this.options.trustedDocuments;
     let request: GraphQLRequest;
     try {
-      request = withDocument(asked, trusted, facts);
+      request = withDocument(asked, trusted);
     } catch (error) {
       return refusing(error);
     }

@@ -154,11 +154,6 @@ describe('with TRUSTED_DOCUMENTS_FILE', () => {
       { ...manifest, operations: [{ id: 'a\nb', body: '"' }] },
       'is not GraphQL, see "a\\nb"',
     ],
-    [
-      'has a client without a name',
-      { ...manifest, operations: [{ ...operations[0], clientName: '日本' }] },
-      'clientName',
-    ],
     ['is a map with something else than a text', { hash: other, more: [] }, '{ hash: text }, see more'],
     ['is a map with what is not GraphQL', { hash: '"' }, 'is not GraphQL, see "hash"'],
     ['is a list', [], '{ hash: text }, see the whole'],

@@ -4,22 +4,19 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { stripIgnoredCharacters } from 'graphql';
 import * as z from 'zod';
 import { withoutByteOrderMark } from '../../json.js';
-import { clientOf } from '../clientName.js';
 
 interface ListedDocument {
   readonly id: string;
   readonly body: string;
-  /** The only client that may use the document; any client if absent. */
-  readonly clientName?: string | null | undefined;
 }
 
 const filled = z.string().min(1);
 
-/** The format of Apollo's tools. */
+/** The format of Apollo's tools. A `clientName` is not read: a client chooses its name, so it would prove nothing. */
 const apolloManifest = z.object({
   format: z.literal('apollo-persisted-query-manifest'),
   version: z.literal(1),
-  operations: z.array(z.object({ id: filled, body: filled, clientName: z.string().nullish() })),
+  operations: z.array(z.object({ id: filled, body: filled })),
 });
 
 /** The format of GraphQL Code Generator and Relay. */
@@ -28,59 +25,49 @@ const textsByHash = z.record(filled, filled);
 /** After so many documents, reading yields to the event loop. */
 const documentsPerTurn = 100;
 
-/** The same texts by id, and by their original and their normalised text. */
-interface OneList {
-  readonly byId: Map<string, string>;
-  readonly byText: Map<string, string>;
-}
-
-/** A longer text is compared without normalising it, which takes time: it is hardly a listed document. */
+/**
+ * A longer text is compared without normalising it, and so is hardly a listed document: to normalise one of MAX_BODY_BYTES
+ * takes 150 ms, many times as long as the parser needs to find more than MAX_TOKENS in it.
+ */
 const longestLayout = { characters: 10_000, timesTheLongest: 10 };
 
 /** The listed documents. A request names one by its id, by its text in any layout, or by both if they agree. */
 export class ListedDocuments {
-  /** By the client that a list is for; the key undefined stands for any client. */
-  readonly #byClient = new Map<string | undefined, OneList>();
+  readonly #byId = new Map<string, string>();
+  /** By their original and their normalised text. */
+  readonly #byText = new Map<string, string>();
   /** Characters of the longest text. */
   #longest = 0;
-  size = 0;
+
+  get size(): number {
+    return this.#byId.size;
+  }
 
   /** Adds a document, or returns what is wrong with it. */
-  add({ id, body, clientName }: ListedDocument): string | undefined {
+  add({ id, body }: ListedDocument): string | undefined {
     const normal = normalised(body);
     if (normal === undefined) return 'holds a document that is not GraphQL';
-    const { client } = clientOf({ 'apollographql-client-name': clientName });
-    if (clientName && client === undefined) return 'has a clientName without a plain character';
-    const { byId, byText } = this.#byClient.get(client) ?? { byId: new Map(), byText: new Map() };
-    this.#byClient.set(client, { byId, byText });
-    const text = byText.get(normal) ?? body;
-    if ((byId.get(id) ?? text) !== text) return 'gives one id to two documents';
-    if (!byId.has(id)) this.size += 1;
-    byId.set(id, text);
-    byText.set(normal, text).set(body, text);
+    const text = this.#byText.get(normal) ?? body;
+    if ((this.#byId.get(id) ?? text) !== text) return 'gives one id to two documents';
+    this.#byId.set(id, text);
+    this.#byText.set(normal, text).set(body, text);
     this.#longest = Math.max(this.#longest, body.length);
     return undefined;
   }
 
-  find(id: string | undefined, query: string | undefined, client: string | undefined): string | undefined {
-    const ofClient = client === undefined ? undefined : this.#byClient.get(client);
-    const ofAll = this.#byClient.get(undefined);
-    const find = (text: string | undefined) => findIn(ofClient, id, text) ?? findIn(ofAll, id, text);
-    const found = find(query);
-    if (found !== undefined || query === undefined) return found;
+  find(id: string | undefined, query: string | undefined): string | undefined {
+    const byId = id === undefined ? undefined : this.#byId.get(id);
+    if (query === undefined) return byId;
+    const byText = this.#byText.get(query) ?? this.#byLayout(query);
+    return id === undefined || byId === byText ? byText : undefined;
+  }
+
+  #byLayout(query: string): string | undefined {
     const { characters, timesTheLongest } = longestLayout;
     if (query.length > Math.max(characters, timesTheLongest * this.#longest)) return undefined;
     const normal = normalised(query);
-    return normal === undefined ? undefined : find(normal);
+    return normal === undefined ? undefined : this.#byText.get(normal);
   }
-}
-
-/** The text that `id` or `text` names; given both, only if they name the same. */
-function findIn(list: OneList | undefined, id: string | undefined, text: string | undefined): string | undefined {
-  const byId = id === undefined ? undefined : list?.byId.get(id);
-  if (text === undefined) return byId;
-  const byText = list?.byText.get(text);
-  return id === undefined || byId === byText ? byText : undefined;
 }
 
 /** The text without ignored characters, such as white space and comments; undefined if it is not GraphQL. */
