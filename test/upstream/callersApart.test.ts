@@ -89,6 +89,96 @@ describe('A caller who asks for more than the service can answer at once', () =>
   });
 });
 
+describe('A hundred requests of one caller at once', () => {
+  let provider: TrustedProvider;
+  let gateway: TestGateway;
+  let authorization: string;
+  let id: string;
+  beforeEach(async () => {
+    provider = await startTrustedProvider();
+    gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0' });
+    id = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' }).id;
+    authorization = await provider.watcherOf([id]);
+  });
+  afterEach(async () => {
+    await gateway.stop();
+    await provider.stop();
+  });
+
+  const codesOf = async (document: string, variables: object) => {
+    const answers = Array.from({ length: 100 }, () => gateway.query(document, variables, { authorization }));
+    return (await Promise.all(answers)).map(({ errors }) => errors?.[0]?.extensions.code ?? 'answered');
+  };
+
+  it('for one record share one read, also when it fails', async () => {
+    const { control } = gateway.sandbox;
+    const fault = control.arm({ endpoint: 'taxpayerToken', fault: { status: 500 } });
+    const readRecord = 'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }';
+    expect(await codesOf(readRecord, { t: id })).toEqual(Array(100).fill('UPSTREAM_UNAVAILABLE'));
+    expect(control.counters().taxpayerToken).toBe(3); // one read with its tries
+    control.disarm(fault);
+    expect(await codesOf(readRecord, { t: id })).toEqual(Array(100).fill('answered'));
+    expect(control.counters().taxpayerToken).toBe(4);
+  });
+
+  it('for one job share one read, also when it fails', async () => {
+    const { control } = gateway.sandbox;
+    const { jobId } = control.addJob({ taxpayerId: id, endsAs: null });
+    control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+    expect(await codesOf(readJob, { t: id, j: jobId })).toEqual(Array(100).fill('UPSTREAM_UNAVAILABLE'));
+    expect(control.counters().refreshJob).toBe(3);
+  });
+
+  it('that join a read leave the places to the reads of other taxpayers', async () => {
+    const { control } = gateway.sandbox;
+    const [slow, quick] = control.addTaxpayers(2, { status: 'AUTHORIZED' }) as [string, string];
+    authorization = await provider.watcherOf([slow, quick]);
+    const readRecord = 'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }';
+    control.arm({ endpoint: 'taxpayerToken', taxpayerId: slow, fault: { gate: 'slow' } });
+    let isOver = false;
+    const joined = codesOf(readRecord, { t: slow }).finally(() => {
+      isOver = true;
+    });
+    await control.whenCalled('taxpayerToken', 1);
+    expect((await gateway.query(readRecord, { t: quick }, { authorization })).errors).toBeUndefined();
+    expect(isOver).toBe(false);
+    control.disarmAll();
+    control.release('slow');
+    expect(await joined).toEqual(Array(100).fill('answered'));
+  });
+});
+
+describe('A read that waits for a place of a caller whose places are taken', () => {
+  it('is not waited for by another caller', async () => {
+    const provider = await startTrustedProvider();
+    const gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0' });
+    try {
+      const { control } = gateway.sandbox;
+      const taxpayers = control.addTaxpayers(33, { status: 'AUTHORIZED' });
+      const last = taxpayers.at(-1) ?? '';
+      const headersOf = async (sub: string) => ({
+        authorization: `Bearer ${await provider.token({ sub, scope: 'taxpayers:read', taxpayer_ids: taxpayers })}`,
+      });
+      const [busy, other] = [await headersOf('busy'), await headersOf('other')];
+      const readRecord = 'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }';
+      for (const taxpayerId of taxpayers.slice(0, 32)) {
+        control.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { gate: 'slow' } });
+      }
+      const held = taxpayers.slice(0, 32).map((t) => gateway.query(readRecord, { t }, busy));
+      await control.whenCalled('taxpayerToken', 32);
+      const waiting = [last, last].map((t) => gateway.query(readRecord, { t }, busy));
+      expect((await gateway.query(readRecord, { t: last }, other)).errors).toBeUndefined();
+      control.disarmAll();
+      control.release('slow');
+      for (const { errors } of await Promise.all([...held, ...waiting])) expect(errors).toBeUndefined();
+      expect(control.tokenCalls(last)).toBe(1);
+    } finally {
+      await gateway.stop();
+      await provider.stop();
+    }
+  });
+});
+
 describe('A read that a refused caller began', () => {
   let fleet: Fleet;
   beforeEach(async () => {
