@@ -39,13 +39,14 @@ export interface ServiceFailure {
 interface Call extends CallOptions {
   readonly endpoint: Endpoint;
   readonly path: readonly string[];
+  readonly taxpayer?: TaxpayerId;
   readonly body?: string;
   readonly signal?: AbortSignal | undefined;
   /** Runs before each try, retries included; an error it throws ends the call before that try. */
   readonly beforeTry?: (() => Promise<void>) | undefined;
 }
 
-type Read = Omit<Call, 'endpoint' | 'path' | 'body'>;
+type Read = Omit<Call, 'endpoint' | 'path' | 'taxpayer' | 'body'>;
 
 /** Thrown when the service refuses a taxpayer's token, so that the token can be replaced; never leaves the datasources. */
 export class AccessTokenRefused extends Error {}
@@ -83,17 +84,18 @@ export class TaxpayerService {
   async tokenRecord(id: TaxpayerId, { signal, beforeTry, ...call }: Read): Promise<TokenRecord> {
     const path = ['auth', 'tax-payer', id, 'token'];
     return this.#watched('taxpayerToken', async () => {
-      const answer = await this.#callAsClient({ ...call, endpoint: 'taxpayerToken', path, signal, beforeTry });
+      const target = { endpoint: 'taxpayerToken', path, taxpayer: id } as const;
+      const answer = await this.#callAsClient({ ...call, ...target, signal, beforeTry });
       return this.#decode.tokenRecord(jsonOf(answer, 200), id);
     });
   }
 
   /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
-  async refreshJob(taxpayerId: TaxpayerId, jobId: JobId, credential: Credential, { holder, trail, signal }: Read) {
-    const path = ['tax-payer', taxpayerId, 'refresh', jobId];
+  async refreshJob(taxpayer: TaxpayerId, jobId: JobId, credential: Credential, { holder, trail, signal }: Read) {
+    const target = { endpoint: 'refreshJob', path: ['tax-payer', taxpayer, 'refresh', jobId], taxpayer } as const;
     return this.#watched('refreshJob', async () => {
-      const answer = await this.#callWithToken(credential, { endpoint: 'refreshJob', path, holder, trail, signal });
-      return this.#decode.jobStatus(jsonOf(answer, 200), taxpayerId, jobId);
+      const answer = await this.#callWithToken(credential, { ...target, holder, trail, signal });
+      return this.#decode.jobStatus(jsonOf(answer, 200), taxpayer, jobId);
     });
   }
 
@@ -151,9 +153,10 @@ export class TaxpayerService {
 
   async #call(bearer: string, fingerprint: string, call: Call): Promise<ServiceAnswer> {
     const { baseUrl, apiVersion, gate, http } = this.options;
-    const { endpoint, path, body, holder, trail, signal } = call;
+    const { endpoint, path, taxpayer, body, holder, trail, signal } = call;
     const answer = await http.call({
       endpoint,
+      taxpayer,
       holder,
       trail,
       signal,

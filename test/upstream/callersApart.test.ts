@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import { type Fleet, outcomeOf, startFleet } from '../support/fleet.js';
@@ -43,6 +44,98 @@ describe('A caller whose jobs the service fails on', () => {
     expect(outcomes).toEqual(Array(10).fill('answered'));
     const page = await (await fetch(`${gateway.origin}/metrics`)).text();
     expect(page).toContain('gateway_breaker_open{endpoint="refreshJob"} 1');
+  });
+});
+
+describe('An outage of an endpoint', () => {
+  const resetMs = 2000;
+  let provider: TrustedProvider;
+  let gateway: TestGateway;
+  let reads: readonly (() => Promise<string>)[];
+
+  /** Twenty callers, each with a taxpayer and a job of their own; their tokens are in memory. */
+  beforeEach(async () => {
+    provider = await startTrustedProvider();
+    const env = { ...provider.env, RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' };
+    gateway = await startTestGateway({ ...env, BREAKER_RESET_MS: String(resetMs) });
+    const { control } = gateway.sandbox;
+    reads = await Promise.all(
+      control.addTaxpayers(20, { status: 'AUTHORIZED' }).map(async (id, n) => {
+        const claims = { sub: `caller-${n}`, scope: 'refresh-jobs:read taxpayers:read', taxpayer_ids: [id] };
+        const authorization = `Bearer ${await provider.token(claims)}`;
+        await gateway.query(
+          'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }',
+          { t: id },
+          { authorization },
+        );
+        return async () => {
+          const job = control.addJob({ taxpayerId: id, endsAs: null }).jobId;
+          const { errors } = await gateway.query(readJob, { t: id, j: job }, { authorization });
+          return errors?.[0]?.extensions.code ?? 'answered';
+        };
+      }),
+    );
+  });
+  afterEach(async () => {
+    await gateway.stop();
+    await provider.stop();
+  });
+
+  /** The outcomes of all reads, and the calls that they made. */
+  async function outcomesOf(run: () => Promise<string[]>) {
+    const before = gateway.sandbox.control.counters().refreshJob;
+    const outcomes = [...new Set(await run())];
+    return { outcomes, calls: gateway.sandbox.control.counters().refreshJob - before };
+  }
+  const inTurn = async () => {
+    const outcomes = [];
+    for (const read of reads) outcomes.push(await read());
+    return outcomes;
+  };
+  const together = () => Promise.all(reads.map((read) => read()));
+
+  it('is found by three callers for all, and costs one trial at a time until one is answered', async () => {
+    const { control } = gateway.sandbox;
+    control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+    expect(await outcomesOf(inTurn)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 9 }); // three tries each
+    await delay(resetMs);
+    expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 3 });
+    control.disarmAll();
+    await delay(2 * resetMs);
+    expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
+  });
+});
+
+describe('A trial that a pause of the fleet refuses', () => {
+  it('proves nothing: once the pause is over, one call is the trial for all', async () => {
+    const fleet = await startFleet({ size: 2, breakerResetMs: 1000 });
+    try {
+      const [one, two] = fleet.members;
+      if (!one || !two) throw new Error('The fleet has two members');
+      const { control } = fleet.sandbox;
+      const taxpayers = control.addTaxpayers(20, { status: 'AUTHORIZED' }).map((id) => fleet.ids.taxpayerId(id));
+      const read = async ({ jobs, broker }: typeof one, n: number) => {
+        const id = taxpayers[n] as (typeof taxpayers)[number];
+        await broker.record(id);
+        const job = fleet.ids.jobId(control.addJob({ taxpayerId: id, endsAs: null }).jobId);
+        return outcomeOf(jobs.status(id, job, undefined, { holder: `caller-${n}` }));
+      };
+      const together = () => Promise.all(taxpayers.map((_, n) => read(one, n)));
+      const outage = control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+      for (const n of [0, 1, 2]) expect(await read(one, n)).toBe('UPSTREAM_UNAVAILABLE');
+      control.disarm(outage);
+      control.arm({ endpoint: 'refreshJob', fault: { status: 429, headers: { 'retry-after': '30' } }, times: 1 });
+      expect(await read(two, 3)).toBe('UPSTREAM_RATE_LIMITED');
+      control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+      fleet.advance(1000);
+      const before = control.counters().refreshJob;
+      expect(new Set(await together())).toEqual(new Set(['UPSTREAM_RATE_LIMITED']));
+      fleet.advance(30_000);
+      expect(new Set(await together())).toEqual(new Set(['UPSTREAM_UNAVAILABLE']));
+      expect(control.counters().refreshJob - before).toBe(3);
+    } finally {
+      await fleet.stop();
+    }
   });
 });
 
