@@ -241,6 +241,32 @@ describe('A hundred requests of one caller at once', () => {
   });
 });
 
+describe('Creations that wait for one with the same key', () => {
+  it('leave the places to the reads of their caller, and replay its link', async () => {
+    const provider = await startTrustedProvider();
+    const gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0' });
+    try {
+      const { control } = gateway.sandbox;
+      const { id } = control.addTaxpayer({ status: 'AUTHORIZED' });
+      const authorization = await provider.watcherOf([id], 300, 'client-links:create taxpayers:read');
+      const create = 'mutation { createClientLink(input: { idempotencyKey: "the same" }) { replayed } }';
+      const ask = () => gateway.query<{ createClientLink: { replayed: boolean } }>(create, {}, { authorization });
+      control.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
+      const created = Array.from({ length: 100 }, ask);
+      await control.whenCalled('createClientLink', 1);
+      const read = 'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }';
+      expect((await gateway.query(read, { t: id }, { authorization })).errors).toBeUndefined();
+      control.release('slow');
+      const replayed = (await Promise.all(created)).map(({ data }) => data?.createClientLink.replayed);
+      expect(replayed.sort()).toEqual([false, ...Array(99).fill(true)]);
+      expect(control.counters().createClientLink).toBe(1);
+    } finally {
+      await gateway.stop();
+      await provider.stop();
+    }
+  });
+});
+
 describe('A read that waits for a place of a caller whose places are taken', () => {
   it('is not waited for by another caller', async () => {
     const provider = await startTrustedProvider();
