@@ -19,7 +19,7 @@ A request is answered within these times, whatever the answer; a try that was to
 ${names.map((name) => `- \`${name}\`: ${bound(operations[name])}`).join('\n')}
 
 These waits may come first: up to \`UPSTREAM_DEADLINE_MS\` for a free slot, while the caller has 32 reads and creations in
-flight; 3 s for the lease of a process that died; up to \`UPSTREAM_DEADLINE_MS\` plus 2 s for another try with the same
+flight (requests for the same record or job share one); 3 s for the lease of a process that died; up to \`UPSTREAM_DEADLINE_MS\` plus 2 s for another try with the same
 \`idempotencyKey\`.
 
 The last two columns say what a second \`createClientLink\` with the same \`idempotencyKey\` and input gets once the service
@@ -37,12 +37,16 @@ row got a 403, that caller's calls stop for 30 seconds with \`UPSTREAM_CREDENTIA
 callers have no identity, the calls of the whole fleet stop.
 
 Each process has a circuit breaker for an endpoint that keeps failing (network, timeout, 5xx, 408, 425). While it is open, requests fail at
-once with \`UPSTREAM_UNAVAILABLE\`, without a call. After \`BREAKER_RESET_MS\` the next request is a trial. It opens:
+once with \`UPSTREAM_UNAVAILABLE\`, without a call. It opens:
 
-- For one caller, when of the last 20 taxpayers or jobs they asked for within 10 seconds at least 5 fail, and at least half.
-  Each creation of a link counts. An id that always fails counts once. Callers without an identity count as one caller.
-- For everybody, when at least half of the callers who asked within 10 seconds are affected: at least 2 to whom the first rule
-  applies, or at least 5 with failing calls.
+- For one caller, when their calls about 5 different taxpayers or jobs fail in a row within 10 seconds. Each creation of a link
+  counts. An id that always fails counts once. Callers without an identity count as one caller.
+- For everybody, when 3 callers fail in a row within 10 seconds, each about another taxpayer, and nobody's call is answered
+  between.
+
+After \`BREAKER_RESET_MS\` one call is a trial, and the others wait for it. It closes when the trial is answered; a trial that
+was not made proves nothing. After a failed trial for everybody, another caller makes the next one, or the same caller after
+twice \`BREAKER_RESET_MS\`.
 
 The same, fault by fault:
 

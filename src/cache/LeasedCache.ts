@@ -5,7 +5,7 @@ import { pause, type Runtime, realRuntime } from '../process/Runtime.js';
 import { heldBytes } from './heldBytes.js';
 import { type KeptLease, keepLease, leaseMarginMs, leaseMs } from './keepLease.js';
 import type { EntryName } from './OneKeyStore.js';
-import type { CacheTier, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
+import type { CacheTier, InPlace, LeasedCacheOptions, ReadReason, ReadRequest } from './ReadRequest.js';
 import { decodeEntry, decodeFailure, type Entry, encodeEntry, encodeFailure } from './StoredEntries.js';
 
 /** Pauses between two looks at a lease that another process holds, in milliseconds: they double, with jitter. */
@@ -13,6 +13,8 @@ const firstPauseMs = 20;
 const longestPauseMs = 200;
 /** How long the store keeps a lease holder's failure for those who waited for the holder, in milliseconds. */
 const failureTtlMs = 10_000;
+
+const atOnce: InPlace = async (work) => work();
 
 interface Reader<Value> extends ReadRequest<Value> {
   readonly id: string;
@@ -47,6 +49,8 @@ export class LeasedCache<Value> {
   readonly #runtime: Runtime;
   readonly #memory: BoundedCache<Entry<Value>>;
   readonly #flights = new Map<string, Flight<Value>>();
+  /** Reads that wait for a place, by holder and id: a holder without a free place must not hold up another holder's read. */
+  readonly #waiting = new Map<string, Promise<Entry<Value> | undefined>>();
   readonly #subjectOf: (id: string) => string;
   readonly #longestHoldMs: number;
   readonly #skewMs: number;
@@ -114,17 +118,17 @@ export class LeasedCache<Value> {
     const parts = [this.options.kind, id];
     const name = this.options.subjectOf ? { subject: this.#subjectOf(id), parts } : parts;
     const reader = { ...request, id, name, askedAt: this.#runtime.now(), isForgotten: false };
+    // A reader whose caller holds a place already must not wait for those who wait for one.
+    const wait = request.inPlace ? JSON.stringify([request.holder, id]) : '';
     for (;;) {
-      const underway = this.#flights.get(id);
+      const underway = this.#flights.get(id)?.entry ?? this.#waiting.get(wait);
       if (underway === undefined) {
-        const entry = this.#load(reader).finally(() => {
-          if (!reader.isForgotten) this.#flights.delete(id);
-        });
-        this.#flights.set(id, { reader, entry });
-        return entry;
+        const entry = await this.#begin(reader, wait);
+        if (entry !== undefined) return entry;
+        continue; // another holder's reader began it meanwhile
       }
       // Another reader started this read: its entry may be too old for this reader, its refusal may concern only the other.
-      const entry = await underway.entry.catch((error) => {
+      const entry = await underway.catch((error) => {
         if (!isRefusalOfAnother(error, reader.holder)) throw error;
       });
       if (entry && this.#willDo(entry, reader)) {
@@ -132,6 +136,26 @@ export class LeasedCache<Value> {
         return entry;
       }
     }
+  }
+
+  /** Begins a read once there is a place for it; undefined when one is under way by then. */
+  #begin(reader: Reader<Value>, wait: string): Promise<Entry<Value> | undefined> {
+    const { id, inPlace = atOnce } = reader;
+    let hasPlace = false;
+    const read = inPlace(() => {
+      hasPlace = true;
+      const hasWaited = this.#waiting.delete(wait);
+      const held = hasWaited ? this.held(id, (entry) => this.#willDo(entry, reader)) : undefined;
+      if (held !== undefined || this.#flights.has(id)) return held;
+      const entry = this.#load(reader).finally(() => {
+        if (!reader.isForgotten) this.#flights.delete(id);
+      });
+      this.#flights.set(id, { reader, entry });
+      return entry;
+    });
+    if (!hasPlace) this.#waiting.set(wait, read);
+    read.catch(() => hasPlace || this.#waiting.delete(wait)); // no place came free in time
+    return read;
   }
 
   async #load(reader: Reader<Value>): Promise<Entry<Value>> {

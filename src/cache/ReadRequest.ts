@@ -3,6 +3,8 @@ import type { Runtime } from '../process/Runtime.js';
 import type { SealedStore } from './SealedStore.js';
 import type { Codec, Entry } from './StoredEntries.js';
 
+export type InPlace = <T>(work: () => T | Promise<T>) => Promise<T>;
+
 /** What a reader asks of a `LeasedCache`. */
 export interface ReadRequest<Value> {
   /** Whether an entry will do. */
@@ -11,6 +13,8 @@ export interface ReadRequest<Value> {
   readonly takesFetchedMeanwhile?: boolean;
   /** Asks the service. `signal` aborts when the work must end; `before` is the newest known entry, which was not acceptable. */
   readonly fetch: (signal: AbortSignal, before?: Entry<Value>) => Promise<Value>;
+  /** Runs a read once there is a place for it. Those who join a read under way need none. Default: at once. */
+  readonly inPlace?: InPlace | undefined;
   /** Who reads. A refusal that concerns another holder is not shared with this one. */
   readonly holder?: string | undefined;
   /** The trail of the reader's operation. */

@@ -38,6 +38,11 @@ const storedRecord = z.discriminatedUnion('state', [
 ]);
 type LinkRecord = z.output<typeof storedRecord>;
 
+interface Idempotency {
+  readonly caller: string;
+  readonly key: string;
+}
+
 /** A creation with an idempotency key. `name` holds the caller and the key, `text` is `name` as JSON, `input` is a hash. */
 interface Attempt {
   readonly name: readonly string[];
@@ -78,18 +83,15 @@ export class ClientLinks {
    */
   async create(
     request: ClientLinkRequest,
-    idempotency: { readonly caller: string; readonly key: string } | undefined,
+    idempotency: Idempotency | undefined,
     call: CallOptions = {},
   ): Promise<CreatedLink> {
     const { places, service, onOutcome } = this.options;
     try {
-      const created = await places.run(call.holder, async () => {
-        if (idempotency === undefined) return { link: await service.createClientLink(request, call), replayed: false };
-        const name = ['client-link', idempotency.caller, idempotency.key];
-        // The hash covers the name, so that equal inputs under different keys look different.
-        const input = hash('sha256', JSON.stringify([...name, stableStringify(request)]), 'base64url');
-        return this.#createOnce({ name, text: JSON.stringify(name), input, request, call });
-      });
+      const created =
+        idempotency === undefined
+          ? { link: await places.run(call.holder, () => service.createClientLink(request, call)), replayed: false }
+          : await this.#createOnce(attemptOf(request, idempotency, call));
       onOutcome(created.replayed ? 'replayed' : 'created');
       return created;
     } catch (error) {
@@ -107,8 +109,8 @@ export class ClientLinks {
     let waiting: { readonly startedAt: number | undefined; readonly sinceMs: number } | undefined;
     for (let record: LinkRecord | undefined; ; ) {
       // No claim while a record exists: with several keys, a claim that fails holds one briefly, which looks like a new try.
-      const claim = record === undefined ? await this.#claim(attempt) : undefined;
-      if (claim !== undefined) return { link: await this.#create(attempt, claim), replayed: false };
+      const link = record === undefined ? await this.#createInPlace(attempt) : undefined;
+      if (link !== undefined) return { link, replayed: false };
       record = await this.#recordOf(attempt);
       if (record !== undefined && record.input !== attempt.input) {
         throw new GatewayError('IDEMPOTENCY_CONFLICT', 'This idempotencyKey was used with another input');
@@ -124,6 +126,14 @@ export class ClientLinks {
       if (isTooOld || runtime.monotonicNow() - waiting.sinceMs > workMs) throw unknown();
       await pause(runtime, lookAgainMs);
     }
+  }
+
+  /** Undefined when the key has a record already. Its creation is waited for without a place. */
+  #createInPlace(attempt: Attempt): Promise<ClientLink | undefined> {
+    return this.options.places.run(attempt.call.holder, async () => {
+      const claim = await this.#claim(attempt);
+      return claim && this.#create(attempt, claim);
+    });
   }
 
   /** Records that a try begins; undefined when the key has a record already. */
@@ -166,6 +176,13 @@ export class ClientLinks {
     this.#own.set(text, record);
     return this.options.store.set(name, record, idempotencyTtlMs);
   }
+}
+
+function attemptOf(request: ClientLinkRequest, idempotency: Idempotency, call: CallOptions): Attempt {
+  const name = ['client-link', idempotency.caller, idempotency.key];
+  // The hash covers the name, so that equal inputs under different keys look different.
+  const input = hash('sha256', JSON.stringify([...name, stableStringify(request)]), 'base64url');
+  return { name, text: JSON.stringify(name), input, request, call };
 }
 
 function unknown(): GatewayError {

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { LeasedCache } from '../cache/LeasedCache.js';
+import type { InPlace } from '../cache/ReadRequest.js';
 import type { Entry } from '../cache/StoredEntries.js';
 import { jitterOf } from './freshness.js';
 import type { JobId, TaxpayerId } from './identifiers.js';
@@ -101,11 +102,17 @@ export class RefreshJobs {
   }
 
   async #lookUp(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, call: ReadCall): Promise<JobView> {
-    const read = () => this.#read(taxpayerId, jobId, maxAgeMs, call);
-    return shownOf(await this.options.places.run(call.holder, read)).view;
+    const inPlace: InPlace = (work) => this.options.places.run(call.holder, work);
+    return shownOf(await this.#read(taxpayerId, jobId, maxAgeMs, call, inPlace)).view;
   }
 
-  #read(taxpayerId: TaxpayerId, jobId: JobId, maxAgeMs: number, { holder, trail, written }: ReadCall) {
+  #read(
+    taxpayerId: TaxpayerId,
+    jobId: JobId,
+    maxAgeMs: number,
+    { holder, trail, written }: ReadCall,
+    inPlace?: InPlace,
+  ) {
     const { service, broker } = this.options;
     const id = idOf(taxpayerId, jobId);
     return this.#cache.read(id, {
@@ -118,6 +125,7 @@ export class RefreshJobs {
         );
         return this.#observationOf(id, job);
       },
+      inPlace,
       holder,
       trail,
     });

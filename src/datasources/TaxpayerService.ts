@@ -39,13 +39,14 @@ export interface ServiceFailure {
 interface Call extends CallOptions {
   readonly endpoint: Endpoint;
   readonly path: readonly string[];
+  readonly taxpayer?: TaxpayerId;
   readonly body?: string;
   readonly signal?: AbortSignal | undefined;
   /** Runs before each try, retries included; an error it throws ends the call before that try. */
   readonly beforeTry?: (() => Promise<void>) | undefined;
 }
 
-interface Read extends Omit<Call, 'endpoint' | 'path' | 'body'> {
+interface Read extends Omit<Call, 'endpoint' | 'path' | 'taxpayer' | 'body'> {
   readonly written?: WrittenIds | undefined;
 }
 
@@ -85,17 +86,19 @@ export class TaxpayerService {
   async tokenRecord(id: TaxpayerId, { signal, beforeTry, written, ...call }: Read): Promise<TokenRecord> {
     const path = ['auth', 'tax-payer', written?.get(id) ?? id, 'token'];
     return this.#watched('taxpayerToken', async () => {
-      const answer = await this.#callAsClient({ ...call, endpoint: 'taxpayerToken', path, signal, beforeTry });
+      const target = { endpoint: 'taxpayerToken', path, taxpayer: id } as const;
+      const answer = await this.#callAsClient({ ...call, ...target, signal, beforeTry });
       return this.#decode.tokenRecord(foundIn(answer), id);
     });
   }
 
   /** Reads the status of a refresh job (interface, 4.3). @throws AccessTokenRefused */
-  async refreshJob(taxpayerId: TaxpayerId, jobId: JobId, credential: Credential, { written, ...call }: Read) {
-    const path = ['tax-payer', written?.get(taxpayerId) ?? taxpayerId, 'refresh', written?.get(jobId) ?? jobId];
+  async refreshJob(taxpayer: TaxpayerId, jobId: JobId, credential: Credential, { written, ...call }: Read) {
+    const path = ['tax-payer', written?.get(taxpayer) ?? taxpayer, 'refresh', written?.get(jobId) ?? jobId];
     return this.#watched('refreshJob', async () => {
-      const answer = await this.#callWithToken(credential, { ...call, endpoint: 'refreshJob', path });
-      return this.#decode.jobStatus(foundIn(answer), taxpayerId, jobId);
+      const target = { endpoint: 'refreshJob', path, taxpayer } as const;
+      const answer = await this.#callWithToken(credential, { ...call, ...target });
+      return this.#decode.jobStatus(foundIn(answer), taxpayer, jobId);
     });
   }
 
@@ -153,9 +156,10 @@ export class TaxpayerService {
 
   async #call(bearer: string, fingerprint: string, call: Call): Promise<ServiceAnswer> {
     const { baseUrl, apiVersion, gate, http } = this.options;
-    const { endpoint, path, body, holder, trail, signal } = call;
+    const { endpoint, path, taxpayer, body, holder, trail, signal } = call;
     const answer = await http.call({
       endpoint,
+      taxpayer,
       holder,
       trail,
       signal,

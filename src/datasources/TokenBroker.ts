@@ -1,4 +1,5 @@
 import { LeasedCache } from '../cache/LeasedCache.js';
+import type { InPlace, ReadRequest } from '../cache/ReadRequest.js';
 import { GatewayError } from '../errors/errors.js';
 import { type Spender, TokenBudget } from '../upstream/TokenBudget.js';
 import { type Credential, Credentials, isSuccessor, skewMs } from './credentials.js';
@@ -152,10 +153,10 @@ export class TokenBroker {
     }
   }
 
-  /** Memory is checked again after the wait for a place: another reader may have fetched the record. */
   async #find(id: TaxpayerId, acceptable: Acceptable, call: Call): Promise<TokenView> {
     const wasRefused = isRefused(this.#cache.peek(id));
-    const entry = await this.options.places.run(call.holder, () => this.#read(id, acceptable, call, true));
+    const inPlace: InPlace = (work) => this.options.places.run(call.holder, work);
+    const entry = await this.#read(id, acceptable, call, { inPlace, takesFetchedMeanwhile: true });
     const view = this.#viewOf(entry);
     // A new token in place of a refused one starts a cool-down: jobs and records together cost one call per cool-down.
     const isNew = this.#cache.isYoungerThan(entry, refetchCoolDownMs);
@@ -241,10 +242,10 @@ export class TokenBroker {
     held.view = wasRefused ? { ...view, freshMs, stale: true } : view;
   }
 
-  #read(id: TaxpayerId, acceptable: Acceptable, call: Call, takesFetchedMeanwhile = false) {
+  #read(id: TaxpayerId, acceptable: Acceptable, call: Call, more: Partial<ReadRequest<TokenAnswer>> = {}) {
     const { holder, trail } = call;
     const fetch = (signal: AbortSignal, before?: TokenEntry) => this.#fetch(id, signal, call, before);
-    return this.#cache.read(id, { acceptable, takesFetchedMeanwhile, fetch, holder, trail });
+    return this.#cache.read(id, { acceptable, fetch, holder, trail, ...more });
   }
 
   async #fetch(id: TaxpayerId, signal: AbortSignal, call: Call, before?: TokenEntry): Promise<TokenAnswer> {

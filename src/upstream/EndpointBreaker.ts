@@ -10,6 +10,8 @@ export interface BreakerCall {
   readonly holder?: string | undefined;
   /** What the call is about, such as a taxpayer or a job. A call without a subject counts as a subject of its own. */
   readonly subject?: string | undefined;
+  /** Whom the call is about. Default: the subject. */
+  readonly taxpayer?: string | undefined;
 }
 
 /** Set by the call while it runs. `not-made`: nothing was sent, so the call says nothing about the endpoint. */
@@ -17,29 +19,23 @@ export interface CallRecord {
   outcome: 'not-made' | 'answered' | 'failed';
 }
 
-/** Failures and answers count for this long, in milliseconds. */
+/** A holder's breaker opens when its calls about this many subjects fail, with no answer between. */
+const subjectsInARow = 5;
+/** The breaker for all opens when this many holders fail, each about another taxpayer, with no answer to anybody between. */
+const holdersInARow = 3;
+/** Failures count for this long, in milliseconds. */
 const windowMs = 10_000;
-/** A holder's breaker opens when this many of its subjects fail, and at least half of those seen. */
-const failingSubjectsToOpen = 5;
-/** An outage is this many holders with an open breaker, or this many failing, and at least half of the holders seen. */
-const openHoldersOfAnOutage = 2;
-const failingHoldersOfAnOutage = 5;
 const maxHolders = 500;
-/** Per holder. */
-const maxSubjects = 20;
 
 /**
- * A circuit breaker per holder: stops the calls of a holder to an endpoint that keeps failing. It opens by the share of
- * subjects that fail, so that neither one id nor one holder's ids close the endpoint for others. It opens for all holders when
- * the endpoint fails for at least half of them. After the reset time one call of the holder is the trial; its others wait.
+ * Stops the calls to an endpoint that keeps failing, by a circuit breaker for each holder and one for all. Neither one id nor
+ * one holder can open the one for all. After the reset time one call is the trial, and the others wait for it.
  */
 export class EndpointBreaker {
-  readonly #holders = new BoundedCache<HolderBreaker>({
-    max: maxHolders,
-    memoMethod: () => new HolderBreaker(this.runtime.monotonicNow),
-  });
-  /** When an outage ends: by time alone, because one holder could make a trial fail. */
-  #outageUntil = -Infinity;
+  readonly #holders = new BoundedCache<Breaker>({ max: maxHolders, memoMethod: () => new Breaker(subjectsInARow) });
+  readonly #all = new Breaker(holdersInARow, Number.MAX_SAFE_INTEGER);
+  /** Whose trial for all failed last: then another holder may try first, so that no holder can keep the breaker open. */
+  #failedLast: string | undefined | null = null;
 
   /** @param resetMs how long calls are refused once there were too many failures */
   constructor(
@@ -50,86 +46,112 @@ export class EndpointBreaker {
   /** `open` while the calls of at least one holder are refused. */
   get state(): BreakerState {
     const now = this.runtime.monotonicNow();
-    if (now < this.#outageUntil) return 'open';
-    const states = new Set([...this.#holders.values()].map((holder) => holder.stateAt(now)));
+    const states = new Set([this.#all, ...this.#holders.values()].map((breaker) => breaker.stateAt(now)));
     return states.has('open') ? 'open' : states.has('half-open') ? 'half-open' : 'closed';
   }
 
   /** @throws GatewayError UPSTREAM_UNAVAILABLE in place of a call that is not made; whatever `call` throws */
-  async run<T>({ holder, subject }: BreakerCall, call: (record: CallRecord) => Promise<T>): Promise<T> {
-    const own = this.#holders.memo(holder ?? '');
+  async run<T>(about: BreakerCall, call: (record: CallRecord) => Promise<T>): Promise<T> {
+    const own = this.#ownOf(about.holder);
     for (;;) {
-      const now = this.runtime.monotonicNow();
-      own.seenAt = now;
-      if (now < this.#outageUntil) throw refusal(this.#outageUntil - now);
-      if (now < own.openUntil) throw refusal(own.openUntil - now, { holder });
-      if (!own.trial) break;
-      await own.trial; // it may end without a call: then this call may become the next trial
+      const refusal = this.refusalOf(about.holder);
+      if (refusal !== undefined) throw refusal;
+      const trial = this.#all.trial ?? own.trial;
+      if (trial === undefined) break;
+      await trial; // it may end without a call: then this call may become the next trial
     }
-    const isTrial = own.stateAt(this.runtime.monotonicNow()) === 'half-open';
+    const now = this.runtime.monotonicNow();
+    const onTrial = [this.#all, own].filter((breaker) => breaker.needsTrial(now));
     const record: CallRecord = { outcome: 'not-made' };
-    const made = call(record).finally(() => this.#settle(own, subject, record.outcome, isTrial));
-    if (isTrial) own.trial = made.catch(() => {});
+    const made = call(record).finally(() => this.#settle(about, record.outcome, onTrial));
+    for (const breaker of onTrial) breaker.trial = made.catch(() => {});
     return made;
   }
 
-  #settle(own: HolderBreaker, subject: string | undefined, outcome: CallRecord['outcome'], isTrial: boolean): void {
-    if (isTrial) own.trial = undefined;
-    if (outcome === 'not-made') return;
-    own.subjectFailed.set(subject ?? Symbol('a call by itself'), outcome === 'failed');
-    if (outcome === 'answered' && isTrial) own.close();
-    if (outcome === 'answered') return;
+  /** Why a call of the holder would not be made now; undefined when it would be. */
+  refusalOf(holder: string | undefined): GatewayError | undefined {
     const now = this.runtime.monotonicNow();
-    if (isTrial || (own.stateAt(now) === 'closed' && own.failingSubjects >= failingSubjectsToOpen)) {
-      own.openUntil = now + this.resetMs;
-    }
-    if (this.#isOutage(now)) this.#outageUntil = now + this.resetMs;
+    const isLast = this.#all.needsTrial(now) && holder === this.#failedLast;
+    const allUntil = this.#all.openUntil + (isLast ? this.resetMs : 0);
+    if (now < allUntil) return refused(allUntil - now);
+    const { openUntil } = this.#ownOf(holder);
+    return now < openUntil ? refused(openUntil - now, { holder }) : undefined;
   }
 
-  #isOutage(now: number): boolean {
-    const seen = [...this.#holders.values()].filter(({ seenAt }) => now - seenAt <= windowMs);
-    const open = seen.filter((holder) => holder.stateAt(now) === 'open').length;
-    const failing = seen.filter(({ failingSubjects }) => failingSubjects > 0).length;
-    const isShared = (holders: number, least: number) => holders >= least && holders * 2 >= seen.length;
-    return isShared(open, openHoldersOfAnOutage) || isShared(failing, failingHoldersOfAnOutage);
+  #ownOf(holder: string | undefined): Breaker {
+    return this.#holders.memo(holder ?? '');
+  }
+
+  #settle(about: BreakerCall, outcome: CallRecord['outcome'], onTrial: readonly Breaker[]): void {
+    for (const breaker of onTrial) breaker.trial = undefined;
+    if (outcome === 'not-made') return;
+    const { holder, subject = Symbol('a call by itself'), taxpayer = subject } = about;
+    const isForAll = onTrial.includes(this.#all);
+    if (isForAll) this.#failedLast = outcome === 'failed' ? holder : null;
+    const own = this.#ownOf(holder);
+    if (outcome === 'answered') {
+      own.noteAnswer(onTrial.includes(own));
+      this.#all.noteAnswer(isForAll);
+    } else {
+      const at = this.runtime.monotonicNow();
+      if (onTrial.includes(own) || own.noteFailure({ at, by: subject, about: subject })) own.open(at, this.resetMs);
+      if (isForAll || this.#all.noteFailure({ at, by: holder, about: taxpayer })) this.#all.open(at, this.resetMs);
+    }
   }
 }
 
-/** The recent outcomes of one holder's calls to the endpoint. All times are those of the monotonic clock. */
-class HolderBreaker {
-  /** When the holder last asked for a call, made or refused. */
-  seenAt = -Infinity;
+interface Failure {
+  readonly at: number;
+  readonly by: string | symbol | undefined;
+  readonly about: string | symbol;
+}
+
+/** All times are those of the monotonic clock. */
+class Breaker {
+  /** -Infinity while it is closed. */
   openUntil = -Infinity;
   /** Settles when the trial under way has ended. */
   trial: Promise<unknown> | undefined;
-  /** Whether the last call about each subject failed. */
-  readonly subjectFailed: BoundedCache<boolean, string | symbol>;
+  #inARow: readonly Failure[] = [];
 
-  constructor(now: () => number) {
-    this.subjectFailed = new BoundedCache({ max: maxSubjects, ttl: windowMs, ttlResolution: 0, perf: { now } });
+  /** @param awaitsTrialMs how long it stays half open without a trial, then it closes */
+  constructor(
+    private readonly mostInARow: number,
+    private readonly awaitsTrialMs = windowMs,
+  ) {}
+
+  needsTrial(now: number): boolean {
+    return now >= this.openUntil && now < this.openUntil + this.awaitsTrialMs;
   }
 
-  /** How many subjects fail; 0 while fewer than half of them do. */
-  get failingSubjects(): number {
-    const all = [...this.subjectFailed.values()];
-    const failing = all.filter((failed) => failed).length;
-    return failing * 2 >= all.length ? failing : 0;
-  }
-
-  /** Without a trial, `half-open` turns into `closed` after the time for which failures count. */
+  /** For those who watch: a trial that is awaited for long is none of their business. */
   stateAt(now: number): BreakerState {
     if (now < this.openUntil) return 'open';
     return now < this.openUntil + windowMs ? 'half-open' : 'closed';
   }
 
-  close(): void {
-    this.openUntil = -Infinity;
-    this.subjectFailed.clear();
+  /** Whether this failure makes too many in a row, where each `by` and each `about` counts once. Only while closed. */
+  noteFailure(failure: Failure): boolean {
+    if (failure.at < this.openUntil || this.needsTrial(failure.at)) return false;
+    const recent = this.#inARow.filter(({ at }) => failure.at - at < windowMs);
+    const others = recent.filter(({ by }) => by !== failure.by);
+    this.#inARow = others.some(({ about }) => about === failure.about) ? recent : [...others, failure];
+    return this.#inARow.length >= this.mostInARow;
+  }
+
+  open(now: number, resetMs: number): void {
+    this.openUntil = now + resetMs;
+    this.#inARow = [];
+  }
+
+  noteAnswer(isTrial: boolean): void {
+    this.#inARow = [];
+    if (isTrial) this.openUntil = -Infinity;
   }
 }
 
 /** `onlyFor` names the holder whose breaker is open, unless the endpoint fails for all. */
-function refusal(waitMs: number, onlyFor?: { readonly holder: string | undefined }): GatewayError {
+function refused(waitMs: number, onlyFor?: { readonly holder: string | undefined }): GatewayError {
   const message = 'The service kept failing: the gateway pauses its calls for a moment';
   const retryAfterSeconds = Math.ceil(waitMs / 1000);
   const reason = onlyFor ? "the breaker is open for this caller's calls" : 'the breaker is open for all calls';

@@ -60,7 +60,7 @@ const maxRepetitions = 2;
 
 /**
  * Calls the service and returns or fails within a known time: a timeout for each try and a deadline for the whole call,
- * bounded bodies, no redirects, a circuit breaker per endpoint and caller. This is the only place that retries a call, and it
+ * bounded bodies, no redirects, circuit breakers per endpoint, for each caller and for all. This is the only place that retries a call, and it
  * retries only GETs (at most twice, with full jitter, honouring `Retry-After`): a POST is sent at most once.
  */
 export class ResilientFetch {
@@ -102,7 +102,8 @@ export class ResilientFetch {
         const pauseMs = this.#pauseAfter(tries, error);
         if (tries === maxTries || this.#runtime.monotonicNow() + pauseMs >= endsAt) throw error;
         await pause(this.#runtime, pauseMs, { signal: request.signal });
-        if (request.signal?.aborted) throw error;
+        const isRefused = this.#breakers[request.endpoint].refusalOf(request.holder) !== undefined;
+        if (isRefused || request.signal?.aborted) throw error; // others may have found an outage meanwhile
       }
     }
   }

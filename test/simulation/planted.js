@@ -194,8 +194,8 @@ export const planted = [
   defect(
     'an open breaker stays open',
     'upstream/EndpointBreaker.ts',
-    'own.openUntil = now + this.resetMs;',
-    'own.openUntil = Infinity;',
+    'this.openUntil = now + resetMs;',
+    'this.openUntil = Infinity;',
   ),
   defect('an unknown outcome frees the key', links, "error.code !== 'OUTCOME_UNKNOWN'", "error.code !== 'NOT_FOUND'"),
   defect(

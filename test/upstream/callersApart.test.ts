@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { pause, realRuntime } from '../../src/process/Runtime.js';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
@@ -48,6 +49,98 @@ describe('A caller whose jobs the service fails on', () => {
   });
 });
 
+describe('An outage of an endpoint', () => {
+  const resetMs = 2000;
+  let provider: TrustedProvider;
+  let gateway: TestGateway;
+  let reads: readonly (() => Promise<string>)[];
+
+  /** Twenty callers, each with a taxpayer and a job of their own; their tokens are in memory. */
+  beforeEach(async () => {
+    provider = await startTrustedProvider();
+    const env = { ...provider.env, RATE_LIMIT_PER_MINUTE: '0', TOKEN_BUDGET_PER_HOUR: '0' };
+    gateway = await startTestGateway({ ...env, BREAKER_RESET_MS: String(resetMs) });
+    const { control } = gateway.sandbox;
+    reads = await Promise.all(
+      control.addTaxpayers(20, { status: 'AUTHORIZED' }).map(async (id, n) => {
+        const claims = { sub: `caller-${n}`, scope: 'refresh-jobs:read taxpayers:read', taxpayer_ids: [id] };
+        const authorization = `Bearer ${await provider.token(claims)}`;
+        await gateway.query(
+          'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }',
+          { t: id },
+          { authorization },
+        );
+        return async () => {
+          const job = control.addJob({ taxpayerId: id, endsAs: null }).jobId;
+          const { errors } = await gateway.query(readJob, { t: id, j: job }, { authorization });
+          return errors?.[0]?.extensions.code ?? 'answered';
+        };
+      }),
+    );
+  });
+  afterEach(async () => {
+    await gateway.stop();
+    await provider.stop();
+  });
+
+  /** The outcomes of all reads, and the calls that they made. */
+  async function outcomesOf(run: () => Promise<string[]>) {
+    const before = gateway.sandbox.control.counters().refreshJob;
+    const outcomes = [...new Set(await run())];
+    return { outcomes, calls: gateway.sandbox.control.counters().refreshJob - before };
+  }
+  const inTurn = async () => {
+    const outcomes = [];
+    for (const read of reads) outcomes.push(await read());
+    return outcomes;
+  };
+  const together = () => Promise.all(reads.map((read) => read()));
+
+  it('is found by three callers for all, and costs one trial at a time until one is answered', async () => {
+    const { control } = gateway.sandbox;
+    control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+    expect(await outcomesOf(inTurn)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 9 }); // three tries each
+    await delay(resetMs);
+    expect(await outcomesOf(together)).toEqual({ outcomes: ['UPSTREAM_UNAVAILABLE'], calls: 3 });
+    control.disarmAll();
+    await delay(2 * resetMs);
+    expect(await outcomesOf(together)).toEqual({ outcomes: ['answered'], calls: 20 });
+  });
+});
+
+describe('A trial that a pause of the fleet refuses', () => {
+  it('proves nothing: once the pause is over, one call is the trial for all', async () => {
+    const fleet = await startFleet({ size: 2, breakerResetMs: 1000 });
+    try {
+      const [one, two] = fleet.members;
+      if (!one || !two) throw new Error('The fleet has two members');
+      const { control } = fleet.sandbox;
+      const taxpayers = control.addTaxpayers(20, { status: 'AUTHORIZED' }).map((id) => fleet.ids.taxpayerId(id));
+      const read = async ({ jobs, broker }: typeof one, n: number) => {
+        const id = taxpayers[n] as (typeof taxpayers)[number];
+        await broker.record(id);
+        const job = fleet.ids.jobId(control.addJob({ taxpayerId: id, endsAs: null }).jobId);
+        return outcomeOf(jobs.status(id, job, undefined, { holder: `caller-${n}` }));
+      };
+      const together = () => Promise.all(taxpayers.map((_, n) => read(one, n)));
+      const outage = control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+      for (const n of [0, 1, 2]) expect(await read(one, n)).toBe('UPSTREAM_UNAVAILABLE');
+      control.disarm(outage);
+      control.arm({ endpoint: 'refreshJob', fault: { status: 429, headers: { 'retry-after': '30' } }, times: 1 });
+      expect(await read(two, 3)).toBe('UPSTREAM_RATE_LIMITED');
+      control.arm({ endpoint: 'refreshJob', fault: { status: 503 } });
+      fleet.advance(1000);
+      const before = control.counters().refreshJob;
+      expect(new Set(await together())).toEqual(new Set(['UPSTREAM_RATE_LIMITED']));
+      fleet.advance(30_000);
+      expect(new Set(await together())).toEqual(new Set(['UPSTREAM_UNAVAILABLE']));
+      expect(control.counters().refreshJob - before).toBe(3);
+    } finally {
+      await fleet.stop();
+    }
+  });
+});
+
 describe('A caller who asks for more than the service can answer at once', () => {
   it('has a share of the calls under way, and delays nobody else', async () => {
     const provider = await startTrustedProvider();
@@ -84,6 +177,122 @@ describe('A caller who asks for more than the service can answer at once', () =>
         expect([1, 60]).toContain(errors?.length);
         for (const { extensions } of errors ?? []) expect(['NOT_FOUND', 'RATE_LIMITED']).toContain(extensions.code);
       }
+    } finally {
+      await gateway.stop();
+      await provider.stop();
+    }
+  });
+});
+
+describe('A hundred requests of one caller at once', () => {
+  let provider: TrustedProvider;
+  let gateway: TestGateway;
+  let authorization: string;
+  let id: string;
+  beforeEach(async () => {
+    provider = await startTrustedProvider();
+    gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0' });
+    id = gateway.sandbox.control.addTaxpayer({ status: 'AUTHORIZED' }).id;
+    authorization = await provider.watcherOf([id]);
+  });
+  afterEach(async () => {
+    await gateway.stop();
+    await provider.stop();
+  });
+
+  const codesOf = async (document: string, variables: object) => {
+    const answers = Array.from({ length: 100 }, () => gateway.query(document, variables, { authorization }));
+    return (await Promise.all(answers)).map(({ errors }) => errors?.[0]?.extensions.code ?? 'answered');
+  };
+
+  it('for one record share one read, also when it fails', async () => {
+    const { control } = gateway.sandbox;
+    const fault = control.arm({ endpoint: 'taxpayerToken', fault: { status: 500 } });
+    const readRecord = 'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }';
+    expect(await codesOf(readRecord, { t: id })).toEqual(Array(100).fill('UPSTREAM_UNAVAILABLE'));
+    expect(control.counters().taxpayerToken).toBe(3); // one read with its tries
+    control.disarm(fault);
+    expect(await codesOf(readRecord, { t: id })).toEqual(Array(100).fill('answered'));
+    expect(control.counters().taxpayerToken).toBe(4);
+  });
+
+  it('for one job share one read, also when it fails', async () => {
+    const { control } = gateway.sandbox;
+    const { jobId } = control.addJob({ taxpayerId: id, endsAs: null });
+    control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+    expect(await codesOf(readJob, { t: id, j: jobId })).toEqual(Array(100).fill('UPSTREAM_UNAVAILABLE'));
+    expect(control.counters().refreshJob).toBe(3);
+  });
+
+  it('that join a read leave the places to the reads of other taxpayers', async () => {
+    const { control } = gateway.sandbox;
+    const [slow, quick] = control.addTaxpayers(2, { status: 'AUTHORIZED' }) as [string, string];
+    authorization = await provider.watcherOf([slow, quick]);
+    const readRecord = 'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }';
+    control.arm({ endpoint: 'taxpayerToken', taxpayerId: slow, fault: { gate: 'slow' } });
+    let isOver = false;
+    const joined = codesOf(readRecord, { t: slow }).finally(() => {
+      isOver = true;
+    });
+    await control.whenCalled('taxpayerToken', 1);
+    expect((await gateway.query(readRecord, { t: quick }, { authorization })).errors).toBeUndefined();
+    expect(isOver).toBe(false);
+    control.disarmAll();
+    control.release('slow');
+    expect(await joined).toEqual(Array(100).fill('answered'));
+  });
+});
+
+describe('Creations that wait for one with the same key', () => {
+  it('leave the places to the reads of their caller, and replay its link', async () => {
+    const provider = await startTrustedProvider();
+    const gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0' });
+    try {
+      const { control } = gateway.sandbox;
+      const { id } = control.addTaxpayer({ status: 'AUTHORIZED' });
+      const authorization = await provider.watcherOf([id], 300, 'client-links:create taxpayers:read');
+      const create = 'mutation { createClientLink(input: { idempotencyKey: "the same" }) { replayed } }';
+      const ask = () => gateway.query<{ createClientLink: { replayed: boolean } }>(create, {}, { authorization });
+      control.arm({ endpoint: 'createClientLink', fault: { gate: 'slow' }, times: 1 });
+      const created = Array.from({ length: 100 }, ask);
+      await control.whenCalled('createClientLink', 1);
+      const read = 'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }';
+      expect((await gateway.query(read, { t: id }, { authorization })).errors).toBeUndefined();
+      control.release('slow');
+      const replayed = (await Promise.all(created)).map(({ data }) => data?.createClientLink.replayed);
+      expect(replayed.sort()).toEqual([false, ...Array(99).fill(true)]);
+      expect(control.counters().createClientLink).toBe(1);
+    } finally {
+      await gateway.stop();
+      await provider.stop();
+    }
+  });
+});
+
+describe('A read that waits for a place of a caller whose places are taken', () => {
+  it('is not waited for by another caller', async () => {
+    const provider = await startTrustedProvider();
+    const gateway = await startTestGateway({ ...provider.env, RATE_LIMIT_PER_MINUTE: '0' });
+    try {
+      const { control } = gateway.sandbox;
+      const taxpayers = control.addTaxpayers(33, { status: 'AUTHORIZED' });
+      const last = taxpayers.at(-1) ?? '';
+      const headersOf = async (sub: string) => ({
+        authorization: `Bearer ${await provider.token({ sub, scope: 'taxpayers:read', taxpayer_ids: taxpayers })}`,
+      });
+      const [busy, other] = [await headersOf('busy'), await headersOf('other')];
+      const readRecord = 'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }';
+      for (const taxpayerId of taxpayers.slice(0, 32)) {
+        control.arm({ endpoint: 'taxpayerToken', taxpayerId, fault: { gate: 'slow' } });
+      }
+      const held = taxpayers.slice(0, 32).map((t) => gateway.query(readRecord, { t }, busy));
+      await control.whenCalled('taxpayerToken', 32);
+      const waiting = [last, last].map((t) => gateway.query(readRecord, { t }, busy));
+      expect((await gateway.query(readRecord, { t: last }, other)).errors).toBeUndefined();
+      control.disarmAll();
+      control.release('slow');
+      for (const { errors } of await Promise.all([...held, ...waiting])) expect(errors).toBeUndefined();
+      expect(control.tokenCalls(last)).toBe(1);
     } finally {
       await gateway.stop();
       await provider.stop();

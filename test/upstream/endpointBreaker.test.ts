@@ -56,7 +56,7 @@ describe('EndpointBreaker', () => {
     expect(await call('failed')).toBe('failed');
   });
 
-  it('opens for a holder when five subjects have failed, and says for how long', async () => {
+  it('opens for a holder when five subjects fail in a row, and says for how long', async () => {
     await others();
     await fail('one', 4);
     expect(breaker.state).toBe('closed');
@@ -85,22 +85,14 @@ describe('EndpointBreaker', () => {
     expect(await call('answered')).toBe(forOne);
   });
 
-  it('stays closed while less than half of the subjects fail', async () => {
-    await others();
-    for (let n = 0; n < 6; n += 1) await call('answered', 'one', `well-${n}`);
-    await fail('one', 5);
-    expect(breaker.state).toBe('closed');
-    await fail('one', 1, 5); // six of twelve
-    expect(breaker.state).toBe('open');
-  });
-
-  it('does not count calls that were not made, nor a failure that was followed by an answer', async () => {
-    await others();
+  it('counts no calls that were not made, and no failures before an answer', async () => {
     for (let n = 0; n < 10; n += 1) await call('not-made', 'one', `subject-${n}`);
     await fail('one', 4);
-    await call('answered', 'one', 'subject-0');
-    await fail('one', 1, 4);
+    await call('answered', 'one', 'another');
+    await fail('one', 4, 4);
     expect(breaker.state).toBe('closed');
+    await fail('one', 1, 8);
+    expect(breaker.state).toBe('open');
   });
 
   it('forgets failures after ten seconds', async () => {
@@ -164,22 +156,45 @@ describe('EndpointBreaker', () => {
     expect(breaker.state).toBe('closed');
   });
 
-  it('opens for all when it is open for two holders and half of those that were seen', async () => {
-    for (const holder of ['well-1', 'well-2']) await call('answered', holder);
-    await fail('one', 5);
-    expect(await call('answered', 'new-1')).toBe('answered');
-    expect(await call('answered', 'new-2')).toBe('answered');
-    await fail('two', 5); // two of six
-    expect(await call('answered', 'well-1')).toBe('answered');
-    await fail('three', 5); // three of seven
-    expect(await call('answered', 'well-2')).toBe('answered');
-    await fail('four', 5); // four of eight
-    const error = await breaker.run({ holder: 'well-1' }, async () => 'made').catch((refusal) => refusal);
+  it('opens for all when three holders fail in a row about three taxpayers', async () => {
+    await others();
+    for (const holder of ['one', 'two']) await call('failed', holder, `taxpayer of ${holder}`);
+    expect(await call('failed', 'two', 'another taxpayer')).toBe('failed');
+    expect(await call('failed', 'three', 'taxpayer of one')).toBe('failed');
+    expect(breaker.state).toBe('closed');
+    expect(await call('failed', 'three', 'taxpayer of three')).toBe('failed');
+    expect(breaker.state).toBe('open');
+    const error = await breaker.run({ holder: 'other-1' }, async () => 'made').catch((refusal) => refusal);
     expect(error).toMatchObject({ reason: forAll, retryAfterSeconds: 5 });
     expect(error.onlyFor).toBeUndefined();
-    expect(breaker.state).toBe('open');
-    now += resetMs;
-    expect(await call('answered', 'well-1')).toBe('answered');
+  });
+
+  it('counts the jobs of one taxpayer as one taxpayer for the outage, and each by itself for their holder', async () => {
+    const failJob = (holder: string, subject: string) =>
+      breaker
+        .run({ holder, subject, taxpayer: 'the same' }, async (record) => {
+          record.outcome = 'failed';
+          throw new Error('failed');
+        })
+        .catch(({ message }: Error) => message);
+    for (let n = 0; n < 4; n += 1)
+      for (const holder of ['one', 'two', 'three']) await failJob(holder, `${holder} ${n}`);
+    expect(breaker.state).toBe('closed');
+    await failJob('one', 'one 4');
+    expect(await call('answered', 'one')).toBe(forOne);
+    expect(await call('answered', 'two')).toBe('answered');
+  });
+
+  it.each([
+    ['something is answered between', 0, 'answered'],
+    ['ten seconds pass between', windowMs, 'not-made'],
+  ] as const)('stays closed for all when %s', async (_, passMs, outcome) => {
+    await call('failed', 'one', 'taxpayer of one');
+    await call('failed', 'two', 'taxpayer of two');
+    now += passMs;
+    await call(outcome, 'other-1');
+    await call('failed', 'three', 'taxpayer of three');
+    expect(await call('answered', 'other-1')).toBe('answered');
   });
 
   it('stays closed for the others when it is open for the only holder', async () => {
@@ -187,21 +202,46 @@ describe('EndpointBreaker', () => {
     expect(await call('answered', 'two')).toBe('answered');
   });
 
-  it('opens for all when five holders fail, and half of those that were seen', async () => {
-    for (let n = 0; n < 6; n += 1) await call('answered', `well-${n}`);
-    for (let n = 0; n < 5; n += 1) await call('failed', `ill-${n}`);
-    expect(await call('answered', 'well-0')).toBe('answered');
-    await call('failed', 'ill-5');
-    expect(await call('answered', 'well-0')).toBe(forAll);
-  });
+  describe('open for all', () => {
+    beforeEach(async () => {
+      for (const holder of ['one', 'two', 'three']) await call('failed', holder, `taxpayer of ${holder}`);
+      now += resetMs;
+    });
 
-  it('asks nobody who was not seen for ten seconds', async () => {
-    for (let n = 0; n < 6; n += 1) await call('answered', `well-${n}`);
-    now += windowMs;
-    for (let n = 0; n < 5; n += 1) await call('failed', `ill-${n}`);
-    expect(await call('answered', 'well-0')).toBe('answered');
-    now += 1;
-    for (let n = 5; n < 10; n += 1) await call('failed', `ill-${n}`);
-    expect(await call('answered', 'well-1')).toBe(forAll);
+    it('makes one trial, however late, which all holders wait for', async () => {
+      now += 100 * windowMs;
+      const trial = slowCall('four');
+      const waiting = Promise.all(Array.from({ length: 20 }, (_, n) => call('answered', `holder ${n}`)));
+      await new Promise(setImmediate);
+      trial.end('failed');
+      expect(await waiting).toEqual(Array(20).fill(forAll));
+      now += resetMs;
+      expect(await call('answered', 'one')).toBe('answered');
+      expect(breaker.state).toBe('closed');
+    });
+
+    it('takes a trial that was not made for none: the next call is the trial', async () => {
+      const notMade = await Promise.all(Array.from({ length: 20 }, (_, n) => call('not-made', `holder ${n}`)));
+      expect(notMade).toEqual(Array(20).fill('not-made'));
+      expect(breaker.state).toBe('half-open');
+      const trial = slowCall('four');
+      const waiting = call('answered', 'five');
+      trial.end('failed');
+      expect(await waiting).toBe(forAll);
+    });
+
+    it('lets another holder make the next trial when that of one has failed', async () => {
+      await call('failed', 'hostile');
+      now += resetMs;
+      expect(await call('failed', 'hostile')).toBe(forAll);
+      expect(await call('answered', 'honest')).toBe('answered');
+      expect(await call('answered', 'hostile')).toBe('answered');
+    });
+
+    it('lets the holder whose trial failed make the next one when nobody else has, after the reset time once more', async () => {
+      await call('failed', 'only');
+      now += 2 * resetMs;
+      expect(await call('answered', 'only')).toBe('answered');
+    });
   });
 });
