@@ -51,7 +51,7 @@ export function envExample(all) {
       `# ${meaning}\n# Default: ${fallback}.${secret ? ` To read the value from a file, set ${name}_FILE to its path instead.` : ''}\n# ${name}=${example}\n`,
   );
   return `# Printed from src/config/settings.ts by \`${command}\`; change it there. Every setting, commented out, with an example value.
-# Copy to .env, uncomment what you need, and start with: node --env-file=.env dist/main.js
+# Copy to .env, uncomment what you need, and start with: npm run build && node --env-file=.env dist/main.js
 
 ${entries.join('\n')}`;
 }

@@ -145,17 +145,22 @@ export class DecisionPoint {
     const askedAt = this.#runtime.monotonicNow();
     const limit = new AbortController();
     const timer = this.#runtime.setTimeout(() => limit.abort(), deadlineMs);
-    let answer = await this.#call(asker, questions, limit.signal);
-    // Retry once: the decision point may have closed a kept-alive connection, and asking twice changes nothing.
-    if ('fault' in answer && answer.fault === 'network') answer = await this.#call(asker, questions, limit.signal);
-    this.#runtime.clearTimer(timer);
-    leavePlace?.();
+    const answer = await this.#callTwiceAtMost(asker, questions, limit.signal).finally(() => {
+      this.#runtime.clearTimer(timer);
+      leavePlace?.();
+    });
     if ('fault' in answer) throw undecided(answer.cause);
     // The time counts from the question: a right may be withdrawn while the answer is on its way.
     return answer.map((isAllowed) => {
       onDecided?.(isAllowed, 'asked');
       return { isAllowed, until: askedAt + (isAllowed ? ttlMs : Math.min(ttlMs, refusedMs)) };
     });
+  }
+
+  /** The decision point may have closed a kept-alive connection, and asking twice changes nothing. */
+  async #callTwiceAtMost(asker: Asker, questions: readonly Question[], signal: AbortSignal) {
+    const answer = await this.#call(asker, questions, signal);
+    return 'fault' in answer && answer.fault === 'network' ? this.#call(asker, questions, signal) : answer;
   }
 
   async #call(asker: Asker, questions: readonly Question[], signal: AbortSignal) {

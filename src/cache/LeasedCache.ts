@@ -118,7 +118,7 @@ export class LeasedCache<Value> {
     const parts = [this.options.kind, id];
     const name = this.options.subjectOf ? { subject: this.#subjectOf(id), parts } : parts;
     const reader = { ...request, id, name, askedAt: this.#runtime.now(), isForgotten: false };
-    // A reader whose caller holds a place already must not wait for those who wait for one.
+    // A reader without `inPlace` may hold a place already, so it must not wait for those who wait for one: '' names nobody.
     const wait = request.inPlace ? JSON.stringify([request.holder, id]) : '';
     for (;;) {
       const underway = this.#flights.get(id)?.entry ?? this.#waiting.get(wait);

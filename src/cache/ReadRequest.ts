@@ -3,6 +3,10 @@ import type { Runtime } from '../process/Runtime.js';
 import type { SealedStore } from './SealedStore.js';
 import type { Codec, Entry } from './StoredEntries.js';
 
+/**
+ * Runs work once there is a place for it.
+ * @throws what the work throws, or GatewayError RATE_LIMITED when no place comes free in time
+ */
 export type InPlace = <T>(work: () => T | Promise<T>) => Promise<T>;
 
 /** What a reader asks of a `LeasedCache`. */
@@ -13,7 +17,7 @@ export interface ReadRequest<Value> {
   readonly takesFetchedMeanwhile?: boolean;
   /** Asks the service. `signal` aborts when the work must end; `before` is the newest known entry, which was not acceptable. */
   readonly fetch: (signal: AbortSignal, before?: Entry<Value>) => Promise<Value>;
-  /** Runs a read once there is a place for it. Those who join a read under way need none. Default: at once. */
+  /** For the reader that begins a read; those who join one under way need no place. Default: at once. */
   readonly inPlace?: InPlace | undefined;
   /** Who reads. A refusal that concerns another holder is not shared with this one. */
   readonly holder?: string | undefined;

@@ -3,6 +3,7 @@ import { settings } from './settings.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** For a real service that listens beyond loopback. */
 export const explorersAreOpen =
   'NODE_ENV is not production: introspection, the explorers and CORS for Apollo Sandbox are on for everyone who can reach HOST. Set NODE_ENV=production, or INTROSPECTION if this is meant';
 

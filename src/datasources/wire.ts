@@ -8,7 +8,10 @@ import type { JobId, TaxpayerId } from './identifiers.js';
 /** Request body of client link creation, in the service's words (interface, 2.2). Absent members stay absent. */
 export type ClientLinkRequest = Readonly<Partial<Record<'metadata' | 'settings', Readonly<Record<string, unknown>>>>>;
 
-/** Only what may stand in an `Authorization` header (RFC 6750, 2.1, widened to visible ASCII) and is not too long for one: Node.js takes 16 KiB of headers. */
+/**
+ * Only what may stand in an `Authorization` header (RFC 6750, 2.1, widened to visible ASCII) and is not too long for one:
+ * Node.js takes 16 KiB of headers.
+ */
 const accessToken = z
   .string()
   .max(16_000)

@@ -24,8 +24,8 @@ export class AddressRanges {
 
   /** `address` may be an IPv4 address mapped to IPv6. False for text that is no address. */
   has(address: string): boolean {
-    const plain = canonical(address);
-    return plain !== undefined && this.#list.check(plain, isIP(plain) === 4 ? 'ipv4' : 'ipv6');
+    const version = isIP(address);
+    return version !== 0 && this.#list.check(address, version === 4 ? 'ipv4' : 'ipv6');
   }
 }
 

@@ -60,8 +60,8 @@ const maxRepetitions = 2;
 
 /**
  * Calls the service and returns or fails within a known time: a timeout for each try and a deadline for the whole call,
- * bounded bodies, no redirects, circuit breakers per endpoint, for each caller and for all. This is the only place that retries a call, and it
- * retries only GETs (at most twice, with full jitter, honouring `Retry-After`): a POST is sent at most once.
+ * bounded bodies, no redirects, circuit breakers per endpoint, for each caller and for all. This is the only place that
+ * retries a call, and only GETs (at most twice, with full jitter, honouring `Retry-After`): a POST is sent at most once.
  */
 export class ResilientFetch {
   readonly #connections: Connections;

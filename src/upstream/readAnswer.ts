@@ -40,7 +40,7 @@ const longestBelievableSeconds = 86_400;
 /** A date at most this many seconds ago means "now": it passed on the way to us. An older one comes from a wrong clock. */
 const justPassedSeconds = 1;
 
-/** Statuses that say that nothing was done, so the same request can be sent again: a late 408 is how balancers end idle connections. */
+/** Say that nothing was done, so the same request can be sent again. Balancers end idle connections by a late 408. */
 export const nothingDone: ReadonlySet<number | undefined> = new Set([408, 425, 503]);
 
 /**
@@ -73,7 +73,7 @@ export async function readAnswer(
   );
 }
 
-/** The whole seconds that a `Retry-After` header asks for (RFC 9110, section 10.2.3), if they can be believed; at most an hour. */
+/** The whole seconds of a `Retry-After` header (RFC 9110, section 10.2.3), if they can be believed; at most an hour. */
 export function retryAfterSeconds(header: string | null, now: number): number | undefined {
   if (header === null) return undefined;
   const text = header.trim();
