@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { WebSocket } from 'ws';
 import { startTrustedProvider, type TrustedProvider } from '../support/authenticated.js';
 import {
@@ -98,9 +98,16 @@ describe('a process with a heap of 256 MB', () => {
       NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=16',
     });
     const claims = { scope: 'taxpayers:read taxpayers:any' };
-    hostile = `Bearer ${await provider.token({ ...claims, sub: 'hostile' })}`;
     honest = { authorization: `Bearer ${await provider.token({ ...claims, sub: 'honest' })}` };
     await postQuery(gateway.origin, metadataTimes(1), { id }, honest);
+  });
+
+  let tests = 0;
+  // A caller of its own for each test: what one took of the process's time is not held against the next.
+  beforeEach(async () => {
+    tests += 1;
+    const claims = { scope: 'taxpayers:read taxpayers:any', sub: `hostile-${tests}` };
+    hostile = `Bearer ${await provider.token(claims)}`;
   });
 
   afterAll(async () => {
@@ -119,8 +126,11 @@ describe('a process with a heap of 256 MB', () => {
     expect(refused.errors).toMatchObject([
       { extensions: { code: 'RATE_LIMITED', retryable: true, retryAfterSeconds: 1 } },
     ]);
-    const small = await postQuery(gateway.origin, '{ __typename }', {}, { authorization: hostile });
-    expect(small.data).toEqual({ __typename: 'Query' });
+    // A small answer is not refused, once the caller's own work of the last second is over.
+    await until(async () => {
+      const small = await postQuery(gateway.origin, '{ __typename }', {}, { authorization: hostile });
+      return small.data?.__typename === 'Query';
+    });
     const { data } = await postQuery(gateway.origin, metadataTimes(8), { id }, honest);
     expect(Object.keys(data ?? {})).toHaveLength(8);
     for (const socket of sockets.splice(0)) socket.destroy();

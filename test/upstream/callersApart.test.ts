@@ -200,6 +200,9 @@ describe('A hundred requests of one caller at once', () => {
     await provider.stop();
   });
 
+  // The service takes its time, so that the last of a hundred requests has come before the first read is over.
+  const failure = { status: 500, delayMs: 1_000 };
+
   const codesOf = async (document: string, variables: object) => {
     const answers = Array.from({ length: 100 }, () => gateway.query(document, variables, { authorization }));
     return (await Promise.all(answers)).map(({ errors }) => errors?.[0]?.extensions.code ?? 'answered');
@@ -207,7 +210,7 @@ describe('A hundred requests of one caller at once', () => {
 
   it('for one record share one read, also when it fails', async () => {
     const { control } = gateway.sandbox;
-    const fault = control.arm({ endpoint: 'taxpayerToken', fault: { status: 500 } });
+    const fault = control.arm({ endpoint: 'taxpayerToken', fault: failure });
     const readRecord = 'query ($t: ID!) { taxpayerToken(taxpayerId: $t) { status } }';
     expect(await codesOf(readRecord, { t: id })).toEqual(Array(100).fill('UPSTREAM_UNAVAILABLE'));
     expect(control.counters().taxpayerToken).toBe(3); // one read with its tries
@@ -219,7 +222,7 @@ describe('A hundred requests of one caller at once', () => {
   it('for one job share one read, also when it fails', async () => {
     const { control } = gateway.sandbox;
     const { jobId } = control.addJob({ taxpayerId: id, endsAs: null });
-    control.arm({ endpoint: 'refreshJob', fault: { status: 500 } });
+    control.arm({ endpoint: 'refreshJob', fault: failure });
     expect(await codesOf(readJob, { t: id, j: jobId })).toEqual(Array(100).fill('UPSTREAM_UNAVAILABLE'));
     expect(control.counters().refreshJob).toBe(3);
   });
